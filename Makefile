@@ -1,0 +1,94 @@
+# One command a task; `make` lists them. Needs only make and Python.
+#   SCALE=lite     another scale than the default (make figure)
+#   PYTHON=path    the Python that a new .venv is made with
+#   ARGS="-k sac"  more arguments for pytest (make test)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help figure test check setup unlock clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+PYTHONS := 3.12 3.11
+PYTHON ?=
+SCALE ?=
+ARGS ?=
+TEST_JOBS ?= 2
+
+# Jobs fill the cores, one thread each.
+export OMP_NUM_THREADS ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# Jobs of the workflow find `python` and `ngt` on the path.
+RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake --cores all $(if $(SCALE),--config scale=$(SCALE))
+
+# Prints "ok VERSION COMMAND" of the first Python that runs, is in range and can make environments,
+# else what was found. Each is tried by running it: a version manager's shim may exist and fail.
+PICK_PYTHON = found=; \
+  for p in $(if $(PYTHON),"$(PYTHON)",$(PYTHONS:%=python%) python3); do \
+    v=$$("$$p" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null) || v=; \
+    case "$$v" in \
+      ("") $(if $(PYTHON),found="; $$p (does not run)") ;; \
+      ($(subst $() ,|,$(PYTHONS:%=%.*))) \
+        if "$$p" -c 'import ensurepip' >/dev/null 2>&1; then echo "ok $$v $$p"; exit; fi; \
+        found="$$found; $$p $$v (lacks its venv package)" ;; \
+      (*) found="$$found; $$p $$v" ;; \
+    esac; \
+  done; \
+  echo "$${found:-; no Python}" | cut -c 3-
+
+# A copied checkout must not go on running the code of the folder that its .venv was made in.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+.PHONY: $(READY)
+endif
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+
+figure: setup  ## train, evaluate and draw results/main_figure.pdf (SCALE=test|quick|lite|paper)
+	@$(SNAKEMAKE) results/main_figure.pdf
+	@echo "figure: results/main_figure.pdf"
+
+test: check  ## linters, types and the whole test suite
+	@echo "test: pytest on $(TEST_JOBS) processes"
+	@$(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist worksteal $(ARGS)
+
+check: setup  ## linters and types only
+	@echo "check: ruff"
+	@$(BIN)/python -m ruff check --quiet .
+	@$(BIN)/python -m ruff format --check --quiet .
+	@echo "check: mypy"
+	@$(BIN)/python -m mypy
+
+setup: $(READY)  ## make .venv with the pinned packages
+
+unlock: setup  ## free the working folder after a killed workflow
+	@$(SNAKEMAKE) --unlock
+
+clean:  ## remove .venv and caches; results stay
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is removed first and written last: an interrupted set-up starts again from an empty
+# environment, a finished one is brought up to date in place. The constraint pins what the packages
+# that come as source are built with.
+$(READY): requirements.lock pyproject.toml
+	$(eval PICKED := $(shell $(PICK_PYTHON)))
+	$(if $(filter ok,$(firstword $(PICKED))),,$(error needs Python $(subst $() , or ,$(PYTHONS)); \
+	  found: $(PICKED). Give one with: make $(or $(firstword $(MAKECMDGOALS)),setup) PYTHON=/path/to/python3.11))
+	@if [ "$$(cat $@ 2>/dev/null)" = "$(CURDIR)" ] && $(BIN)/python -c '' 2>/dev/null; then \
+	  rm $@ && echo "setup 1/3: $(VENV) is there"; \
+	else \
+	  echo "setup 1/3: $(VENV), Python $(word 2,$(PICKED))" && \
+	  rm -rf $(VENV) && "$(wordlist 3,99,$(PICKED))" -m venv $(VENV); \
+	fi
+	@echo "setup 2/3: $$(grep -c == requirements.lock) pinned packages (some minutes the first time)"
+	@grep '^setuptools==' requirements.lock > $(VENV)/build.txt
+	@PIP_CONSTRAINT=$(VENV)/build.txt $(BIN)/python -m pip install -qq --requirement requirements.lock
+	@echo "setup 3/3: the suite itself"
+	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@echo "$(CURDIR)" > $@
+	@echo "setup: ready ($(VENV))"

@@ -1,0 +1,10 @@
+# From nothing to every artefact of the paper. `snakemake --cores all results/main_figure.pdf`
+# builds the main figure at scale `quick`; `--config scale=paper` picks another scale.
+# Settings: workflow/config/. A job's log: results/<scale>/logs/.
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/experts.smk"
+include: "workflow/rules/demos.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/collect.smk"

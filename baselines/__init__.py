@@ -1,0 +1,1 @@
+"""The methods NGT is compared with, one file each."""

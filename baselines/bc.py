@@ -1,0 +1,53 @@
+"""Behavioural cloning (Pomerleau, 1989), as the authors' public code has it.
+
+The policy is fitted to expert pairs alone, no env is stepped: mean over the batch of
+|| a_theta(s) - a ||^2 / |A|, a_theta(s) a reparameterised sample of the tanh-Gaussian policy, whose
+std so shrinks to its floor. (A likelihood is fragile here: a deterministic SAC expert saturates the
+tanh, and atanh(+-1) is infinite.) There is no reward. Steps count gradient steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from ngt.config import opt
+from ngt.replay import Batch
+from ngt.reward import RewardModel, Spec
+from ngt.sac import Actor, adam, descend, squashed_gaussian
+from ngt.seeding import Draw
+
+
+@dataclass(frozen=True)
+class BcConfig:
+    """Behavioural cloning."""
+
+    lr: float = opt(3e-4, "Adam; the paper's policy learning rate", 0)
+
+
+class Bc(RewardModel):
+    """The `fit` seam."""
+
+    Config = BcConfig
+    config: BcConfig
+    offline = True
+
+    def __init__(self, config: BcConfig, spec: Spec) -> None:
+        super().__init__(config, spec)
+        self.optimiser = None
+
+    def draws(self) -> dict[str, Draw]:
+        return {"bc_noise": Draw("normal", (self.spec.batch, self.spec.act))}
+
+    def imitation_loss(self, actor: Actor, expert: Batch) -> Tensor:
+        """Mean squared error of a sampled action, (R,)."""
+        action, _ = squashed_gaussian(*actor(expert.obs), self.noise["bc_noise"])
+        return (action - expert.action).square().mean(dim=(1, 2))
+
+    def fit(self, actor: Actor, expert: Batch) -> None:
+        if self.optimiser is None:
+            self.optimiser = adam(actor.parameters(), self.config.lr)
+        loss = self.imitation_loss(actor, expert)
+        descend(self.optimiser, loss)
+        self.metrics["bc_loss"] = loss.detach()

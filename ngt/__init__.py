@@ -1,0 +1,1 @@
+"""Noise-Guided Transport: imitation learning from random priors, and the machinery around it."""

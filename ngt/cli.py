@@ -1,0 +1,330 @@
+"""The `ngt` command: every stage of the suite, usable without Snakemake."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ngt import config as cfg
+from ngt.config import CellConfig, Config
+from ngt.envs import get_task
+from ngt.errors import UserError
+from ngt.runs import Layout, RunKey, packs, resolve_key, run_table
+
+RUN_HELP = "run key: env/method/mode-demosK-rateN/seedS"
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with one-line errors."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see `{self.prog} --help`")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """All subcommands with their help."""
+    parser = Parser(prog="ngt", description="Low-data imitation learning, reproduced.")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
+
+    def add(name: str, run: Any, text: str, example: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(
+            name, help=text, description=text, epilog=f"example: {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        sub.set_defaults(run=run)
+        group = sub.add_argument_group("settings")
+        group.add_argument("--scale", help="which workflow/config/<scale>.yaml (default: quick)")
+        group.add_argument("--config", type=Path, help="a YAML file of further differences")
+        group.add_argument(
+            "--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
+            help="one setting, e.g. --set train.steps=20000 (repeatable)",
+        )  # fmt: skip
+        group.add_argument(
+            "--results", type=Path, default=Path("results"), help="root folder (default: results)"
+        )
+        return sub
+
+    def add_device(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument("--device", default="cpu", help="cpu (default) or cuda")
+        sub.add_argument(
+            "--env-workers", type=int, default=0,
+            help="processes that step the envs; 0 (default) steps them in this one",
+        )  # fmt: skip
+        sub.add_argument("--fresh", action="store_true", help="train again what is finished")
+
+    sub = add(
+        "expert", run_expert, "Train an env's SAC expert on the env's own reward.",
+        "ngt expert Pendulum-v1 --scale quick",
+    )  # fmt: skip
+    sub.add_argument("env", help="env id, e.g. HalfCheetah-v4")
+    add_device(sub)
+
+    sub = add(
+        "record", run_record, "Record whole episodes of an expert, and of a random policy.",
+        "ngt record Pendulum-v1 --scale quick",
+    )  # fmt: skip
+    sub.add_argument("env", help="env id")
+    sub.add_argument("--policy", type=Path, help="policy file (default: the env's expert)")
+    sub.add_argument("--episodes", type=int, help="episodes of each (default: 16)")
+    sub.add_argument("--seed", type=int, help="of the episodes (default: the expert's)")
+    sub.add_argument("--out", type=Path, help="demonstration file (default: under results/)")
+
+    sub = add(
+        "train", run_train, "Imitate: train runs, in packs where they share a cell.",
+        "ngt train Pendulum-v1/ngt/state-action-demos4-rate20/seed0 --scale quick",
+    )  # fmt: skip
+    sub.add_argument("keys", nargs="+", metavar="RUN", help=RUN_HELP)
+    sub.add_argument("--demos", type=Path, help="demonstration file (default: under results/)")
+    add_device(sub)
+
+    sub = add(
+        "evaluate", run_evaluate, "Run a policy's deterministic episodes and print the returns.",
+        "ngt evaluate results/quick/experts/Pendulum-v1/policy.safetensors",
+    )  # fmt: skip
+    sub.add_argument("policy", type=Path, help="policy file, or a run's folder")
+    sub.add_argument("--episodes", type=int, default=16, help="default: 16")
+    sub.add_argument("--seed", type=int, default=0, help="default: 0")
+    sub.add_argument("--demos", type=Path, help="demonstration file, for the normalised return")
+
+    sub = add(
+        "runs", run_runs, "Print the run table: every key with its status.",
+        "ngt runs --scale paper --figure main_figure --status missing",
+    )  # fmt: skip
+    sub.add_argument("--figure", action="append", help="runs of this artefact only (repeatable)")
+    sub.add_argument("--status", help="only this status: finished, diverged, stale, part, missing")
+    sub.add_argument("--keys", action="store_true", help="print keys alone, one a line")
+
+    sub = add(
+        "config", run_config, "Print the resolved settings of a scale, or of one run.",
+        "ngt config Pendulum-v1/ngt/state-action-demos4-rate20/seed0",
+    )  # fmt: skip
+    sub.add_argument("key", nargs="?", metavar="RUN", help=RUN_HELP)
+    sub.add_argument("--schema", action="store_true", help="print the JSON schema of config files")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point: a user's mistake is one line on stderr and exit code 2."""
+    try:
+        args = build_parser().parse_args(argv)
+        args.run(args)
+    except UserError as error:
+        print(f"ngt: error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("ngt: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # `ngt runs | head`
+        sys.stderr.close()
+        sys.exit(141)
+
+
+# ---------------------------------------------------------------- settings
+
+
+def user_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The user's differences: file, then --set, then --scale."""
+    import yaml
+
+    data = cfg.read_yaml(args.config) if args.config else {}
+    for text in args.settings:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UserError(f"--set: expected KEY=VALUE, found {text!r}")
+        try:
+            parsed: Any = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise UserError(f"--set {name}: {value!r} is not a YAML value") from None
+        for part in reversed(name.split(".")):
+            parsed = {part: parsed}
+        data = cfg.merge(data, parsed)
+    return cfg.merge(data, {"scale": args.scale} if args.scale else {})
+
+
+def load_config(args: argparse.Namespace) -> tuple[Config, Layout]:
+    """The config and the places it writes to."""
+    config = cfg.load(user_settings(args))
+    return config, Layout(config.scale, args.results)
+
+
+def one_thread(device: str) -> None:
+    """A training process computes on one thread: jobs fill the cores."""
+    import torch
+
+    torch.set_num_threads(1)
+    if device != "cpu" and not torch.cuda.is_available():
+        raise UserError(f"--device: {device!r} asked for, but torch sees no CUDA device; use cpu")
+
+
+# ---------------------------------------------------------------- commands
+
+
+def run_expert(args: argparse.Namespace) -> None:
+    """Train an expert."""
+    from ngt.records import finished
+    from ngt.trainer import Member, Trainer
+
+    one_thread(args.device)
+    get_task(args.env)
+    config, layout = load_config(args)
+    cell = cfg.resolve_expert(config, args.env)
+    seed = cfg.expert_config(config, args.env).seed
+    folder = layout.expert(args.env)
+    if not args.fresh and finished(folder, cell):
+        say(f"expert {args.env}: finished already in {folder}; --fresh trains it again")
+        return
+    member = Member(folder, {"env": args.env, "method": "expert", "seed": seed}, seed, demos=0)
+    Trainer(cell, [member], device=args.device, env_workers=args.env_workers).run(
+        f"expert {args.env}"
+    )
+    report(folder, f"expert {args.env}")
+
+
+def run_record(args: argparse.Namespace) -> None:
+    """Record demonstrations."""
+    from ngt import demos, policy
+
+    one_thread("cpu")
+    get_task(args.env)
+    config, layout = load_config(args)
+    expert = cfg.expert_config(config, args.env)
+    actor, env = policy.load(args.policy or layout.expert(args.env) / "policy.safetensors")
+    if env != args.env:
+        raise UserError(f"record: the policy was trained on {env}, not on {args.env}")
+    cell = cfg.resolve_expert(config, args.env)
+    data = demos.record(
+        args.env, actor, args.episodes or expert.episodes,
+        expert.seed if args.seed is None else args.seed,
+        source=str(args.policy) if args.policy else cfg.config_hash(cell),
+        terminate_when_unhealthy=cell.terminate_when_unhealthy,
+    )  # fmt: skip
+    out = args.out or layout.demos(args.env)
+    demos.save(out, data)
+    say(
+        f"{out}: {len(data.length)} episodes, return {data.expert:.1f} "
+        f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
+    )
+
+
+def run_train(args: argparse.Namespace) -> None:
+    """Train runs."""
+    one_thread(args.device)
+    keys = [RunKey.parse(text) for text in args.keys]
+    for key in keys:
+        get_task(key.env)
+    config, layout = load_config(args)
+    for pack in packs(keys, config.pack):
+        cell, file = resolve_key(config, pack[0]), cfg.demos_file(config, pack[0].env)
+        source = args.demos or (Path(file) if file else layout.demos(cell.env))
+        train_pack(cell, pack, source, layout, args)
+
+
+def train_pack(
+    cell: CellConfig, keys: Sequence[RunKey], source: Path, layout: Layout,
+    args: argparse.Namespace,
+) -> None:  # fmt: skip
+    """Train the members of a pack that are not finished."""
+    from ngt import demos
+    from ngt.records import finished
+    from ngt.trainer import Member, Trainer
+
+    data = demos.load(source, cell.env)
+    members = []
+    for key in keys:
+        subset = demos.subsample(data, key.demos, key.rate, key.seed, f"demonstrations {source}")
+        if not args.fresh and finished(layout.run(key), cell):
+            say(f"run {key}: finished already; --fresh trains it again")
+            continue
+        reference = {"random": data.random, "expert": data.expert, "demos": data.checksum}
+        shown = {"run": str(key), **asdict(key)}
+        members.append(Member(layout.run(key), shown, key.seed, key.demos, subset, reference))
+    if members:
+        name = f"{cell.method} {cell.env}" + (f" x{len(members)}" if len(members) > 1 else "")
+        Trainer(cell, members, device=args.device, env_workers=args.env_workers).run(name)
+        for member in members:
+            report(member.folder, f"run {member.key['run']}")
+
+
+def report(folder: Path, name: str) -> None:
+    """How a run ended, in one line."""
+    from ngt.files import read_json
+
+    record = read_json(folder / "run.json") or {}
+    if record.get("status") == "diverged":
+        say(f"{name}: diverged at step {record['step']}: {record['tensor']} is not finite")
+    else:
+        say(f"{name}: finished in {record['wall_seconds']:.0f} s -> {folder}")
+
+
+def say(text: str) -> None:
+    """A line for the user."""
+    print(text, flush=True)
+
+
+def run_evaluate(args: argparse.Namespace) -> None:
+    """Evaluate a policy."""
+    import numpy as np
+
+    from ngt import demos, policy
+    from ngt.evaluation import Evaluator
+
+    one_thread("cpu")
+    if args.episodes < 1:
+        raise UserError(f"--episodes: must be at least 1, found {args.episodes}")
+    file = args.policy / "policy.safetensors" if args.policy.is_dir() else args.policy
+    actor, env = policy.load(file)
+    evaluator = Evaluator(env, [(args.seed, 0)], args.episodes)
+    result = evaluator.run(actor, 0)
+    evaluator.close()
+    for episode, (value, length) in enumerate(
+        zip(result.returns[0], result.lengths[0], strict=True)
+    ):
+        say(f"episode {episode}: return {value:.2f}, length {length}")
+    mean, std = np.mean(result.returns), np.std(result.returns)
+    say(f"{env}: mean return {mean:.2f} (std {std:.2f}) over {args.episodes} episodes")
+    if args.demos:
+        data = demos.load(args.demos, env)
+        score = (mean - data.random) / (data.expert - data.random)
+        say(f"normalised return {score:.3f} (random {data.random:.2f}, expert {data.expert:.2f})")
+
+
+def run_runs(args: argparse.Namespace) -> None:
+    """Print the run table."""
+    from ngt.results import STATUSES, run_status
+
+    config, layout = load_config(args)
+    for name in args.figure or []:
+        if name not in config.figures:
+            raise UserError(f"--figure: {name!r}; {cfg.suggest(name, list(config.figures))}")
+    if args.status and args.status not in STATUSES:
+        raise UserError(f"--status: {args.status!r}; {cfg.suggest(args.status, list(STATUSES))}")
+    counts: Counter[str] = Counter()
+    for key in run_table(config, args.figure):
+        status = run_status(layout, config, key)
+        counts[status.status] += 1
+        if args.status and status.status != args.status:
+            continue
+        say(str(key) if args.keys else f"{status.status:<9} {key!s:<70} {status.note}".rstrip())
+    if not args.keys:
+        total = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
+        say(f"{counts.total()} runs at scale {config.scale}: {total}")
+
+
+def run_config(args: argparse.Namespace) -> None:
+    """Print settings."""
+    if args.schema:
+        say(json.dumps(cfg.schema(), indent=1))
+        return
+    config, _ = load_config(args)
+    chosen = resolve_key(config, RunKey.parse(args.key)) if args.key else config
+    say(json.dumps(asdict(chosen), indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,507 @@
+"""Every setting and its default, as frozen dataclasses: the only place where a default stands.
+
+A config file holds differences. They are merged (base <- scale <- user), parsed strictly (an unknown
+key or a wrong type is an error that names the key) and resolved per cell: shared <- env <- method
+<- (method, env). Only the standard library, so that any machine can read a config.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import json
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ngt.errors import UserError
+
+Mode = Literal["state-action", "state-state", "state-only"]
+MODES: tuple[Mode, ...] = typing.get_args(Mode)
+
+
+def opt(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
+    """A field with its default, its meaning or origin, and the range it must lie in."""
+    return field(default=default, metadata={"doc": doc, "low": low, "high": high})
+
+
+@dataclass(frozen=True)
+class SacConfig:
+    """Soft actor-critic. Values: the paper's table of defaults unless said."""
+
+    hidden: tuple[int, ...] = opt((256, 256), "widths of actor and critics, ReLU", 1)
+    gamma: float = opt(0.99, "discount", 0, 1)
+    tau: float = opt(0.005, "weight of the online critics in the target's moving average", 0, 1)
+    lr_actor: float = opt(3e-4, "Adam", 0)
+    lr_critic: float = opt(1e-3, "Adam", 0)
+    lr_alpha: float = opt(3e-4, "Adam; not in the paper, the usual value", 0)
+    alpha: float = opt(0.2, "initial temperature", 1e-8)
+    learn_alpha: bool = opt(True, "adapt the temperature to the target entropy")
+    target_entropy_scale: float = opt(1.0, "target entropy is minus this times |A|, tanh units")
+    actor_grad_clip: float = opt(20.0, "largest gradient norm of the actor, per run", 0)
+    log_std_min: float = opt(-5.0, "log-std is squashed by tanh into this range")
+    log_std_max: float = opt(2.0, "log-std is squashed by tanh into this range")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """The loop of Algorithm 1. Values: the paper's table of defaults unless said."""
+
+    steps: int = opt(10_000_000, "env steps; gradient steps where a method uses no env", 1)
+    num_envs: int = opt(4, "envs in lockstep; the step counter goes up by this", 1)
+    updates_per_step: int = opt(1, "reward and agent updates per vector step", 1)
+    learning_starts: int = opt(0, "env steps before the first update", 0)
+    batch: int = opt(256, "transitions per update, from the agent and from the demonstrations", 1)
+    buffer: int = opt(4_000_000, "transitions kept", 1)
+    eval_every: int = opt(10_000, "env steps between evaluations", 1)
+    eval_episodes: int = opt(10, "deterministic episodes per evaluation, each from a new seed", 1)
+    log_every: int = opt(10_000, "env steps between rows of train.csv", 1)
+    keep: Literal["last", "best"] = opt("last", "which policy is saved; best by evaluation return")
+
+
+@dataclass(frozen=True)
+class CellConfig:
+    """All that the runs of a pack share; they differ in demonstrations and seed."""
+
+    env: str
+    method: str
+    model: str = opt("", "dotted path of the reward model, `package.module:Class`")
+    params: dict[str, Any] = field(default_factory=dict)  # of the model's own Config, complete
+    mode: Mode = opt("state-action", "what the reward model sees: (s,a), (s,s') or (s)")
+    rate: int = opt(20, "every rate-th transition of a demonstration is kept", 1)
+    terminate_when_unhealthy: bool = opt(True, "Gymnasium's default; the paper is silent")
+    normalise_obs: bool = opt(False, "running mean and std of the agent's observations")
+    demos_source: str = opt("", "the expert's config hash, or the user's own file")
+    sac: SacConfig = field(default_factory=SacConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+
+# Sections and fields that an env, a method or a (method, env) pair may change.
+@dataclass(frozen=True)
+class Override:
+    """Differences for one env, one method, or one method on one env."""
+
+    sac: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, Any] = field(default_factory=dict)
+    terminate_when_unhealthy: bool | None = opt(None, "as in the cell")
+    normalise_obs: bool | None = opt(None, "as in the cell")
+
+
+@dataclass(frozen=True)
+class ExpertConfig(Override):
+    """The expert: SAC on the env's own reward, the agent's settings with these differences."""
+
+    seed: int = opt(1000, "another seed than any agent's", 0)
+    episodes: int = opt(16, "episodes recorded; their mean return is the normaliser's 1", 1)
+
+
+@dataclass(frozen=True)
+class MethodEnvConfig(Override):
+    """A method's differences on one env."""
+
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MethodConfig(MethodEnvConfig):
+    """A method, or a named variant of one (`like`)."""
+
+    label: str = opt("", "name in figures; the key where empty")
+    like: str = opt("", "another method that this one differs from")
+    model: str = opt("", "dotted path of the reward model, `package.module:Class`")
+    rate: int | None = opt(None, "fixed subsampling rate, whatever the figure asks", 1)
+    envs: dict[str, MethodEnvConfig] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EnvConfig(Override):
+    """An env's differences, for the agent and for its expert."""
+
+    expert: dict[str, Any] = field(default_factory=dict)
+    demos: str = opt("", "a file of demonstrations of one's own; the expert's where empty")
+
+
+@dataclass(frozen=True)
+class FigureConfig:
+    """The runs behind one artefact: the product of its axes."""
+
+    methods: tuple[str, ...] = ()
+    envs: tuple[str, ...] = ()
+    demos: tuple[int, ...] = opt((1, 4, 11), "numbers of demonstrations", 1)
+    seeds: tuple[int, ...] = opt((0, 1, 2, 3), "seeds", 0)
+    modes: tuple[Mode, ...] = ("state-action",)
+    rates: tuple[int, ...] = opt((20,), "subsampling rates", 1)
+
+
+@dataclass(frozen=True)
+class Config:
+    """The whole workflow's settings at one scale."""
+
+    scale: str = "quick"
+    pack: int = opt(12, "most runs trained in lockstep by one job; changes no result", 1)
+    window: int = opt(20, "evaluations whose mean is a run's final score", 1)
+    sac: SacConfig = field(default_factory=SacConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    terminate_when_unhealthy: bool = opt(True, "Gymnasium's default; the paper is silent")
+    normalise_obs: bool = opt(False, "running mean and std of the agent's observations")
+    expert: ExpertConfig = field(default_factory=ExpertConfig)
+    envs: dict[str, EnvConfig] = field(default_factory=dict)
+    methods: dict[str, MethodConfig] = field(default_factory=dict)
+    figures: dict[str, FigureConfig] = field(default_factory=dict)
+
+
+# ---------------------------------------------------------------- strict parsing
+
+
+def parse(cls: type, data: Any, where: str = "") -> Any:
+    """Build dataclass `cls` from plain data; UserError names the key, the value and the fix."""
+    _check_mapping(cls, data, where)
+    hints = typing.get_type_hints(cls)
+    known = {f.name: f for f in dataclasses.fields(cls)}
+    values = {}
+    for name, value in data.items():
+        path = f"{where}.{name}" if where else str(name)
+        values[name] = _value(hints[name], value, path)
+        _check_range(known[name], values[name], path)
+    required = (n for n, f in known.items() if n not in values and not _has_default(f))
+    for name in required:
+        raise UserError(f"{where or cls.__name__}: key {name!r} is missing; add it")
+    return cls(**values)
+
+
+def check_partial(cls: type, data: Any, where: str) -> None:
+    """Check differences against `cls` without building it."""
+    _check_mapping(cls, data, where)
+    hints = typing.get_type_hints(cls)
+    known = {f.name: f for f in dataclasses.fields(cls)}
+    for name, value in data.items():
+        path = f"{where}.{name}"
+        _check_range(known[name], _value(hints[name], value, path), path)
+
+
+def _check_mapping(cls: type, data: Any, where: str) -> None:
+    if not isinstance(data, Mapping):
+        raise UserError(f"{where or 'config'}: expected a mapping, found {_describe(data)}")
+    known = [f.name for f in dataclasses.fields(cls)]
+    for name in data:
+        if name not in known:
+            path = f"{where}.{name}" if where else str(name)
+            raise UserError(f"{path}: unknown key; {suggest(str(name), known)}")
+
+
+def suggest(name: str, known: Sequence[str]) -> str:
+    """The fix for a name that is not known: the nearest one, or all of them."""
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known))}"
+
+
+def _has_default(f: dataclasses.Field[Any]) -> bool:
+    return (
+        f.default is not dataclasses.MISSING or f.default_factory is not dataclasses.MISSING
+    )
+
+
+def _describe(value: Any) -> str:
+    names = {str: "text", bool: "a truth value", int: "an integer", float: "a number",
+             list: "a list", dict: "a mapping", type(None): "nothing"}  # fmt: skip
+    name = names.get(type(value), type(value).__name__)
+    return name if value is None else f"{name} {value!r}"
+
+
+def _looks_numeric(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _value(hint: Any, value: Any, path: str) -> Any:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):  # only `T | None` occurs
+        return None if value is None else _value(args[0], value, path)
+    if hint is Any:
+        return value
+    if dataclasses.is_dataclass(hint):
+        return parse(typing.cast(type, hint), value, path)
+    if origin is Literal:
+        if value not in args:
+            raise UserError(
+                f"{path}: expected one of {', '.join(map(str, args))}, found {_describe(value)}"
+            )
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise UserError(f"{path}: expected a list, found {_describe(value)}; write [{value}]")
+        return tuple(_value(args[0], v, f"{path}[{i}]") for i, v in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise UserError(f"{path}: expected a mapping, found {_describe(value)}")
+        return {str(k): _value(args[1], v, f"{path}.{k}") for k, v in value.items()}
+    if hint is bool and isinstance(value, bool):
+        return value
+    if hint is int and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if hint is str and isinstance(value, str):
+        return value
+    expected = {bool: "true or false", int: "an integer", float: "a number", str: "text"}[hint]
+    fix = ""
+    if hint in (int, float) and isinstance(value, str) and _looks_numeric(value):
+        fix = "; remove the quotes, and write 3.0e-4 for 3e-4, which YAML reads as text"
+    elif hint is int and isinstance(value, float) and value.is_integer():
+        fix = f"; write {int(value)}"
+    raise UserError(f"{path}: expected {expected}, found {_describe(value)}{fix}")
+
+
+def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
+    low, high = f.metadata.get("low"), f.metadata.get("high")
+    for v in value if isinstance(value, tuple) else (value,):
+        if isinstance(v, int | float) and not isinstance(v, bool):
+            if v != v or (low is not None and v < low) or (high is not None and v > high):
+                bounds = f"at least {low}" if high is None else f"in [{low}, {high}]"
+                raise UserError(f"{path}: must be {bounds}, found {v}")
+
+
+# ---------------------------------------------------------------- loading and merging
+
+
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Deep merge of plain mappings, later ones winning; lists are replaced whole."""
+    out: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            if isinstance(value, Mapping) and isinstance(out.get(key), Mapping):
+                out[key] = merge(out[key], value)
+            else:
+                out[key] = value
+    return out
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML mapping from a file."""
+    import yaml
+
+    try:
+        data = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        raise UserError(f"config file {path}: not found") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        text = " ".join(str(error).split())
+        raise UserError(f"config file {path}: not valid YAML: {text}") from None
+    if not isinstance(data, dict):
+        raise UserError(f"config file {path}: expected a mapping, found {_describe(data)}")
+    return data
+
+
+CONFIG_DIR = Path("workflow/config")
+
+
+def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
+    """The config of a scale: base.yaml <- <scale>.yaml <- `data`, checked whole.
+
+    data: the user's own differences; its `scale` picks the file.
+    """
+    base = read_yaml(directory / "base.yaml")
+    scale = data.get("scale", base.get("scale", Config.scale))
+    scales = sorted(p.stem for p in directory.glob("*.yaml") if p.stem != "base")
+    if scale not in scales:
+        raise UserError(f"scale: {scale!r} is not known; {suggest(str(scale), scales)}")
+    config = parse(Config, merge(base, read_yaml(directory / f"{scale}.yaml"), data))
+    check(config)
+    return config
+
+
+def check(config: Config) -> None:
+    """Everything that can be wrong before a job starts: names, differences, model parameters."""
+    from ngt.envs import get_task
+
+    for name, figure in config.figures.items():
+        for method in figure.methods:
+            find_method(config, method, f"figures.{name}.methods")
+        for env in figure.envs:
+            get_task(env)
+    for env, entry in config.envs.items():
+        get_task(env)
+        _check_override(entry, f"envs.{env}")
+        check_partial(ExpertConfig, entry.expert, f"envs.{env}.expert")
+        for section, cls in (("sac", SacConfig), ("train", TrainConfig)):
+            check_partial(cls, entry.expert.get(section, {}), f"envs.{env}.expert.{section}")
+    _check_override(config.expert, "expert")
+    for name in config.methods:
+        for env in sorted({e for f in config.figures.values() for e in f.envs}) or [""]:
+            model_params(config, name, env)
+
+
+def _check_override(entry: Override, where: str) -> None:
+    check_partial(SacConfig, entry.sac, f"{where}.sac")
+    check_partial(TrainConfig, entry.train, f"{where}.train")
+
+
+def find_method(config: Config, name: str, where: str = "method") -> MethodConfig:
+    """A method's entry; UserError with the nearest names."""
+    if name not in config.methods:
+        raise UserError(f"{where}: {name!r} is not known; {suggest(name, list(config.methods))}")
+    return config.methods[name]
+
+
+def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
+    """A method and those it is like, ancestors first."""
+    chain: list[tuple[str, MethodConfig]] = []
+    while name:
+        if name in (n for n, _ in chain):
+            raise UserError(f"methods.{name}.like: a circle of variants")
+        entry = find_method(config, name, f"methods.{chain[0][0]}.like" if chain else "method")
+        chain.insert(0, (name, entry))
+        name = entry.like
+    return chain
+
+
+def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, MethodEnvConfig]]:
+    for name, entry in _lineage(config, method):
+        yield f"methods.{name}", entry
+        if env in entry.envs:
+            yield f"methods.{name}.envs.{env}", entry.envs[env]
+
+
+def load_model(path: str, where: str) -> Any:
+    """The class behind a dotted path `package.module:Class`."""
+    module, _, name = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(
+            f"{where}: {path!r} can't be loaded ({error}); write package.module:Class"
+        ) from None
+
+
+def model_params(config: Config, method: str, env: str) -> tuple[str, dict[str, Any]]:
+    """A method's model path on an env and its complete parameters."""
+    model, params = "", {}
+    for where, entry in _layers(config, method, env):
+        model = getattr(entry, "model", "") or model
+        if not model:
+            raise UserError(f"{where}.model: missing; write package.module:Class or `like`")
+        _check_override(entry, where)
+        check_partial(load_model(model, where).Config, entry.params, f"{where}.params")
+        params.update(entry.params)
+    full = parse(load_model(model, method).Config, params, f"methods.{method}.params")
+    return model, dataclasses.asdict(full)
+
+
+def method_rate(config: Config, method: str) -> int | None:
+    """The subsampling rate that a method fixes, if it does."""
+    rates = [entry.rate for _, entry in _lineage(config, method) if entry.rate is not None]
+    return rates[-1] if rates else None
+
+
+def method_label(config: Config, method: str) -> str:
+    """The name of a method in figures."""
+    return find_method(config, method).label or method
+
+
+# ---------------------------------------------------------------- resolving
+
+
+def _overlay(config: Config, entries: Sequence[Override]) -> dict[str, Any]:
+    sac = merge(dataclasses.asdict(config.sac), *(e.sac for e in entries))
+    train = merge(dataclasses.asdict(config.train), *(e.train for e in entries))
+    out = {"sac": parse(SacConfig, sac, "sac"), "train": parse(TrainConfig, train, "train")}
+    for name in ("terminate_when_unhealthy", "normalise_obs"):
+        given = [getattr(e, name) for e in entries if getattr(e, name) is not None]
+        out[name] = given[-1] if given else getattr(config, name)
+    return out
+
+
+def resolve(config: Config, env: str, method: str, mode: Mode, rate: int) -> CellConfig:
+    """The complete settings of a cell."""
+    model, params = model_params(config, method, env)
+    entries: list[Override] = [config.envs[env]] if env in config.envs else []
+    entries += [entry for _, entry in _layers(config, method, env)]
+    return CellConfig(
+        env=env, method=method, model=model, params=params, mode=mode, rate=rate,
+        demos_source=demos_file(config, env) or config_hash(resolve_expert(config, env)),
+        **_overlay(config, entries),
+    )  # fmt: skip
+
+
+def demos_file(config: Config, env: str) -> str:
+    """The user's own demonstration file for an env, or empty."""
+    return config.envs[env].demos if env in config.envs else ""
+
+
+def expert_config(config: Config, env: str) -> ExpertConfig:
+    """The expert's own differences on an env."""
+    own = config.envs[env].expert if env in config.envs else {}
+    return typing.cast(
+        ExpertConfig,
+        parse(ExpertConfig, merge(dataclasses.asdict(config.expert), own), f"envs.{env}.expert"),
+    )
+
+
+def resolve_expert(config: Config, env: str) -> CellConfig:
+    """The complete settings of an env's expert: the agent's, on the env's own reward."""
+    entries: list[Override] = [config.envs[env]] if env in config.envs else []
+    return CellConfig(
+        env=env, method="expert", model="ngt.reward:EnvReward",
+        **_overlay(config, [*entries, expert_config(config, env)]),
+    )  # fmt: skip
+
+
+def to_json(config: Any) -> str:
+    """Canonical JSON of a config dataclass."""
+    return json.dumps(dataclasses.asdict(config), sort_keys=True, separators=(",", ":"))
+
+
+def config_hash(config: Any) -> str:
+    """Short hash of a config: equal configs, equal hash."""
+    import hashlib
+
+    return hashlib.sha256(to_json(config).encode()).hexdigest()[:16]
+
+
+# ---------------------------------------------------------------- schema
+
+
+def schema(cls: type = Config) -> dict[str, Any]:
+    """JSON schema of a config dataclass, with defaults and meanings."""
+    hints = typing.get_type_hints(cls)
+    properties = {}
+    for f in dataclasses.fields(cls):
+        entry = _schema_type(hints[f.name])
+        if "doc" in f.metadata:
+            entry["description"] = f.metadata["doc"]
+            entry["default"] = list(f.default) if isinstance(f.default, tuple) else f.default
+            target = entry["items"] if "items" in entry else entry
+            for bound, key in (("low", "minimum"), ("high", "maximum")):
+                if f.metadata[bound] is not None:
+                    target[key] = f.metadata[bound]
+        properties[f.name] = entry
+    return {
+        "type": "object",
+        "description": (cls.__doc__ or "").splitlines()[0],
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _schema_type(hint: Any) -> dict[str, Any]:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        inner = _schema_type(args[0])
+        return {**inner, "type": [inner["type"], "null"]}
+    if dataclasses.is_dataclass(hint):
+        return schema(typing.cast(type, hint))
+    if origin is Literal:
+        return {"type": "string", "enum": list(args)}
+    if origin is tuple:
+        return {"type": "array", "items": _schema_type(args[0])}
+    if origin is dict:
+        inner = {} if args[1] is Any else _schema_type(args[1])
+        return {"type": "object", "additionalProperties": inner or True}
+    return {"type": {int: "integer", float: "number", bool: "boolean", str: "string"}[hint]}

@@ -1,0 +1,294 @@
+"""Demonstrations: record, save, load with every field checked, subsample.
+
+A file is a NumPy archive (no pickle) of whole episodes, end to end, with the random policy's
+returns beside them for normalisation. An episode of T steps has T + 1 observations, so each
+transition keeps its own next observation and the last one the true final one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ngt.envs import VectorEnv, get_task
+from ngt.errors import UserError
+from ngt.evaluation import Act, rollout
+from ngt.files import atomic
+from ngt.replay import Batch
+from ngt.seeding import derive, rng
+
+FORMAT, VERSION = "ngt-demos", 1
+
+ARRAYS = {  # name -> dtype on disk, number of dimensions
+    "obs": ("float32", 2),  # all episodes end to end, T + 1 rows each
+    "action": ("float32", 2),  # in [-1, 1], T rows each
+    "reward": ("float32", 1),
+    "length": ("int64", 1),  # T of each episode
+    "terminated": ("bool", 1),  # of each episode: ended by the env, not by its time limit
+    "returns": ("float64", 1),
+    "seeds": ("int64", 1),  # the env seed of each episode
+    "random_returns": ("float64", 1),  # a uniform-random policy's episodes
+}
+
+
+@dataclass(frozen=True)
+class Demos:
+    """Recorded episodes of one env; arrays as in ARRAYS."""
+
+    env: str
+    obs: NDArray[np.float32]
+    action: NDArray[np.float32]
+    reward: NDArray[np.float32]
+    length: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    returns: NDArray[np.float64]
+    seeds: NDArray[np.int64]
+    random_returns: NDArray[np.float64]
+    source: str  # where they come from: the expert's config hash, or the user's own words
+
+    @property
+    def expert(self) -> float:
+        """Mean return of the demonstrations: the normaliser's 1."""
+        return float(self.returns.mean())
+
+    @property
+    def random(self) -> float:
+        """Mean return of the uniform-random policy: the normaliser's 0."""
+        return float(self.random_returns.mean())
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 over the env, the names, shapes and bytes of all arrays."""
+        digest = hashlib.sha256(self.env.encode())
+        for name in ARRAYS:
+            array = np.ascontiguousarray(getattr(self, name))
+            digest.update(f"{name}{array.dtype}{array.shape}".encode())
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+
+class Episode(NamedTuple):
+    """One episode: obs (T + 1, obs), action (T, act) in [-1, 1], reward (T,), how it ended."""
+
+    obs: NDArray[Any]
+    action: NDArray[Any]
+    reward: NDArray[Any]
+    terminated: bool
+    seed: int = -1
+
+
+def from_episodes(
+    env: str, episodes: Sequence[Episode], random_returns: NDArray[np.float64], source: str
+) -> Demos:
+    """Demonstrations from one's own episodes; checked like a file."""
+    demos = Demos(
+        env=env,
+        obs=np.concatenate([e.obs for e in episodes]).astype(np.float32),
+        action=np.concatenate([e.action for e in episodes]).astype(np.float32),
+        reward=np.concatenate([e.reward for e in episodes]).astype(np.float32),
+        length=np.array([len(e.action) for e in episodes], np.int64),
+        terminated=np.array([e.terminated for e in episodes], np.bool_),
+        returns=np.array([np.sum(e.reward, dtype=np.float64) for e in episodes]),
+        seeds=np.array([e.seed for e in episodes], np.int64),
+        random_returns=np.asarray(random_returns, np.float64),
+        source=source,
+    )
+    _check(demos, "episodes")
+    return demos
+
+
+def record(
+    env: str, act: Act, episodes: int, seed: int, *, source: str, terminate_when_unhealthy: bool
+) -> Demos:
+    """Whole episodes of a policy from fresh seeds, and as many of a uniform-random one.
+
+    act: observations (1, n, obs) to actions (1, n, act) in [-1, 1].
+    """
+    seeds = [derive(seed, "record", env, i) for i in range(episodes)]
+    random_seeds = [derive(seed, "random", env, i) for i in range(episodes)]
+    dice = [rng(seed, "random-action", env, i) for i in range(episodes)]
+    size = get_task(env).act
+
+    def random_act(obs: torch.Tensor) -> torch.Tensor:
+        actions = np.stack([d.uniform(-1.0, 1.0, size) for d in dice])
+        return torch.from_numpy(actions.astype(np.float32))[None]
+
+    vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
+    try:
+        random_returns = rollout(vec, random_act, random_seeds, runs=1).returns[0]
+        expert = rollout(vec, act, seeds, runs=1, keep=True)
+    finally:
+        vec.close()
+    parts = [
+        Episode(obs, action, reward, terminated, s)
+        for (obs, action, reward, terminated), s in zip(expert.episodes, seeds, strict=True)
+    ]
+    return from_episodes(env, parts, random_returns, source)
+
+
+def save(path: Path, demos: Demos) -> None:
+    """Write a demonstration file, atomically."""
+    meta = {
+        "format": FORMAT, "version": VERSION, "env": demos.env, "source": demos.source,
+        "checksum": demos.checksum,
+    }  # fmt: skip
+    arrays = {name: getattr(demos, name) for name in ARRAYS}
+    with atomic(path) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, meta=np.array(json.dumps(meta)), **arrays)
+
+
+def load(path: Path, env: str | None = None) -> Demos:
+    """Read and validate a demonstration file.
+
+    UserError names the file, the field, what was found and what was expected.
+    """
+    where = f"demonstrations {path}"
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            data = {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise UserError(f"{where}: no such file; record it with `ngt record`") from None
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zipfile.zlib.error) as e:
+        text = " ".join(str(e).split())
+        raise UserError(f"{where}: truncated, or not a NumPy archive ({text})") from None
+    meta = _meta(data, where)
+    missing = [name for name in ARRAYS if name not in data]
+    if missing:
+        raise UserError(f"{where}: field {missing[0]!r} is missing; found {', '.join(data)}")
+    for name, (dtype, dims) in ARRAYS.items():
+        found = data[name]
+        if found.dtype != np.dtype(dtype) or found.ndim != dims:
+            raise UserError(
+                f"{where}: field {name!r}: found {found.dtype} with {found.ndim} dimensions, "
+                f"expected {dtype} with {dims}"
+            )
+    demos = Demos(
+        env=meta["env"], source=meta["source"], **{name: data[name] for name in ARRAYS}
+    )
+    if env is not None and demos.env != env:
+        raise UserError(f"{where}: field 'env': found {demos.env}, expected {env}")
+    _check(demos, where)
+    if demos.checksum != meta["checksum"]:
+        raise UserError(
+            f"{where}: field 'checksum': found {demos.checksum[:12]}, expected "
+            f"{meta['checksum'][:12]}; the file was changed or damaged"
+        )
+    return demos
+
+
+def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
+    try:
+        meta = json.loads(str(data["meta"][()]))
+    except (KeyError, IndexError, json.JSONDecodeError):
+        raise UserError(f"{where}: field 'meta' is missing or not JSON") from None
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        found = meta.get("format") if isinstance(meta, dict) else meta
+        raise UserError(f"{where}: field 'format': found {found!r}, expected {FORMAT!r}")
+    if meta.get("version") != VERSION:
+        raise UserError(
+            f"{where}: field 'version': found {meta.get('version')!r}, expected {VERSION}"
+        )
+    for name in ("env", "source", "checksum"):
+        if not isinstance(meta.get(name), str):
+            raise UserError(f"{where}: field {name!r}: found {meta.get(name)!r}, expected text")
+    return meta
+
+
+def _check(demos: Demos, where: str) -> None:
+    task = get_task(demos.env)
+    length = demos.length
+    if len(length) == 0 or (length < 1).any():
+        raise UserError(f"{where}: field 'length': found {length.tolist()}, expected >= 1 each")
+    if (length > task.time_limit).any():
+        raise UserError(
+            f"{where}: field 'length': found {length.max()} steps, expected at most "
+            f"{task.time_limit} on {demos.env}"
+        )
+    steps, episodes = int(length.sum()), len(length)
+    shapes = {
+        "obs": (steps + episodes, task.obs), "action": (steps, task.act), "reward": (steps,),
+        "terminated": (episodes,), "returns": (episodes,), "seeds": (episodes,),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        found = getattr(demos, name).shape
+        if found != shape:
+            raise UserError(
+                f"{where}: field {name!r}: found shape {found}, expected {shape} on {demos.env}"
+            )
+    if len(demos.random_returns) == 0:
+        raise UserError(f"{where}: field 'random_returns': found none, expected at least 1")
+    for name in ("obs", "action", "reward", "returns", "random_returns"):
+        bad = ~np.isfinite(getattr(demos, name))
+        if bad.any():
+            raise UserError(f"{where}: field {name!r}: found {bad.sum()} non-finite values")
+    if np.abs(demos.action).max() > 1.0:
+        raise UserError(
+            f"{where}: field 'action': found {np.abs(demos.action).max():.3g}, expected values in "
+            f"[-1, 1]; divide by the env's bound"
+        )
+
+
+def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demos") -> Batch:
+    """The first `count` episodes, every rate-th transition from a random offset < rate.
+
+    Offsets depend on (seed, env, episode) alone, so that methods are paired and fewer
+    demonstrations are a prefix of more. Returns numpy-backed tensors (1, N, ·).
+    """
+    if count > len(demos.length):
+        raise UserError(
+            f"{where}: field 'demos': asked for {count}, found {len(demos.length)} episodes"
+        )
+    starts = np.concatenate([[0], np.cumsum(demos.length + 1)])  # rows of obs
+    rows, steps, terminal = [], [], []
+    for episode in range(count):
+        length = int(demos.length[episode])
+        if length < rate:
+            raise UserError(
+                f"{where}: episode {episode} has {length} steps, fewer than rate {rate}; "
+                f"lower the rate or leave the episode out"
+            )
+        offset = int(rng(seed, "demos", demos.env, episode).integers(rate))
+        kept = np.arange(offset, length, rate)
+        rows.append(starts[episode] + kept)
+        steps.append(starts[episode] - episode + kept)  # actions have one row fewer an episode
+        terminal.append((kept == length - 1) & demos.terminated[episode])
+    row, step = np.concatenate(rows), np.concatenate(steps)
+    return Batch(
+        obs=torch.from_numpy(demos.obs[row])[None],
+        action=torch.from_numpy(demos.action[step])[None],
+        next_obs=torch.from_numpy(demos.obs[row + 1])[None],
+        reward=torch.from_numpy(demos.reward[step])[None],
+        terminated=torch.from_numpy(np.concatenate(terminal).astype(np.float32))[None],
+    )
+
+
+class DemoSet:
+    """The demonstrations of a pack: sets of different sizes, padded, drawn with replacement."""
+
+    def __init__(self, sets: Sequence[Batch], device: torch.device | str = "cpu") -> None:
+        sizes = [s.obs.shape[1] for s in sets]
+        self.size = torch.tensor(sizes, device=device)[:, None]
+        most = max(sizes)
+
+        def pad(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+            out = torch.zeros(len(parts), most, *parts[0].shape[2:], device=device)
+            for run, part in enumerate(parts):
+                out[run, : part.shape[1]] = part[0]
+            return out
+
+        self.data = Batch(*(pad(parts) for parts in zip(*sets, strict=True)))
+        self._run = torch.arange(len(sets), device=device)[:, None]
+
+    def sample(self, index: torch.Tensor) -> Batch:
+        """Rows `index % size` of each run's own set; index (R, B) integers."""
+        row = index % self.size
+        return Batch(*(field[self._run, row] for field in self.data))

@@ -1,0 +1,302 @@
+"""The tasks and how their environments are made: flat float32 observations, actions in [-1, 1].
+
+A task of your own: give the env to gymnasium (`gym.register`), its facts to `register(Task(...))`.
+Each time an env is made, those facts are compared with the live env, so they can be relied on.
+"""
+
+import contextlib
+import difflib
+import importlib
+import logging
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import DtypeObservation, FlattenObservation, RescaleAction
+
+from ngt.errors import UserError
+
+Env = gym.Env[np.ndarray, np.ndarray]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One environment: what the registry knows about it."""
+
+    id: str  # what users write: "Ant-v4", "walker-walk"
+    gym_id: str  # what gymnasium.make gets: "dm_control/walker-walk-v0"
+    obs: int  # flat sizes
+    act: int
+    low: float  # action bounds of the env itself, the same in every dimension
+    high: float
+    time_limit: int  # steps, then the episode is truncated
+    kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # to gymnasium.make
+    # The env takes `terminate_when_unhealthy`, and it alone decides whether episodes can end as
+    # `terminated`. False: there is no such choice (no other task below ever terminates).
+    can_terminate: bool = False
+    # Mean returns published with the authors' code, for judging our experts and nothing else:
+    # their episodes never end early and their Ant has 27 observations.
+    published_random: float | None = None
+    published_expert: float | None = None
+    # Normaliser: mean return over so many episodes, random policy = 0, expert = 1.
+    reference_episodes: int = 16
+
+
+TASKS: dict[str, Task] = {}
+
+# Why a known id is not offered, and the id to use in its place.
+_REFUSED = {
+    "Pusher-v4": (
+        "gymnasium refuses it on mujoco >= 3 (its object is lighter than air and is never pushed)",
+        "Pusher-v5",
+    ),
+}
+
+
+def register(task: Task) -> None:
+    """Add a task; the same one twice is fine, another one under a known id is not."""
+    if TASKS.setdefault(task.id, task) != task:
+        raise UserError(f"task id {task.id!r} is already registered: choose another id")
+
+
+def get_task(task_id: str) -> Task:
+    if task_id in TASKS:
+        return TASKS[task_id]
+    if task_id in _REFUSED:
+        reason, instead = _REFUSED[task_id]
+        raise UserError(f"env {task_id!r} is refused: {reason}: use {instead}")
+    nearest = difflib.get_close_matches(task_id, TASKS, n=3, cutoff=0.4) or sorted(TASKS)
+    raise UserError(
+        f"env {task_id!r} is unknown: use one of {', '.join(nearest)}, or add it with "
+        "ngt.envs.register"
+    )
+
+
+_FORCES = {"use_contact_forces": True}  # Ant-v4 has 27 observations without
+
+for _task in (
+    Task("Ant-v4", "Ant-v4", 111, 8, -1.0, 1.0, 1000, _FORCES, True, -62, 6160),
+    Task("HalfCheetah-v4", "HalfCheetah-v4", 17, 6, -1.0, 1.0, 1000, {}, False, -282, 14200),
+    Task("Hopper-v4", "Hopper-v4", 11, 3, -1.0, 1.0, 1000, {}, True, -74, 3510),
+    Task("Humanoid-v4", "Humanoid-v4", 376, 17, -0.4, 0.4, 1000, {}, True, 120, 6190),
+    Task("Pusher-v5", "Pusher-v5", 23, 7, -2.0, 2.0, 100, {}, False, -150, -31),
+    Task("Walker2d-v4", "Walker2d-v4", 17, 6, -1.0, 1.0, 1000, {}, True, 3, 6270),
+    Task("walker-walk", "dm_control/walker-walk-v0", 24, 6, -1.0, 1.0, 1000),
+    Task("cheetah-run", "dm_control/cheetah-run-v0", 17, 6, -1.0, 1.0, 1000),
+    Task("finger-spin", "dm_control/finger-spin-v0", 9, 2, -1.0, 1.0, 1000),
+    # Small ones, for trials and tests.
+    Task("Pendulum-v1", "Pendulum-v1", 3, 1, -2.0, 2.0, 200),
+    Task("Reacher-v5", "Reacher-v5", 10, 2, -1.0, 1.0, 50),
+):
+    register(_task)
+
+
+def _leaves(space: spaces.Space[Any]) -> list[spaces.Space[Any]]:
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        return [leaf for part in parts for leaf in _leaves(part)]
+    return [space]
+
+
+def check_space(
+    env_id: str, observation_space: spaces.Space[Any], action_space: spaces.Space[Any]
+) -> None:
+    """Refuse what the agent can't handle: it wants flat vectors and one bounded action box."""
+    bad = f"env {env_id!r}: action space {action_space}".replace("\n", " ")
+    if not isinstance(action_space, spaces.Box) or action_space.dtype.kind != "f":
+        raise UserError(f"{bad} is not continuous: use an env with one float Box of actions")
+    if len(action_space.shape) != 1:
+        raise UserError(f"{bad} has {len(action_space.shape)} dimensions: flatten it to 1")
+    if not action_space.is_bounded():
+        raise UserError(f"{bad} is unbounded: give it finite bounds")
+    low, high = action_space.low, action_space.high
+    if (low != low[0]).any() or (high != high[0]).any() or low[0] >= high[0]:
+        raise UserError(
+            f"{bad} has bounds that are empty or differ between dimensions: wrap the env in "
+            "gymnasium.wrappers.RescaleAction(env, -1.0, 1.0)"
+        )
+    for leaf in _leaves(observation_space):
+        if not isinstance(leaf, spaces.Box) or len(leaf.shape) > 1:
+            raise UserError(
+                f"env {env_id!r}: observation space {leaf} is not a vector: ".replace("\n", " ")
+                + "use an env whose observations are Box vectors, or a Dict or Tuple of them"
+            )
+
+
+def _import_dm_control(env_id: str, render: bool) -> None:
+    """Late: it costs seconds, and dm_control picks its renderer, for the whole process."""
+    before = os.environ.get("MUJOCO_GL")
+    if not render:  # dm_control would go looking for a window system
+        os.environ.setdefault("MUJOCO_GL", "disable")
+    try:
+        importlib.import_module("dm_control.suite")
+        gym.register_envs(importlib.import_module("shimmy"))
+    except ImportError as error:
+        raise UserError(
+            f"env {env_id!r} needs dm_control ({error}): pip install 'shimmy[dm-control]'"
+        ) from error
+    finally:
+        if before is None:
+            os.environ.pop("MUJOCO_GL", None)
+
+
+def _log_mujoco(message: str) -> None:
+    level = logging.DEBUG if "deprecated" in message else logging.WARNING
+    _log.log(level, "mujoco: %s", message)
+
+
+def _catch_mujoco_warnings() -> None:
+    """MuJoCo's own handler writes MUJOCO_LOG.TXT into the working directory."""
+    with contextlib.suppress(ImportError):  # no env that needs it can be made then
+        importlib.import_module("mujoco").set_mju_user_warning(_log_mujoco)
+
+
+def _check_live(task: Task, env: gym.Env[Any, Any]) -> None:
+    check_space(task.id, env.observation_space, env.action_space)
+    box = env.action_space
+    assert isinstance(box, spaces.Box) and env.spec is not None
+    for name, live, known in (
+        ("obs", spaces.utils.flatdim(env.observation_space), task.obs),
+        ("act", box.shape[0], task.act),
+        ("low", box.low[0], box.dtype.type(task.low)),
+        ("high", box.high[0], box.dtype.type(task.high)),
+        ("time_limit", env.spec.max_episode_steps, task.time_limit),
+    ):
+        if live != known:
+            raise UserError(
+                f"env {task.id!r}: {name} is {live} in the live env and {known} in its Task: "
+                "correct the Task or its kwargs, or install the gymnasium it was written for"
+            )
+
+
+def _make(task: Task, terminate_when_unhealthy: bool, render_mode: str | None = None) -> Env:
+    if task.gym_id.startswith("dm_control/"):
+        _import_dm_control(task.id, render=render_mode is not None)
+    _catch_mujoco_warnings()
+    kwargs = dict(task.kwargs)
+    if task.can_terminate:
+        kwargs["terminate_when_unhealthy"] = terminate_when_unhealthy
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*is out of date")  # the paper's ids are v4
+        warnings.filterwarnings("ignore", message=".*precision lowered")  # float32 is wanted
+        try:
+            if gym.spec(task.gym_id).max_episode_steps is None:  # so with dm_control, which
+                kwargs["max_episode_steps"] = task.time_limit  # truncates by itself
+            env: gym.Env[Any, Any] = gym.make(
+                task.gym_id, render_mode=render_mode, disable_env_checker=True, **kwargs
+            )
+        except (gym.error.Error, ImportError, TypeError) as error:
+            reason = " ".join(str(error).split())
+            raise UserError(f"env {task.id!r}: gymnasium can't make it: {reason}") from error
+        try:
+            _check_live(task, env)
+        except UserError:
+            env.close()
+            raise
+        one = np.ones(task.act, env.action_space.dtype)
+        return RescaleAction(DtypeObservation(FlattenObservation(env), np.float32), -one, one)
+
+
+def make(
+    task_id: str, *, terminate_when_unhealthy: bool = True, render_mode: str | None = None
+) -> Env:
+    """One env: flat float32 observations, actions in [-1, 1] rescaled to the env's own bounds.
+
+    A task without the choice (`Task.can_terminate`) ignores `terminate_when_unhealthy`.
+    To render without a display, start the process with MUJOCO_GL=egl. dm_control picks its
+    renderer once a process: without MUJOCO_GL, make the env that renders before any other.
+    """
+    return _make(get_task(task_id), terminate_when_unhealthy, render_mode)
+
+
+class _NoInfo(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
+    """Drop the infos: nobody reads them, and batching them costs a tenth of the speed or more."""
+
+    def reset(self, **kwargs: Any) -> tuple[np.ndarray, dict[str, Any]]:
+        return self.env.reset(**kwargs)[0], {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, Any, bool, bool, dict[str, Any]]:
+        return *self.env.step(action)[:4], {}
+
+
+def _make_bare(task: Task, terminate_when_unhealthy: bool) -> Env:
+    return _NoInfo(_make(task, terminate_when_unhealthy))
+
+
+class Step(NamedTuple):
+    """One transition of every env."""
+
+    obs: np.ndarray  # (num, obs) what the policy sees next: a reset observation after an end
+    next_obs: np.ndarray  # (num, obs) what followed the action: the final one at an end
+    reward: np.ndarray  # (num,) float64
+    terminated: np.ndarray  # (num,) bool: no bootstrap
+    truncated: np.ndarray  # (num,) bool: bootstrap from next_obs
+
+
+class VectorEnv:
+    """`num` copies of a task in lockstep.
+
+    Autoreset is gymnasium's SAME_STEP: an env that ends is reset within the step, so every step is
+    `num` real transitions and there are no dead ones (action ignored, reward 0) to skip or count.
+
+    workers=0 steps the envs here, one after another: the faster way on few cores. Else each env
+    has a process of its own, and at most `workers` of them step at once.
+    """
+
+    def __init__(
+        self, task_id: str, num: int, *, terminate_when_unhealthy: bool = True, workers: int = 0
+    ) -> None:
+        self.task = get_task(task_id)
+        self.num = num
+        self._never_terminates = not terminate_when_unhealthy
+        fns = [partial(_make_bare, self.task, terminate_when_unhealthy)] * num
+        self._envs: SyncVectorEnv | AsyncVectorEnv
+        if workers == 0:
+            self._envs = SyncVectorEnv(fns, autoreset_mode=AutoresetMode.SAME_STEP)
+        else:
+            self._envs = AsyncVectorEnv(
+                fns,
+                shared_memory=True,
+                autoreset_mode=AutoresetMode.SAME_STEP,
+                max_concurrency=workers if workers < num else None,
+            )
+
+    def reset(self, seeds: Sequence[int]) -> np.ndarray:
+        """Start all envs, each from its own seed; (num, obs) float32."""
+        if self.task.gym_id.startswith("dm_control/"):
+            seeds = [seed % 2**32 for seed in seeds]  # all that its RandomState takes
+        obs: np.ndarray = self._envs.reset(seed=[int(seed) for seed in seeds])[0]
+        return obs
+
+    def step(self, action: np.ndarray) -> Step:
+        """Take (num, act) actions in [-1, 1].
+
+        One that is not finite is refused and no env moves: MuJoCo would take it as 0, other envs
+        would return NaN.
+        """
+        action = np.asarray(action, dtype=np.float32)
+        if action.shape != (self.num, self.task.act):
+            raise ValueError(f"action {action.shape} is not ({self.num}, {self.task.act})")
+        if not np.isfinite(action).all():
+            raise FloatingPointError(f"env {self.task.id!r}: action is not finite: {action}")
+        obs, reward, terminated, truncated, info = self._envs.step(action)
+        if self._never_terminates and terminated.any():
+            raise UserError(
+                f"env {self.task.id!r} terminated with terminate_when_unhealthy=False, which it "
+                "does not know: use terminate_when_unhealthy=True"
+            )
+        next_obs = obs.copy()
+        for i in np.flatnonzero(terminated | truncated):
+            next_obs[i] = info["final_obs"][i]
+        return Step(obs, next_obs, np.asarray(reward, np.float64), terminated, truncated)
+
+    def close(self) -> None:
+        self._envs.close()

@@ -1,0 +1,151 @@
+"""Noise-Guided Transport: a potential learned against a frozen random prior.
+
+h(x) is a pairing loss between a predictor f and a frozen, randomly initialised prior f'. Training
+lowers h on expert data and raises it on agent data (paper, eq. of L):
+
+    L = E_expert[h] - E_agent[h]        reward r = exp(-h), then scaled by batch percentiles
+
+High reward is expert-like; r lies in (0, 1] before scaling. Where the paper is silent:
+outputs are squashed by 5 tanh on both sides, except HL-Gauss targets, which are squashed by plain
+tanh into their support; h is the mean over outputs (MSE-softmax: the sum); the reward of HL-Gauss
+is read with the expert's sigma.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ngt import losses
+from ngt.config import opt
+from ngt.nets import PackedMLP
+from ngt.replay import Batch
+from ngt.reward import RewardModel, Spec
+from ngt.seeding import torch_generator
+
+Side = Literal["expert", "agent"]
+
+
+@dataclass(frozen=True)
+class PotentialConfig:
+    """NGT. Values: the paper's table of defaults unless said."""
+
+    pairing: Literal["huber", "mse_softmax", "hl_gauss"] = opt("huber", "hl_gauss on Humanoid")
+    hidden: tuple[int, ...] = opt((256, 256), "widths of predictor and prior", 1)
+    leak: float = opt(0.05, "slope of LeakyReLU below zero", 0)
+    m: int = opt(32, "outputs of the embedding", 1)
+    lr: float = opt(1e-3, "Adam, predictor", 0)
+    spectral_norm: bool = opt(True, "on every layer of both nets")
+    init: Literal["orthogonal", "kaiming"] = opt("orthogonal", "of the hidden layers")
+    head_init: Literal["orthogonal", "kaiming"] = opt("orthogonal", "of the output layers")
+    rescale: float = opt(5.0, "outputs are squashed to rescale * tanh", 1e-8)
+    hlg_target: Literal["tanh", "rescaled"] = opt(
+        "tanh", "HL-Gauss targets: inside the support, or the literal rescale * tanh"
+    )
+    delta: float = opt(1.0, "Huber's", 1e-8)
+    bins: int = opt(21, "HL-Gauss bins", 2)
+    support: float = opt(1.0, "HL-Gauss support is [-support, support]", 1e-8)
+    sigma_expert: float = opt(0.25, "HL-Gauss width, expert side", 1e-8)
+    sigma_agent: float = opt(0.05, "HL-Gauss width, agent side", 1e-8)
+    reward_sigma: Literal["expert", "agent"] = opt("expert", "side whose width the reward uses")
+    scaling: Literal["percentile", "percentile_offset", "none"] = opt(
+        "percentile", "(r - P5)/gap; r/gap - P5, which adds a survival bonus; r"
+    )
+    gap_floor: float = opt(1e-8, "least P95 - P5", 0)
+
+
+class Potential(RewardModel):
+    """Predictor and prior of R runs."""
+
+    Config = PotentialConfig
+    config: PotentialConfig
+
+    def __init__(self, config: PotentialConfig, spec: Spec) -> None:
+        super().__init__(config, spec)
+        bins = config.bins if config.pairing == "hl_gauss" else 1
+        self.predictor = self._net("predictor", config.m * bins, config.spectral_norm)
+        self.prior = self._net("prior", config.m, spectral_norm=False)
+        self.prior.freeze(normalise=config.spectral_norm)  # once, so that it can't drift
+        edges = losses.hl_gauss_edges(-config.support, config.support, config.bins)
+        self.register_buffer("edges", edges, persistent=False)
+        self.learn_with(config.lr)
+
+    def _net(self, name: str, out: int, spectral_norm: bool) -> PackedMLP:
+        return PackedMLP(
+            [self.spec.input, *self.config.hidden, out],
+            [torch_generator(seed, "init", name) for seed in self.spec.seeds],
+            activation=partial(F.leaky_relu_, negative_slope=self.config.leak),
+            init=self.config.init,
+            head_init=self.config.head_init,
+            spectral_norm=spectral_norm,
+        )
+
+    def potential(self, x: Tensor, side: Side) -> Tensor:
+        """h(x) for x (R, B, input) as seen from a side (they differ in HL-Gauss's sigma), (R, B)."""
+        return self._pair(self.prediction(x), self.target(x), side)
+
+    def prediction(self, x: Tensor) -> Tensor:
+        """The predictor's squashed outputs, (R, B, m), or (R, B, bins * m) logits."""
+        return self.config.rescale * torch.tanh(self.predictor(x))
+
+    def target(self, x: Tensor) -> Tensor:
+        """The prior's squashed outputs, (R, B, m), no gradient."""
+        with torch.no_grad():
+            plain = self.config.pairing == "hl_gauss" and self.config.hlg_target == "tanh"
+            scale = 1.0 if plain else self.config.rescale
+            return scale * torch.tanh(self.prior(x))
+
+    def _pair(self, prediction: Tensor, target: Tensor, side: Side) -> Tensor:
+        c = self.config
+        if c.pairing == "huber":
+            return losses.huber(prediction, target, c.delta)
+        if c.pairing == "mse_softmax":
+            return losses.mse_softmax(prediction, target)
+        sigma = c.sigma_expert if side == "expert" else c.sigma_agent
+        return losses.hl_gauss(prediction, losses.hl_gauss_target(target, self.edges, sigma))
+
+    def loss(self, agent: Batch, expert: Batch) -> Tensor:
+        """L = mean h over the expert's batch - mean h over the agent's, (R,)."""
+        x_expert, x_agent = self.inputs(expert), self.inputs(agent)
+        x = torch.cat([x_expert, x_agent], dim=1)  # one pass for both
+        split = [x_expert.shape[1], x_agent.shape[1]]
+        t_expert, t_agent = self.target(x).split(split, dim=1)
+        p_expert, p_agent = self.prediction(x).split(split, dim=1)
+        h_expert = self._pair(p_expert, t_expert, "expert").mean(dim=1)
+        h_agent = self._pair(p_agent, t_agent, "agent").mean(dim=1)
+        self.metrics["h_expert"] = h_expert.detach()
+        self.metrics["h_agent"] = h_agent.detach()
+        if self.config.pairing == "hl_gauss":  # no mass, no gradient out there
+            outside = torch.cat([t_expert, t_agent], dim=1).abs() > self.config.support
+            self.metrics["hlg_outside"] = outside.float().mean(dim=(1, 2))
+        return h_expert - h_agent
+
+    def update(self, agent: Batch, expert: Batch) -> None:
+        """One power iteration, then one step on L."""
+        if self.config.spectral_norm:
+            self.predictor.power_iteration()
+        super().update(agent, expert)
+
+    @torch.no_grad()
+    def reward(self, batch: Batch) -> Tensor:
+        x = self.inputs(batch)
+        raw = torch.exp(-self.potential(x, self.config.reward_sigma))
+        scaled = scale_by_percentiles(raw, self.config.scaling, self.config.gap_floor)
+        self.metrics["reward_raw"] = raw.mean(dim=1)
+        self.metrics["reward_raw_std"] = raw.std(dim=1, correction=0)
+        self.metrics["reward_max"] = scaled.amax(dim=1)
+        return scaled
+
+
+def scale_by_percentiles(raw: Tensor, scaling: str, floor: float) -> Tensor:
+    """Rewards (R, B) scaled by the batch's own 5th and 95th percentiles, no clipping."""
+    if scaling == "none":
+        return raw
+    low, high = torch.quantile(raw, raw.new_tensor([0.05, 0.95]), dim=1)[..., None]
+    gap = (high - low).clamp(min=floor)
+    return (raw - low) / gap if scaling == "percentile" else raw / gap - low

@@ -1,0 +1,150 @@
+"""A run's folder: a closed set of files, `run.json` last.
+
+config.json   the key and the resolved settings
+eval.csv      step, episode, return, length
+train.csv     step, update and the metrics of the interval, one row a log
+policy.safetensors
+run.json      status, versions, source, times; written last and atomically, so that its presence
+              means the run is complete
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import hashlib
+import platform
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+from torch import Tensor
+
+from ngt import policy
+from ngt.config import CellConfig, config_hash
+from ngt.files import read_json, write_json
+
+PACKAGE = Path(__file__).resolve().parent
+EVAL_FIELDS = ("step", "episode", "return", "length")
+
+
+def finished(folder: Path, cell: CellConfig) -> dict[str, Any] | None:
+    """run.json of a complete run of these settings (finished or diverged), or None."""
+    record = read_json(folder / "run.json")
+    if isinstance(record, dict) and record.get("config_hash") == config_hash(cell):
+        return record
+    return None
+
+
+@functools.cache
+def source_hash() -> str:
+    """Hash of the code that decides a run's numbers: the package and the baselines beside it."""
+    digest = hashlib.sha256()
+    for folder in (PACKAGE, PACKAGE.parent / "baselines"):
+        for file in sorted(folder.glob("*.py")):
+            digest.update(file.name.encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def provenance() -> dict[str, Any]:
+    """Source, versions and machine, as every run.json states them."""
+
+    def git(*args: str) -> str | None:
+        try:
+            done = subprocess.run(
+                ["git", *args], cwd=PACKAGE, capture_output=True, text=True, timeout=10, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None  # not a checkout
+        return done.stdout.strip()
+
+    def version(name: str) -> str | None:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            return None
+
+    status = git("status", "--porcelain", "--", ".", "../baselines")
+    libraries = ("torch", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
+    return {
+        "commit": git("rev-parse", "HEAD"),
+        "dirty": None if status is None else bool(status),
+        "source_hash": source_hash(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in libraries},
+        "machine": f"{platform.system()} {platform.machine()}, {_processor()}",
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), "")
+
+
+class RunWriter:
+    """Writes one run's folder as it goes."""
+
+    def __init__(self, folder: Path, key: Mapping[str, Any], cell: CellConfig) -> None:
+        self.folder, self.key, self.cell = folder, dict(key), cell
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "run.json").unlink(missing_ok=True)  # from here on the run is not complete
+        write_json(folder / "config.json", {"key": self.key, **dataclasses.asdict(cell)})
+        self._files: list[TextIO] = []
+        self._eval = self._csv("eval.csv")
+        self._eval.writerow(EVAL_FIELDS)
+        self._train = self._csv("train.csv")
+        self._train_fields: list[str] = []
+        self.started = time.time()
+
+    def _csv(self, name: str) -> Any:
+        file = open(self.folder / name, "w", newline="")  # noqa: SIM115 - closed by `finish`
+        self._files.append(file)
+        return csv.writer(file, lineterminator="\n")
+
+    def evaluation(self, step: int, returns: Sequence[float], lengths: Sequence[int]) -> None:
+        """One row an episode."""
+        for episode, (value, length) in enumerate(zip(returns, lengths, strict=True)):
+            self._eval.writerow([step, episode, repr(float(value)), int(length)])
+        self._flush()
+
+    def training(self, row: Mapping[str, float | int]) -> None:
+        """One row of train.csv; the first row fixes the columns."""
+        if not self._train_fields:
+            self._train_fields = list(row)
+            self._train.writerow(self._train_fields)
+        values = (row[name] for name in self._train_fields)
+        self._train.writerow([v if isinstance(v, int) else f"{v:.6g}" for v in values])
+        self._flush()
+
+    def _flush(self) -> None:
+        for file in self._files:
+            file.flush()
+
+    def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
+        """Write the policy and, last, run.json."""
+        for file in self._files:
+            file.close()
+        policy.save(
+            self.folder / "policy.safetensors", tensors, self.cell.env, self.cell.sac
+        )
+        write_json(
+            self.folder / "run.json",
+            {
+                "key": self.key,
+                "config_hash": config_hash(self.cell),
+                **record,
+                "wall_seconds": round(time.time() - self.started, 1),
+                "threads": torch.get_num_threads(),
+                **provenance(),
+            },
+        )

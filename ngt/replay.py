@@ -1,0 +1,64 @@
+"""Packed ring buffer: one row a transition, R runs side by side."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Batch(NamedTuple):
+    """Transitions of R runs: obs, next_obs (R, B, obs); action (R, B, act) in [-1, 1]; rest (R, B).
+
+    terminated is 1 where no value follows (truncation is not termination); reward is what was
+    stored when the step was taken.
+    """
+
+    obs: Tensor
+    action: Tensor
+    next_obs: Tensor
+    reward: Tensor
+    terminated: Tensor
+
+
+class Replay:
+    """The last `capacity` transitions of each run, float32, in one (R, capacity, row) tensor.
+
+    Rows are obs | action | next_obs | reward | terminated, so that a draw is one gather. Memory is
+    touched only as it fills.
+    """
+
+    def __init__(
+        self, runs: int, capacity: int, obs: int, act: int, device: torch.device | str = "cpu"
+    ) -> None:
+        self.splits = [obs, act, obs, 1, 1]
+        self.rows = torch.empty(runs, capacity, sum(self.splits), device=device)
+        self.runs, self.capacity = runs, capacity
+        self.size = 0  # transitions held, the same for every run
+        self.head = 0  # where the next one goes
+        self._base = (torch.arange(runs, device=device) * capacity).unsqueeze(1)
+
+    def add(self, batch: Batch) -> None:
+        """Store B transitions of every run, in order, over the oldest ones."""
+        rows = torch.cat(
+            [batch.obs, batch.action, batch.next_obs, batch.reward[..., None],
+             batch.terminated[..., None]],
+            dim=-1,
+        )  # fmt: skip
+        count = rows.shape[1]
+        first = min(count, self.capacity - self.head)
+        self.rows[:, self.head : self.head + first] = rows[:, :first]
+        if first < count:
+            self.rows[:, : count - first] = rows[:, first:]
+        self.head = (self.head + count) % self.capacity
+        self.size = min(self.size + count, self.capacity)
+
+    def sample(self, index: Tensor) -> Batch:
+        """Rows `index % size` of each run; index (R, B) integers."""
+        flat = (index % self.size + self._base).flatten()
+        rows = self.rows.view(-1, self.rows.shape[-1]).index_select(0, flat)
+        obs, action, next_obs, reward, terminated = rows.view(*index.shape, -1).split(
+            self.splits, dim=-1
+        )
+        return Batch(obs, action, next_obs, reward.squeeze(-1), terminated.squeeze(-1))

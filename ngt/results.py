@@ -1,0 +1,111 @@
+"""Reading runs back: the status of each key, and the tables that figures are drawn from."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ngt.config import Config, config_hash
+from ngt.errors import UserError
+from ngt.files import read_json
+from ngt.records import source_hash
+from ngt.runs import Layout, RunKey, resolve_key, run_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STATUSES = ("finished", "diverged", "stale", "part", "missing")
+
+
+class Status(NamedTuple):
+    """A run's state: `stale` has other settings, `part` has begun and not ended."""
+
+    status: str
+    note: str
+
+
+def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
+    """The state of a run's folder against the config."""
+    folder = layout.run(key)
+    record = read_json(folder / "run.json")
+    if not isinstance(record, dict):
+        begun = folder / "eval.csv"
+        if not begun.exists():
+            return Status("missing", "")
+        return Status("part", f"last evaluation at step {_last_step(begun)}")
+    if record.get("config_hash") != config_hash(resolve_key(config, key)):
+        return Status("stale", "trained with other settings")
+    note = f"step {record['step']}, {record['steps_per_second']} steps/s"
+    if record["status"] == "diverged":
+        note = f"step {record['step']}: {record['tensor']} is not finite"
+    if record.get("source_hash") != source_hash():
+        note += ", other source"
+    return Status(record["status"], note)
+
+
+def _last_step(path: Path) -> str:
+    last = path.read_text().splitlines()[-1:]
+    step = last[0].split(",")[0] if last else ""
+    return step if step.isdigit() else "0"
+
+
+def read_runs(
+    layout: Layout, config: Config, figure: str, *, allow_partial: bool = False
+) -> tuple[pd.DataFrame, list[RunKey]]:
+    """Every evaluation of an artefact's runs, one row a (run, step), and the keys not there.
+
+    Columns: env, method, mode, rate, demos, seed, step, return (mean over episodes), score
+    (normalised: random 0, expert 1), random, expert, status. A missing, stale or foreign run is an
+    error that names it, unless a partial table is asked for. A diverged run keeps the rows it has.
+    """
+    import pandas as pd
+
+    keys = run_table(config, [figure])
+    absent, frames = [], []
+    for key in keys:
+        status = run_status(layout, config, key)
+        if status.status not in ("finished", "diverged"):
+            absent.append(key)
+            if not allow_partial:
+                raise UserError(
+                    f"run {key}: {status.status}; train it (`ngt train`), or draw a partial table "
+                    f"with --allow-partial"
+                )
+            continue
+        frames.append(read_run(layout.run(key), key))
+    if not frames:
+        raise UserError(f"{figure}: none of its {len(keys)} runs is finished under {layout.runs}")
+    return pd.concat(frames, ignore_index=True), absent
+
+
+def read_run(folder: Path, key: RunKey) -> pd.DataFrame:
+    """One run's evaluations, episodes averaged; columns as `read_runs`."""
+    import pandas as pd
+
+    record = read_json(folder / "run.json")
+    if record["key"].get("run") != str(key):
+        raise UserError(f"run {key}: {folder}/run.json is of another run, {record['key']}")
+    table: dict[int, list[float]] = {}
+    with open(folder / "eval.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            table.setdefault(int(row["step"]), []).append(float(row["return"]))
+    random, expert = record["reference"]["random"], record["reference"]["expert"]
+    means = [sum(values) / len(values) for values in table.values()]
+    return pd.DataFrame(
+        {
+            "env": key.env, "method": key.method, "mode": key.mode, "rate": key.rate,
+            "demos": key.demos, "seed": key.seed,
+            "step": list(table), "return": means,
+            "score": [(m - random) / (expert - random) for m in means],
+            "random": random, "expert": expert, "status": record["status"],
+        }
+    )  # fmt: skip
+
+
+def final_scores(runs: pd.DataFrame, window: int) -> pd.DataFrame:
+    """Each run's final score: the mean of its last `window` evaluations."""
+    axes: Sequence[str] = ["env", "method", "mode", "rate", "demos", "seed"]
+    last = runs.sort_values("step").groupby(axes).tail(window)
+    return last.groupby(axes, as_index=False)["score"].mean()

@@ -1,0 +1,118 @@
+"""The seam: what a method is to the trainer.
+
+A method is a RewardModel. It gives `loss` and `reward`, or overrides exactly one other seam:
+`observe` (the reward is known when the step is taken) or `fit` (no env at all). The trainer, the
+agent and the buffer hold no branch on a method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ngt.config import Mode
+from ngt.replay import Batch
+from ngt.sac import Actor, adam, descend
+from ngt.seeding import Draw
+
+
+class Spec(NamedTuple):
+    """What a model is built for: one pack."""
+
+    obs: int
+    act: int
+    mode: Mode
+    batch: int  # transitions per update, from the agent and from the demonstrations
+    seeds: Sequence[int]  # one a run, the run's own
+    time_limit: int  # of the env, in steps
+
+    @property
+    def input(self) -> int:
+        """Width of the reward model's input."""
+        return self.obs + {"state-action": self.act, "state-state": self.obs, "state-only": 0}[
+            self.mode
+        ]
+
+
+class RewardModel(nn.Module):
+    """A learned reward of R runs. Subclasses set `Config`, build from (config, spec).
+
+    metrics: values (R,) that the last update or reward left for train.csv, by name.
+    """
+
+    Config: ClassVar[type]
+    offline: ClassVar[bool] = False  # True: `fit` is overridden, and no env is stepped
+    learns: ClassVar[bool] = True  # False: nothing to update, no demonstrations drawn
+
+    def __init__(self, config: Any, spec: Spec) -> None:
+        super().__init__()
+        self.config, self.spec = config, spec
+        self.metrics: dict[str, Tensor] = {}
+        self.noise: Mapping[str, Tensor] = {}  # the iteration's draws, set by the trainer
+
+    def draws(self) -> dict[str, Draw]:
+        """Random tensors that an update or a reward consumes, per run."""
+        return {}
+
+    def loss(self, agent: Batch, expert: Batch) -> Tensor:
+        """What `update` descends, (R,)."""
+        raise NotImplementedError
+
+    def reward(self, batch: Batch) -> Tensor:
+        """Reward of each transition, (R, B), without gradient: high is expert-like."""
+        raise NotImplementedError
+
+    def update(self, agent: Batch, expert: Batch) -> None:
+        """One step on the loss, where the model has parameters to learn."""
+        loss = self.loss(agent, expert)
+        descend(self.optimiser, loss)
+        self.metrics["reward_loss"] = loss.detach()
+
+    def learn_with(self, lr: float) -> None:
+        """Make the optimiser of `update`; call it when the nets are built."""
+        self.optimiser = adam([p for p in self.parameters() if p.requires_grad], lr)
+
+    def observe(self, transition: Batch) -> Tensor:
+        """The reward to store with transitions just taken, (R, n); the env's own by default."""
+        return transition.reward
+
+    def fit(self, actor: Actor, expert: Batch) -> None:
+        """One gradient step of an offline method on the actor."""
+        raise NotImplementedError
+
+    def inputs(self, batch: Batch) -> Tensor:
+        """What the model sees of a batch by input mode, (R, B, input)."""
+        if self.spec.mode == "state-action":
+            return torch.cat([batch.obs, batch.action], dim=-1)
+        if self.spec.mode == "state-state":
+            return torch.cat([batch.obs, batch.next_obs], dim=-1)
+        return batch.obs
+
+
+@dataclass(frozen=True)
+class NoParams:
+    """A model without settings."""
+
+
+class EnvReward(RewardModel):
+    """The env's own reward: how experts are trained."""
+
+    Config = NoParams
+    learns = False
+
+    def reward(self, batch: Batch) -> Tensor:
+        return batch.reward
+
+
+class Constant(RewardModel):
+    """Reward 1 whatever happens: the control that shows what survival alone earns."""
+
+    Config = NoParams
+    learns = False
+
+    def reward(self, batch: Batch) -> Tensor:
+        return torch.ones_like(batch.reward)

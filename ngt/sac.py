@@ -1,0 +1,178 @@
+"""Soft actor-critic: four short losses and a thin agent, packed over runs.
+
+Everything is in tanh units: actions lie in [-1, 1] and log-probabilities are those of the squashed
+action before it is scaled to the env's bounds, so the target entropy -|A| means the same for every
+env. Losses return one value a run, (R,).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ngt.nets import PackedMLP, clip_grad_norm_per_run_
+from ngt.replay import Batch
+from ngt.seeding import Draw, torch_generator
+
+if TYPE_CHECKING:
+    from ngt.config import SacConfig
+
+
+class Actor(nn.Module):
+    """Tanh-Gaussian policy: obs (R, B, obs) -> mean, log-std (R, B, act).
+
+    The log-std is squashed by tanh into `log_std_range`.
+    """
+
+    def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
+        super().__init__()
+        generators = [torch_generator(seed, "init", "actor") for seed in seeds]
+        self.net = PackedMLP([obs, *config.hidden, 2 * act], generators)
+        self.log_std_min, self.log_std_max = config.log_std_min, config.log_std_max
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        mean, raw = self.net(obs).chunk(2, dim=-1)
+        half = 0.5 * (self.log_std_max - self.log_std_min)
+        return mean, self.log_std_min + half * (torch.tanh(raw) + 1.0)
+
+
+class Critic(nn.Module):
+    """Twin Q functions as one stacked net: obs, action (R, B, ·) -> values (R, 2, B)."""
+
+    def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
+        super().__init__()
+        generators = [torch_generator(seed, "init", "critic") for seed in seeds]
+        self.net = PackedMLP([obs + act, *config.hidden, 1], generators, twins=2)
+
+    def forward(self, obs: Tensor, action: Tensor, frozen: bool = False) -> Tensor:
+        x = torch.cat([obs, action], dim=-1)
+        runs, batch, dims = x.shape
+        both = x.unsqueeze(1).expand(runs, 2, batch, dims).reshape(2 * runs, batch, dims)
+        return self.net(both, frozen).view(runs, 2, batch)
+
+
+def squashed_gaussian(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Action tanh(mean + std noise) and its log-probability in tanh units, summed over dims.
+
+    The tanh correction log(1 - tanh(u)^2) is formed as 2 (log 2 - u - softplus(-2u)): exact where
+    the action saturates.
+    """
+    pre_tanh = mean + log_std.exp() * noise
+    correction = 2.0 * (math.log(2.0) - pre_tanh - F.softplus(-2.0 * pre_tanh))
+    log_normal = -0.5 * noise.square() - log_std - 0.5 * math.log(2.0 * math.pi)
+    return torch.tanh(pre_tanh), (log_normal - correction).sum(-1)
+
+
+def critic_loss(
+    critic: Critic, target: Critic, actor: Actor, alpha: Tensor, batch: Batch, reward: Tensor,
+    noise: Tensor, gamma: float,
+) -> Tensor:  # fmt: skip
+    """Half the summed squared errors of both critics against the soft Bellman target, (R,).
+
+    Termination stops the bootstrap; truncation does not. alpha (R,), reward (R, B).
+    """
+    with torch.no_grad():
+        next_action, next_log_prob = squashed_gaussian(*actor(batch.next_obs), noise)
+        next_value = target(batch.next_obs, next_action).min(dim=1).values
+        soft_value = next_value - alpha[:, None] * next_log_prob
+        bellman = reward + gamma * (1.0 - batch.terminated) * soft_value
+    error = critic(batch.obs, batch.action) - bellman.unsqueeze(1)
+    return 0.5 * error.square().mean(dim=2).sum(dim=1)
+
+
+def actor_loss(
+    actor: Actor, critic: Critic, alpha: Tensor, obs: Tensor, noise: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Mean of alpha log pi - min Q over the batch, (R,), and the log-probabilities (R, B)."""
+    action, log_prob = squashed_gaussian(*actor(obs), noise)
+    value = critic(obs, action, frozen=True).min(dim=1).values
+    return (alpha[:, None] * log_prob - value).mean(dim=1), log_prob
+
+
+def temperature_loss(log_alpha: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
+    """-log(alpha) (log pi + target entropy), batch mean, (R,)."""
+    return -log_alpha * (log_prob.detach().mean(dim=1) + target_entropy)
+
+
+@torch.no_grad()
+def polyak_(target: nn.Module, online: nn.Module, tau: float) -> None:
+    """target <- (1 - tau) target + tau online, in place."""
+    torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), tau)
+
+
+class Sac(nn.Module):
+    """The agent of a pack: act, update, state_dict."""
+
+    def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
+        super().__init__()
+        self.config = config
+        self.target_entropy = -config.target_entropy_scale * act
+        self.actor = Actor(obs, act, config, seeds)
+        self.critic = Critic(obs, act, config, seeds)
+        self.target = Critic(obs, act, config, seeds)
+        self.target.load_state_dict(self.critic.state_dict())
+        self.target.requires_grad_(False)
+        self.log_alpha = nn.Parameter(torch.full((len(seeds),), math.log(config.alpha)))
+        self.optimisers = {
+            "actor": adam(self.actor.parameters(), config.lr_actor),
+            "critic": adam(self.critic.parameters(), config.lr_critic),
+            "alpha": adam([self.log_alpha], config.lr_alpha),
+        }
+
+    @staticmethod
+    def draws(batch: int, act: int) -> dict[str, Draw]:
+        """The random tensors one update consumes, per run."""
+        return {"next_noise": Draw("normal", (batch, act)), "noise": Draw("normal", (batch, act))}
+
+    @torch.no_grad()
+    def act(self, obs: Tensor, noise: Tensor | None = None) -> Tensor:
+        """Actions in [-1, 1] for obs (R, n, obs): sampled with `noise`, else the mode."""
+        mean, log_std = self.actor(obs)
+        return torch.tanh(mean if noise is None else mean + log_std.exp() * noise)
+
+    def update(
+        self, batch: Batch, reward: Tensor, draws: Mapping[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """One step of critic, actor, temperature and target; metrics (R,), detached."""
+        alpha = self.log_alpha.detach().exp()
+
+        loss_q = critic_loss(
+            self.critic, self.target, self.actor, alpha, batch, reward, draws["next_noise"],
+            self.config.gamma,
+        )  # fmt: skip
+        descend(self.optimisers["critic"], loss_q)
+
+        loss_pi, log_prob = actor_loss(self.actor, self.critic, alpha, batch.obs, draws["noise"])
+        self.optimisers["actor"].zero_grad(set_to_none=True)
+        loss_pi.sum().backward()
+        clip_grad_norm_per_run_(list(self.actor.parameters()), self.config.actor_grad_clip)
+        self.optimisers["actor"].step()
+
+        if self.config.learn_alpha:
+            loss_alpha = temperature_loss(self.log_alpha, log_prob, self.target_entropy)
+            descend(self.optimisers["alpha"], loss_alpha)
+
+        polyak_(self.target, self.critic, self.config.tau)
+        return {
+            "critic_loss": loss_q.detach(),
+            "actor_loss": loss_pi.detach(),
+            "alpha": alpha,
+            "entropy": -log_prob.detach().mean(dim=1),
+        }
+
+
+def adam(parameters: object, lr: float) -> torch.optim.Adam:
+    """Adam in its fused form: one kernel a step, elementwise, so runs of a pack do not mix."""
+    return torch.optim.Adam(parameters, lr=lr, fused=True)  # type: ignore[arg-type]
+
+
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step down the sum of the runs' losses (R,): each run's gradient is its own."""
+    optimiser.zero_grad(set_to_none=True)
+    loss.sum().backward()
+    optimiser.step()

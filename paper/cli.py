@@ -1,0 +1,78 @@
+"""What the figures' command lines share: settings, errors, reading, drawing, saving."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ngt.cli import Parser, load_config
+from ngt.config import Config
+from ngt.errors import UserError
+from ngt.results import read_runs
+from ngt.runs import RunKey
+from paper import style
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+# (rows of read_runs, config, keys that are not there) -> figure
+Draw = Callable[["pd.DataFrame", Config, Sequence[RunKey]], "Figure"]
+
+
+def build_parser(name: str, about: str) -> argparse.ArgumentParser:
+    """The options of an artefact that is drawn from runs."""
+    parser = Parser(
+        prog=f"python -m paper.{name}",
+        description=about,
+        epilog=f"example: python -m paper.{name} --scale quick --out results/{name}.pdf",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--out", type=Path, help=f"PDF file (default: <results>/<scale>/{name}.pdf)"
+    )
+    parser.add_argument("--png", type=Path, help="a PNG file too")
+    parser.add_argument(
+        "--allow-partial", action="store_true", help="draw what there is, and say what is missing"
+    )
+    group = parser.add_argument_group("settings")
+    group.add_argument("--scale", help="which workflow/config/<scale>.yaml (default: quick)")
+    group.add_argument("--config", type=Path, help="a YAML file of further differences")
+    group.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
+        help="one setting, e.g. --set window=10 (repeatable)",
+    )  # fmt: skip
+    group.add_argument(
+        "--results", type=Path, default=Path("results"), help="root folder (default: results)"
+    )
+    return parser
+
+
+def main(name: str, about: str, draw: Draw, argv: Sequence[str] | None = None) -> None:
+    """Entry point of a figure: a user's mistake is one line on stderr and exit code 2."""
+    try:
+        run(name, build_parser(name, about).parse_args(argv), draw)
+    except UserError as error:
+        print(f"{name}: error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def run(name: str, args: argparse.Namespace, draw: Draw) -> None:
+    """Read the figure's runs, draw them, write the files."""
+    config, layout = load_config(args)
+    if name not in config.figures:
+        raise UserError(f"figures.{name}: not in the config at scale {config.scale}; add it")
+    runs, absent = read_runs(layout, config, name, allow_partial=args.allow_partial)
+    out = args.out or layout.root / layout.scale / f"{name}.pdf"
+    figure = draw(runs, config, absent)
+    try:
+        style.save(figure, out, args.png)
+    except OSError as error:
+        raise UserError(f"{out}: can't be written: {error.strerror}") from None
+    print(f"{out}" + (f": partial, {len(absent)} runs are missing" if absent else ""))

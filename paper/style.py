@@ -1,0 +1,172 @@
+"""The look of every figure: one sheet, one colour, dash and marker a method, one way to save.
+
+Colours are Okabe and Ito's, and from Tol's muted scheme where ten methods need more; dashes and
+markers differ too, so that a figure reads in grey.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib.style
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from ngt.files import atomic
+
+SHEET = Path(__file__).with_name("style.mplstyle")
+
+# Inches: the paper's class, icml2026.
+TEXT_WIDTH, COLUMN_WIDTH, TEXT_HEIGHT = 6.75, 3.25, 9.0
+
+GREY = "#595959"  # references and notes
+ALERT = "#B00020"  # what a reader must not miss
+
+Dashes = tuple[float, ...]
+
+
+class Look(NamedTuple):
+    """How a method is drawn; `dashes` in line widths, empty for a solid line."""
+
+    color: str
+    dashes: Dashes
+    marker: str
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Keywords of a line."""
+        return {"color": self.color, "linestyle": (0, self.dashes) if self.dashes else "-"}
+
+
+LOOKS: dict[str, Look] = {
+    "ngt": Look("#0072B2", (), "o"),
+    "bc": Look("#7A7A7A", (5, 1.5), "|"),
+    "bc-full": Look("#000000", (8, 1.5, 1.5, 1.5), "_"),
+    "pwil": Look("#CC79A7", (1.2, 1.2), "s"),
+    "dac-rplus": Look("#D55E00", (4, 1.2), "^"),
+    "dac-r": Look("#E69F00", (2.2, 1), "v"),
+    "wdac": Look("#009E73", (5, 1.2, 1.2, 1.2), "D"),
+    "mmd-dac": Look("#56B4E9", (8, 2), "P"),
+    "red": Look("#7F7F1A", (1.2, 2.4), "h"),
+    "diffail": Look("#882255", (4, 1, 1.2, 1, 1.2, 1), "*"),
+}
+
+
+def looks(methods: Iterable[str]) -> dict[str, Look]:
+    """The look of each method, by name alone where LOOKS has it.
+
+    Another method starts at a place of its own in the unused pairs of colour and dashes, found by
+    a checksum of its name, and moves on where another of `methods` sits there.
+    """
+    names = list(methods)
+    colors, dashes, markers = (list(dict.fromkeys(column)) for column in zip(*LOOKS.values()))
+    taken = {look[:2] for look in LOOKS.values()}
+    pairs = [pair for pair in itertools.product(colors, dashes) if pair not in taken]
+    out: dict[str, Look] = {}
+    for name in sorted(set(names) - LOOKS.keys()):
+        start = zlib.crc32(name.encode())
+        turn = (pairs[(start + i) % len(pairs)] for i in range(len(pairs)))
+        pair = next((p for p in turn if p not in taken), pairs[start % len(pairs)])
+        taken.add(pair)
+        out[name] = Look(*pair, markers[start % len(markers)])
+    return {name: LOOKS[name] if name in LOOKS else out[name] for name in names}
+
+
+@contextlib.contextmanager
+def context() -> Iterator[None]:
+    """The sheet on matplotlib's defaults, whatever the user's own settings; also a decorator."""
+    with matplotlib.style.context(["default", str(SHEET)]):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure in inches that no window and no global state knows."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+class Note(NamedTuple):
+    """A sentence below the panels."""
+
+    text: str
+    alert: bool = False
+
+
+def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> None:
+    """Legend and notes below the panels; the figure grows by the height they need."""
+    width, height = figure.get_size_inches()
+    space, margin = 0.08, 0.06  # inches
+    legend = _legend(figure, handles, width - 2 * margin)
+    texts = [
+        figure.text(
+            0, 0, _wrap(figure, note.text, width - 2 * margin, bold=note.alert), va="top",
+            fontsize=6.5, linespacing=1.25, color=ALERT if note.alert else GREY,
+            fontweight="bold" if note.alert else "normal",
+        )
+        for note in notes
+    ]  # fmt: skip
+    parts = [legend, *texts]
+    sizes = [part.get_window_extent().height / figure.dpi for part in parts]
+    gaps = [space, space] + [0.03] * (len(texts) - 1)
+    strip = sum(sizes) + sum(gaps[: len(parts)]) + margin
+    total = height + strip
+    figure.set_size_inches(width, total)
+    top = strip
+    for part, size, gap in zip(parts, sizes, gaps, strict=False):
+        top -= gap
+        if part is legend:
+            legend.set_bbox_to_anchor((0.5, top / total), figure.transFigure)
+        else:
+            part.set_position((margin / width, top / total))  # type: ignore[attr-defined]
+        top -= size
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(rect=(0, strip / total, 1, 1 - strip / total))
+
+
+def _legend(figure: Figure, handles: Sequence[Artist], width: float) -> Any:
+    """A centred legend in as few rows as fit, its columns even."""
+    for rows in range(1, len(handles) + 1):
+        legend = figure.legend(
+            handles=list(handles), ncols=-(-len(handles) // rows), loc="upper center",
+            bbox_to_anchor=(0.5, 0.5),
+        )  # fmt: skip
+        legend.set_in_layout(False)
+        if legend.get_window_extent().width <= width * figure.dpi or rows == len(handles):
+            break
+        legend.remove()
+    return legend
+
+
+def _wrap(figure: Figure, text: str, width: float, *, bold: bool = False) -> str:
+    """The text in lines of at most `width` inches."""
+    probe = figure.text(0, 0, "", fontsize=6.5, fontweight="bold" if bold else "normal")
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}".lstrip()
+        probe.set_text(longer)
+        if lines[-1] and probe.get_window_extent().width > width * figure.dpi:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    probe.remove()
+    return "\n".join(lines)
+
+
+def save(figure: Figure, pdf: Path, png: Path | None = None) -> None:
+    """Write the figure, atomically and with the same bytes each time, and let go of it."""
+    with context():
+        with atomic(pdf) as path:
+            figure.savefig(path, format="pdf", metadata={"CreationDate": None})
+        if png is not None:
+            with atomic(png) as path:
+                figure.savefig(path, format="png")
+    figure.clear()

@@ -1,0 +1,81 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ngt.nets import PackedMLP
+from ngt.replay import Batch
+
+VECTORS = Path(__file__).parent / "data" / "vectors"  # README.md there says what they are
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Torch on one thread: tests run side by side, and sums keep one order."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def float64() -> Iterator[None]:
+    """Nets and tensors are made in float64 during the test."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+@pytest.fixture(scope="session")
+def vectors() -> Callable[[str], dict[str, Tensor]]:
+    """vectors(name): the arrays of one file of test vectors, by name."""
+
+    def load(name: str) -> dict[str, Tensor]:
+        with np.load(VECTORS / f"{name}.npz", allow_pickle=False) as file:
+            return {key: torch.from_numpy(file[key]) for key in file.files}
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def load_layers() -> Callable[..., None]:
+    """load_layers(net, pairs): copy (weight (out, in), bias) pairs into a net of one run."""
+
+    def load(net: PackedMLP, pairs: Sequence[tuple[Tensor, Tensor]], twin: int | None = None):
+        for layer, (weight, bias) in zip(net.layers, pairs, strict=True):
+            at = (0,) if twin is None else (0, twin)
+            with torch.no_grad():
+                layer.weight[at] = weight.T.to(layer.weight.dtype)
+                layer.bias[at] = bias.to(layer.bias.dtype)
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def make_batch() -> Callable[..., Batch]:
+    """make_batch(runs, size, obs, act): random transitions, a third of them terminal."""
+
+    def make(
+        runs: int, size: int, obs: int, act: int, seed: int = 0, scale: float = 1.0
+    ) -> Batch:
+        g = torch.Generator().manual_seed(seed)
+        return Batch(
+            obs=scale * torch.randn(runs, size, obs, generator=g),
+            action=2.0 * torch.rand(runs, size, act, generator=g) - 1.0,
+            next_obs=scale * torch.randn(runs, size, obs, generator=g),
+            reward=torch.randn(runs, size, generator=g),
+            terminated=(torch.rand(runs, size, generator=g) < 1 / 3).to(torch.get_default_dtype()),
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def of_run() -> Callable[[Batch, int], Batch]:
+    """of_run(batch, r): the transitions of one run, as a batch of one run."""
+    return lambda batch, run: Batch(*(field[run : run + 1] for field in batch))

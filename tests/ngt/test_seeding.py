@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ngt.seeding import Draw, Streams, derive, rng, torch_generator
+
+DRAWS = {
+    "noise": Draw("normal", (5, 2)),
+    "mix": Draw("uniform", (5,)),
+    "index": Draw("index", (7,)),
+}
+
+
+def take(streams: Streams, n: int) -> dict[str, torch.Tensor]:
+    """The next n iterations, (n, R, ...) by name."""
+    rows = [{name: t.clone() for name, t in streams.next().items()} for _ in range(n)]
+    return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def assert_same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> None:
+    assert a.keys() == b.keys()
+    for name in a:
+        assert torch.equal(a[name], b[name]), name
+
+
+# --- derive
+
+
+def test_derive_never_changes():
+    """A change here changes every result."""
+    assert derive(0) == 4246866556266386882
+    assert derive(3, "Hopper-v4", "ngt", 11) == 269401864377003271
+
+
+@given(st.integers(0, 2**63 - 1), st.lists(st.text(max_size=5) | st.integers(), max_size=4))
+def test_derive_lies_in_range(seed: int, axes: list[str | int]):
+    assert 0 <= derive(seed, *axes) < 2**63
+
+
+def test_derive_tells_axes_apart():
+    keys = [
+        (0, "a", "bc"), (0, "ab", "c"), (0, "abc"), (0, "a", "b", "c"), (0, "bc", "a"), (0, "abc", ""),
+        (0, 1, 23), (0, 12, 3), (0, 123), (1, "a", "bc"), (0,), (1,), (0, ""), (12, 3), (1, 23),
+    ]  # fmt: skip
+    assert len({derive(*key) for key in keys}) == len(keys)  # type: ignore[arg-type]
+    many = {derive(s, env, i) for s, env, i in itertools.product(range(20), "abcd", range(20))}
+    assert len(many) == 20 * 4 * 20
+
+
+def test_generators_are_their_own():
+    np.random.seed(0)
+    torch.manual_seed(0)
+    first = rng(1, "x").random(3), torch.rand(3, generator=torch_generator(1, "x"))
+    np.random.seed(1)
+    torch.manual_seed(1)
+    again = rng(1, "x").random(3), torch.rand(3, generator=torch_generator(1, "x"))
+    other = rng(1, "y").random(3), torch.rand(3, generator=torch_generator(1, "y"))
+    assert np.array_equal(first[0], again[0])
+    assert torch.equal(first[1], again[1])
+    assert not np.array_equal(first[0], other[0])
+    assert not torch.equal(first[1], other[1])
+
+
+def test_streams_leave_global_generators_alone():
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # type: ignore[union-attr,index]
+    Streams([0], DRAWS).next()
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert np.array_equal(np.random.get_state()[1], before[1])  # type: ignore[index]
+
+
+# --- streams
+
+
+def test_draws_of_a_run_do_not_depend_on_its_pack():
+    alone = take(Streams([5], DRAWS), 3)
+    packed = take(Streams([4, 5, 6], DRAWS), 3)
+    assert_same(alone, {name: t[:, 1:2] for name, t in packed.items()})
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_draw_does_not_depend_on_other_draws(name: str):
+    more = {"other": Draw("normal", (100,)), **DRAWS, "last": Draw("index", (9,))}
+    few = take(Streams([5, 8], {name: DRAWS[name]}), 3)
+    assert torch.equal(few[name], take(Streams([5, 8], more), 3)[name])
+
+
+def test_runs_names_and_iterations_differ():
+    draws = take(Streams([0, 1], {"a": Draw("normal", (3,)), "b": Draw("normal", (3,))}), 200)
+    rows = torch.cat([draws["a"].flatten(0, 1), draws["b"].flatten(0, 1)])
+    assert len(rows.unique(dim=0)) == 800, "a draw came twice"
+
+
+def test_blocks_join_without_a_seam(monkeypatch: pytest.MonkeyPatch):
+    """The draws are the generator's own sequence, however long a block is."""
+    n = 2 * Streams.BLOCK + 3
+    default = take(Streams([2, 3], DRAWS), n)
+    expected = rng(3, "draw", "noise").standard_normal((n, 5, 2), dtype=np.float32)
+    assert np.array_equal(default["noise"][:, 1].numpy(), expected)
+    monkeypatch.setattr(Streams, "BLOCK", 5)
+    assert_same(default, take(Streams([2, 3], DRAWS), n))
+
+
+def test_distributions():
+    draws = take(Streams([0], {k: d._replace(shape=(4000,)) for k, d in DRAWS.items()}), 10)
+    noise, mix, index = (draws[name].flatten() for name in DRAWS)
+    assert (noise.dtype, mix.dtype, index.dtype) == (torch.float32, torch.float32, torch.int64)
+    assert abs(float(noise.mean())) < 0.02
+    assert abs(float(noise.std()) - 1.0) < 0.02
+    assert 0.0 <= mix.min() and mix.max() < 1.0 and abs(float(mix.mean()) - 0.5) < 0.01
+    assert index.min() >= 0 and 0.99 * 2**48 < index.max() < 2**48
+    share = torch.bincount(index % 10, minlength=10) / index.numel()
+    assert (share - 0.1).abs().max() < 0.01
+
+
+@pytest.mark.parametrize("drawn", [0, 1, Streams.BLOCK - 1, Streams.BLOCK, Streams.BLOCK + 7])
+def test_state_round_trip_goes_on_identically(drawn: int):
+    streams = Streams([4, 9], DRAWS)
+    if drawn:
+        take(streams, drawn)
+    state = streams.state_dict()
+    expected = take(streams, Streams.BLOCK + 10)
+    restored = Streams([0, 1], DRAWS)
+    restored.load_state_dict(state)
+    assert_same(expected, take(restored, Streams.BLOCK + 10))
+    streams.load_state_dict(state)  # the state is a copy: drawing did not move it
+    assert_same(expected, take(streams, Streams.BLOCK + 10))

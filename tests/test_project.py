@@ -1,0 +1,324 @@
+"""The files around the code agree with each other: versions, pins, set-up, citation, tree."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]
+
+LARGEST_FILE = 3_000_000  # bytes
+
+# Test files that cover no single module, with what they cover instead.
+NOT_MIRRORED: dict[str, str] = {}
+
+
+def lock_lines() -> list[str]:
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def pins() -> dict[str, Version]:
+    """Canonical package name to pinned version."""
+    pairs = (line.split("==") for line in lock_lines())
+    return {canonicalize_name(name): Version(version) for name, version in pairs}
+
+
+def requirements() -> list[Requirement]:
+    groups = PROJECT["optional-dependencies"].values()
+    texts = [*PROJECT["dependencies"], *BUILD["requires"], *(t for group in groups for t in group)]
+    return [Requirement(text) for text in texts]
+
+
+def conda() -> dict:
+    return yaml.safe_load((ROOT / "environment.yml").read_text())
+
+
+def conda_pip() -> list[str]:
+    (pip,) = (d["pip"] for d in conda()["dependencies"] if isinstance(d, dict))
+    return pip
+
+
+def make(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run make in `folder`, untouched by a make that runs these tests."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    inherited.pop("PYTHON", None)
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=folder,
+        env={**inherited, **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def fake_python(path: Path, script: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What set-up reads, in a folder without an environment."""
+    folder = tmp_path / "a checkout"
+    folder.mkdir()
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A search path with what the Makefile needs and no Python."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for name in ("sh", "cat", "cut", "awk"):
+        found = shutil.which(name)
+        assert found is not None
+        (folder / name).symlink_to(found)
+    make_command = shutil.which("make")
+    assert make_command is not None
+    (folder / "make").symlink_to(make_command)
+    return folder
+
+
+# --- versions and pins
+
+
+def test_python_range_is_the_same_everywhere() -> None:
+    python = Requirement(next(d for d in conda()["dependencies"] if str(d).startswith("python")))
+    assert python.specifier == SpecifierSet(PROJECT["requires-python"])
+    tried = re.search(r"^PYTHONS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert tried is not None
+    allowed = {f"3.{n}" for n in range(30) if python.specifier.contains(f"3.{n}.5")}
+    assert set(tried[1].split()) == allowed
+
+
+@pytest.mark.parametrize("requirement", requirements(), ids=lambda r: r.name)
+def test_dependency_is_pinned_within_its_bounds(requirement: Requirement) -> None:
+    pin = pins()[canonicalize_name(requirement.name)]
+    assert requirement.specifier.contains(pin)
+
+
+def test_lock_holds_names_and_exact_versions_only() -> None:
+    pin = re.compile(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*")
+    assert [line for line in lock_lines() if not pin.fullmatch(line)] == []
+    assert "/" not in (ROOT / "requirements.lock").read_text(), "a host or a path"
+
+
+def test_lock_is_sorted_without_duplicates() -> None:
+    names = [line.split("==")[0].lower() for line in lock_lines()]
+    assert names == sorted(set(names))
+
+
+def test_installed_packages_have_the_pinned_versions() -> None:
+    installed = {
+        canonicalize_name(d.metadata["Name"]): Version(d.version)
+        for d in importlib.metadata.distributions()
+        if d.metadata["Name"]
+    }
+    # A local part (+cpu, +cu130) names a build of the same version.
+    different = {
+        name: (str(installed[name]), str(pin))
+        for name, pin in pins().items()
+        if name in installed and installed[name].public != pin.public
+    }
+    assert different == {}
+
+
+def test_lock_is_closed() -> None:
+    """Every dependency of an installed pin, as this interpreter evaluates it, is pinned too."""
+    pinned = pins()
+    wanted = {r: PROJECT["name"] for r in requirements()}
+    seen: set[tuple[str, frozenset[str]]] = set()
+    while wanted:
+        requirement, asker = wanted.popitem()
+        name = canonicalize_name(requirement.name)
+        if name.startswith("nvidia-") or name in {"triton", "cuda-bindings", "cuda-toolkit"}:
+            continue  # torch's own CUDA parts, which it pins itself
+        assert name in pinned, f"{asker} needs {name}"
+        assert requirement.specifier.contains(pinned[name], prereleases=True), f"{asker}: {name}"
+        key = (name, frozenset(requirement.extras))
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            texts = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        extras = ["", *requirement.extras]
+        for text in texts:
+            further = Requirement(text)
+            if further.marker is None or any(further.marker.evaluate({"extra": e}) for e in extras):
+                wanted[further] = name
+    assert {name for name, _ in seen} == set(pinned), "pins that nothing needs"
+
+
+def test_conda_takes_its_pins_from_the_lock() -> None:
+    assert conda()["name"] == "ngt"
+    assert "-r requirements.lock" in conda_pip()
+    assert all(line.startswith("-") for line in conda_pip()), "a pin of its own"
+
+
+# --- set-up
+
+
+def test_make_lists_its_targets(checkout: Path) -> None:
+    result = make(checkout)
+    assert result.returncode == 0
+    listed = re.findall(r"^make (\w+) +\S", result.stdout, re.MULTILINE)
+    assert listed == ["help", "figure", "test", "check", "setup", "unlock", "clean"]
+
+
+@pytest.mark.parametrize("goal", ["setup", "figure", "test"])
+def test_make_refuses_a_wrong_python_in_one_line(checkout: Path, goal: str) -> None:
+    old = fake_python(checkout.parent / "old python", "echo 3.9.18")
+    result = make(checkout, goal, f"PYTHON={old}")
+    assert result.returncode != 0
+    (line,) = (result.stdout + result.stderr).splitlines()
+    for part in ("3.11", "3.12", f"{old} 3.9.18", f"make {goal} PYTHON=/"):
+        assert part in line
+    assert not (checkout / ".venv").exists()
+
+
+def test_make_says_when_the_given_python_does_not_run(checkout: Path) -> None:
+    result = make(checkout, "setup", "PYTHON=/nowhere/python3")
+    assert result.returncode != 0
+    assert "/nowhere/python3 (does not run)" in result.stderr
+
+
+def test_make_says_when_there_is_no_python(checkout: Path, tools: Path) -> None:
+    result = make(checkout, "setup", PATH=str(tools))
+    assert result.returncode != 0
+    assert "found: no Python." in result.stderr
+
+
+def test_make_passes_over_a_shim_that_fails_and_a_python_without_venv(
+    checkout: Path, tools: Path
+) -> None:
+    fake_python(tools / "python3.12", "exit 127")
+    fake_python(tools / "python3.11", 'case "$2" in (*ensurepip*) exit 1;; esac; echo 3.11.2')
+    result = make(checkout, "-n", "setup", PATH=str(tools))
+    assert result.returncode != 0
+    assert "found: python3.11 3.11.2 (lacks its venv package)." in result.stderr
+    fake_python(tools / "python3", "echo 3.12.4")
+    result = make(checkout, "-n", "setup", PATH=str(tools))
+    assert result.returncode == 0, result.stderr
+    assert '"python3" -m venv' in result.stdout
+
+
+def test_make_passes_the_scale_on(checkout: Path) -> None:
+    python = fake_python(checkout.parent / "python", "echo 3.11.5")
+    scaled = make(checkout, "-n", "figure", f"PYTHON={python}", "SCALE=lite").stdout
+    assert "--cores all --config scale=lite results/main_figure.pdf" in scaled
+    plain = make(checkout, "-n", "figure", f"PYTHON={python}").stdout
+    assert "--config" not in plain
+
+
+def scripted_setup(checkout: Path) -> tuple[Path, Path]:
+    """A Python whose venv and pip only write down that they ran, and that record."""
+    record = checkout.parent / "record"
+    inner = f'case "$*" in (*pip*) echo pip >> "{record}"; [ ! -e "{record}.fail" ];; esac'
+    python = fake_python(
+        checkout.parent / "python",
+        f"""case "$*" in
+(*print*) echo 3.11.5;;
+(*venv*) echo venv >> "{record}"; mkdir -p .venv/bin; cat > .venv/bin/python <<'END'
+#!/bin/sh
+{inner}
+END
+chmod +x .venv/bin/python;;
+esac""",
+    )
+    return python, record
+
+
+def test_setup_runs_once_and_again_only_when_needed(checkout: Path) -> None:
+    python, record = scripted_setup(checkout)
+    failing = Path(f"{record}.fail")
+
+    def ran() -> list[str]:
+        record.write_text("")
+        result = make(checkout, "setup", f"PYTHON={python}")
+        assert (result.returncode != 0) == failing.exists(), result.stderr
+        return record.read_text().split()
+
+    failing.touch()
+    assert ran() == ["venv", "pip"]
+    failing.unlink()
+    assert ran() == ["venv", "pip", "pip"], "after an interrupted set-up, from the start"
+    assert ran() == [], "nothing to do"
+    for name in ("requirements.lock", "pyproject.toml"):
+        later = (checkout / ".venv/.ready").stat().st_mtime + 5
+        os.utime(checkout / name, (later, later))
+        assert ran() == ["pip", "pip"], f"{name} changed: brought up to date in place"
+        os.utime(checkout / name, (0, 0))
+    copy = checkout.parent / "copy"
+    shutil.copytree(checkout, copy)
+    record.write_text("")
+    assert make(copy, "setup", f"PYTHON={python}").returncode == 0
+    assert record.read_text().split() == ["venv", "pip", "pip"], "a copy gets its own environment"
+
+
+# --- papers around the code
+
+
+def test_citation_names_the_suite_and_the_paper() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert citation["type"] == "software"
+    assert str(citation["version"]) == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
+    paper = citation["preferred-citation"]
+    assert paper["title"] == "Noise-Guided Transport: Imitation Learning from Random Priors"
+    assert [a["family-names"] for a in paper["authors"]] == ["Blondé", "Candido Ramos", "Kalousis"]
+
+
+def test_changelog_has_an_open_section() -> None:
+    assert "\n## [Unreleased]\n" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_no_large_file_is_tracked() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    names = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    sizes = {n: (ROOT / n).stat().st_size for n in names if n and (ROOT / n).is_file()}
+    assert {n: s for n, s in sizes.items() if s > LARGEST_FILE} == {}
+
+
+def covered(test: Path) -> list[Path]:
+    """What a test file may stand for: tests/<part>/test_x.py for x of that part."""
+    part = test.relative_to(ROOT / "tests").parent
+    name = test.stem.removeprefix("test_")
+    folders = [part, part / "rules", part / "scripts"] if part.parts[0] == "workflow" else [part]
+    return [ROOT / f / f"{name}{end}" for f in folders for end in (".py", ".smk", "/__init__.py")]
+
+
+def test_tests_mirror_the_source_tree() -> None:
+    tests = sorted((ROOT / "tests").glob("*/**/test_*.py"))
+    unlisted = [t for t in tests if t.relative_to(ROOT).as_posix() not in NOT_MIRRORED]
+    alone = [
+        t.relative_to(ROOT).as_posix() for t in unlisted if not any(map(Path.exists, covered(t)))
+    ]
+    assert alone == [], "name the module in the file's name, or list the file in NOT_MIRRORED"
+    gone = [name for name in NOT_MIRRORED if not (ROOT / name).exists()]
+    assert gone == []

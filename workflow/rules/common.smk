@@ -1,0 +1,99 @@
+# The config, the run table and the functions that rules share.
+
+import os
+import re
+import sys
+
+sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed or not
+
+from ngt.config import MODES, config_hash, demos_file, load, resolve_expert, to_json
+from ngt.envs import TASKS
+from ngt.errors import UserError
+from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run_table
+
+try:
+    CONFIG = load(config)  # `config` holds the user's own differences: --config, --configfile
+except UserError as error:
+    print(f"snakemake: error: {error}", file=sys.stderr)
+    sys.exit(2)
+
+LAYOUT = Layout(CONFIG.scale)
+WORK = f"results/{CONFIG.scale}"
+RUN_HASH = {key: run_hash(CONFIG, key) for key in run_table(CONFIG)}
+
+
+def receipt(key):
+    """A run's receipt. It names the run's settings, so a run of other settings has none."""
+    return f"{LAYOUT.run(key)}/done.{RUN_HASH[key]}"
+
+
+# A run that has its receipt is a source file to the workflow: no rule makes it, so nothing can
+# retrain or delete it, whatever the pack size.
+UNFINISHED = [key for key in RUN_HASH if not os.path.exists(receipt(key))]
+PACK_OF = {key: pack for pack in packs(UNFINISHED, CONFIG.pack) for key in pack}
+
+
+def receipts(figure):
+    """Receipts of all runs that an artefact needs."""
+    return [receipt(key) for key in run_table(CONFIG, [figure])]
+
+
+def key_of(wildcards):
+    """The run that a rule's wildcards name."""
+    w = wildcards
+    return RunKey(w.env, w.method, w.mode, int(w.rate), int(w.demos), int(w.seed))
+
+
+def pack_of(wildcards):
+    """The pack that trains a run."""
+    pack = PACK_OF[key_of(wildcards)]
+    env, method, mode, rate = pack[0].cell
+    return f"{WORK}/packs/{env}/{method}/{mode}-rate{rate}/{pack_name(pack)}.done"
+
+
+def members(wildcards):
+    """The keys of a pack, from its name alone."""
+    w = wildcards
+    return [str(key) for key in parse_pack((w.env, w.method, w.mode, int(w.rate)), w.members)]
+
+
+def demos_of(wildcards):
+    """The env's demonstrations: the user's own, or the expert's."""
+    return demos_file(CONFIG, wildcards.env) or str(LAYOUT.demos(wildcards.env))
+
+
+def expert_receipt(wildcards):
+    """Receipt of an env's expert at its settings."""
+    folder = LAYOUT.expert(wildcards.env)
+    return f"{folder}/done.{config_hash(resolve_expert(CONFIG, wildcards.env))}"
+
+
+wildcard_constraints:
+    env="|".join(map(re.escape, TASKS)),
+    method="|".join(map(re.escape, CONFIG.methods)),
+    mode="|".join(MODES),
+    demos=r"\d+",
+    rate=r"\d+",
+    seed=r"\d+",
+    members=r"[\d.,_-]+",
+
+
+localrules:
+    settings,
+    run,
+
+
+rule settings:
+    """The merged settings, for every job and for readers."""
+    output:
+        f"{WORK}/config.json",
+    log:
+        f"{WORK}/logs/settings.log",
+    params:
+        text=to_json(CONFIG),
+    conda:
+        "../../environment.yml"
+    message:
+        "settings of scale {CONFIG.scale}"
+    shell:
+        "printf '%s\\n' {params.text:q} > {output} 2> {log}"

@@ -1,0 +1,41 @@
+# Imitation: a pack of runs is one job; a run's receipt is its own.
+
+
+rule train:
+    input:
+        config=ancient(f"{WORK}/config.json"),
+        demos=ancient(demos_of),
+    output:
+        temp(touch(f"{WORK}/packs/{{env}}/{{method}}/{{mode}}-rate{{rate}}/{{members}}.done")),
+    log:
+        f"{WORK}/logs/train/{{env}}/{{method}}/{{mode}}-rate{{rate}}/{{members}}.log",
+    benchmark:
+        f"{WORK}/benchmarks/train/{{env}}/{{method}}/{{mode}}-rate{{rate}}/{{members}}.tsv"
+    threads: 1
+    params:
+        runs=members,
+    conda:
+        "../../environment.yml"
+    message:
+        "train {wildcards.method} on {wildcards.env}: demos.seeds {wildcards.members}"
+    shell:
+        "python -m ngt.cli train {params.runs} --config {input.config} --demos {input.demos}"
+        " > {log} 2>&1"
+
+
+rule run:
+    """One run's receipt, written when its pack is trained."""
+    input:
+        pack_of,
+    output:
+        f"{WORK}/runs/{{env}}/{{method}}/{{mode}}-demos{{demos}}-rate{{rate}}/seed{{seed}}/done.{{hash}}",
+    log:
+        f"{WORK}/logs/run/{{env}}/{{method}}/{{mode}}-demos{{demos}}-rate{{rate}}/seed{{seed}}.{{hash}}.log",
+    wildcard_constraints:
+        hash="|".join(RUN_HASH[key] for key in UNFINISHED) or "(?!)",
+    conda:
+        "../../environment.yml"
+    message:
+        "run {wildcards.env}/{wildcards.method} demos {wildcards.demos} seed {wildcards.seed}"
+    shell:
+        "touch {output} 2> {log}"
