@@ -3,6 +3,7 @@
 # Settings: workflow/config/. A job's log: results/<scale>/logs/.
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/settings.smk"
 include: "workflow/rules/experts.smk"
 include: "workflow/rules/demos.smk"
 include: "workflow/rules/train.smk"

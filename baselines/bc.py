@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torch import Tensor
+from torch.optim import Optimizer
 
 from ngt.config import opt
 from ngt.replay import Batch
@@ -35,19 +36,20 @@ class Bc(RewardModel):
 
     def __init__(self, config: BcConfig, spec: Spec) -> None:
         super().__init__(config, spec)
-        self.optimiser = None
+        self.descent: Optimizer | None = None  # made when the actor is known
 
     def draws(self) -> dict[str, Draw]:
         return {"bc_noise": Draw("normal", (self.spec.batch, self.spec.act))}
 
     def imitation_loss(self, actor: Actor, expert: Batch) -> Tensor:
         """Mean squared error of a sampled action, (R,)."""
-        action, _ = squashed_gaussian(*actor(expert.obs), self.noise["bc_noise"])
+        mean, log_std = actor(expert.obs)
+        action, _ = squashed_gaussian(mean, log_std, self.noise["bc_noise"])
         return (action - expert.action).square().mean(dim=(1, 2))
 
     def fit(self, actor: Actor, expert: Batch) -> None:
-        if self.optimiser is None:
-            self.optimiser = adam(actor.parameters(), self.config.lr)
+        if self.descent is None:
+            self.descent = adam(actor.parameters(), self.config.lr)
         loss = self.imitation_loss(actor, expert)
-        descend(self.optimiser, loss)
+        descend(self.descent, loss)
         self.metrics["bc_loss"] = loss.detach()

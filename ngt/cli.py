@@ -98,7 +98,18 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     sub.add_argument("--figure", action="append", help="runs of this artefact only (repeatable)")
     sub.add_argument("--status", help="only this status: finished, diverged, stale, part, missing")
+    sub.add_argument("--other-source", action="store_true", help="only runs made by other code")
     sub.add_argument("--keys", action="store_true", help="print keys alone, one a line")
+
+    sub = add(
+        "bench", run_bench, "Measure updates per second on one thread, beside a peer.",
+        "ngt bench --env HalfCheetah-v4 --json bench.json",
+    )  # fmt: skip
+    sub.add_argument("--env", default="HalfCheetah-v4", help="sizes of the nets' inputs")
+    sub.add_argument("--pack", type=int, default=12, help="also a pack of this many (default: 12)")
+    sub.add_argument("--repeats", type=int, default=7, help="rounds; the median counts")
+    sub.add_argument("--updates", type=int, default=60, help="updates per round")
+    sub.add_argument("--json", type=Path, help="write the figures here too")
 
     sub = add(
         "config", run_config, "Print the resolved settings of a scale, or of one run.",
@@ -123,6 +134,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # `ngt runs | head`
         sys.stderr.close()
         sys.exit(141)
+    except OSError as error:  # a full disk, a folder that may not be written
+        print(f"ngt: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        sys.exit(2)
 
 
 # ---------------------------------------------------------------- settings
@@ -136,7 +150,7 @@ def user_settings(args: argparse.Namespace) -> dict[str, Any]:
     for text in args.settings:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise UserError(f"--set: expected KEY=VALUE, found {text!r}")
+            raise UserError(f"--set: expected KEY=VALUE, found {text!r}; e.g. train.steps=20000")
         try:
             parsed: Any = yaml.safe_load(value)
         except yaml.YAMLError:
@@ -162,6 +176,14 @@ def one_thread(device: str) -> None:
         raise UserError(f"--device: {device!r} asked for, but torch sees no CUDA device; use cpu")
 
 
+def at_least(low: int, **options: int | None) -> None:
+    """Check the range of whole-number options."""
+    for name, value in options.items():
+        if value is not None and value < low:
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option}: must be at least {low}, found {value}")
+
+
 # ---------------------------------------------------------------- commands
 
 
@@ -171,6 +193,7 @@ def run_expert(args: argparse.Namespace) -> None:
     from ngt.trainer import Member, Trainer
 
     one_thread(args.device)
+    at_least(0, env_workers=args.env_workers)
     get_task(args.env)
     config, layout = load_config(args)
     cell = cfg.resolve_expert(config, args.env)
@@ -192,11 +215,14 @@ def run_record(args: argparse.Namespace) -> None:
 
     one_thread("cpu")
     get_task(args.env)
+    at_least(1, episodes=args.episodes)
     config, layout = load_config(args)
     expert = cfg.expert_config(config, args.env)
     actor, env = policy.load(args.policy or layout.expert(args.env) / "policy.safetensors")
     if env != args.env:
-        raise UserError(f"record: the policy was trained on {env}, not on {args.env}")
+        raise UserError(
+            f"--policy: it was trained on {env}, not on {args.env}; give a policy of {args.env}"
+        )
     cell = cfg.resolve_expert(config, args.env)
     data = demos.record(
         args.env, actor, args.episodes or expert.episodes,
@@ -215,6 +241,7 @@ def run_record(args: argparse.Namespace) -> None:
 def run_train(args: argparse.Namespace) -> None:
     """Train runs."""
     one_thread(args.device)
+    at_least(0, env_workers=args.env_workers)
     keys = [RunKey.parse(text) for text in args.keys]
     for key in keys:
         get_task(key.env)
@@ -275,8 +302,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
     from ngt.evaluation import Evaluator
 
     one_thread("cpu")
-    if args.episodes < 1:
-        raise UserError(f"--episodes: must be at least 1, found {args.episodes}")
+    at_least(1, episodes=args.episodes)
     file = args.policy / "policy.safetensors" if args.policy.is_dir() else args.policy
     actor, env = policy.load(file)
     evaluator = Evaluator(env, [(args.seed, 0)], args.episodes)
@@ -301,19 +327,36 @@ def run_runs(args: argparse.Namespace) -> None:
     config, layout = load_config(args)
     for name in args.figure or []:
         if name not in config.figures:
-            raise UserError(f"--figure: {name!r}; {cfg.suggest(name, list(config.figures))}")
+            near = cfg.suggest(name, list(config.figures))
+            raise UserError(f"--figure: {name!r} is not known; {near}")
     if args.status and args.status not in STATUSES:
-        raise UserError(f"--status: {args.status!r}; {cfg.suggest(args.status, list(STATUSES))}")
+        near = cfg.suggest(args.status, list(STATUSES))
+        raise UserError(f"--status: {args.status!r} is not known; {near}")
     counts: Counter[str] = Counter()
     for key in run_table(config, args.figure):
         status = run_status(layout, config, key)
         counts[status.status] += 1
         if args.status and status.status != args.status:
             continue
+        if args.other_source and not status.other_source:
+            continue
         say(str(key) if args.keys else f"{status.status:<9} {key!s:<70} {status.note}".rstrip())
     if not args.keys:
         total = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
         say(f"{counts.total()} runs at scale {config.scale}: {total}")
+
+
+def run_bench(args: argparse.Namespace) -> None:
+    """Measure speed."""
+    from ngt.bench import bench, table
+    from ngt.files import write_json
+
+    get_task(args.env)
+    at_least(1, pack=args.pack, repeats=args.repeats, updates=args.updates)
+    result = bench(args.env, pack=args.pack, repeats=args.repeats, updates=args.updates)
+    say(table(result))
+    if args.json:
+        write_json(args.json, result)
 
 
 def run_config(args: argparse.Namespace) -> None:
@@ -322,7 +365,11 @@ def run_config(args: argparse.Namespace) -> None:
         say(json.dumps(cfg.schema(), indent=1))
         return
     config, _ = load_config(args)
-    chosen = resolve_key(config, RunKey.parse(args.key)) if args.key else config
+    chosen: Config | CellConfig = config
+    if args.key:
+        key = RunKey.parse(args.key)
+        get_task(key.env)
+        chosen = resolve_key(config, key)
     say(json.dumps(asdict(chosen), indent=1))
 
 

@@ -11,9 +11,10 @@ import dataclasses
 import difflib
 import importlib
 import json
+import math
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -196,7 +197,9 @@ def _check_mapping(cls: type, data: Any, where: str) -> None:
 def suggest(name: str, known: Sequence[str]) -> str:
     """The fix for a name that is not known: the nearest one, or all of them."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known))}"
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"known: {', '.join(sorted(known)) or 'none'}"
 
 
 def _has_default(f: dataclasses.Field[Any]) -> bool:
@@ -263,7 +266,9 @@ def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
     low, high = f.metadata.get("low"), f.metadata.get("high")
     for v in value if isinstance(value, tuple) else (value,):
         if isinstance(v, int | float) and not isinstance(v, bool):
-            if v != v or (low is not None and v < low) or (high is not None and v > high):
+            if not math.isfinite(v):
+                raise UserError(f"{path}: must be finite, found {v}")
+            if (low is not None and v < low) or (high is not None and v > high):
                 bounds = f"at least {low}" if high is None else f"in [{low}, {high}]"
                 raise UserError(f"{path}: must be {bounds}, found {v}")
 
@@ -284,22 +289,24 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """A YAML mapping from a file."""
+    """A mapping from a YAML file, or a JSON one: YAML would read its 1e-05 as text."""
     import yaml
 
     try:
-        data = yaml.safe_load(path.read_text())
-    except FileNotFoundError:
-        raise UserError(f"config file {path}: not found") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        text = " ".join(str(error).split())
-        raise UserError(f"config file {path}: not valid YAML: {text}") from None
+        text = path.read_text()
+        data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except OSError as error:
+        raise UserError(f"config file {path}: can't be read: {error.strerror}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        kind = "JSON" if path.suffix == ".json" else "YAML"
+        reason = " ".join(str(error).split())
+        raise UserError(f"config file {path}: not valid {kind}: {reason}") from None
     if not isinstance(data, dict):
         raise UserError(f"config file {path}: expected a mapping, found {_describe(data)}")
     return data
 
 
-CONFIG_DIR = Path("workflow/config")
+CONFIG_DIR = Path(__file__).resolve().parents[1] / "workflow" / "config"  # of this checkout
 
 
 def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
@@ -319,23 +326,34 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
 
 def check(config: Config) -> None:
     """Everything that can be wrong before a job starts: names, differences, model parameters."""
-    from ngt.envs import get_task
-
     for name, figure in config.figures.items():
         for method in figure.methods:
             find_method(config, method, f"figures.{name}.methods")
-        for env in figure.envs:
-            get_task(env)
+        _check_envs(figure.envs, f"figures.{name}.envs")
+    for name, method_entry in config.methods.items():
+        _check_envs(method_entry.envs, f"methods.{name}.envs")
+    _check_envs(config.envs, "envs")
     for env, entry in config.envs.items():
-        get_task(env)
         _check_override(entry, f"envs.{env}")
         check_partial(ExpertConfig, entry.expert, f"envs.{env}.expert")
         for section, cls in (("sac", SacConfig), ("train", TrainConfig)):
             check_partial(cls, entry.expert.get(section, {}), f"envs.{env}.expert.{section}")
     _check_override(config.expert, "expert")
+    envs = {e for figure in config.figures.values() for e in figure.envs}
+    envs |= {e for method_entry in config.methods.values() for e in method_entry.envs}
     for name in config.methods:
-        for env in sorted({e for f in config.figures.values() for e in f.envs}) or [""]:
+        for env in sorted(envs) or [""]:
             model_params(config, name, env)
+
+
+def _check_envs(names: Iterable[str], where: str) -> None:
+    from ngt.envs import get_task
+
+    for name in names:
+        try:
+            get_task(name)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
 
 
 def _check_override(entry: Override, where: str) -> None:
@@ -355,7 +373,8 @@ def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
     chain: list[tuple[str, MethodConfig]] = []
     while name:
         if name in (n for n, _ in chain):
-            raise UserError(f"methods.{name}.like: a circle of variants")
+            circle = " like ".join([*(n for n, _ in reversed(chain)), name])
+            raise UserError(f"methods.{name}.like: a circle, {circle}; let one name its model")
         entry = find_method(config, name, f"methods.{chain[0][0]}.like" if chain else "method")
         chain.insert(0, (name, entry))
         name = entry.like
@@ -373,11 +392,14 @@ def load_model(path: str, where: str) -> Any:
     """The class behind a dotted path `package.module:Class`."""
     module, _, name = path.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        model = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise UserError(
             f"{where}: {path!r} can't be loaded ({error}); write package.module:Class"
         ) from None
+    if not dataclasses.is_dataclass(getattr(model, "Config", None)):
+        raise UserError(f"{where}: {path!r} has no dataclass `Config`; name a RewardModel")
+    return model
 
 
 def model_params(config: Config, method: str, env: str) -> tuple[str, dict[str, Any]]:

@@ -152,14 +152,7 @@ def load(path: Path, env: str | None = None) -> Demos:
     UserError names the file, the field, what was found and what was expected.
     """
     where = f"demonstrations {path}"
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            data = {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise UserError(f"{where}: no such file; record it with `ngt record`") from None
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zipfile.zlib.error) as e:
-        text = " ".join(str(e).split())
-        raise UserError(f"{where}: truncated, or not a NumPy archive ({text})") from None
+    data = _read(path, where)
     meta = _meta(data, where)
     missing = [name for name in ARRAYS if name not in data]
     if missing:
@@ -175,7 +168,9 @@ def load(path: Path, env: str | None = None) -> Demos:
         env=meta["env"], source=meta["source"], **{name: data[name] for name in ARRAYS}
     )
     if env is not None and demos.env != env:
-        raise UserError(f"{where}: field 'env': found {demos.env}, expected {env}")
+        raise UserError(
+            f"{where}: field 'env': found {demos.env}, expected {env}; give a file recorded on it"
+        )
     _check(demos, where)
     if demos.checksum != meta["checksum"]:
         raise UserError(
@@ -185,10 +180,28 @@ def load(path: Path, env: str | None = None) -> Demos:
     return demos
 
 
+def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
+    """Every array of the archive, by name."""
+    data, name = {}, ""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.namelist():
+                name = member.removesuffix(".npy")
+                with archive.open(member) as file:
+                    data[name] = np.lib.format.read_array(file, allow_pickle=False)
+    except FileNotFoundError:
+        raise UserError(f"{where}: no such file; record it with `ngt record`") from None
+    except Exception as error:  # zipfile, zlib and NumPy raise all sorts on a damaged file
+        text = " ".join(str(error).split())[:120]
+        field = f"field {name!r}: " if name else ""
+        raise UserError(f"{where}: {field}truncated, or not a NumPy archive ({text})") from None
+    return data
+
+
 def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
     try:
         meta = json.loads(str(data["meta"][()]))
-    except (KeyError, IndexError, json.JSONDecodeError):
+    except (KeyError, IndexError, ValueError):
         raise UserError(f"{where}: field 'meta' is missing or not JSON") from None
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         found = meta.get("format") if isinstance(meta, dict) else meta
@@ -243,9 +256,10 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
     Offsets depend on (seed, env, episode) alone, so that methods are paired and fewer
     demonstrations are a prefix of more. Returns numpy-backed tensors (1, N, ·).
     """
-    if count > len(demos.length):
+    if not 1 <= count <= len(demos.length):
         raise UserError(
-            f"{where}: field 'demos': asked for {count}, found {len(demos.length)} episodes"
+            f"{where}: field 'demos': asked for {count}, found {len(demos.length)} episodes; "
+            f"ask for 1 to {len(demos.length)}, or record more"
         )
     starts = np.concatenate([[0], np.cumsum(demos.length + 1)])  # rows of obs
     rows, steps, terminal = [], [], []

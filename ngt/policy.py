@@ -67,7 +67,13 @@ def load(path: Path) -> tuple[Policy, str]:
         raise UserError(f"{where}: truncated, or not safetensors ({text})") from None
     if not isinstance(meta, dict) or meta.get("format") != 1:
         raise UserError(f"{where}: field 'format': expected 1; not a policy of this suite")
-    task = get_task(str(meta.get("env")))
+    broken = [name for name, tensor in tensors.items() if not tensor.isfinite().all()]
+    if broken:
+        raise UserError(f"{where}: tensor {broken[0]!r} is not finite; the run diverged")
+    try:
+        task = get_task(str(meta.get("env")))
+    except UserError as error:
+        raise UserError(f"{where}: field 'env': {error}") from None
     sac = parse(SacConfig, meta.get("sac"), f"{where}: sac")
     normaliser = (
         ObsNormaliser(1, task.obs) if any(n.startswith("normaliser.") for n in tensors) else None

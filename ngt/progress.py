@@ -6,11 +6,9 @@ import sys
 import time
 from typing import TextIO
 
-from tqdm import tqdm
-
 
 class Progress:
-    """A tqdm bar on a terminal; elsewhere a plain line now and then."""
+    """A tqdm bar on a terminal; elsewhere a plain line now and then, and one at the end."""
 
     EVERY = 15.0  # seconds between plain lines
 
@@ -19,27 +17,28 @@ class Progress:
         self.total, self.name = total, name
         self.step, self.note = 0, "return -"
         self.start = self.last = time.monotonic()
-        self.bar = (
-            tqdm(total=total, desc=name, unit="step", file=self.stream, dynamic_ncols=True)
-            if self.stream.isatty()
-            else None
-        )
+        self.bar = None
+        if self.stream.isatty():
+            from tqdm import tqdm
 
-    def update(self, step: int, note: str | None = None) -> None:
-        """The run stands at `step`; `note` replaces the last return."""
+            self.bar = tqdm(
+                total=total, desc=name, unit="step", file=self.stream, dynamic_ncols=True
+            )
+
+    def update(self, step: int) -> None:
+        """The run stands at `step`; `note` is what else is shown of it."""
         if self.bar is not None:
+            self.bar.set_postfix_str(self.note, refresh=False)
             self.bar.update(step - self.step)
-            if note is not None:
-                self.bar.set_postfix_str(note)
-        self.step, self.note = step, note or self.note
+        self.step = step
         now = time.monotonic()
-        if self.bar is None and (now - self.last >= self.EVERY or step >= self.total):
+        if self.bar is None and now - self.last >= self.EVERY and step < self.total:
             self.last = now
             self._line(now)
 
     def _line(self, now: float) -> None:
         rate = self.step / max(now - self.start, 1e-9)
-        left = tqdm.format_interval(int((self.total - self.step) / max(rate, 1e-9)))
+        left = duration((self.total - self.step) / rate) if self.step else "?"
         print(
             f"{self.name}: step {self.step}/{self.total}, {rate:.0f} steps/s, {self.note}, "
             f"{left} left",
@@ -49,3 +48,11 @@ class Progress:
     def close(self) -> None:
         if self.bar is not None:
             self.bar.close()
+        else:
+            self._line(time.monotonic())
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds: 1:02:03."""
+    minutes, second = divmod(round(max(seconds, 0.0)), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{second:02d}"

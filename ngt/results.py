@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ngt.config import Config, config_hash
 from ngt.errors import UserError
@@ -24,6 +24,7 @@ class Status(NamedTuple):
 
     status: str
     note: str
+    other_source: bool = False  # made by other code than this
 
 
 def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
@@ -40,9 +41,8 @@ def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
     note = f"step {record['step']}, {record['steps_per_second']} steps/s"
     if record["status"] == "diverged":
         note = f"step {record['step']}: {record['tensor']} is not finite"
-    if record.get("source_hash") != source_hash():
-        note += ", other source"
-    return Status(record["status"], note)
+    other = record.get("source_hash") != source_hash()
+    return Status(record["status"], note + ", other source" * other, other)
 
 
 def _last_step(path: Path) -> str:
@@ -84,9 +84,10 @@ def read_run(folder: Path, key: RunKey) -> pd.DataFrame:
     """One run's evaluations, episodes averaged; columns as `read_runs`."""
     import pandas as pd
 
-    record = read_json(folder / "run.json")
-    if record["key"].get("run") != str(key):
-        raise UserError(f"run {key}: {folder}/run.json is of another run, {record['key']}")
+    record: dict[str, Any] = read_json(folder / "run.json") or {}
+    found = record.get("key", {}).get("run")
+    if found != str(key):
+        raise UserError(f"run {key}: {folder}/run.json is of another run, {found}; train it again")
     table: dict[int, list[float]] = {}
     with open(folder / "eval.csv", newline="") as file:
         for row in csv.DictReader(file):

@@ -51,10 +51,10 @@ class RunKey:
                 f"run {text!r}: not a run key; write env/method/mode-demosK-rateN/seedS, "
                 f"mode one of {', '.join(MODES)}"
             )
-        return RunKey(
-            parts[0], parts[1], cast(Mode, match["mode"]), int(match["rate"]),
-            int(match["demos"]), int(seed[1]),
-        )  # fmt: skip
+        demos, rate = int(match["demos"]), int(match["rate"])
+        if demos < 1 or rate < 1:
+            raise UserError(f"run {text!r}: demos and rate must be at least 1")
+        return RunKey(parts[0], parts[1], cast(Mode, match["mode"]), rate, demos, int(seed[1]))
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ def run_table(config: Config, figures: Iterable[str] | None = None) -> list[RunK
 
 
 def packs(keys: Sequence[RunKey], size: int) -> list[tuple[RunKey, ...]]:
-    """Keys in packs of at most `size` that share a cell."""
+    """Keys, each once, in packs of at most `size` that share a cell."""
     cells: dict[tuple[str, str, Mode, int], list[RunKey]] = {}
-    for key in sorted(keys):
+    for key in sorted(set(keys)):
         cells.setdefault(key.cell, []).append(key)
     return [
         tuple(members[i : i + size])

@@ -297,16 +297,31 @@ class Trainer:
 
     def _evaluate(self) -> None:
         start = time.monotonic()
-        result = self.evaluator.run(self.learner.policy, self.evaluations)
+        broken: dict[int, str] = {}
+
+        def act(obs: Tensor) -> Tensor:
+            """The policy's actions; 0 for a run that has none, so that the others go on."""
+            action: Tensor = self.learner.policy(obs)
+            fine = action.isfinite().flatten(1).all(dim=1)
+            if fine.all():
+                return action
+            for run in np.flatnonzero(~fine.cpu().numpy()):
+                broken.setdefault(int(run), "action" if obs[run].isfinite().all() else "obs")
+            return torch.where(fine[:, None, None], action, 0.0)
+
+        result = self.evaluator.run(act, self.evaluations)
         self.evaluations += 1
+        self.pause += time.monotonic() - start
         for run in np.flatnonzero(self.alive):
+            if run in broken:
+                self._diverge(int(run), self.learner.non_finite(int(run)) or broken[int(run)])
+                continue
             self.writers[run].evaluation(self.step, result.returns[run], result.lengths[run])
             mean, best = float(result.returns[run].mean()), self.best[run]
             if self.cell.train.keep == "best" and (best is None or mean > best[0]):
                 self.best[run] = (mean, self.step, self.learner.policy.snapshot(int(run)))
-        self.pause += time.monotonic() - start
-        mean = result.returns[self.alive].mean()
-        self.progress.update(self.step, f"return {mean:.1f}")
+        if self.alive.any():
+            self.progress.note = f"return {result.returns[self.alive].mean():.1f}"
 
     def _diverge(self, run: int, tensor: str) -> None:
         self._finish(run, {"status": "diverged", "step": self.step, "tensor": tensor})

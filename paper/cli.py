@@ -31,9 +31,7 @@ def build_parser(name: str, about: str) -> argparse.ArgumentParser:
         epilog=f"example: python -m paper.{name} --scale quick --out results/{name}.pdf",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--out", type=Path, help=f"PDF file (default: <results>/<scale>/{name}.pdf)"
-    )
+    parser.add_argument("--out", type=Path, help=f"PDF file (default: <results>/{name}.pdf)")
     parser.add_argument("--png", type=Path, help="a PNG file too")
     parser.add_argument(
         "--allow-partial", action="store_true", help="draw what there is, and say what is missing"
@@ -69,10 +67,10 @@ def run(name: str, args: argparse.Namespace, draw: Draw) -> None:
     if name not in config.figures:
         raise UserError(f"figures.{name}: not in the config at scale {config.scale}; add it")
     runs, absent = read_runs(layout, config, name, allow_partial=args.allow_partial)
-    out = args.out or layout.root / layout.scale / f"{name}.pdf"
+    out = args.out or layout.root / f"{name}.pdf"
     figure = draw(runs, config, absent)
     try:
         style.save(figure, out, args.png)
     except OSError as error:
         raise UserError(f"{out}: can't be written: {error.strerror}") from None
-    print(f"{out}" + (f": partial, {len(absent)} runs are missing" if absent else ""))
+    print(f"{out}" + (f": partial, runs missing: {len(absent)}" if absent else ""))

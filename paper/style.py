@@ -28,6 +28,7 @@ TEXT_WIDTH, COLUMN_WIDTH, TEXT_HEIGHT = 6.75, 3.25, 9.0
 
 GREY = "#595959"  # references and notes
 ALERT = "#B00020"  # what a reader must not miss
+NOTE_SIZE = 6.5  # points
 
 Dashes = tuple[float, ...]
 
@@ -47,15 +48,15 @@ class Look(NamedTuple):
 
 LOOKS: dict[str, Look] = {
     "ngt": Look("#0072B2", (), "o"),
-    "bc": Look("#7A7A7A", (5, 1.5), "|"),
-    "bc-full": Look("#000000", (8, 1.5, 1.5, 1.5), "_"),
+    "bc": Look("#7A7A7A", (5, 1.5), "P"),
+    "bc-full": Look("#000000", (8, 1.5, 1.5, 1.5), "h"),
     "pwil": Look("#CC79A7", (1.2, 1.2), "s"),
     "dac-rplus": Look("#D55E00", (4, 1.2), "^"),
     "dac-r": Look("#E69F00", (2.2, 1), "v"),
     "wdac": Look("#009E73", (5, 1.2, 1.2, 1.2), "D"),
-    "mmd-dac": Look("#56B4E9", (8, 2), "P"),
-    "red": Look("#7F7F1A", (1.2, 2.4), "h"),
-    "diffail": Look("#882255", (4, 1, 1.2, 1, 1.2, 1), "*"),
+    "mmd-dac": Look("#56B4E9", (8, 2), ">"),
+    "red": Look("#7F7F1A", (1.2, 2.4), "p"),
+    "diffail": Look("#882255", (4, 1, 1.2, 1, 1.2, 1), "<"),
 }
 
 
@@ -66,7 +67,9 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
     a checksum of its name, and moves on where another of `methods` sits there.
     """
     names = list(methods)
-    colors, dashes, markers = (list(dict.fromkeys(column)) for column in zip(*LOOKS.values()))
+    colors, dashes, markers = (
+        list(dict.fromkeys(column)) for column in zip(*LOOKS.values(), strict=True)
+    )
     taken = {look[:2] for look in LOOKS.values()}
     pairs = [pair for pair in itertools.product(colors, dashes) if pair not in taken]
     out: dict[str, Look] = {}
@@ -105,14 +108,17 @@ def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> 
     width, height = figure.get_size_inches()
     space, margin = 0.08, 0.06  # inches
     legend = _legend(figure, handles, width - 2 * margin)
-    texts = [
-        figure.text(
-            0, 0, _wrap(figure, note.text, width - 2 * margin, bold=note.alert), va="top",
-            fontsize=6.5, linespacing=1.25, color=ALERT if note.alert else GREY,
-            fontweight="bold" if note.alert else "normal",
-        )
-        for note in notes
-    ]  # fmt: skip
+    texts = []
+    for note in notes:
+        weight = "bold" if note.alert else "normal"
+        lines = wrap(figure, note.text, width - 2 * margin, NOTE_SIZE, weight)
+        color = ALERT if note.alert else GREY
+        texts.append(
+            figure.text(
+                0, 0, "\n".join(lines), va="top", fontsize=NOTE_SIZE, fontweight=weight,
+                linespacing=1.25, color=color,
+            )
+        )  # fmt: skip
     parts = [legend, *texts]
     sizes = [part.get_window_extent().height / figure.dpi for part in parts]
     gaps = [space, space] + [0.03] * (len(texts) - 1)
@@ -125,7 +131,7 @@ def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> 
         if part is legend:
             legend.set_bbox_to_anchor((0.5, top / total), figure.transFigure)
         else:
-            part.set_position((margin / width, top / total))  # type: ignore[attr-defined]
+            part.set_position((margin / width, top / total))
         top -= size
     engine = figure.get_layout_engine()
     assert isinstance(engine, ConstrainedLayoutEngine)
@@ -146,9 +152,9 @@ def _legend(figure: Figure, handles: Sequence[Artist], width: float) -> Any:
     return legend
 
 
-def _wrap(figure: Figure, text: str, width: float, *, bold: bool = False) -> str:
-    """The text in lines of at most `width` inches."""
-    probe = figure.text(0, 0, "", fontsize=6.5, fontweight="bold" if bold else "normal")
+def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "normal") -> list[str]:
+    """The text in lines of at most `width` inches at a font size in points."""
+    probe = figure.text(0, 0, "", fontsize=size, fontweight=weight)
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}".lstrip()
@@ -158,7 +164,7 @@ def _wrap(figure: Figure, text: str, width: float, *, bold: bool = False) -> str
         else:
             lines[-1] = longer
     probe.remove()
-    return "\n".join(lines)
+    return lines
 
 
 def save(figure: Figure, pdf: Path, png: Path | None = None) -> None:

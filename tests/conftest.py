@@ -33,7 +33,7 @@ def float64() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def vectors() -> Callable[[str], dict[str, Tensor]]:
-    """vectors(name): the arrays of one file of test vectors, by name."""
+    """The arrays of one file of test vectors by name: call it with the file's name."""
 
     def load(name: str) -> dict[str, Tensor]:
         with np.load(VECTORS / f"{name}.npz", allow_pickle=False) as file:
@@ -44,25 +44,25 @@ def vectors() -> Callable[[str], dict[str, Tensor]]:
 
 @pytest.fixture(scope="session")
 def load_layers() -> Callable[..., None]:
-    """load_layers(net, pairs): copy (weight (out, in), bias) pairs into a net of one run."""
+    """Copies (weight (out, in), bias) pairs into a net of one run, or into one of its twins."""
 
-    def load(net: PackedMLP, pairs: Sequence[tuple[Tensor, Tensor]], twin: int | None = None):
-        for layer, (weight, bias) in zip(net.layers, pairs, strict=True):
-            at = (0,) if twin is None else (0, twin)
-            with torch.no_grad():
-                layer.weight[at] = weight.T.to(layer.weight.dtype)
-                layer.bias[at] = bias.to(layer.bias.dtype)
+    def load(
+        net: PackedMLP, pairs: Sequence[tuple[Tensor, Tensor]], twin: int | None = None
+    ) -> None:
+        at = (0,) if twin is None else (0, twin)
+        for layer, pair in zip(net.layers, pairs, strict=True):
+            for parameter, value in zip((layer.weight, layer.bias), pair, strict=True):
+                assert isinstance(parameter, Tensor)
+                parameter.data[at] = value.t().to(parameter.dtype)
 
     return load
 
 
 @pytest.fixture(scope="session")
 def make_batch() -> Callable[..., Batch]:
-    """make_batch(runs, size, obs, act): random transitions, a third of them terminal."""
+    """Makes random transitions of the given sizes, a third of them terminal."""
 
-    def make(
-        runs: int, size: int, obs: int, act: int, seed: int = 0, scale: float = 1.0
-    ) -> Batch:
+    def make(runs: int, size: int, obs: int, act: int, seed: int = 0, scale: float = 1.0) -> Batch:
         g = torch.Generator().manual_seed(seed)
         return Batch(
             obs=scale * torch.randn(runs, size, obs, generator=g),
@@ -77,5 +77,5 @@ def make_batch() -> Callable[..., Batch]:
 
 @pytest.fixture(scope="session")
 def of_run() -> Callable[[Batch, int], Batch]:
-    """of_run(batch, r): the transitions of one run, as a batch of one run."""
+    """The transitions of one run, as a batch of one run."""
     return lambda batch, run: Batch(*(field[run : run + 1] for field in batch))

@@ -26,7 +26,7 @@ def rows(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def weights(net: PackedMLP) -> list[torch.Tensor]:
+def weights(net):
     return [layer.weight.detach() for layer in net.layers]
 
 
@@ -90,7 +90,7 @@ def test_in_place_activations_change_no_gradient(in_place, plain, spectral_norm:
 
 
 @pytest.mark.parametrize("name", GP)
-def test_gradient_penalty(vectors, load_layers, float64, name: str):
+def test_gradient_penalty(vectors, load_layers, float64, name):
     """Output, input gradient and double backward through the in-place activations."""
     v = vectors(name)
     depth = sum(key[0] == "w" for key in v)
@@ -121,7 +121,7 @@ def test_gradient_penalty(vectors, load_layers, float64, name: str):
 
 
 @pytest.mark.parametrize("sizes", [SIZES, [3, 16, 16, 1], [376, 64, 64, 8]])
-def test_orthogonal_init_with_zero_bias(sizes: list[int]):
+def test_orthogonal_init_with_zero_bias(sizes):
     net = PackedMLP(sizes, generators(1, 2, 3), twins=2)
     for layer in net.layers:
         assert not layer.bias.any()
@@ -148,7 +148,7 @@ def test_head_init_changes_the_head_alone(init, head, twins: int):
 
 def test_unknown_init_is_refused():
     with pytest.raises(ValueError, match="'xavier' is not known"):
-        PackedMLP(SIZES, generators(1), init="xavier")  # type: ignore[arg-type]
+        PackedMLP(SIZES, generators(1), init="xavier")
 
 
 @pytest.mark.parametrize("options", [{}, {"twins": 2}, {"init": "kaiming", "spectral_norm": True}])
@@ -172,14 +172,16 @@ def test_runs_and_twins_differ():
 
 @pytest.mark.parametrize("twins", [1, 2])
 def test_power_iteration_finds_the_spectral_norm(float64, twins: int):
-    net = PackedMLP([9, 12, 4, 1], generators(1, 2), twins=twins, init="kaiming", spectral_norm=True)
+    net = PackedMLP(
+        [9, 12, 4, 1], generators(1, 2), twins=twins, init="kaiming", spectral_norm=True
+    )
     net.power_iteration(500)
     for layer in net.layers:
         assert isinstance(layer, SpectralLinear)
         norms = torch.linalg.svdvals(layer.weight.detach())[..., :1, None]
         torch.testing.assert_close(layer.matrix(), layer.weight / norms, rtol=1e-6, atol=1e-9)
         for vector in (layer.left, layer.right):
-            torch.testing.assert_close(vector.norm(dim=-2), torch.ones(vector.shape[:-2] + (1,)))
+            torch.testing.assert_close(vector.norm(dim=-2), torch.ones((*vector.shape[:-2], 1)))
     lead = (2,) if twins == 1 else (2, 2)
     torch.testing.assert_close(net.lipschitz(), torch.ones(lead), rtol=1e-6, atol=0)
 
@@ -198,7 +200,7 @@ def test_gradient_of_a_spectral_layer_is_that_of_torch(float64):
     x, direction = rows(1, 5, 6), rows(5, 4, seed=1)
     (layer(x)[0] * direction).sum().backward()
     (reference(x[0]) * direction).sum().backward()
-    original = reference.parametrizations.weight.original  # type: ignore[union-attr]
+    original = reference.parametrizations.weight.original
     torch.testing.assert_close(layer.weight.grad[0].T, original.grad, rtol=1e-6, atol=1e-8)
 
 
@@ -237,23 +239,25 @@ def test_freeze(normalise: bool):
 
 
 @pytest.mark.parametrize("limit", [1e-3, 1.0, 20.0, 1e6])
-def test_clip_per_run_is_torch_run_by_run(float64, limit: float):
+def test_clip_per_run_is_torch_run_by_run(float64, limit):
     shapes = [(3, 4, 5), (3, 1, 5), (3, 2, 5, 2)]
     packed = [torch.nn.Parameter(torch.zeros(shape)) for shape in shapes]
     unused = torch.nn.Parameter(torch.zeros(3, 1))
     for i, p in enumerate(packed):
-        p.grad = rows(*p.shape, seed=i) * torch.tensor([1.0, 10.0, 0.1]).view(3, *[1] * (p.dim() - 1))
+        p.grad = rows(*p.shape, seed=i) * torch.tensor([1.0, 10.0, 0.1]).view(
+            3, *[1] * (p.dim() - 1)
+        )
     singles = [[torch.nn.Parameter(torch.zeros(s[1:])) for s in shapes] for _ in range(3)]
     expected = []
     for run, own in enumerate(singles):
         for p, q in zip(own, packed, strict=True):
-            p.grad = q.grad[run].clone()  # type: ignore[index]
+            p.grad = q.grad[run].clone()
         expected.append(torch.nn.utils.clip_grad_norm_(own, limit))
     norms = clip_grad_norm_per_run_([*packed, unused], limit)
     torch.testing.assert_close(norms, torch.stack(expected), rtol=1e-12, atol=0)
     for run, own in enumerate(singles):
         for p, q in zip(own, packed, strict=True):
-            torch.testing.assert_close(q.grad[run], p.grad, rtol=1e-12, atol=0)  # type: ignore[index]
+            torch.testing.assert_close(q.grad[run], p.grad, rtol=1e-12, atol=0)
     assert unused.grad is None
 
 

@@ -14,7 +14,8 @@ from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run
 try:
     CONFIG = load(config)  # `config` holds the user's own differences: --config, --configfile
 except UserError as error:
-    print(f"snakemake: error: {error}", file=sys.stderr)
+    hint = " (--config reads nested values as text: use --configfile)" if config else ""
+    print(f"snakemake: error: {error}{hint if 'found text' in str(error) else ''}", file=sys.stderr)
     sys.exit(2)
 
 LAYOUT = Layout(CONFIG.scale)
@@ -81,19 +82,3 @@ wildcard_constraints:
 localrules:
     settings,
     run,
-
-
-rule settings:
-    """The merged settings, for every job and for readers."""
-    output:
-        f"{WORK}/config.json",
-    log:
-        f"{WORK}/logs/settings.log",
-    params:
-        text=to_json(CONFIG),
-    conda:
-        "../../environment.yml"
-    message:
-        "settings of scale {CONFIG.scale}"
-    shell:
-        "printf '%s\\n' {params.text:q} > {output} 2> {log}"

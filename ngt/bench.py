@@ -1,0 +1,159 @@
+"""`ngt bench`: updates per second, measured beside a peer in the same run."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ngt.config import CellConfig, TrainConfig
+from ngt.envs import get_task, make
+from ngt.potential import PotentialConfig
+from ngt.records import provenance
+from ngt.replay import Batch, Replay
+from ngt.trainer import Learner, Member
+
+FILLED = 10_000  # transitions in every buffer: random, since their values change no cost
+
+# What an operator's time is spent on; anything else is "other".
+GROUPS = {
+    "matrix products": ("mm", "bmm", "addmm", "baddbmm"),
+    "optimisers": ("_fused_adam_", "Optimizer", "lerp", "_foreach"),
+    "activations": ("relu", "tanh", "softplus", "threshold_backward", "exp", "log", "huber", "erf",
+                    "softmax"),
+    "reductions": ("sum", "mean", "min", "max", "sort", "quantile", "std", "var", "linalg"),
+    "elementwise": ("mul", "add", "sub", "div", "pow", "neg", "clamp", "where", "remainder", "gt",
+                    "eq", "lt", "rsub", "square", "sqrt"),
+    "copies and draws": ("copy", "cat", "index", "clone", "fill", "zero", "stack", "contiguous"),
+}  # fmt: skip
+
+
+def random_batch(runs: int, rows: int, obs: int, act: int) -> Batch:
+    """Transitions of random numbers."""
+    g = torch.Generator().manual_seed(0)
+    return Batch(
+        torch.randn(runs, rows, obs, generator=g),
+        torch.rand(runs, rows, act, generator=g) * 2 - 1,
+        torch.randn(runs, rows, obs, generator=g),
+        torch.randn(runs, rows, generator=g),
+        torch.zeros(runs, rows),
+    )
+
+
+def learner_update(env: str, model: str, params: dict[str, Any], runs: int) -> Callable[[], None]:
+    """One whole update of our learner for a pack of `runs`, on a filled buffer."""
+    task = get_task(env)
+    cell = CellConfig(env=env, method="bench", model=model, params=params, train=TrainConfig())
+    data = random_batch(1, 200, task.obs, task.act)  # four demonstrations at rate 20
+    members = [Member(Path(), {}, seed, 4, data) for seed in range(runs)]
+    learner = Learner(cell, members)
+    replay = Replay(runs, FILLED, task.obs, task.act)
+    replay.add(random_batch(runs, FILLED, task.obs, task.act))
+    return lambda: learner.update(replay)
+
+
+def sb3_update(env: str) -> Callable[[], None]:
+    """One gradient step of stable-baselines3's SAC: same nets, batch and buffer."""
+    from stable_baselines3 import SAC
+
+    task = get_task(env)
+    agent = SAC(
+        "MlpPolicy", make(env), batch_size=256, buffer_size=FILLED, device="cpu",
+        policy_kwargs={"net_arch": [256, 256]}, learning_rate=3e-4, seed=0,
+    )  # fmt: skip
+    batch = random_batch(1, FILLED, task.obs, task.act)
+    for obs, action, next_obs, reward in zip(*(x[0].numpy() for x in batch[:4]), strict=True):
+        agent.replay_buffer.add(obs, next_obs, action, reward, [False], [{}])
+    agent._setup_learn(total_timesteps=1)
+    return lambda: agent.train(gradient_steps=1, batch_size=256)
+
+
+def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
+    """Updates per second of each contender, interleaved, after a burn-in; one thread."""
+    torch.set_num_threads(1)
+    ngt = PotentialConfig()
+    params = {"pairing": "hl_gauss" if env == "Humanoid-v4" else ngt.pairing}
+    contenders: dict[str, tuple[Callable[[], None], int]] = {
+        "SAC": (learner_update(env, "ngt.reward:EnvReward", {}, 1), 1),
+        "NGT": (learner_update(env, "ngt.potential:Potential", params, 1), 1),
+    }
+    if pack > 1:
+        contenders[f"NGT, pack of {pack}"] = (
+            learner_update(env, "ngt.potential:Potential", params, pack), pack,
+        )  # fmt: skip
+    try:
+        contenders["stable-baselines3 SAC"] = (sb3_update(env), 1)
+    except ImportError:
+        pass  # the peer is a test-only dependency; the table says what was measured
+    for update, runs in contenders.values():
+        for _ in range(max(updates // (2 * runs), 3)):
+            update()
+    rates: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, (update, runs) in contenders.items():
+            count = max(updates // runs, 3)
+            start = time.perf_counter()
+            for _ in range(count):
+                update()
+            rates[name].append(count * runs / (time.perf_counter() - start))
+    rows = [
+        {"what": name, "updates_per_second": round(statistics.median(r), 2),
+         "slowest": round(min(r), 2), "fastest": round(max(r), 2)}
+        for name, r in rates.items()
+    ]  # fmt: skip
+    return {
+        "env": env, "threads": 1, "batch": TrainConfig().batch, "repeats": repeats,
+        "updates": updates, "rows": rows, "profile": profile(contenders["NGT"][0], updates),
+        **provenance(),
+    }  # fmt: skip
+
+
+def profile(update: Callable[[], None], updates: int) -> list[dict[str, Any]]:
+    """Where an update's time goes: milliseconds and share by kind of work."""
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as torch_profile
+
+    with torch_profile(activities=[ProfilerActivity.CPU]) as result:
+        for _ in range(updates):
+            update()
+    totals = dict.fromkeys([*GROUPS, "other"], 0.0)
+    for event in result.key_averages():
+        totals[_group(event.key)] += event.self_cpu_time_total / 1000 / updates
+    whole = sum(totals.values())
+    return [
+        {"kind": kind, "ms": round(ms, 3), "share": round(ms / whole, 3)}
+        for kind, ms in sorted(totals.items(), key=lambda item: -item[1])
+    ]
+
+
+def _group(op: str) -> str:
+    if op.startswith("Optimizer"):
+        return "optimisers"
+    name = op.removeprefix("aten::")
+    for group, parts in GROUPS.items():
+        exact = group == "matrix products"
+        if op.startswith("aten::") and any(name == p if exact else p in name for p in parts):
+            return group
+    return "other"
+
+
+def table(result: dict[str, Any]) -> str:
+    """The result as text: rates with their ratio to the peer, then the profile."""
+    rows = result["rows"]
+    peer = next((r for r in rows if r["what"].startswith("stable")), None)
+    lines = [f"{result['env']}, {result['threads']} thread, batch {result['batch']}, "
+             f"median of {result['repeats']}"]  # fmt: skip
+    lines.append(f"{'':<24}{'updates/s':>11}{'(range)':>18}{'/ SB3':>8}")
+    for r in rows:
+        ratio = "" if peer is None else f"{r['updates_per_second'] / peer['updates_per_second']:.2f}"
+        spread = f"({r['slowest']}-{r['fastest']})"
+        lines.append(f"{r['what']:<24}{r['updates_per_second']:>11}{spread:>18}{ratio:>8}")
+    if peer is None:
+        lines.append("stable-baselines3 is not installed: no peer")
+    lines.append("\none NGT update, by kind of work (profiler on, so slower than above)")
+    lines += [f"{p['kind']:<24}{p['ms']:>8.2f} ms{p['share']:>8.1%}" for p in result["profile"]]
+    return "\n".join(lines)

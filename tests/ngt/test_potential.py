@@ -1,0 +1,572 @@
+"""The potential: against plain loops, switch by switch, and what is known of its numerics."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from ngt import losses
+from ngt.config import SacConfig
+from ngt.potential import Potential, PotentialConfig, scale_by_percentiles
+from ngt.replay import Batch, Replay
+from ngt.reward import Spec
+from ngt.sac import Sac
+from ngt.seeding import Draw, Streams
+
+OBS, ACT = 5, 2
+PAIRINGS = ["huber", "mse_softmax", "hl_gauss"]
+MODES = ["state-action", "state-state", "state-only"]
+
+
+def build(seeds=(1,), mode="state-action", obs=OBS, act=ACT, **options) -> Potential:
+    config = PotentialConfig(**{"hidden": (32, 32), "m": 8, **options})
+    return Potential(config, Spec(obs, act, mode, 16, seeds, 1000))
+
+
+def rows(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def batch_of(x: torch.Tensor, obs: int) -> Batch:
+    """Transitions whose observations and actions side by side are x (R, B, obs + act)."""
+    return Batch(x[..., :obs], x[..., obs:], x[..., :obs], x[..., 0], x[..., 0])
+
+
+def snapshot(model: Potential) -> list[torch.Tensor]:
+    """Everything that must not move by reading: weights, singular vectors, optimiser."""
+    moments = [t for s in model.optimiser.state.values() for t in s.values()]
+    return [t.detach().clone() for t in [*model.state_dict().values(), *moments]]
+
+
+def equal(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    return len(a) == len(b) and all(map(torch.equal, a, b))
+
+
+# --- plain loops
+
+
+def plain_outputs(model, run, x):
+    """The squashed outputs of predictor and prior for one input."""
+    outs = []
+    for net in (model.predictor, model.prior):
+        y = x
+        for depth, layer in enumerate(net.layers):
+            y = y @ layer.matrix().detach()[run].numpy() + layer.bias.detach()[run, 0].numpy()
+            if depth < len(net.layers) - 1:
+                y = np.where(y > 0, y, model.config.leak * y)
+        outs.append(y)
+    c = model.config
+    own_scale = c.pairing == "hl_gauss" and c.hlg_target == "tanh"
+    f = [c.rescale * math.tanh(v) for v in outs[0]]
+    t = [(1.0 if own_scale else c.rescale) * math.tanh(v) for v in outs[1]]
+    return f, t
+
+
+def plain_h(model: Potential, run: int, x: np.ndarray, sigma: float) -> float:
+    c = model.config
+    f, t = plain_outputs(model, run, x)
+    if c.pairing == "huber":
+        errors = [abs(a - b) for a, b in zip(f, t, strict=True)]
+        terms = [e * e / 2 if e <= c.delta else c.delta * (e - c.delta / 2) for e in errors]
+        return sum(terms) / c.m
+    if c.pairing == "mse_softmax":
+        p, q = ([math.exp(v) for v in side] for side in (f, t))
+        return sum((a / sum(p) - b / sum(q)) ** 2 for a, b in zip(p, q, strict=True))
+    edges = [-c.support + 2 * c.support * i / c.bins for i in range(c.bins + 1)]
+    total = 0.0
+    for unit in range(c.m):
+        logits = [f[i * c.m + unit] for i in range(c.bins)]  # bin-major
+        log_sum = math.log(sum(math.exp(v) for v in logits))
+        z = [math.erf((e - t[unit]) / (math.sqrt(2.0) * sigma)) for e in edges]
+        for i in range(c.bins):
+            mass = (z[i + 1] - z[i]) / (z[-1] - z[0] + 1e-6)
+            total -= mass * (logits[i] - log_sum)
+    return total / c.m
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pairing": "huber"},
+        {"pairing": "huber", "delta": 0.2, "rescale": 2.0, "leak": 0.3, "spectral_norm": False},
+        {"pairing": "mse_softmax"},
+        {"pairing": "mse_softmax", "rescale": 1.0, "init": "kaiming"},
+        {"pairing": "hl_gauss"},
+        {"pairing": "hl_gauss", "reward_sigma": "agent", "bins": 7},
+        {"pairing": "hl_gauss", "hlg_target": "rescaled", "sigma_expert": 0.4, "sigma_agent": 0.6},
+        {"pairing": "hl_gauss", "hlg_target": "rescaled", "support": 5.0, "rescale": 3.0},
+    ],
+    ids=lambda o: "-".join(map(str, o.values())),
+)
+def test_loss_and_reward_equal_plain_loops(float64, make_batch, options):
+    """L = mean h over the expert's batch - mean h over the agent's, sizes of their own."""
+    model = build(seeds=(1, 2), m=3, hidden=(6, 5), scaling="none", **options)
+    for i, p in enumerate(model.predictor.parameters()):
+        p.data += 0.2 * rows(*p.shape, seed=i)
+    model.predictor.power_iteration(100)
+    agent, expert = make_batch(2, 5, OBS, ACT, scale=3.0), make_batch(2, 3, OBS, ACT, seed=1)
+    got = model.loss(agent, expert)
+    c = model.config
+    reward_sigma = c.sigma_agent if c.reward_sigma == "agent" else c.sigma_expert
+    reward = model.reward(agent)
+    for run in range(2):
+        x_agent, x_expert = (model.inputs(b)[run].numpy() for b in (agent, expert))
+        h_expert = sum(plain_h(model, run, x, c.sigma_expert) for x in x_expert) / 3
+        h_agent = sum(plain_h(model, run, x, c.sigma_agent) for x in x_agent) / 5
+        assert got[run].item() == pytest.approx(h_expert - h_agent, rel=1e-9)
+        assert model.metrics["h_expert"][run].item() == pytest.approx(h_expert, rel=1e-9)
+        assert model.metrics["h_agent"][run].item() == pytest.approx(h_agent, rel=1e-9)
+        expected = [math.exp(-plain_h(model, run, x, reward_sigma)) for x in x_agent]
+        assert reward[run].tolist() == pytest.approx(expected, rel=1e-9)
+        if c.pairing == "hl_gauss":
+            targets = [plain_outputs(model, run, x)[1] for x in (*x_expert, *x_agent)]
+            outside = np.mean(np.abs(targets) > c.support)
+            assert model.metrics["hlg_outside"][run].item() == pytest.approx(outside)
+
+
+# --- input modes
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_inputs_by_mode(make_batch, mode):
+    model, batch = build(mode=mode), make_batch(1, 6, OBS, ACT)
+    second = {"state-action": [batch.action], "state-state": [batch.next_obs], "state-only": []}
+    expected = torch.cat([batch.obs, *second[mode]], dim=-1)
+    assert torch.equal(model.inputs(batch), expected)
+    assert model.spec.input == expected.shape[-1]
+    assert model.predictor.layers[0].weight.shape[1] == expected.shape[-1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_reward_looks_at_what_its_mode_says(make_batch, mode, pairing):
+    model, batch = build(mode=mode, pairing=pairing, scaling="none"), make_batch(1, 6, OBS, ACT)
+    reward = model.reward(batch)
+    seen = {"obs", *{"state-action": ["action"], "state-state": ["next_obs"]}.get(mode, [])}
+    for name in Batch._fields:
+        shuffled = batch._replace(**{name: getattr(batch, name).roll(1, dims=1)})
+        same = torch.equal(model.reward(shuffled), reward)
+        assert same == (name not in seen), name
+
+
+# --- prior, spectral norm and initialisation
+
+
+@pytest.mark.parametrize("spectral_norm", [True, False])
+@pytest.mark.parametrize("init", ["orthogonal", "kaiming"])
+def test_prior_is_frozen_with_unit_norms(make_batch, spectral_norm: bool, init):
+    model = build(seeds=(1, 2), spectral_norm=spectral_norm, init=init, head_init=init)
+    norms = [torch.linalg.svdvals(layer.weight)[:, 0] for layer in model.prior.layers]
+    unit = spectral_norm or init == "orthogonal"
+    for norm in norms:
+        assert ((norm - 1.0).abs() < 1e-5).all() == unit
+    before = [t.clone() for t in model.prior.state_dict().values()]
+    for step in range(200):
+        model.update(make_batch(2, 8, OBS, ACT, seed=step), make_batch(2, 8, OBS, ACT, seed=-step))
+    assert equal(before, list(model.prior.state_dict().values()))
+    own = {id(p) for p in model.predictor.parameters()}
+    trained = {id(p) for group in model.optimiser.param_groups for p in group["params"]}
+    assert trained == own
+    assert all(p.grad is None for p in model.prior.parameters())
+
+
+def test_prior_and_predictor_start_differently():
+    model = build()
+    assert not torch.isclose(model.prior.layers[0].weight, model.predictor.layers[0].weight).any()
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_spectral_norm_keeps_the_orthogonal_init(pairing):
+    model = build(seeds=(1, 2), pairing=pairing, hidden=(64, 48))
+    plain = build(seeds=(1, 2), pairing=pairing, hidden=(64, 48), spectral_norm=False)
+    for layer, same in zip(model.predictor.layers, plain.predictor.layers, strict=True):
+        torch.testing.assert_close(layer.matrix(), same.weight, rtol=0, atol=1e-6)
+        for w in layer.matrix().detach():
+            gram = w.T @ w if w.shape[0] >= w.shape[1] else w @ w.T
+            assert (gram - torch.eye(len(gram))).abs().max() < 1e-3
+    assert (model.predictor.lipschitz() - 1.0).abs().max() < 1e-3
+
+
+def test_spectral_norm_of_a_kaiming_net_starts_near_one():
+    norms = build(seeds=range(8), init="kaiming", head_init="kaiming").predictor.lipschitz()
+    assert (norms >= 1.0 - 1e-4).all() and (norms < 1.2).all()
+
+
+@pytest.mark.parametrize("head_init", ["orthogonal", "kaiming"])
+@pytest.mark.parametrize("net", ["predictor", "prior"])
+def test_head_init_changes_the_head_of_both_nets_alone(head_init, net):
+    other = {"orthogonal": "kaiming", "kaiming": "orthogonal"}[head_init]
+    a, b = (
+        build(seeds=(1, 2), init=other, head_init=h, spectral_norm=False)
+        for h in (head_init, other)
+    )
+    layers = list(zip(getattr(a, net).layers, getattr(b, net).layers, strict=True))
+    assert all(torch.equal(x.weight, y.weight) for x, y in layers[:-1])
+    assert not torch.isclose(layers[-1][0].weight, layers[-1][1].weight).any()
+
+
+@pytest.mark.parametrize(
+    ("pairing", "spectral_norm", "holds"),
+    [("huber", True, True), ("hl_gauss", True, True), ("huber", False, False)],
+)
+def test_spectral_norm_bounds_the_net_through_training(pairing, spectral_norm: bool, holds: bool):
+    """One power iteration an update keeps up with Adam at 1e-3; without it the net grows."""
+    model, g = build(pairing=pairing, spectral_norm=spectral_norm), torch.Generator().manual_seed(0)
+    expert = 0.3 * torch.randn(1, 20, OBS + ACT, generator=g) + 1.0
+    for _ in range(1000):
+        agent = torch.randn(1, 32, OBS + ACT, generator=g)
+        some = expert[:, torch.randint(20, (32,), generator=g)]
+        model.update(batch_of(agent, OBS), batch_of(some, OBS))
+    assert (model.predictor.lipschitz().item() <= 1.2) == holds
+
+
+def test_one_power_iteration_an_update_and_none_for_a_reward(monkeypatch, make_batch):
+    model, batch, calls = build(), make_batch(1, 8, OBS, ACT), []
+    kept = model.predictor.power_iteration
+    monkeypatch.setattr(model.predictor, "power_iteration", lambda n=1: (calls.append(n), kept(n)))
+    model.reward(batch)
+    assert calls == []
+    model.update(batch, batch)
+    model.update(batch, batch)
+    assert calls == [1, 1]
+
+
+# --- reading and updating
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("spectral_norm", [True, False])
+def test_reading_changes_no_state(make_batch, pairing, spectral_norm: bool):
+    model, batch = (
+        build((1, 2), pairing=pairing, spectral_norm=spectral_norm),
+        make_batch(2, 8, OBS, ACT),
+    )
+    model.update(batch, make_batch(2, 8, OBS, ACT, seed=1))
+    before = snapshot(model)
+    first = model.reward(batch)
+    model.potential(model.inputs(batch), "agent")
+    assert not first.requires_grad
+    assert torch.equal(first, model.reward(batch))
+    assert equal(before, snapshot(model))
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("mode", MODES)
+def test_update_lowers_the_loss_on_a_fixed_batch(make_batch, pairing, mode):
+    model = build(seeds=(1, 2), mode=mode, pairing=pairing)
+    agent, expert = make_batch(2, 32, OBS, ACT), make_batch(2, 32, OBS, ACT, seed=1)
+    expert = expert._replace(obs=expert.obs + 1.0)
+    first = model.loss(agent, expert).detach()
+    for _ in range(60):
+        model.update(agent, expert)
+    last = model.loss(agent, expert).detach()
+    assert (last < first - 0.1 * (1 if pairing != "mse_softmax" else 0.1)).all()
+    h = {side: model.metrics[f"h_{side}"] for side in ("expert", "agent")}
+    assert (h["expert"] < h["agent"]).all()
+    # what training pulls down is what the reward calls good
+    plain = Potential(replace(model.config, scaling="none"), model.spec)
+    plain.load_state_dict(model.state_dict())
+    assert (plain.reward(expert).mean(dim=1) > plain.reward(agent).mean(dim=1)).all()
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_gradient_reaches_the_predictor_alone(make_batch, pairing):
+    model, batch = build(pairing=pairing), make_batch(1, 8, OBS, ACT)
+    batch = batch._replace(obs=batch.obs.requires_grad_())
+    model.loss(batch, make_batch(1, 8, OBS, ACT, seed=1)).sum().backward()
+    assert all(p.grad is not None and p.grad.any() for p in model.predictor.parameters())
+    assert all(p.grad is None and not p.requires_grad for p in model.prior.parameters())
+    assert not model.target(model.inputs(batch)).requires_grad
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("m", [1, 8, 64])
+def test_any_number_of_outputs(make_batch, pairing, m: int):
+    model, batch = build(m=m, pairing=pairing), make_batch(1, 6, OBS, ACT)
+    x = model.inputs(batch)
+    assert model.target(x).shape == (1, 6, m)
+    assert model.prediction(x).shape == (1, 6, m * (21 if pairing == "hl_gauss" else 1))
+    assert model.potential(x, "expert").shape == model.reward(batch).shape == (1, 6)
+    model.update(batch, make_batch(1, 6, OBS, ACT, seed=1))
+    assert all(v.shape == (1,) and v.isfinite().all() for v in model.metrics.values())
+    expected = {"h_expert", "h_agent", "reward_loss", "reward_raw", "reward_raw_std", "reward_max"}
+    assert model.metrics.keys() == expected | ({"hlg_outside"} if pairing == "hl_gauss" else set())
+
+
+@pytest.mark.parametrize("rescale", [0.5, 5.0])
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("hlg_target", ["tanh", "rescaled"])
+def test_squashing(rescale: float, pairing, hlg_target):
+    model = build(rescale=rescale, pairing=pairing, hlg_target=hlg_target)
+    x = 1e3 * rows(1, 50, OBS + ACT)
+    own = 1.0 if (pairing, hlg_target) == ("hl_gauss", "tanh") else rescale
+    assert model.prediction(x).abs().max().item() == pytest.approx(rescale)
+    assert model.target(x).abs().max().item() == pytest.approx(own)
+
+
+def test_settings_of_hl_gauss():
+    model = build(pairing="hl_gauss", bins=7, support=3.0)
+    np.testing.assert_allclose(model.edges, np.linspace(-3, 3, 8), atol=1e-6)
+    assert "edges" not in model.state_dict()
+    x = rows(1, 9, OBS + ACT)
+    assert not torch.isclose(model.potential(x, "expert"), model.potential(x, "agent")).all()
+    even = build(pairing="hl_gauss", sigma_expert=0.1, sigma_agent=0.1)
+    assert torch.equal(even.potential(x, "expert"), even.potential(x, "agent"))
+    huber = build()
+    assert torch.equal(huber.potential(x, "expert"), huber.potential(x, "agent"))
+
+
+# --- numerics
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("hlg_target", ["tanh", "rescaled"])
+def test_large_observations(pairing, hlg_target):
+    """Inputs of norm 549 with single values to 5000, as Humanoid has them."""
+    x = rows(1, 64, 393)
+    x *= 549.0 / x.norm(dim=-1).square().mean().sqrt()
+    x[0, 0, 0] = 5000.0
+    model = build(pairing=pairing, hlg_target=hlg_target, obs=376, act=17)
+    batch = batch_of(x, 376)
+    h = model.potential(x, "agent")
+    assert h.isfinite().all() and (h >= 0).all()
+    for _ in range(5):
+        model.update(batch, batch_of(x.flip(1), 376))
+    assert model.reward(batch).isfinite().all()
+    assert all(p.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("trained", [False, True])
+def test_raw_reward_lies_in_zero_to_one_and_varies(make_batch, pairing, trained: bool):
+    model, batch = build(pairing=pairing, scaling="none"), make_batch(1, 64, OBS, ACT)
+    for _ in range(50 * trained):
+        model.update(batch, make_batch(1, 64, OBS, ACT, seed=1))
+    raw = model.reward(batch)
+    assert (raw > 0).all() and (raw <= 1).all()
+    assert raw.std() > 0
+    assert model.metrics["reward_raw"].item() == pytest.approx(raw.mean().item())
+    assert model.metrics["reward_raw_std"].item() == pytest.approx(raw.std(correction=0).item())
+    assert model.metrics["reward_max"].item() == raw.max().item()
+
+
+def test_hl_gauss_targets_stay_inside_the_support_by_default(make_batch):
+    agent, expert = (make_batch(1, 64, OBS, ACT, seed=s, scale=1e3) for s in (0, 1))
+    outside = {}
+    for reading in ("tanh", "rescaled"):
+        model = build(pairing="hl_gauss", hlg_target=reading)
+        model.update(agent, expert)
+        outside[reading] = model.metrics["hlg_outside"].item()
+    assert outside["tanh"] == 0.0
+    assert outside["rescaled"] > 0.9
+
+
+def halfcheetah_like(n: int, seed: int, expert: bool) -> torch.Tensor:
+    """Observations and actions (n, 23) of norm about 27: a noisy gait, or aimless motion."""
+    g = torch.Generator().manual_seed(seed)
+    if not expert:
+        return 0.6 * 27 / 23**0.5 * torch.randn(n, 23, generator=g)
+    phase = 2 * math.pi * torch.rand(n, 1, generator=g)
+    joints = torch.Generator().manual_seed(99)
+    size, shift = torch.randn(23, generator=joints), 2 * math.pi * torch.rand(23, generator=joints)
+    gait = size * torch.sin(phase * (1 + torch.arange(23) % 3) + shift)
+    return 27 / 23**0.5 * (gait + 0.2 * torch.randn(n, 23, generator=g))
+
+
+def test_the_literal_hl_gauss_target_masks_most_units():
+    """5 tanh targets on [-1, 1]: no mass, no loss and no gradient where |t| > 1.25."""
+    x = torch.cat([halfcheetah_like(200, 0, True), halfcheetah_like(200, 1, False)])[None]
+    options = {"pairing": "hl_gauss", "hidden": (256, 256), "m": 32, "obs": 17, "act": 6}
+    model = build(hlg_target="rescaled", **options)
+    masked = (model.target(x).abs() > 1.25).float().mean()
+    assert 0.4 < masked < 0.9
+    edges = losses.hl_gauss_edges(-1.0, 1.0, 21)
+    z = torch.erf((edges[[0, -1], None] - model.target(x).unsqueeze(-2)) / (0.05 * 2**0.5))
+    assert ((z[..., 1, :] - z[..., 0, :]).double() < 1e-6).float().mean() > 0.4
+    assert (build(hlg_target="tanh", **options).target(x).abs() > 1.0).sum() == 0
+
+
+def test_the_printed_hl_gauss_widths_invert_the_reward_when_agent_and_expert_overlap():
+    """Late in training (four in five agent transitions expert-like) 0.25/0.05 ranks experts last.
+
+    Where both densities agree the agent's narrower target pushes harder than the expert's.
+    """
+    expert, agent = (
+        halfcheetah_like(200, 0, True),
+        torch.cat([halfcheetah_like(4000, 1, True), halfcheetah_like(1000, 2, False)]),
+    )
+    held_out, random = halfcheetah_like(500, 3, True), halfcheetah_like(500, 4, False)
+
+    def auc(sigma_expert: float, sigma_agent: float, side) -> torch.Tensor:
+        """P(h of a held-out expert transition < h of a random one), for two seeds."""
+        model = build(
+            (1, 2), obs=17, act=6, pairing="hl_gauss", hidden=(64, 64),
+            sigma_expert=sigma_expert, sigma_agent=sigma_agent,
+        )  # fmt: skip
+        g = torch.Generator().manual_seed(0)
+        for _ in range(250):
+            pick = [
+                data[torch.randint(len(data), (2, 96), generator=g)] for data in (agent, expert)
+            ]
+            model.update(*(batch_of(x, 17) for x in pick))
+        with torch.no_grad():
+            a, b = (model.potential(x.expand(2, -1, -1), side) for x in (held_out, random))
+        return (a[:, :, None] < b[:, None, :]).float().mean(dim=(1, 2))
+
+    assert (auc(0.25, 0.05, "agent") < 0.5).all()
+    assert (auc(0.1, 0.1, "agent") > 0.8).all()
+
+
+# --- scaling by percentiles
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 256])
+def test_scalings_against_numpy(float64, size: int):
+    raw = rows(3, size).exp().neg().exp() * torch.tensor([[1.0], [0.5], [1e-3]])
+    low, high = np.percentile(raw, [5, 95], axis=1)[..., None]
+    gap = np.maximum(high - low, 1e-8)
+    expected = {
+        "percentile": (raw.numpy() - low) / gap,
+        "percentile_offset": raw.numpy() / gap - low,
+        "none": raw.numpy(),
+    }
+    for scaling, values in expected.items():
+        got = scale_by_percentiles(raw, scaling, 1e-8)
+        np.testing.assert_allclose(got, values, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("scaling", ["percentile", "percentile_offset", "none"])
+@pytest.mark.parametrize("value", [0.0, 1e-30, 0.37, 1.0])
+def test_constant_rewards_stay_finite(scaling: str, value: float):
+    got = scale_by_percentiles(torch.full((2, 256), value), scaling, 1e-8)
+    assert got.isfinite().all() and got.std(dim=1).eq(0).all()
+    if scaling == "percentile":
+        assert got.eq(0).all()
+
+
+def test_scaling_is_not_clipped_and_uses_the_floor():
+    raw = torch.zeros(1, 256)
+    raw[0, 0] = 1e-3
+    assert scale_by_percentiles(raw, "percentile", 1e-8).max().item() == pytest.approx(1e5)
+    assert scale_by_percentiles(raw, "percentile", 1e-2).max().item() == pytest.approx(0.1)
+
+
+batches = arrays(np.float64, (2, 40), elements=st.floats(0.0, 1.0, width=32))
+
+
+@given(raw=batches, factor=st.floats(0.1, 10), offset=st.floats(-1, 1))
+def test_percentile_scaling_ignores_scale_and_offset(raw, factor, offset):
+    raw = torch.from_numpy(raw)
+    fractions = torch.tensor([0.05, 0.95], dtype=torch.float64)
+    low, high = torch.quantile(raw, fractions, dim=1)
+    assume(bool((high - low > 1e-3).all()))
+    scaled = scale_by_percentiles(raw, "percentile", 1e-8)
+    moved = scale_by_percentiles(factor * raw + offset, "percentile", 1e-8)
+    torch.testing.assert_close(moved, scaled, rtol=1e-8, atol=1e-8)
+    ends = torch.quantile(scaled, fractions, dim=1)
+    torch.testing.assert_close(ends, torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64))
+    both = scaled[:, :, None] - scaled[:, None], raw[:, :, None] - raw[:, None]
+    assert (both[0].sign() * both[1].sign() >= 0).all(), "the order changed"
+
+
+@given(raw=batches, scaling=st.sampled_from(["percentile", "percentile_offset", "none"]))
+def test_scaling_does_not_depend_on_order_or_on_other_runs(raw, scaling):
+    raw = torch.from_numpy(raw)
+    scaled = scale_by_percentiles(raw, scaling, 1e-8)
+    assert torch.equal(scale_by_percentiles(raw.flip(1), scaling, 1e-8), scaled.flip(1))
+    assert torch.equal(scale_by_percentiles(raw[1:], scaling, 1e-8), scaled[1:])
+
+
+@pytest.mark.parametrize("scaling", ["percentile", "percentile_offset", "none"])
+def test_reward_is_scaled_as_asked(make_batch, scaling):
+    batch = make_batch(2, 16, OBS, ACT)
+    raw = build((1, 2), scaling="none").reward(batch)
+    got = build((1, 2), scaling=scaling, gap_floor=0.5).reward(batch)
+    torch.testing.assert_close(got, scale_by_percentiles(raw, scaling, 0.5))
+
+
+# --- packs
+
+
+def train(seeds, updates: int, pairing: str, dtype=torch.float32):
+    """Reward update, then agent update, with each run's own draws and data, as training does."""
+    size, kept = 16, 50
+    model = build(seeds, pairing=pairing)
+    agent = Sac(OBS, ACT, SacConfig(hidden=(16, 16)), seeds)
+    draws = {k: Draw("index", (size,)) for k in ("agent", "expert", "sac")}
+    streams = Streams(seeds, {**draws, **Sac.draws(size, ACT)})
+    replay, demos = Replay(len(seeds), kept, OBS, ACT), Replay(len(seeds), kept, OBS, ACT)
+    for store, offset in ((replay, 0), (demos, 1)):
+        own = [rows(1, kept, 2 * OBS + ACT + 2, seed=10 * s + offset) for s in seeds]
+        obs, action, next_obs, rest = torch.cat(own).float().split([OBS, ACT, OBS, 2], dim=-1)
+        end = (rest[..., 1] > 1).float()
+        store.add(Batch(obs + offset, action.tanh(), next_obs, rest[..., 0], end))
+    for _ in range(updates):
+        d = streams.next()
+        sample = {
+            k: Batch(*(t.to(dtype) for t in (demos if k == "expert" else replay).sample(d[k])))
+            for k in draws
+        }
+        model.update(sample["agent"], sample["expert"])
+        reward = model.reward(sample["sac"])
+        agent.update(sample["sac"], reward, {k: d[k].to(dtype) for k in Sac.draws(size, ACT)})
+    return {**dict(model.named_parameters()), **dict(agent.named_parameters()), "reward": reward}
+
+
+def largest_difference(pairing: str, updates: int, dtype=torch.float32) -> float:
+    """Between a pack of three and its runs alone, over all weights and the last reward."""
+    seeds = (3, 1, 2)
+    packed, worst = train(seeds, updates, pairing, dtype), 0.0
+    for run, seed in enumerate(seeds):
+        for name, tensor in train((seed,), updates, pairing, dtype).items():
+            worst = max(worst, float((packed[name][run] - tensor[0]).detach().abs().max()))
+    return worst
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_a_pack_is_its_runs_side_by_side(float64, pairing):
+    assert largest_difference(pairing, 1, torch.float64) < 1e-12
+    assert largest_difference(pairing, 100, torch.float64) < 1e-8
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_a_pack_is_its_runs_side_by_side_in_float32(pairing):
+    """Batched matrix products may round otherwise than single ones; Adam makes that larger."""
+    assert largest_difference(pairing, 1) < 1e-5
+    assert largest_difference(pairing, 100) < 1e-2
+
+
+@pytest.mark.parametrize("options", [{"pairing": p} for p in PAIRINGS] + [{"spectral_norm": False}])
+def test_initial_weights_of_a_run_are_those_it_has_alone(options):
+    packed = build((1, 2, 3), **options)
+    for run, seed in enumerate((1, 2, 3)):
+        for (name, p), q in zip(
+            packed.named_parameters(), build((seed,), **options).parameters(), strict=True
+        ):
+            if name.startswith("predictor"):
+                assert torch.equal(p[run], q[0]), name
+            torch.testing.assert_close(p[run], q[0], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("poison", [1e30, math.nan])
+def test_a_broken_run_does_not_reach_the_others(make_batch, pairing, poison: float):
+    models = [build((1, 2, 3), pairing=pairing) for _ in range(2)]
+    rewards = []
+    for model, broken in zip(models, (False, True), strict=True):
+        for step in range(3):
+            agent, expert = (make_batch(3, 8, OBS, ACT, seed=s) for s in (step, step + 50))
+            for field in (*agent, *expert) if broken else ():
+                field[1] = poison
+            model.update(agent, expert)
+        rewards.append(model.reward(agent))
+    for (name, p), q in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
+        assert torch.equal(p[[0, 2]], q[[0, 2]]), name
+    assert torch.equal(rewards[0][[0, 2]], rewards[1][[0, 2]])

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from ngt.replay import Batch
+from ngt.reward import Constant, EnvReward, NoParams, RewardModel, Spec
+from ngt.sac import Actor
+from ngt.trainer import Learner
+
+SPEC = Spec(obs=3, act=2, mode="state-action", batch=8, seeds=(0, 1), time_limit=100)
+
+
+class Slope(RewardModel):
+    """A toy: one weight a run, and one parameter that is not to be trained."""
+
+    Config = NoParams
+
+    def __init__(self, config, spec):
+        super().__init__(config, spec)
+        self.weight = torch.nn.Parameter(torch.ones(len(spec.seeds)))
+        self.fixed = torch.nn.Parameter(torch.ones(len(spec.seeds)), requires_grad=False)
+        self.learn_with(0.1)
+
+    def loss(self, agent, expert):
+        gap = (agent.obs - expert.obs).mean(dim=(1, 2))
+        return self.weight * self.fixed * gap
+
+
+@pytest.mark.parametrize(
+    ("mode", "width"), [("state-action", 5), ("state-state", 6), ("state-only", 3)]
+)
+def test_width_of_the_input(mode, width: int, make_batch):
+    model = RewardModel(NoParams(), SPEC._replace(mode=mode))
+    assert model.spec.input == width
+    assert model.inputs(make_batch(2, 4, 3, 2)).shape == (2, 4, width)
+
+
+def test_env_reward_is_what_was_stored(make_batch):
+    model, batch = EnvReward(NoParams(), SPEC), make_batch(2, 4, 3, 2)
+    assert not model.learns and not model.offline
+    assert torch.equal(model.reward(batch), batch.reward)
+
+
+def test_constant_reward(make_batch):
+    model = Constant(NoParams(), SPEC)
+    assert not model.learns
+    assert torch.equal(model.reward(make_batch(2, 4, 3, 2)), torch.ones(2, 4))
+
+
+def test_what_a_method_does_not_override(make_batch):
+    model, batch = RewardModel(NoParams(), SPEC), make_batch(2, 4, 3, 2)
+    assert model.draws() == {} and model.metrics == {}
+    assert torch.equal(model.observe(batch), batch.reward)
+    calls = (
+        lambda: model.reward(batch),
+        lambda: model.loss(batch, batch),
+        lambda: model.update(batch, batch),
+        lambda: model.fit(Actor.__new__(Actor), batch),
+    )
+    for call in calls:
+        with pytest.raises(NotImplementedError):
+            call()
+
+
+def test_update_descends_the_loss_of_each_run(make_batch):
+    model, agent = Slope(NoParams(), SPEC), make_batch(2, 4, 3, 2)
+    shift = torch.tensor([1.0, -1.0])[:, None, None]
+    expert = agent._replace(obs=agent.obs - shift)  # gaps 1 and -1
+    model.update(agent, expert)
+    torch.testing.assert_close(model.metrics["reward_loss"], torch.tensor([1.0, -1.0]))
+    assert not model.metrics["reward_loss"].requires_grad
+    torch.testing.assert_close(model.weight.detach(), torch.tensor([0.9, 1.1]))  # Adam's first step
+    assert model.fixed.eq(1.0).all()
+    assert [p for g in model.optimiser.param_groups for p in g["params"]] == [model.weight]
+
+
+# --- the reward's AUC, expert against agent
+
+
+def auc(expert, agent):
+    """What the learner reports for these rewards."""
+
+    def batch(reward):
+        wide = reward[..., None]
+        return Batch(wide, wide, wide, reward, reward)
+
+    model = EnvReward(NoParams(), SPEC)
+    model.metrics["kept"] = torch.zeros(2)
+    value = Learner.auc(SimpleNamespace(model=model), batch(expert), batch(agent))
+    assert list(model.metrics) == ["kept"]
+    return value
+
+
+def test_auc_counts_pairs_and_half_of_the_ties():
+    rng = np.random.default_rng(0)
+    expert = rng.integers(0, 6, (2, 9)).astype(np.float32)
+    agent = rng.integers(0, 5, (2, 14)).astype(np.float32)
+    got = auc(torch.from_numpy(expert), torch.from_numpy(agent))
+    for run in range(2):
+        wins = sum((e > a) + 0.5 * (e == a) for e in expert[run] for a in agent[run])
+        assert got[run].item() == pytest.approx(wins / (9 * 14), abs=1e-6)
+
+
+def test_auc_at_its_ends():
+    ordered = torch.arange(8.0).expand(2, 8)
+    assert auc(ordered + 10.0, ordered).tolist() == [1.0, 1.0]
+    assert auc(ordered - 10.0, ordered).tolist() == [0.0, 0.0]
+    assert auc(ordered, ordered).tolist() == pytest.approx([0.5, 0.5])
+    assert auc(torch.ones(2, 4), torch.ones(2, 9)).tolist() == pytest.approx([0.5, 0.5])

@@ -1,0 +1,112 @@
+"""Run folders without training, written in the formats that `ngt.records` writes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ngt import config as cfg
+from ngt.records import EVAL_FIELDS
+from ngt.runs import Layout, RunKey, resolve_key, run_table
+
+RANDOM, EXPERT = -200.0, 300.0
+
+METHODS = """
+ngt: {label: NGT, model: "ngt.reward:Constant"}
+dac-r: {label: DAC (R), like: ngt}
+red: {label: RED*, like: ngt}
+bc: {label: BC, model: "baselines.bc:Bc"}
+bc-full: {label: BC(1), like: bc, rate: 1}
+"""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A config and the folder of its runs."""
+
+    settings: dict[str, Any]
+    layout: Layout
+
+    @property
+    def config(self) -> cfg.Config:
+        config: cfg.Config = cfg.parse(cfg.Config, self.settings)
+        return config
+
+    def key(self, method: str, demos: int = 1, seed: int = 0, env: str = "Pendulum-v1") -> RunKey:
+        rate = cfg.method_rate(self.config, method) or 20
+        return RunKey(env, method, "state-action", rate, demos, seed)
+
+    def table(self) -> list[RunKey]:
+        return run_table(self.config, ["main_figure"])
+
+    def write(
+        self, key: RunKey, scores: Sequence[float], *, diverged: bool = False, **changes: Any
+    ) -> Path:
+        """A complete run: scores are normalised, one an evaluation, two episodes each."""
+        folder, every = self.layout.run(key), self.config.train.eval_every
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "eval.csv", "w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(EVAL_FIELDS)
+            for i, score in enumerate(scores, 1):
+                mean = RANDOM + score * (EXPERT - RANDOM)
+                writer.writerow([i * every, 0, repr(mean - 10.0), 200])
+                writer.writerow([i * every, 1, repr(mean + 10.0), 200])
+        end = {"status": "finished", "step": len(scores) * every}
+        if diverged:
+            end = {"status": "diverged", "step": end["step"] + 1, "tensor": "agent.actor"}
+        record = {
+            "key": {"run": str(key), **asdict(key)},
+            "config_hash": cfg.config_hash(resolve_key(self.config, key)),
+            **end,
+            "reference": {"random": RANDOM, "expert": EXPERT, "demos": "0" * 64},
+            "steps_per_second": 100.0,
+            "source_hash": "0" * 16,
+            **changes,
+        }
+        (folder / "run.json").write_text(json.dumps(record))
+        return folder
+
+
+@pytest.fixture
+def make_study(tmp_path: Path) -> Callable[..., Study]:
+    """make_study(methods=..., demos=..., ...): a study of one figure; no run is written yet."""
+
+    def make(window: int = 3, steps: int = 60_000, **figure: Any) -> Study:
+        plan = {
+            "methods": ["ngt", "dac-r", "bc"],
+            "envs": ["Pendulum-v1"],
+            "demos": [1, 4],
+            "seeds": [0, 1, 2],
+            **figure,
+        }
+        settings = {
+            "scale": "quick",
+            "window": window,
+            "train": {"steps": steps, "eval_every": steps // 6},
+            "methods": yaml.safe_load(METHODS),
+            "figures": {"main_figure": plan},
+        }
+        return Study(settings, Layout("quick", tmp_path / "results"))
+
+    return make
+
+
+@pytest.fixture
+def fill() -> Callable[..., None]:
+    """fill(study, skip=...): six evaluations of every run, different in each."""
+
+    def write_all(study: Study, skip: Sequence[RunKey] = ()) -> None:
+        for i, key in enumerate(study.table()):
+            if key not in skip:
+                level = 0.1 + 0.8 * ((i * 7) % 11) / 11
+                study.write(key, [level * min(1.0, j / 4) for j in range(6)])
+
+    return write_all

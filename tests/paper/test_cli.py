@@ -1,0 +1,111 @@
+"""A figure's command line: settings, files, and mistakes in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ngt import config as cfg
+from paper import main_figure
+
+
+@pytest.fixture
+def study(make_study: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A study whose settings are the scale `quick`, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    made = make_study(demos=[1], seeds=[0, 1])
+    folder = tmp_path / "scales"
+    folder.mkdir()
+    (folder / "base.yaml").write_text(yaml.safe_dump(made.settings))
+    (folder / "quick.yaml").write_text("scale: quick\n")
+    monkeypatch.setattr(cfg, "load", functools.partial(cfg.load, directory=folder))
+    return made
+
+
+def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line on stderr of a command that fails with exit code 2."""
+    with pytest.raises(SystemExit) as stop:
+        main_figure.main(arguments)
+    assert stop.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("main_figure: error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_files_are_written(study: Any, fill: Callable[..., None], capsys: Any) -> None:
+    fill(study)
+    main_figure.main(["--scale", "quick", "--out", "out/a.pdf", "--png", "out/a.png"])
+    assert sorted(p.name for p in Path("out").iterdir()) == ["a.pdf", "a.png"]
+    assert capsys.readouterr().out == "out/a.pdf\n"
+
+
+def test_the_default_place(study: Any, fill: Callable[..., None]) -> None:
+    fill(study)
+    main_figure.main([])
+    assert Path("results/main_figure.pdf").exists()
+
+
+def test_settings_of_the_user(study: Any, fill: Callable[..., None], tmp_path: Path) -> None:
+    fill(study)
+    study.layout.root.rename("elsewhere")
+    Path("mine.yaml").write_text("figures: {main_figure: {methods: [ngt]}}\n")
+    main_figure.main(["--config", "mine.yaml", "--set", "window=2", "--results", "elsewhere"])
+    assert Path("elsewhere/main_figure.pdf").exists()
+
+
+def test_a_partial_table_is_a_choice(study: Any, fill: Callable[..., None], capsys: Any) -> None:
+    gone = study.key("dac-r", seed=1)
+    fill(study, skip=[gone])
+    assert f"run {gone}: missing" in mistake(capsys)
+    main_figure.main(["--allow-partial"])
+    assert "partial, runs missing: 1" in capsys.readouterr().out
+
+
+def test_a_stale_run_is_named(study: Any, fill: Callable[..., None], capsys: Any) -> None:
+    fill(study)
+    assert "stale" in mistake(capsys, "--set", "train.batch=7")
+
+
+def test_a_foreign_run_is_named(study: Any, fill: Callable[..., None], capsys: Any) -> None:
+    fill(study)
+    key, other = study.key("ngt"), study.key("ngt", seed=1)
+    study.write(key, [0.0], key={"run": str(other), **dataclasses.asdict(other)})
+    assert f"run {key}: " in mistake(capsys, "--allow-partial")
+    assert json.loads((study.layout.run(key) / "run.json").read_text())["key"]["seed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--ouch"], "--ouch"),
+        (["--scale", "qick"], "did you mean quick?"),
+        (["--set", "windw=3"], "did you mean window?"),
+        (["--set", "window"], "expected KEY=VALUE"),
+        (["--config", "none.yaml"], "none.yaml: not found"),
+        (["--set", "figures.main_figure.rates=[10, 20]"], "figures.main_figure.rates"),
+        (["--results", "nowhere"], "missing"),
+        (["--out", "scales"], "scales: can't be written"),
+    ],
+)
+def test_mistakes(
+    study: Any, fill: Callable[..., None], capsys: Any, arguments: list[str], text: str
+) -> None:
+    fill(study)
+    if arguments[0] == "--set":
+        arguments = [*arguments, "--allow-partial"]
+    assert text in mistake(capsys, *arguments)
+
+
+def test_a_config_without_the_figure(study: Any, capsys: Any) -> None:
+    settings = {**study.settings, "figures": {}}
+    Path("scales/base.yaml").write_text(yaml.safe_dump(settings))
+    assert "figures.main_figure" in mistake(capsys)

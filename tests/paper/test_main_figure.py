@@ -1,0 +1,304 @@
+"""The main figure: what is drawn, what it says of itself, that nothing overlaps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ngt.errors import UserError
+from ngt.results import read_runs
+from paper import main_figure, style
+
+Make = Callable[..., Any]
+
+
+def draw(study: Any, *, allow_partial: bool = False) -> Figure:
+    runs, absent = read_runs(study.layout, study.config, "main_figure", allow_partial=allow_partial)
+    return main_figure.draw(runs, study.config, absent)
+
+
+def words(figure: Figure) -> str:
+    """The notes below the panels, their lines joined."""
+    return " ".join(t.get_text() for t in figure.texts).replace("\n", " ").replace("\u00a0", " ")
+
+
+def above(axes: Axes) -> str:
+    """What is said above a panel."""
+    text = " ".join(t.get_text() for t in axes.texts)
+    return text.replace("\n", " ").replace("\u00a0", " ")
+
+
+def strong(axes: Axes, method: str) -> Line2D:
+    """A method's strong line."""
+    look = style.looks([method])[method]
+    (line,) = (
+        line for line in axes.lines
+        if line.get_color() == look.color and line.get_zorder() > 400
+        and line.get_linestyle() != "None"
+    )  # fmt: skip
+    return line
+
+
+def thin(axes: Axes, method: str) -> list[Line2D]:
+    color = style.looks([method])[method].color
+    return [line for line in axes.lines if line.get_color() == color and line.get_alpha()]
+
+
+def band(axes: Axes, method: str) -> np.ndarray | None:
+    """The heights of a method's band, over and under each x."""
+    color = to_rgba(style.looks([method])[method].color, 0.13)
+    for artist in [*axes.collections, *axes.patches]:
+        if np.allclose(artist.get_facecolor(), color):
+            paths = artist.get_paths() if hasattr(artist, "get_paths") else [artist.get_path()]
+            path = paths[0] if axes.collections and artist in axes.collections else None
+            if path is None:
+                box = artist.get_bbox()
+                return np.array([box.y0, box.y1])
+            return np.array(sorted(set(np.round(path.vertices[:, 1], 9))))
+    return None
+
+
+def crosses(axes: Axes) -> list[tuple[float, float]]:
+    return [
+        (float(line.get_xdata()[0]), float(line.get_ydata()[0]))
+        for line in axes.lines if line.get_marker() == "x"
+    ]  # fmt: skip
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_lines_and_bands_by_hand(make_study: Make) -> None:
+    study = make_study(window=2, methods=["ngt", "bc"], demos=[1], seeds=[0, 1])
+    study.write(study.key("ngt", seed=0), [0.0, 0.3, 0.6])
+    study.write(study.key("ngt", seed=1), [0.2, 0.2, 0.8])
+    study.write(study.key("bc", seed=0), [0.9, 0.4, 0.6])
+    study.write(study.key("bc", seed=1), [0.9, 0.7, 0.9])
+    (axes,) = draw(study).axes
+    line = strong(axes, "ngt")
+    np.testing.assert_array_equal(line.get_xdata(), [10_000, 20_000, 30_000])
+    mean, std = np.array([0.1, 0.175, 0.475]), np.array([0.2, 0.05, 0.05]) / np.sqrt(2)
+    np.testing.assert_allclose(line.get_ydata(), mean, atol=1e-12)
+    (raw,) = thin(axes, "ngt")
+    np.testing.assert_allclose(raw.get_ydata(), [0.1, 0.25, 0.7], atol=1e-12)
+    heights = band(axes, "ngt")
+    assert heights is not None
+    for value in [*(mean - std), *(mean + std)]:
+        assert np.isclose(heights, value, atol=1e-8).any()
+    np.testing.assert_allclose(strong(axes, "bc").get_ydata(), [0.65, 0.65], atol=1e-12)
+    assert thin(axes, "bc") == []
+    spread = 0.3 / np.sqrt(2)
+    flat = band(axes, "bc")
+    assert flat is not None
+    np.testing.assert_allclose(flat, [0.65 - spread, 0.65 + spread], atol=1e-12)
+
+
+def test_rows_are_envs_and_columns_demonstrations(make_study: Make, fill: Make) -> None:
+    study = make_study(envs=["Pendulum-v1", "Hopper-v4"], demos=[1, 4, 11], seeds=[0, 1])
+    fill(study)
+    top = study.key("ngt", demos=4, seed=0, env="Hopper-v4")
+    for seed in (0, 1):
+        study.write(study.key("ngt", demos=4, seed=seed, env="Hopper-v4"), [0.77] * 6)
+    figure = draw(study)
+    grid = np.array(figure.axes).reshape(2, 3)
+    assert [a.get_title() for a in grid[0]] == [
+        "1 demonstration", "4 demonstrations", "11 demonstrations",
+    ]  # fmt: skip
+    assert [a.get_title() for a in grid[1]] == ["", "", ""]
+    assert [a.get_ylabel() for a in grid[:, 0]] == [
+        "Pendulum-v1\nnormalised return", "Hopper-v4\nnormalised return",
+    ]  # fmt: skip
+    assert [a.get_xlabel() for a in grid.ravel()] == [""] * 3 + ["env steps (10³)"] * 3
+    assert top.demos == 4
+    np.testing.assert_allclose(strong(grid[1, 1], "ngt").get_ydata(), 0.77)
+    figure.draw_without_rendering()
+    assert grid[1, 0].get_xticklabels()[-1].get_text() == "60"
+
+
+def test_legend_and_references(make_study: Make, fill: Make) -> None:
+    study = make_study(methods=["ngt", "dac-r", "bc", "bc-full"])
+    fill(study)
+    figure = draw(study)
+    assert legend(figure) == ["NGT", "DAC (R)", "BC", "BC(1)", "expert", "random"]
+    for axes in figure.axes:
+        references = {
+            tuple(line.get_ydata()) for line in axes.lines if line.get_color() == style.GREY
+        }
+        assert references == {(0, 0), (1, 1)}
+    pairs = {
+        (line.get_color(), line._unscaled_dash_pattern) for line in figure.legends[0].get_lines()
+    }
+    assert len(pairs) == 6
+
+
+def test_the_figure_says_how_to_read_it(make_study: Make, fill: Make) -> None:
+    study = make_study(window=3)
+    fill(study)
+    text = words(draw(study))
+    assert "Scale quick, n = 3 seeds a curve." in text
+    assert "running mean over 3 evaluations" in text
+    assert "Band: mean ± 1 standard deviation over seeds (sample, n − 1)" in text
+    assert "Horizontal line (BC: no env steps)" in text
+    assert "PARTIAL" not in text
+    assert "×" not in text
+    assert "▼" not in text
+
+
+def test_one_seed_has_no_band(make_study: Make, fill: Make) -> None:
+    study = make_study(seeds=[5])
+    fill(study)
+    figure = draw(study)
+    assert all(band(axes, m) is None for axes in figure.axes for m in ("ngt", "dac-r", "bc"))
+    assert "n = 1 seed a curve." in words(figure)
+    assert "there is no band" in words(figure)
+    assert "Band:" not in words(figure)
+
+
+def test_without_a_window_there_is_one_line(make_study: Make, fill: Make) -> None:
+    study = make_study(window=1)
+    fill(study)
+    figure = draw(study)
+    assert thin(figure.axes[0], "ngt") == []
+    assert "thin" not in words(figure)
+
+
+def test_offline_methods_alone(make_study: Make, fill: Make) -> None:
+    study = make_study(methods=["bc", "bc-full"])
+    fill(study)
+    figure = draw(study)
+    assert legend(figure) == ["BC", "BC(1)", "expert", "random"]
+    assert "running mean" not in words(figure)
+
+
+def test_a_missing_run_is_an_error_that_names_it(make_study: Make, fill: Make) -> None:
+    study = make_study()
+    gone = study.key("dac-r", demos=4, seed=1)
+    fill(study, skip=[gone])
+    with pytest.raises(UserError, match=f"run {gone}: missing"):
+        draw(study)
+
+
+def test_a_foreign_run_is_an_error(make_study: Make, fill: Make) -> None:
+    study = make_study()
+    fill(study)
+    key = study.key("ngt", demos=4, seed=1)
+    study.write(key, [0.0], key={"run": str(study.key("ngt", demos=1, seed=1))})
+    with pytest.raises(UserError, match=f"run {key}: .*of another run"):
+        draw(study, allow_partial=True)
+
+
+def test_a_partial_figure_names_what_is_missing(make_study: Make, fill: Make) -> None:
+    study = make_study(demos=[1, 4, 11])
+    gone = [study.key("dac-r", 1, 1), study.key("dac-r", 1, 2), study.key("bc", 1, 0)]
+    gone += [study.key("ngt", 4, seed) for seed in (0, 1, 2)]
+    gone += [key for key in study.table() if key.demos == 11]
+    fill(study, skip=gone)
+    figure = draw(study, allow_partial=True)
+    first, second, third = figure.axes
+    assert above(first) == "missing: DAC (R) seeds 1, 2; BC seed 0"
+    assert above(second) == "missing: NGT"
+    assert above(third) == "missing: all runs"
+    assert f"PARTIAL: {len(gone)} of 27 runs are missing" in words(figure)
+    assert "n = 1 to 3 seeds a curve" in words(figure)
+    assert "none where n = 1" in words(figure)
+    assert legend(figure)[:3] == ["NGT", "DAC (R)", "BC"]
+    assert third.get_xlim() == first.get_xlim()
+
+
+def test_diverged_runs_are_marked_and_counted(make_study: Make, fill: Make) -> None:
+    study = make_study(window=2)
+    fill(study)
+    study.write(study.key("ngt", 4, 1), [0.2, 0.4, 0.6], diverged=True)
+    study.write(study.key("bc", 1, 0), [0.3, 0.5], diverged=True)
+    study.write(study.key("dac-r", 1, 2), [], diverged=True)
+    figure = draw(study)
+    first, second = figure.axes
+    assert crosses(second) == [(30_000.0, pytest.approx(0.5))]
+    assert crosses(first) == [(60_000.0, pytest.approx(0.4))]
+    assert above(first) == "diverged, no evaluation: DAC (R) seed 2"
+    assert legend(figure)[-1] == "diverged run"
+    assert "×: 3 of 18 runs diverged" in words(figure)
+    assert "1 of them had no evaluation yet and count nowhere" in words(figure)
+    assert "n = 2 to 3 seeds" in words(figure)
+    assert len(strong(second, "ngt").get_ydata()) == 6
+
+
+def test_an_outlier_does_not_stretch_the_axes(make_study: Make, fill: Make) -> None:
+    study = make_study(methods=["ngt", "dac-r", "red", "bc"])
+    fill(study)
+    for seed in (0, 1, 2):
+        study.write(study.key("dac-r", 1, seed), [-40.0] * 6)
+        study.write(study.key("bc", 1, seed), [-7.0] * 6)
+        study.write(study.key("red", 4, seed), [3.0] * 6)
+    figure = draw(study)
+    first, second = figure.axes
+    assert first.get_ylim() == second.get_ylim() == (-0.5, 1.5)
+    arrows = {
+        (line.get_color(), line.get_marker())
+        for axes in figure.axes for line in axes.lines if line.get_zorder() == 700
+    }  # fmt: skip
+    looks = style.looks(["dac-r", "bc", "red"])
+    assert arrows == {
+        (looks["dac-r"].color, "v"), (looks["bc"].color, "v"), (looks["red"].color, "^"),
+    }  # fmt: skip
+    assert "cut, the axes end at −0.5 and 1.5; the data reach −40 and 3." in words(figure)
+
+
+def test_calm_data_show_random_and_expert(make_study: Make, fill: Make) -> None:
+    study = make_study()
+    fill(study)
+    assert draw(study).axes[0].get_ylim() == (-0.1, 1.1)
+
+
+def test_more_modes_than_one_are_an_error(make_study: Make, fill: Make) -> None:
+    study = make_study(modes=["state-action", "state-only"])
+    fill(study)
+    with pytest.raises(UserError, match=r"figures\.main_figure\.modes"):
+        draw(study)
+
+
+def test_the_same_runs_give_the_same_bytes(make_study: Make, fill: Make, tmp_path: Path) -> None:
+    study = make_study()
+    fill(study)
+    for name in ("a", "b"):
+        style.save(draw(study), tmp_path / f"{name}.pdf", tmp_path / f"{name}.png")
+    for end in ("pdf", "png"):
+        assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
+
+
+@pytest.mark.parametrize("rows", [1, 6])
+@pytest.mark.parametrize("partial", [False, True])
+def test_nothing_overlaps(make_study: Make, fill: Make, rows: int, partial: bool) -> None:
+    envs = ["Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4"]
+    study = make_study(
+        envs=envs[:rows], demos=[1, 4, 11], seeds=[0, 1], steps=10_000_000,
+        methods=["ngt", "dac-r", "red", "bc", "bc-full"],
+    )  # fmt: skip
+    fill(study, skip=study.table()[::4] if partial else [])
+    with style.context():
+        figure = draw(study, allow_partial=partial)
+        figure.draw_without_rendering()
+    width, height = figure.bbox.width, figure.bbox.height
+    assert width == pytest.approx(style.TEXT_WIDTH * figure.dpi)
+    if not partial:
+        assert height <= style.TEXT_HEIGHT * figure.dpi
+    boxes = [axes.get_tightbbox() for axes in figure.axes]
+    boxes += [figure.legends[0].get_window_extent(), *(t.get_window_extent() for t in figure.texts)]
+    for box in boxes:
+        assert box.x0 >= -1 and box.y0 >= -1
+        assert box.x1 <= width + 1 and box.y1 <= height + 1
+    for a, b in itertools.combinations(boxes, 2):
+        across = min(a.x1, b.x1) - max(a.x0, b.x0)
+        along = min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert across <= 1 or along <= 1  # pixels
+    assert all(axes.get_position().height * height > 60 for axes in figure.axes)
