@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ngt.config import CellConfig, TrainConfig
@@ -65,9 +67,11 @@ def sb3_update(env: str) -> Callable[[], None]:
         "MlpPolicy", make(env), batch_size=256, buffer_size=FILLED, device="cpu",
         policy_kwargs={"net_arch": [256, 256]}, learning_rate=3e-4, seed=0,
     )  # fmt: skip
+    assert agent.replay_buffer is not None
     batch = random_batch(1, FILLED, task.obs, task.act)
+    going_on = np.zeros(1, bool)
     for obs, action, next_obs, reward in zip(*(x[0].numpy() for x in batch[:4]), strict=True):
-        agent.replay_buffer.add(obs, next_obs, action, reward, [False], [{}])
+        agent.replay_buffer.add(obs, next_obs, action, reward, going_on, [{}])
     agent._setup_learn(total_timesteps=1)
     return lambda: agent.train(gradient_steps=1, batch_size=256)
 
@@ -85,10 +89,8 @@ def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
         contenders[f"NGT, pack of {pack}"] = (
             learner_update(env, "ngt.potential:Potential", params, pack), pack,
         )  # fmt: skip
-    try:
+    with contextlib.suppress(ImportError):  # the peer is a test-only dependency
         contenders["stable-baselines3 SAC"] = (sb3_update(env), 1)
-    except ImportError:
-        pass  # the peer is a test-only dependency; the table says what was measured
     for update, runs in contenders.values():
         for _ in range(max(updates // (2 * runs), 3)):
             update()
@@ -149,7 +151,9 @@ def table(result: dict[str, Any]) -> str:
              f"median of {result['repeats']}"]  # fmt: skip
     lines.append(f"{'':<24}{'updates/s':>11}{'(range)':>18}{'/ SB3':>8}")
     for r in rows:
-        ratio = "" if peer is None else f"{r['updates_per_second'] / peer['updates_per_second']:.2f}"
+        ratio = (
+            "" if peer is None else f"{r['updates_per_second'] / peer['updates_per_second']:.2f}"
+        )
         spread = f"({r['slowest']}-{r['fastest']})"
         lines.append(f"{r['what']:<24}{r['updates_per_second']:>11}{spread:>18}{ratio:>8}")
     if peer is None:

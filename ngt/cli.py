@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from ngt import config as cfg
 from ngt.config import CellConfig, Config
 from ngt.envs import get_task
-from ngt.errors import UserError
+from ngt.errors import UserError, suggest
 from ngt.runs import Layout, RunKey, packs, resolve_key, run_table
 
 RUN_HELP = "run key: env/method/mode-demosK-rateN/seedS"
@@ -327,10 +327,10 @@ def run_runs(args: argparse.Namespace) -> None:
     config, layout = load_config(args)
     for name in args.figure or []:
         if name not in config.figures:
-            near = cfg.suggest(name, list(config.figures))
+            near = suggest(name, list(config.figures))
             raise UserError(f"--figure: {name!r} is not known; {near}")
     if args.status and args.status not in STATUSES:
-        near = cfg.suggest(args.status, list(STATUSES))
+        near = suggest(args.status, list(STATUSES))
         raise UserError(f"--status: {args.status!r} is not known; {near}")
     counts: Counter[str] = Counter()
     for key in run_table(config, args.figure):

@@ -1,14 +1,14 @@
 """Every setting and its default, as frozen dataclasses: the only place where a default stands.
 
-A config file holds differences. They are merged (base <- scale <- user), parsed strictly (an unknown
-key or a wrong type is an error that names the key) and resolved per cell: shared <- env <- method
-<- (method, env). Only the standard library, so that any machine can read a config.
+A config file holds differences. They are merged (base <- scale <- user), parsed strictly (an
+unknown key or a wrong type is an error that names the key) and resolved per cell: shared <- env
+<- method <- (method, env).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
+import hashlib
 import importlib
 import json
 import math
@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ngt.errors import UserError
+from ngt.envs import get_task
+from ngt.errors import UserError, suggest
 
 Mode = Literal["state-action", "state-state", "state-only"]
 MODES: tuple[Mode, ...] = typing.get_args(Mode)
@@ -194,18 +195,8 @@ def _check_mapping(cls: type, data: Any, where: str) -> None:
             raise UserError(f"{path}: unknown key; {suggest(str(name), known)}")
 
 
-def suggest(name: str, known: Sequence[str]) -> str:
-    """The fix for a name that is not known: the nearest one, or all of them."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    return f"known: {', '.join(sorted(known)) or 'none'}"
-
-
 def _has_default(f: dataclasses.Field[Any]) -> bool:
-    return (
-        f.default is not dataclasses.MISSING or f.default_factory is not dataclasses.MISSING
-    )
+    return f.default is not dataclasses.MISSING or f.default_factory is not dataclasses.MISSING
 
 
 def _describe(value: Any) -> str:
@@ -347,8 +338,6 @@ def check(config: Config) -> None:
 
 
 def _check_envs(names: Iterable[str], where: str) -> None:
-    from ngt.envs import get_task
-
     for name in names:
         try:
             get_task(name)
@@ -482,8 +471,6 @@ def to_json(config: Any) -> str:
 
 def config_hash(config: Any) -> str:
     """Short hash of a config: equal configs, equal hash."""
-    import hashlib
-
     return hashlib.sha256(to_json(config).encode()).hexdigest()[:16]
 
 
@@ -499,7 +486,7 @@ def schema(cls: type = Config) -> dict[str, Any]:
         if "doc" in f.metadata:
             entry["description"] = f.metadata["doc"]
             entry["default"] = list(f.default) if isinstance(f.default, tuple) else f.default
-            target = entry["items"] if "items" in entry else entry
+            target = entry.get("items", entry)
             for bound, key in (("low", "minimum"), ("high", "maximum")):
                 if f.metadata[bound] is not None:
                     target[key] = f.metadata[bound]

@@ -164,9 +164,7 @@ def load(path: Path, env: str | None = None) -> Demos:
                 f"{where}: field {name!r}: found {found.dtype} with {found.ndim} dimensions, "
                 f"expected {dtype} with {dims}"
             )
-    demos = Demos(
-        env=meta["env"], source=meta["source"], **{name: data[name] for name in ARRAYS}
-    )
+    demos = Demos(env=meta["env"], source=meta["source"], **{name: data[name] for name in ARRAYS})
     if env is not None and demos.env != env:
         raise UserError(
             f"{where}: field 'env': found {demos.env}, expected {env}; give a file recorded on it"

@@ -58,8 +58,7 @@ def rollout(
     if keep:
         o, a, r = np.stack(observed), np.stack(acted), np.stack(rewarded)
         result.episodes = [
-            (o[: n + 1, i], a[:n, i], r[:n, i], bool(terminated[i]))
-            for i, n in enumerate(lengths)
+            (o[: n + 1, i], a[:n, i], r[:n, i], bool(terminated[i])) for i, n in enumerate(lengths)
         ]
     return result
 

@@ -6,6 +6,7 @@ critic leads with (R, 2). R = 1 is the ordinary case.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -19,7 +20,7 @@ Activation = Callable[[Tensor], Tensor]
 
 
 def init_(weight: Tensor, init: Init, generator: torch.Generator) -> None:
-    """Initialise one (in, out) matrix in place: orthogonal with gain 1, or Kaiming normal (fan in)."""
+    """Initialise one (in, out) matrix in place: orthogonal, gain 1, or Kaiming normal, fan in."""
     with torch.no_grad():
         if init == "orthogonal":
             nn.init.orthogonal_(weight, generator=generator)
@@ -38,7 +39,8 @@ class PackedLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(*lead, 1, out_dim))
 
     def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
-        weight, bias = self.matrix(), self.bias
+        weight: Tensor = self.matrix()
+        bias: Tensor = self.bias
         if frozen:
             weight, bias = weight.detach(), bias.detach()
         return torch.baddbmm(bias.flatten(0, -3), x, weight.flatten(0, -3))
@@ -95,9 +97,8 @@ class PackedMLP(nn.Module):
         super().__init__()
         lead = (len(generators),) if twins == 1 else (len(generators), twins)
         layer = SpectralLinear if spectral_norm else PackedLinear
-        self.layers = nn.ModuleList(
-            [layer(lead, a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
-        )
+        layers = [layer(lead, a, b) for a, b in itertools.pairwise(sizes)]
+        self.layers: Sequence[PackedLinear] = nn.ModuleList(layers)  # type: ignore[assignment]
         self.activation = activation
         for run, generator in enumerate(generators):
             for depth, linear in enumerate(self.layers):
@@ -124,12 +125,12 @@ class PackedMLP(nn.Module):
         """Freeze the net; `normalise` divides each weight by its exact spectral norm, once."""
         for linear in self.layers:
             if normalise:
-                linear.weight /= torch.linalg.matrix_norm(linear.weight, ord=2, keepdim=True)
+                linear.weight.div_(torch.linalg.matrix_norm(linear.weight, ord=2, keepdim=True))
         self.requires_grad_(False)
 
     @torch.no_grad()
     def lipschitz(self) -> Tensor:
-        """Product of the layers' exact spectral norms, per lead index: an upper bound on the net's."""
+        """Product of the layers' exact spectral norms, per lead index: bounds the net's slope."""
         norms = [torch.linalg.matrix_norm(layer.matrix(), ord=2) for layer in self.layers]
         return torch.stack(norms).prod(0)
 

@@ -72,6 +72,7 @@ class Potential(RewardModel):
         self.prior = self._net("prior", config.m, spectral_norm=False)
         self.prior.freeze(normalise=config.spectral_norm)  # once, so that it can't drift
         edges = losses.hl_gauss_edges(-config.support, config.support, config.bins)
+        self.edges: Tensor
         self.register_buffer("edges", edges, persistent=False)
         self.learn_with(config.lr)
 
@@ -86,7 +87,7 @@ class Potential(RewardModel):
         )
 
     def potential(self, x: Tensor, side: Side) -> Tensor:
-        """h(x) for x (R, B, input) as seen from a side (they differ in HL-Gauss's sigma), (R, B)."""
+        """h(x) for x (R, B, input), (R, B); the sides differ in HL-Gauss's sigma."""
         return self._pair(self.prediction(x), self.target(x), side)
 
     def prediction(self, x: Tensor) -> Tensor:

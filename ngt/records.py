@@ -134,9 +134,7 @@ class RunWriter:
         """Write the policy and, last, run.json."""
         for file in self._files:
             file.close()
-        policy.save(
-            self.folder / "policy.safetensors", tensors, self.cell.env, self.cell.sac
-        )
+        policy.save(self.folder / "policy.safetensors", tensors, self.cell.env, self.cell.sac)
         write_json(
             self.folder / "run.json",
             {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -80,26 +79,33 @@ def read_runs(
     return pd.concat(frames, ignore_index=True), absent
 
 
+def read_evaluations(folder: Path, name: str) -> tuple[dict[str, Any], pd.DataFrame]:
+    """A complete folder's run.json and eval.csv; UserError where it is not complete."""
+    import pandas as pd
+
+    record = read_json(folder / "run.json")
+    if not isinstance(record, dict):
+        raise UserError(f"{name}: {folder}/run.json is not there; train it first")
+    return record, pd.read_csv(folder / "eval.csv", float_precision="round_trip")
+
+
 def read_run(folder: Path, key: RunKey) -> pd.DataFrame:
     """One run's evaluations, episodes averaged; columns as `read_runs`."""
     import pandas as pd
 
-    record: dict[str, Any] = read_json(folder / "run.json") or {}
-    found = record.get("key", {}).get("run")
-    if found != str(key):
-        raise UserError(f"run {key}: {folder}/run.json is of another run, {found}; train it again")
-    table: dict[int, list[float]] = {}
-    with open(folder / "eval.csv", newline="") as file:
-        for row in csv.DictReader(file):
-            table.setdefault(int(row["step"]), []).append(float(row["return"]))
+    record, table = read_evaluations(folder, f"run {key}")
+    if record["key"].get("run") != str(key):
+        raise UserError(f"run {key}: {folder}/run.json is of another run, {record['key']}")
     random, expert = record["reference"]["random"], record["reference"]["expert"]
-    means = [sum(values) / len(values) for values in table.values()]
+    if random == expert:
+        raise UserError(f"run {key}: random and expert return are both {expert}; record again")
+    means = table.groupby("step")["return"].mean()
     return pd.DataFrame(
         {
             "env": key.env, "method": key.method, "mode": key.mode, "rate": key.rate,
             "demos": key.demos, "seed": key.seed,
-            "step": list(table), "return": means,
-            "score": [(m - random) / (expert - random) for m in means],
+            "step": means.index, "return": means.to_numpy(),
+            "score": (means.to_numpy() - random) / (expert - random),
             "random": random, "expert": expert, "status": record["status"],
         }
     )  # fmt: skip

@@ -33,9 +33,10 @@ class Spec(NamedTuple):
     @property
     def input(self) -> int:
         """Width of the reward model's input."""
-        return self.obs + {"state-action": self.act, "state-state": self.obs, "state-only": 0}[
-            self.mode
-        ]
+        return (
+            self.obs
+            + {"state-action": self.act, "state-state": self.obs, "state-only": 0}[self.mode]
+        )
 
 
 class RewardModel(nn.Module):

@@ -112,8 +112,10 @@ def packs(keys: Sequence[RunKey], size: int) -> list[tuple[RunKey, ...]]:
 
 
 def pack_name(pack: Sequence[RunKey]) -> str:
-    """The members of a pack within its cell, as text: `1.0-3_4.0,2` is demos 1 with seeds 0 to 3
-    and demos 4 with seeds 0 and 2."""
+    """The members of a pack within its cell, as text.
+
+    `1.0-3_4.0,2` is one demonstration with seeds 0 to 3 and four with seeds 0 and 2.
+    """
     seeds: dict[int, list[int]] = {}
     for key in sorted(pack):
         seeds.setdefault(key.demos, []).append(key.seed)

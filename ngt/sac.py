@@ -77,7 +77,8 @@ def critic_loss(
     Termination stops the bootstrap; truncation does not. alpha (R,), reward (R, B).
     """
     with torch.no_grad():
-        next_action, next_log_prob = squashed_gaussian(*actor(batch.next_obs), noise)
+        mean, log_std = actor(batch.next_obs)
+        next_action, next_log_prob = squashed_gaussian(mean, log_std, noise)
         next_value = target(batch.next_obs, next_action).min(dim=1).values
         soft_value = next_value - alpha[:, None] * next_log_prob
         bellman = reward + gamma * (1.0 - batch.terminated) * soft_value
@@ -89,7 +90,8 @@ def actor_loss(
     actor: Actor, critic: Critic, alpha: Tensor, obs: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Mean of alpha log pi - min Q over the batch, (R,), and the log-probabilities (R, B)."""
-    action, log_prob = squashed_gaussian(*actor(obs), noise)
+    mean, log_std = actor(obs)
+    action, log_prob = squashed_gaussian(mean, log_std, noise)
     value = critic(obs, action, frozen=True).min(dim=1).values
     return (alpha[:, None] * log_prob - value).mean(dim=1), log_prob
 

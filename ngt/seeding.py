@@ -55,9 +55,7 @@ class Streams:
         self, seeds: Sequence[int], draws: Mapping[str, Draw], device: torch.device | str = "cpu"
     ) -> None:
         self.draws = dict(draws)
-        self.generators = {
-            name: [rng(seed, "draw", name) for seed in seeds] for name in self.draws
-        }
+        self.generators = {name: [rng(seed, "draw", name) for seed in seeds] for name in self.draws}
         self.blocks = {
             name: torch.empty(
                 (self.BLOCK, len(seeds), *draw.shape),

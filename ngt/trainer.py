@@ -277,7 +277,7 @@ class Trainer:
     def _marks(self, stride: int, episodes: EpisodeReturns | None) -> None:
         """Log, evaluate and report where they are due."""
         train = self.cell.train
-        if self._due(train.log_every, stride):
+        if self._due(train.log_every, stride) and self.learner.updates:
             self._log({} if episodes is None else episodes.drain())
         if self._due(train.eval_every, stride) and self.alive.any():
             self._evaluate()

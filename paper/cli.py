@@ -12,7 +12,7 @@ from ngt.cli import Parser, load_config
 from ngt.config import Config
 from ngt.errors import UserError
 from ngt.results import read_runs
-from ngt.runs import RunKey
+from ngt.runs import Layout, RunKey
 from paper import style
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # (rows of read_runs, config, keys that are not there) -> figure
 Draw = Callable[["pd.DataFrame", Config, Sequence[RunKey]], "Figure"]
+# -> the figure, and what to say after its file's name
+Make = Callable[[Config, Layout, argparse.Namespace], tuple["Figure", str]]
 
 
 def build_parser(name: str, about: str) -> argparse.ArgumentParser:
@@ -50,27 +52,35 @@ def build_parser(name: str, about: str) -> argparse.ArgumentParser:
 
 
 def main(name: str, about: str, draw: Draw, argv: Sequence[str] | None = None) -> None:
-    """Entry point of a figure: a user's mistake is one line on stderr and exit code 2."""
+    """Entry point of a figure of runs."""
+
+    def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
+        if name not in config.figures:
+            raise UserError(f"figures.{name}: not in the config at scale {config.scale}; add it")
+        runs, absent = read_runs(layout, config, name, allow_partial=args.allow_partial)
+        note = f": partial, runs missing: {len(absent)}" if absent else ""
+        return draw(runs, config, absent), note
+
+    entry(name, build_parser(name, about), make, argv)
+
+
+def entry(
+    name: str, parser: argparse.ArgumentParser, make: Make, argv: Sequence[str] | None = None
+) -> None:
+    """Parse, make the figure and write it; a user's mistake is one line and exit code 2."""
     try:
-        run(name, build_parser(name, about).parse_args(argv), draw)
+        args = parser.parse_args(argv)
+        config, layout = load_config(args)
+        figure, note = make(config, layout, args)
+        out = args.out or layout.root / f"{name}.pdf"
+        try:
+            style.save(figure, out, args.png)
+        except OSError as error:
+            raise UserError(f"{out}: can't be written: {error.strerror}") from None
+        print(f"{out}{note}")
     except UserError as error:
         print(f"{name}: error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         sys.exit(130)
-
-
-def run(name: str, args: argparse.Namespace, draw: Draw) -> None:
-    """Read the figure's runs, draw them, write the files."""
-    config, layout = load_config(args)
-    if name not in config.figures:
-        raise UserError(f"figures.{name}: not in the config at scale {config.scale}; add it")
-    runs, absent = read_runs(layout, config, name, allow_partial=args.allow_partial)
-    out = args.out or layout.root / f"{name}.pdf"
-    figure = draw(runs, config, absent)
-    try:
-        style.save(figure, out, args.png)
-    except OSError as error:
-        raise UserError(f"{out}: can't be written: {error.strerror}") from None
-    print(f"{out}" + (f": partial, runs missing: {len(absent)}" if absent else ""))

@@ -222,7 +222,7 @@ def finish(rows: Sequence[Sequence[Panel]]) -> list[float]:
     cut: list[float] = []
     lasts = [max(panel.last for panel in row) for row in rows]
     longest = max(lasts) or 1.0
-    unit, word = _unit(longest)
+    scale, word = unit(longest)
     same = len(set(lasts) - {0.0}) <= 1
     for row, last in zip(rows, lasts, strict=True):
         values = np.concatenate([panel.values() for panel in row])
@@ -231,7 +231,7 @@ def finish(rows: Sequence[Sequence[Panel]]) -> list[float]:
         for panel in row:
             cut += panel.finish(last or longest, low, high)
             panel.axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-            panel.axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / unit:g}"))
+            panel.axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / scale:g}"))
             panel.axes.yaxis.set_major_locator(MultipleLocator(0.5))
             if row is rows[-1]:
                 panel.axes.set_xlabel(f"env steps{word}")
@@ -241,7 +241,8 @@ def finish(rows: Sequence[Sequence[Panel]]) -> list[float]:
     return cut
 
 
-def _unit(steps: float) -> tuple[float, str]:
+def unit(steps: float) -> tuple[float, str]:
+    """What an axis up to `steps` counts in, and how to write it."""
     for power, sign in ((6, "⁶"), (3, "³")):
         if steps >= 2 * 10**power:
             return 10.0**power, f" (10{sign})"

@@ -8,10 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 from torch import Tensor
 
 from ngt.nets import PackedMLP
 from ngt.replay import Batch
+
+# The same examples every time, and no limit on their time: machines are busy.
+settings.register_profile("ngt", derandomize=True, deadline=None)
+settings.load_profile("ngt")
 
 VECTORS = Path(__file__).parent / "data" / "vectors"  # README.md there says what they are
 

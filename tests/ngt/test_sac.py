@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from copy import deepcopy
 from dataclasses import replace
@@ -584,11 +585,12 @@ def test_initial_weights_of_a_run_are_those_it_has_alone(seed: int):
         assert torch.equal(packed[name][seed - 1], tensor[0]), name
 
 
-def test_actor_critic_and_twins_start_differently():
-    agent = Sac(OBS, ACT, SMALL, [1])
+def test_actor_critics_and_runs_start_differently():
+    agent = Sac(OBS, ACT, SMALL, [1, 2])
     q = agent.critic.net.layers[1].weight.detach()
-    assert not torch.isclose(q[0, 0], q[0, 1]).any()
-    assert not torch.isclose(agent.actor.net.layers[1].weight.detach()[0], q[0]).any()
+    matrices = [*agent.actor.net.layers[1].weight.detach(), *q[0], *q[1]]
+    for a, b in itertools.combinations(matrices, 2):
+        assert not torch.isclose(a, b).any()
 
 
 @pytest.mark.parametrize(("updates", "tolerance"), [(1, 1e-12), (100, 1e-8)])
@@ -642,5 +644,7 @@ def test_state_round_trip_continues_identically(make_batch):
 
 def test_critic_loss_falls_on_a_fixed_batch(make_batch):
     agent, batch = agent_of([1, 2]), make_batch(2, 32, OBS, ACT)
-    losses = [agent.update(batch, batch.reward, noises(2, 32))["critic_loss"] for _ in range(200)]
+    metrics = [agent.update(batch, batch.reward, noises(2, 32)) for _ in range(200)]
+    assert not any(value.requires_grad for value in metrics[0].values())
+    losses = [m["critic_loss"] for m in metrics]
     assert (losses[-1] < 0.5 * losses[0]).all()

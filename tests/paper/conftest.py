@@ -47,7 +47,7 @@ class Study:
         return run_table(self.config, ["main_figure"])
 
     def write(
-        self, key: RunKey, scores: Sequence[float], *, diverged: bool = False, **changes: Any
+        self, key: RunKey, scores: Sequence[float], /, *, diverged: bool = False, **changes: Any
     ) -> Path:
         """A complete run: scores are normalised, one an evaluation, two episodes each."""
         folder, every = self.layout.run(key), self.config.train.eval_every

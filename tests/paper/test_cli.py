@@ -90,7 +90,7 @@ def test_a_foreign_run_is_named(study: Any, fill: Callable[..., None], capsys: A
         (["--scale", "qick"], "did you mean quick?"),
         (["--set", "windw=3"], "did you mean window?"),
         (["--set", "window"], "expected KEY=VALUE"),
-        (["--config", "none.yaml"], "none.yaml: not found"),
+        (["--config", "none.yaml"], "config file none.yaml: "),
         (["--set", "figures.main_figure.rates=[10, 20]"], "figures.main_figure.rates"),
         (["--results", "nowhere"], "missing"),
         (["--out", "scales"], "scales: can't be written"),

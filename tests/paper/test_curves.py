@@ -82,4 +82,4 @@ def test_only_a_diverged_run_may_have_a_score_that_is_not_finite(
     [(400, 1, ""), (40_000, 1e3, " (10³)"), (400_000, 1e3, " (10³)"), (10**7, 1e6, " (10⁶)")],
 )
 def test_units_of_steps(steps: int, unit: float, word: str) -> None:
-    assert curves._unit(steps) == (unit, word)
+    assert curves.unit(steps) == (unit, word)

@@ -92,7 +92,7 @@ def test_fresh_mtimes_train_nothing(built: Path) -> None:
     """A checkout touches every file; at most drawing is repeated."""
     time.sleep(0.1)
     for path in built.rglob("*"):
-        if path.is_file() and built / "results" not in path.parents and ".snakemake" not in str(path):
+        if path.is_file() and path.relative_to(built).parts[0] not in ("results", ".snakemake"):
             path.touch()
     assert set(dry_run(built, FIGURE, "--config", "scale=test")) <= {"main_figure"}
 
@@ -155,6 +155,11 @@ def test_paper_scale_counts() -> None:
         "settings": 1, "expert": 6, "record": 6, "train": 3 * 6, "run": 3 * 6 * 3 * 4,
         "main_figure": 1,
     }  # fmt: skip
+
+
+def test_default_target_is_every_figure(built: Path) -> None:
+    planned = dry_run(built, "--config", "scale=test")
+    assert planned["expert_figure"] == 1 and "train" not in planned
 
 
 def test_lint() -> None:

@@ -63,10 +63,9 @@ def demos_of(wildcards):
     return demos_file(CONFIG, wildcards.env) or str(LAYOUT.demos(wildcards.env))
 
 
-def expert_receipt(wildcards):
+def expert_receipt(env):
     """Receipt of an env's expert at its settings."""
-    folder = LAYOUT.expert(wildcards.env)
-    return f"{folder}/done.{config_hash(resolve_expert(CONFIG, wildcards.env))}"
+    return f"{LAYOUT.expert(env)}/done.{config_hash(resolve_expert(CONFIG, env))}"
 
 
 wildcard_constraints:

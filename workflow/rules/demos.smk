@@ -4,7 +4,7 @@
 rule record:
     input:
         config=ancient(f"{WORK}/config.json"),
-        expert=expert_receipt,
+        expert=lambda wildcards: expert_receipt(wildcards.env),
     output:
         f"{WORK}/demos/{{env}}.npz",
     log:

@@ -1,0 +1,107 @@
+"""Learning curve of each expert on its env's own reward.
+
+python -m paper.expert_figure --scale lite --out results/expert_figure.pdf
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from ngt.config import Config
+from ngt.envs import get_task
+from ngt.errors import UserError
+from ngt.results import read_evaluations
+from ngt.runs import Layout
+from paper import cli, curves, style
+
+NAME = "expert_figure"
+
+
+class Expert(NamedTuple):
+    """One expert's evaluations: step (n,), returns of the episodes (n, episodes), its run.json."""
+
+    env: str
+    step: np.ndarray
+    returns: np.ndarray
+    record: dict[str, Any]
+
+
+def read(config: Config, layout: Layout) -> list[Expert]:
+    """The experts of the main figure's envs; UserError where one is not trained."""
+    experts = []
+    for env in config.figures["main_figure"].envs:
+        record, table = read_evaluations(layout.expert(env), f"expert {env}")
+        episodes = table.groupby("step")["return"].apply(list)
+        returns = np.array(episodes.to_list())
+        experts.append(Expert(env, episodes.index.to_numpy(), returns, record))
+    return experts
+
+
+@style.context()
+def draw(experts: Sequence[Expert], config: Config) -> Figure:
+    """A panel an env: mean and range of each evaluation, the policy kept, the published return."""
+    if not experts:
+        raise UserError("figures.main_figure.envs: none, so there is no expert to draw")
+    columns = min(3, len(experts))
+    rows = -(-len(experts) // columns)
+    width = style.TEXT_WIDTH * (1 if columns > 1 else 0.6)
+    figure = style.new_figure(width, 2.1 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False).flat
+    look = style.LOOKS["ngt"]
+    published = False
+    for axes, expert in zip(panels, experts, strict=False):
+        unit, sign = curves.unit(float(expert.step[-1]))
+        x, mean = expert.step / unit, expert.returns.mean(axis=1)
+        axes.fill_between(
+            x, expert.returns.min(axis=1), expert.returns.max(axis=1), color=look.color,
+            alpha=0.2, linewidth=0,
+        )  # fmt: skip
+        axes.plot(x, mean, color=look.color)
+        kept = expert.record.get("kept", {"step": expert.step[-1], "return": mean[-1]})
+        axes.plot(kept["step"] / unit, kept["return"], color=style.ALERT, marker="o")
+        task = get_task(expert.env)
+        if task.published_expert is not None:
+            published = True
+            axes.axhline(task.published_expert, **curves.EXPERT)
+        axes.set_title(expert.env)
+        axes.set_xlabel(f"env steps{sign}")
+        axes.set_ylabel("return")
+        axes.set_xlim(left=0)
+    for axes in list(panels)[len(experts) :]:
+        axes.set_axis_off()
+    handles = [
+        Line2D([], [], color=look.color, label="mean of an evaluation"),
+        Patch(color=look.color, alpha=0.2, label="worst to best episode"),
+        Line2D([], [], color=style.ALERT, marker="o", linestyle="none", label="policy kept"),
+    ]
+    if published:
+        handles.append(Line2D([], [], **curves.EXPERT, label="published with the authors' code"))
+    episodes = "/".join(sorted({str(e.returns.shape[1]) for e in experts}))
+    note = (
+        f"Scale {config.scale}, one seed an env, {episodes} deterministic episodes an evaluation. "
+        f"The policy kept is the best evaluation's, so its return there is optimistic."
+    )
+    style.footer(figure, handles, [style.Note(note)])
+    return figure
+
+
+def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
+    """The figure from the folders of the scale."""
+    return draw(read(config, layout), config), ""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    about = "Learning curve of each expert on its env's own reward."
+    cli.entry(NAME, cli.build_parser(NAME, about), make, argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,381 @@
+"""The `ngt` command: every stage by hand, its output, what it skips, what it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from ngt import cli, demos, policy
+from ngt import config as cfg
+from ngt.cli import build_parser, main
+from ngt.files import read_json
+from ngt.runs import RunKey, run_table
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
+SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
+SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
+COMMANDS = ["expert", "record", "train", "evaluate", "runs", "bench", "config"]
+
+
+@pytest.fixture
+def ngt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
+    """ngt(*arguments): the lines that the command prints; it runs in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> list[str]:
+        capsys.readouterr()
+        main(arguments)
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def demos_file(tmp_path: Path) -> str:
+    """Demonstrations of a toy policy."""
+
+    def act(obs: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(obs[..., 1:2] - obs[..., 2:3])
+
+    path = tmp_path / "toy.npz"
+    data = demos.record("Pendulum-v1", act, 2, 0, source="toy", terminate_when_unhealthy=True)
+    demos.save(path, data)
+    return str(path)
+
+
+# ---------------------------------------------------------------- help
+
+
+def test_commands_are_listed(capsys: Any) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
+    out = capsys.readouterr().out
+    assert [name for name in COMMANDS if not re.search(rf"^ +{name} +[A-Z]", out, re.M)] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_every_command(name: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([name, "--help"])
+    assert stopped.value.code == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"usage: ngt {name} ")
+    for part in ("--scale", "--config", "--set KEY=VALUE", "--results"):
+        assert part in out
+    (example,) = re.findall(r"^example: (.+)$", out, re.M)
+    words = example.split()
+    assert words[:2] == ["ngt", name]
+    assert build_parser().parse_args(words[1:]).command == name, "the example can be parsed"
+
+
+# ---------------------------------------------------------------- from nothing to returns
+
+
+def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
+    """Expert, demonstrations, a run, its returns; in a folder that is no checkout."""
+    said = ngt("expert", "Pendulum-v1", *SHORT)
+    assert re.fullmatch(
+        r"expert Pendulum-v1: finished in \d+ s -> results/test/experts/Pendulum-v1", said[-1]
+    )
+    assert ngt("expert", "Pendulum-v1", *SHORT) == [
+        "expert Pendulum-v1: finished already in results/test/experts/Pendulum-v1; "
+        "--fresh trains it again"
+    ]
+
+    said = ngt("record", "Pendulum-v1", *SHORT, "--episodes", "2")
+    number = r"-?\d+\.\d"
+    assert re.fullmatch(
+        rf"results/test/demos/Pendulum-v1\.npz: 2 episodes, return {number} "
+        rf"\(from {number} to {number}\), random {number}",
+        said[-1],
+    )
+    data = demos.load(tmp_path / "results/test/demos/Pendulum-v1.npz", "Pendulum-v1")
+    config = cfg.load(
+        {"scale": "test",
+         "train": {"steps": 40, "eval_every": 20, "log_every": 20, "eval_episodes": 1}}
+    )  # fmt: skip
+    assert data.source == cfg.config_hash(cfg.resolve_expert(config, "Pendulum-v1"))
+    assert f"return {data.expert:.1f} " in said[-1] and f"random {data.random:.1f}" in said[-1]
+
+    key = KEY.format(2, 1)
+    said = ngt("train", key, *SHORT)
+    folder = f"results/test/runs/{key}"
+    assert re.fullmatch(rf"run {key}: finished in \d+ s -> {folder}", said[-1])
+    record = read_json(tmp_path / folder / "run.json")
+    assert record["reference"] == {
+        "random": data.random, "expert": data.expert, "demos": data.checksum
+    }  # fmt: skip
+    assert record["key"] == {"run": key, **dataclasses.asdict(RunKey.parse(key))}
+
+    said = ngt("evaluate", folder, "--episodes", "3", "--seed", "5", "--demos",
+               "results/test/demos/Pendulum-v1.npz")  # fmt: skip
+    episodes = [re.fullmatch(rf"episode {i}: return (-?[\d.]+), length 200", said[i])
+                for i in range(3)]  # fmt: skip
+    returns = [float(match[1]) for match in episodes if match]
+    assert len(returns) == 3
+    summary = re.fullmatch(
+        r"Pendulum-v1: mean return (-?[\d.]+) \(std ([\d.]+)\) over 3 episodes", said[3]
+    )
+    assert summary and float(summary[1]) == pytest.approx(sum(returns) / 3, abs=0.02)
+    score = (sum(returns) / 3 - data.random) / (data.expert - data.random)
+    shown = re.fullmatch(
+        rf"normalised return (-?[\d.]+) \(random {data.random:.2f}, expert {data.expert:.2f}\)",
+        said[4],
+    )
+    assert shown and float(shown[1]) == pytest.approx(score, abs=0.002)
+    again = ngt("evaluate", f"{folder}/policy.safetensors", "--episodes", "3", "--seed", "5")
+    assert again == said[:4], "a file or its folder; the same seeds, the same returns"
+
+
+def test_recording_ones_own_policy(ngt: Any, tmp_path: Path) -> None:
+    from ngt.policy import Policy
+    from ngt.sac import Actor
+
+    sac = cfg.SacConfig(hidden=(4,))
+    policy.save(tmp_path / "mine", Policy(Actor(3, 1, sac, [0]), None).snapshot(0), "Pendulum-v1",
+                sac)  # fmt: skip
+    common = ["record", "Pendulum-v1", "--scale", "test", "--policy", "mine", "--episodes", "1"]
+    ngt(*common, "--out", "a.npz")
+    ngt(*common, "--out", "b.npz", "--seed", "1000")
+    ngt(*common, "--out", "c.npz", "--seed", "3")
+    a, b, c = (demos.load(tmp_path / f"{name}.npz") for name in "abc")
+    assert a.source == "mine" and len(a.length) == 1
+    assert a.checksum == b.checksum, "the expert's seed is the default"
+    assert a.seeds[0] != c.seeds[0]
+    assert not (tmp_path / "results").exists()
+
+
+# ---------------------------------------------------------------- training
+
+
+def test_finished_runs_are_skipped_unless_fresh(
+    ngt: Any, demos_file: str, tmp_path: Path
+) -> None:
+    key, other = KEY.format(1, 0), KEY.format(2, 0)
+    command = ["train", key, *SHORT, "--demos", demos_file]
+    ngt(*command)
+    run_json = tmp_path / "results/test/runs" / key / "run.json"
+    text, written = run_json.read_text(), run_json.stat().st_mtime_ns
+    assert ngt(*command) == [f"run {key}: finished already; --fresh trains it again"]
+    assert run_json.stat().st_mtime_ns == written
+    said = ngt("train", key, other, *SHORT, "--demos", demos_file)
+    assert said[0] == f"run {key}: finished already; --fresh trains it again"
+    assert len(said) == 2 and said[1].startswith(f"run {other}: finished in ")
+    assert run_json.read_text() == text
+    assert len(ngt(*command, "--fresh")) == 1
+    assert run_json.stat().st_mtime_ns > written
+    written = run_json.stat().st_mtime_ns
+    ngt(*command, "--set", "sac.gamma=0.5")
+    assert run_json.stat().st_mtime_ns > written, "other settings: it was stale"
+
+
+def test_packs_hold_the_runs_that_are_left(ngt: Any, demos_file: str, tmp_path: Path) -> None:
+    keys = [KEY.format(1, seed) for seed in range(3)]
+    bc = KEY.format(1, 0).replace("/ngt/", "/bc/")
+    ngt("train", keys[1], *SHORT, "--demos", demos_file)
+    said = ngt("train", *keys, bc, keys[0], *SHORT, "--demos", demos_file)
+    assert len(said) == 4, "a key given twice is one run"
+    packed = {
+        key: read_json(tmp_path / "results/test/runs" / key / "run.json")["pack"]
+        for key in [*keys, bc]
+    }
+    assert packed == {keys[0]: 2, keys[1]: 1, keys[2]: 2, bc: 1}
+    ngt("train", *keys, *SHORT, "--demos", demos_file, "--fresh", "--set", "pack=2")
+    folder = tmp_path / "results/test/runs"
+    assert [read_json(folder / key / "run.json")["pack"] for key in keys] == [2, 2, 1]
+
+
+def test_ones_own_demonstrations_are_named_in_the_settings(
+    ngt: Any, demos_file: str, tmp_path: Path
+) -> None:
+    key = KEY.format(1, 0)
+    ngt("train", key, *SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}")
+    record = read_json(tmp_path / "results/test/runs" / key / "config.json")
+    assert record["demos_source"] == demos_file
+
+
+def test_a_divergence_is_said_and_is_no_error(
+    ngt: Any, demos_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ngt.potential import Potential
+
+    monkeypatch.setattr(
+        Potential, "reward", lambda self, batch: torch.full_like(batch.reward, torch.nan)
+    )
+    key = KEY.format(1, 0)
+    said = ngt("train", key, *SHORT, "--demos", demos_file)
+    assert said == [
+        f"run {key}: diverged at step 4: agent.actor.net.layers.0.weight is not finite"
+    ]
+    assert ngt("train", key, *SHORT, "--demos", demos_file) == [
+        f"run {key}: finished already; --fresh trains it again"
+    ], "that it diverged is its result"
+    table = ngt("runs", *SHORT, "--status", "diverged")
+    assert table[0].split() == ["diverged", key, "step", "4:",
+                                "agent.actor.net.layers.0.weight", "is", "not", "finite"]  # fmt: skip
+
+
+# ---------------------------------------------------------------- settings
+
+
+def test_config_prints_what_is_loaded(ngt: Any) -> None:
+    said = json.loads("\n".join(ngt("config", "--scale", "lite")))
+    config = cfg.load({"scale": "lite"})
+    assert said == json.loads(cfg.to_json(config))
+    said = json.loads("\n".join(ngt("config", KEY.format(4, 0), "--scale", "lite")))
+    cell = cfg.resolve(config, "Pendulum-v1", "ngt", "state-action", 20)
+    assert said == json.loads(cfg.to_json(cell))
+    assert json.loads("\n".join(ngt("config")))["scale"] == "quick", "where none is named"
+
+
+def test_a_set_wins_over_a_file_and_a_scale_over_both(ngt: Any, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("scale: lite\nsac: {gamma: 0.5, tau: 0.5}\ntrain: {batch: 5}\n")
+    common = ["config", "--config", str(file)]
+
+    def told(*more: str) -> dict[str, Any]:
+        return json.loads("\n".join(ngt(*common, *more)))
+
+    base = told()
+    assert (base["scale"], base["sac"]["gamma"], base["train"]["batch"]) == ("lite", 0.5, 5)
+    assert base["train"]["steps"] == 400_000, "of the scale"
+    sets = ["--set", "sac.gamma=0.25", "--set", "sac.hidden=[8, 8]", "--set", "scale=test"]
+    changed = told(*sets, "--set", "sac.gamma=0.125")
+    assert changed["sac"]["gamma"] == 0.125, "the last one counts"
+    assert (changed["sac"]["tau"], changed["sac"]["hidden"]) == (0.5, [8, 8])
+    assert changed["scale"] == "test"
+    assert told(*sets, "--scale", "paper")["scale"] == "paper"
+    assert told("--set", "envs.Ant-v4.terminate_when_unhealthy=false")["envs"]["Ant-v4"][
+        "terminate_when_unhealthy"
+    ] is False  # fmt: skip
+
+
+# ---------------------------------------------------------------- the run table
+
+
+def test_runs_counts(ngt: Any, demos_file: str) -> None:
+    table = run_table(cfg.load({"scale": "test"}))
+    said = ngt("runs", "--scale", "test")
+    assert said[-1] == f"{len(table)} runs at scale test: {len(table)} missing"
+    assert [line.split() for line in said[:-1]] == [["missing", str(key)] for key in table]
+
+    done = str(next(key for key in table if key.method == "ngt"))
+    ngt("train", done, "--scale", "test", "--demos", demos_file, "--set", "train.steps=40")
+    said = ngt("runs", "--scale", "test")
+    assert said[-1] == f"{len(table)} runs at scale test: 1 stale, {len(table) - 1} missing"
+    assert sum(line.startswith("stale") for line in said) == 1
+    steps = ["--scale", "test", "--set", "train.steps=40"]
+    assert ngt("runs", *steps, "--status", "finished", "--keys") == [done]
+    assert ngt("runs", *steps, "--other-source", "--keys") == []
+    missing = ngt("runs", *steps, "--status", "missing", "--keys")
+    assert missing == [str(key) for key in table if str(key) != done]
+    assert all(RunKey.parse(line) for line in missing), "as `ngt train` takes them"
+
+
+def test_runs_of_a_figure(ngt: Any) -> None:
+    common = ["runs", "--scale", "test", "--keys"]
+    sets = ["--set", "figures.one.methods=[bc]", "--set", "figures.one.envs=[Reacher-v5]"]
+    sets += ["--set", "figures.one.demos=[1]", "--set", "figures.one.seeds=[0, 1]"]
+    one = ngt(*common, *sets, "--figure", "one")
+    assert one == [f"Reacher-v5/bc/state-action-demos1-rate20/seed{s}" for s in (0, 1)]
+    both = ngt(*common, *sets, "--figure", "one", "--figure", "main_figure")
+    assert set(both) == set(one) | set(ngt(*common, "--figure", "main_figure"))
+
+
+def test_the_papers_main_figure(ngt: Any) -> None:
+    keys = ngt("runs", "--scale", "paper", "--figure", "main_figure", "--keys")
+    assert sum(key.split("/")[1] in ("ngt", "bc", "bc-full") for key in keys) == 216
+
+
+# ---------------------------------------------------------------- ends that are no mistakes
+
+
+def stopped(monkeypatch: pytest.MonkeyPatch, capsys: Any, error: BaseException) -> tuple[Any, str]:
+    """Exit code and stderr when a command raises."""
+
+    def fail(args: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "run_config", fail)
+    with pytest.raises(SystemExit) as caught:
+        main(["config"])
+    return caught.value.code, capsys.readouterr().err
+
+
+def test_an_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    assert stopped(monkeypatch, capsys, KeyboardInterrupt()) == (130, "ngt: interrupted\n")
+
+
+def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    error = OSError(28, "No space left on device", "results/run.json")
+    message = "ngt: error: results/run.json: No space left on device\n"
+    assert stopped(monkeypatch, capsys, error) == (2, message)
+
+
+def test_a_reader_that_has_gone() -> None:
+    """`ngt runs | head`: no traceback."""
+    command = f"{sys.executable} -m ngt.cli runs --scale paper --keys | head -n 1"
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
+    assert RunKey.parse(done.stdout.strip())
+    assert done.stderr == ""
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    def fail(args: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cli, "run_config", fail)
+    with pytest.raises(ZeroDivisionError):
+        main(["config"])
+
+
+# ---------------------------------------------------------------- what a machine needs
+
+
+HOOK = """
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {blocked!r}:
+            raise ImportError(f"{{name}} is not installed here")
+sys.meta_path.insert(0, Block())
+import {modules}
+"""
+
+
+def test_training_imports_little() -> None:
+    """All but the command and the tables are imported on torch, numpy, gymnasium and mujoco."""
+    blocked = ["arch", "dm_control", "dm_env", "jsonschema", "matplotlib", "pandas", "pyarrow",
+               "rliable", "safetensors", "scipy", "shimmy", "snakemake", "tqdm", "yaml"]  # fmt: skip
+    modules = ["config", "nets", "sac", "replay", "potential", "losses", "reward", "seeding",
+               "envs", "evaluation", "demos", "trainer", "runs", "records", "policy", "files",
+               "progress", "cli"]  # fmt: skip
+    code = HOOK.format(blocked=blocked, modules=", ".join(f"ngt.{name}" for name in modules))
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_settings_are_read_without_torch() -> None:
+    """The workflow reads them in its own process, for every job."""
+    code = HOOK.format(blocked=["torch", "pandas", "mujoco"], modules="ngt.config, ngt.runs")
+    code += "print(len(ngt.runs.run_table(ngt.config.Config())), 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["0", "False"], done.stderr
+
+
+def test_the_shipped_settings_are_found_from_any_folder(ngt: Any, tmp_path: Path) -> None:
+    shipped = yaml.safe_load((ROOT / "workflow/config/quick.yaml").read_text())
+    said = json.loads("\n".join(ngt("config")))
+    assert Path.cwd() == tmp_path
+    assert said["train"]["steps"] == shipped["train"]["steps"]

@@ -1,0 +1,94 @@
+"""Files are whole or absent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ngt.files import atomic, read_json, write_json
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_block_that_succeeds_writes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "file.txt"
+    with atomic(path) as temporary:
+        temporary.write_text("new")
+        assert temporary.parent == path.parent, "on one file system, or it could not be renamed"
+        assert not path.exists()
+    assert path.read_text() == "new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    with pytest.raises(RuntimeError, match="mine"), atomic(path) as temporary:
+        temporary.write_text("half of the n")
+        assert path.read_text() == "old"
+        raise RuntimeError("mine")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_block_that_fails_before_it_writes(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), atomic(tmp_path / "file.txt"):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    with pytest.raises(FileNotFoundError), atomic(path):
+        pass
+    assert path.read_text() == "old"
+
+
+def test_a_process_killed_inside_the_block_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    code = (
+        "import os, pathlib, sys; from ngt.files import atomic\n"
+        "with atomic(pathlib.Path(sys.argv[1])) as temporary:\n"
+        "    temporary.write_text('half'); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, check=False)
+    assert done.returncode == -9
+    assert path.read_text() == "old"
+    # what the dead process left has a name of its own and is in nobody's way
+    (left,) = (p for p in tmp_path.iterdir() if p != path)
+    assert left.name.startswith(".file.txt.") and left.suffix == ".tmp"
+    write_json(path, [1])
+    assert read_json(path) == [1]
+
+
+def test_the_rename_comes_after_the_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (calls.append("fsync"), fsync(fd))[1])
+    monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("replace"), replace(a, b))[1])
+    write_json(tmp_path / "file.json", {})
+    assert calls == ["fsync", "replace", "fsync"], "the data, the name, the folder"
+
+
+def test_json_round_trip(tmp_path: Path) -> None:
+    data = {"b": [1, 2.5, None, True], "a": {"x": "ü"}, "big": 2**62, "tiny": 1e-300}
+    path = tmp_path / "file.json"
+    write_json(path, data)
+    assert read_json(path) == data
+    assert list(read_json(path)) == list(data), "in the order given"
+    assert path.read_text().endswith("}\n")
+
+
+def test_no_json(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    assert read_json(path) is None
+    for content in (b"", b'{"a": 1', b"\xff\xfe"):
+        path.write_bytes(content)
+        assert read_json(path) is None
+    assert read_json(path / "under" / "a file") is None

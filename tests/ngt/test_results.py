@@ -1,0 +1,240 @@
+"""Runs read back: statuses, tables, final scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from ngt import results
+from ngt.config import Config, load
+from ngt.errors import UserError
+from ngt.files import read_json, write_json
+from ngt.policy import Policy
+from ngt.records import RunWriter
+from ngt.results import STATUSES, final_scores, read_run, read_runs, run_status
+from ngt.runs import Layout, RunKey, resolve_key, run_table
+from ngt.sac import Actor
+
+SETTINGS: dict[str, Any] = {
+    "scale": "test",
+    "figures": {"f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0]}},
+}
+FINISHED = {"status": "finished", "step": 400, "steps_per_second": 50.0}
+DIVERGED = {"status": "diverged", "step": 200, "tensor": "obs", "steps_per_second": 50.0}
+COLUMNS = ["env", "method", "mode", "rate", "demos", "seed", "step", "return", "score", "random",
+           "expert", "status"]  # fmt: skip
+
+
+@pytest.fixture
+def config() -> Config:
+    return load(SETTINGS)
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout("test", tmp_path)
+
+
+def begin(layout: Layout, config: Config, key: RunKey) -> RunWriter:
+    shown = {"run": str(key), **dataclasses.asdict(key)}
+    return RunWriter(layout.run(key), shown, resolve_key(config, key))
+
+
+def train(
+    layout: Layout, config: Config, key: RunKey, returns: dict[int, list[float]],
+    record: dict[str, Any] = FINISHED, **more: Any,
+) -> None:  # fmt: skip
+    """A run as the trainer leaves it; returns: {step: the episodes' returns}."""
+    writer = begin(layout, config, key)
+    for step, values in returns.items():
+        writer.evaluation(step, values, [200] * len(values))
+    torch.manual_seed(0)
+    tensors = Policy(Actor(3, 1, config.sac, [0]), None).snapshot(0)
+    reference = {"random": -1000.0, "expert": -200.0}
+    writer.finish(tensors, {**record, "reference": reference, **more})
+
+
+def keys(config: Config) -> list[RunKey]:
+    return run_table(config, ["f"])
+
+
+# ---------------------------------------------------------------- statuses
+
+
+def test_statuses(layout: Layout, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = keys(config)[0]
+    assert run_status(layout, config, key) == ("missing", "", False)
+    writer = begin(layout, config, key)
+    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 0")
+    writer.evaluation(200, [1.0], [200])
+    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 200")
+    train(layout, config, key, {200: [1.0]})
+    assert run_status(layout, config, key) == ("finished", "step 400, 50.0 steps/s", False)
+    train(layout, config, key, {200: [1.0]}, DIVERGED)
+    assert run_status(layout, config, key) == (
+        "diverged", "step 200: obs is not finite", False
+    )  # fmt: skip
+    changed = load({**SETTINGS, "sac": {"gamma": 0.5}})
+    assert run_status(layout, changed, key)[:2] == ("stale", "trained with other settings")
+    unrelated = load({**SETTINGS, "pack": 3, "methods": {"bc": {"params": {"lr": 0.5}}}})
+    assert run_status(layout, unrelated, key).status == "diverged"
+    monkeypatch.setattr(results, "source_hash", lambda: "another")
+    assert run_status(layout, config, key) == (
+        "diverged", "step 200: obs is not finite, other source", True
+    )  # fmt: skip
+    assert STATUSES == ("finished", "diverged", "stale", "part", "missing")
+
+
+def test_a_damaged_run_json_is_a_part_run(layout: Layout, config: Config) -> None:
+    key = keys(config)[0]
+    train(layout, config, key, {200: [1.0]})
+    (layout.run(key) / "run.json").write_text('{"status": "fin')
+    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 200")
+    (layout.run(key) / "eval.csv").write_text("step,epis")
+    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 0")
+    (layout.run(key) / "eval.csv").write_text("")
+    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 0")
+
+
+# ---------------------------------------------------------------- reading
+
+
+def test_the_table_by_hand(layout: Layout, config: Config) -> None:
+    one, four = keys(config)
+    assert (one.demos, four.demos) == (1, 4)
+    train(layout, config, one, {200: [-1000.0, -600.0], 400: [-200.0, -100.0]})
+    train(layout, config, four, {200: [-1400.0, -1000.0]}, DIVERGED)
+    table, absent = read_runs(layout, config, "f")
+    assert absent == []
+    assert list(table.columns) == COLUMNS
+    assert table["step"].tolist() == [200, 400, 200]
+    assert table["return"].tolist() == [-800.0, -150.0, -1200.0], "mean over episodes"
+    assert table["score"].tolist() == [0.25, 1.0625, -0.25], "random 0, expert 1"
+    assert table["demos"].tolist() == [1, 1, 4]
+    assert table["status"].tolist() == ["finished", "finished", "diverged"]
+    same = {"env": "Pendulum-v1", "method": "ngt", "mode": "state-action", "rate": 20, "seed": 0,
+            "random": -1000.0, "expert": -200.0}  # fmt: skip
+    assert {name: set(table[name]) for name in same} == {n: {v} for n, v in same.items()}
+
+
+def test_returns_are_read_exactly(layout: Layout, config: Config) -> None:
+    key = keys(config)[0]
+    train(layout, config, key, {200: [0.1 + 0.2], 400: [-1e-17]})
+    assert read_run(layout.run(key), key)["return"].tolist() == [0.1 + 0.2, -1e-17]
+
+
+@pytest.mark.parametrize("state", ["missing", "part", "stale"])
+def test_an_absent_run_is_an_error_that_names_it(
+    layout: Layout, config: Config, state: str
+) -> None:
+    present, absent = keys(config)
+    train(layout, config, present, {200: [-800.0]})
+    if state == "part":
+        begin(layout, config, absent)
+    if state == "stale":
+        train(layout, load({**SETTINGS, "sac": {"gamma": 0.5}}), absent, {200: [-800.0]})
+    with pytest.raises(UserError) as caught:
+        read_runs(layout, config, "f")
+    assert str(caught.value) == (
+        f"run {absent}: {state}; train it (`ngt train`), or draw a partial table "
+        "with --allow-partial"
+    )
+    table, left_out = read_runs(layout, config, "f", allow_partial=True)
+    assert left_out == [absent]
+    assert table["demos"].tolist() == [present.demos]
+
+
+def test_nothing_at_all_is_an_error_even_when_partial(layout: Layout, config: Config) -> None:
+    with pytest.raises(UserError) as caught:
+        read_runs(layout, config, "f", allow_partial=True)
+    assert str(caught.value) == f"f: none of its 2 runs is finished under {layout.runs}"
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_foreign_run_is_an_error_that_names_it(
+    layout: Layout, config: Config, partial: bool
+) -> None:
+    one, four = keys(config)
+    train(layout, config, one, {200: [-800.0]})
+    shutil.copytree(layout.run(one), layout.run(four))
+    with pytest.raises(UserError) as caught:
+        read_runs(layout, config, "f", allow_partial=partial)
+    assert str(caught.value) == (
+        f"run {four}: {layout.run(four)}/run.json is of another run, {one}; train it again"
+    )
+
+
+def test_a_run_that_diverged_before_its_first_evaluation(layout: Layout, config: Config) -> None:
+    one, four = keys(config)
+    train(layout, config, one, {200: [-800.0]})
+    train(layout, config, four, {}, DIVERGED)
+    table, absent = read_runs(layout, config, "f")
+    assert absent == [], "it is there, it has no rows"
+    assert table["demos"].tolist() == [1]
+    assert table["step"].dtype.kind == "i" and table["score"].dtype.kind == "f"
+
+
+def test_runs_that_no_artefact_asks_for_are_not_read(layout: Layout, config: Config) -> None:
+    one, four = keys(config)
+    for key in (one, four, dataclasses.replace(one, seed=9)):
+        train(layout, config, key, {200: [-800.0]})
+    table, _ = read_runs(layout, config, "f")
+    assert set(table["seed"]) == {0}
+
+
+# ---------------------------------------------------------------- final scores
+
+
+def frame(scores: dict[int, list[float]]) -> pd.DataFrame:
+    """{seed: scores at steps 100, 200, ...}."""
+    rows = [
+        {"env": "e", "method": "m", "mode": "state-action", "rate": 20, "demos": 1, "seed": seed,
+         "step": 100 * (i + 1), "score": score}
+        for seed, values in scores.items() for i, score in enumerate(values)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_final_scores_by_hand() -> None:
+    runs = frame({0: [9.0, 1.0, 2.0, 3.0], 1: [0.5], 2: [4.0, 8.0]})
+    final = final_scores(runs, 3)
+    assert list(final["seed"]) == [0, 1, 2]
+    assert final["score"].tolist() == [2.0, 0.5, 6.0], "a short run: all that it has"
+    assert final_scores(runs, 1)["score"].tolist() == [3.0, 0.5, 8.0]
+    shuffled = runs.sample(frac=1.0, random_state=0)
+    assert final_scores(shuffled, 3)["score"].tolist() == [2.0, 0.5, 6.0], "last by step"
+
+
+def test_final_scores_tell_runs_apart_by_every_axis() -> None:
+    base = frame({0: [1.0]})
+    others = [base.assign(**{axis: value, "score": 5.0}) for axis, value in {
+        "env": "f", "method": "n", "mode": "state-only", "rate": 5, "demos": 4, "seed": 1,
+    }.items()]  # fmt: skip
+    final = final_scores(pd.concat([base, *others]), 20)
+    assert len(final) == 7 and sorted(final["score"]) == [1.0] + [5.0] * 6
+
+
+def test_the_window_is_the_configs(layout: Layout, config: Config) -> None:
+    key = keys(config)[0]
+    returns = {step: [-1000.0 + step] for step in range(10, 310, 10)}
+    train(layout, config, key, returns)
+    final = final_scores(read_run(layout.run(key), key), config.window)
+    last = [s / 800.0 for s in range(110, 310, 10)]
+    assert len(last) == config.window == 20
+    assert final["score"].tolist() == pytest.approx([sum(last) / 20])
+
+
+def test_a_run_json_of_no_run(layout: Layout, config: Config) -> None:
+    key = keys(config)[0]
+    train(layout, config, key, {200: [-800.0]})
+    record = read_json(layout.run(key) / "run.json")
+    del record["key"]
+    write_json(layout.run(key) / "run.json", record)
+    with pytest.raises(UserError, match=r"is of another run, None; train it again"):
+        read_run(layout.run(key), key)

@@ -1,0 +1,59 @@
+"""The experts' learning curves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ngt.config import Config, FigureConfig
+from ngt.errors import UserError
+from ngt.files import write_json
+from ngt.runs import Layout
+from paper import expert_figure
+
+CONFIG = Config(
+    scale="quick", figures={"main_figure": FigureConfig(envs=("Pendulum-v1", "Hopper-v4"))}
+)
+
+
+def write_expert(layout: Layout, env: str, rows: list[tuple[int, int, float]]) -> None:
+    folder = layout.expert(env)
+    folder.mkdir(parents=True)
+    lines = ["step,episode,return,length", *(f"{s},{e},{r},200" for s, e, r in rows)]
+    (folder / "eval.csv").write_text("\n".join(lines) + "\n")
+    write_json(folder / "run.json", {"kept": {"step": 2000, "return": 30.0}})
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    layout = Layout("quick", tmp_path)
+    for env in ("Pendulum-v1", "Hopper-v4"):
+        write_expert(layout, env, [(1000, 0, 1.0), (1000, 1, 4.0), (2000, 0, 20), (2000, 1, 40)])
+    return layout
+
+
+def test_panels_show_mean_range_kept_and_published(layout: Layout) -> None:
+    figure = expert_figure.draw(expert_figure.read(CONFIG, layout), CONFIG)
+    pendulum, hopper = figure.axes[:2]
+    assert [axes.get_title() for axes in (pendulum, hopper)] == ["Pendulum-v1", "Hopper-v4"]
+    mean, kept = pendulum.lines
+    np.testing.assert_array_equal(mean.get_ydata(), [2.5, 30.0])
+    assert list(kept.get_ydata()) == [30.0]
+    band = pendulum.collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == 1.0 and band[:, 1].max() == 40.0
+    assert hopper.lines[2].get_ydata()[0] == pytest.approx(3510, abs=2)
+
+
+def test_missing_expert_is_named(layout: Layout) -> None:
+    (layout.expert("Hopper-v4") / "run.json").unlink()
+    with pytest.raises(UserError, match="expert Hopper-v4: .*run.json is not there"):
+        expert_figure.read(CONFIG, layout)
+
+
+def test_command(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        expert_figure.main(["--results", str(layout.root), "--scale", "tiny"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("expert_figure: error: scale: 'tiny'")
