@@ -23,7 +23,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Jobs of the workflow find `python` and `ngt` on the path.
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
-SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake --cores all $(if $(SCALE),--config scale=$(SCALE))
+SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake --quiet host reason --show-failed-logs \
+  $(if $(SCALE),--config scale=$(SCALE)) --cores all
 
 # Prints "ok VERSION COMMAND" of the first Python that runs, is in range and can make environments,
 # else what was found. Each is tried by running it: a version manager's shim may exist and fail.

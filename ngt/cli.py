@@ -246,8 +246,9 @@ def run_train(args: argparse.Namespace) -> None:
     for key in keys:
         get_task(key.env)
     config, layout = load_config(args)
-    for pack in packs(keys, config.pack):
-        cell, file = resolve_key(config, pack[0]), cfg.demos_file(config, pack[0].env)
+    jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
+    for cell, pack in jobs:
+        file = cfg.demos_file(config, cell.env)
         source = args.demos or (Path(file) if file else layout.demos(cell.env))
         train_pack(cell, pack, source, layout, args)
 
@@ -303,9 +304,12 @@ def run_evaluate(args: argparse.Namespace) -> None:
 
     one_thread("cpu")
     at_least(1, episodes=args.episodes)
+    config, _ = load_config(args)
     file = args.policy / "policy.safetensors" if args.policy.is_dir() else args.policy
     actor, env = policy.load(file)
-    evaluator = Evaluator(env, [(args.seed, 0)], args.episodes)
+    data = demos.load(args.demos, env) if args.demos else None
+    terminate = cfg.resolve_expert(config, env).terminate_when_unhealthy
+    evaluator = Evaluator(env, [(args.seed, 0)], args.episodes, terminate_when_unhealthy=terminate)
     result = evaluator.run(actor, 0)
     evaluator.close()
     for episode, (value, length) in enumerate(
@@ -314,8 +318,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
         say(f"episode {episode}: return {value:.2f}, length {length}")
     mean, std = np.mean(result.returns), np.std(result.returns)
     say(f"{env}: mean return {mean:.2f} (std {std:.2f}) over {args.episodes} episodes")
-    if args.demos:
-        data = demos.load(args.demos, env)
+    if data is not None:
         score = (mean - data.random) / (data.expert - data.random)
         say(f"normalised return {score:.3f} (random {data.random:.2f}, expert {data.expert:.2f})")
 

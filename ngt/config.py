@@ -64,6 +64,14 @@ class TrainConfig:
     log_every: int = opt(10_000, "env steps between rows of train.csv", 1)
     keep: Literal["last", "best"] = opt("last", "which policy is saved; best by evaluation return")
 
+    def __post_init__(self) -> None:
+        """The buffer takes in one vector step at a time."""
+        if self.buffer < self.num_envs:
+            raise UserError(
+                f"train.buffer: must be at least train.num_envs = {self.num_envs}, "
+                f"found {self.buffer}"
+            )
+
 
 @dataclass(frozen=True)
 class CellConfig:

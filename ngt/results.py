@@ -76,7 +76,9 @@ def read_runs(
         frames.append(read_run(layout.run(key), key))
     if not frames:
         raise UserError(f"{figure}: none of its {len(keys)} runs is finished under {layout.runs}")
-    return pd.concat(frames, ignore_index=True), absent
+    # a run that diverged before its first evaluation has no rows
+    full = [frame for frame in frames if len(frame)] or frames[:1]
+    return pd.concat(full, ignore_index=True), absent
 
 
 def read_evaluations(folder: Path, name: str) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -86,7 +88,9 @@ def read_evaluations(folder: Path, name: str) -> tuple[dict[str, Any], pd.DataFr
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
         raise UserError(f"{name}: {folder}/run.json is not there; train it first")
-    return record, pd.read_csv(folder / "eval.csv", float_precision="round_trip")
+    types = {"step": "int64", "return": "float64"}  # said, for a table without rows
+    table = pd.read_csv(folder / "eval.csv", float_precision="round_trip", dtype=types)
+    return record, table
 
 
 def read_run(folder: Path, key: RunKey) -> pd.DataFrame:
@@ -94,8 +98,9 @@ def read_run(folder: Path, key: RunKey) -> pd.DataFrame:
     import pandas as pd
 
     record, table = read_evaluations(folder, f"run {key}")
-    if record["key"].get("run") != str(key):
-        raise UserError(f"run {key}: {folder}/run.json is of another run, {record['key']}")
+    found = record.get("key", {}).get("run")
+    if found != str(key):
+        raise UserError(f"run {key}: {folder}/run.json is of another run, {found}; train it again")
     random, expert = record["reference"]["random"], record["reference"]["expert"]
     if random == expert:
         raise UserError(f"run {key}: random and expert return are both {expert}; record again")

@@ -269,6 +269,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["good.npz: field 'env': found Pendulum-v1, expected Reacher-v5"],
     ),
     # options
+    "unknown scale of an evaluation": (
+        ["evaluate", "{place}/reacher", "--scale", "nonsense"],
+        ["scale: 'nonsense' is not known; known: "],
+    ),
     "no CUDA": (
         train(KEY, "--device", "cuda"),
         ["--device: 'cuda' asked for, but torch sees no CUDA device; use cpu"],
@@ -352,8 +356,9 @@ def test_a_mistake_after_good_runs_trains_nothing(
 ) -> None:
     """Keys are checked before the first run begins."""
     with pytest.raises(SystemExit):
-        main([*train(), KEY.replace("/ngt/", "/ntg/"), "--demos", str(place / "good.npz"),
-              "--results", str(tmp_path / "results")])  # fmt: skip
+        wrong = KEY.replace("/ngt/", "/ntg/")
+        options = ["--demos", str(place / "good.npz"), "--results", str(tmp_path / "results")]
+        main(["train", KEY, wrong, "--scale", "test", *options])
     assert "method: 'ntg' is not known" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
 
