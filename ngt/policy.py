@@ -42,13 +42,13 @@ class Policy(nn.Module):
 
 def save(path: Path, tensors: dict[str, Tensor], env: str, sac: SacConfig) -> None:
     """Write one run's policy, atomically and byte for byte reproducible."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save as to_bytes
 
     settings = {name: getattr(sac, name) for name in ("hidden", "log_std_min", "log_std_max")}
     # one metadata key: safetensors does not keep the order of several
     meta = {"ngt": json.dumps({"format": 1, "env": env, "sac": settings})}
     with atomic(path) as temporary:
-        save_file(tensors, temporary, metadata=meta)
+        temporary.write_bytes(to_bytes(tensors, metadata=meta))
 
 
 def load(path: Path) -> tuple[Policy, str]:

@@ -105,6 +105,7 @@ class RunWriter:
         self._train = self._csv("train.csv")
         self._train_fields: list[str] = []
         self.started = time.time()
+        self.provenance = provenance()  # of the code that runs, not of what it becomes meanwhile
 
     def _csv(self, name: str) -> Any:
         file = open(self.folder / name, "w", newline="")  # noqa: SIM115 - closed by `finish`
@@ -143,6 +144,6 @@ class RunWriter:
                 **record,
                 "wall_seconds": round(time.time() - self.started, 1),
                 "threads": torch.get_num_threads(),
-                **provenance(),
+                **self.provenance,
             },
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -332,7 +333,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
 
 def test_a_reader_that_has_gone() -> None:
     """`ngt runs | head`: no traceback."""
-    command = f"{sys.executable} -m ngt.cli runs --scale paper --keys | head -n 1"
+    command = f"{shlex.quote(sys.executable)} -m ngt.cli runs --scale paper --keys | head -n 1"
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
     assert RunKey.parse(done.stdout.strip())
     assert done.stderr == ""

@@ -358,6 +358,8 @@ def test_a_variant_of_a_variant_inherits_all() -> None:
     assert cfg.method_rate(config, "grandchild") == 7
     assert cfg.method_rate(config, "child") is None
     assert cfg.method_rate(config, "bc-full") == 1
+    own = load({"methods": {"x": {"like": "bc-full", "rate": 5}, "y": {"like": "x"}}})
+    assert [cfg.method_rate(own, name) for name in ("x", "y")] == [5, 5]
     assert [cfg.method_label(config, m) for m in ("ngt", "child", "bc-full")] == [
         "NGT", "child", "BC(1)"
     ]  # fmt: skip
