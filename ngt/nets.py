@@ -69,11 +69,14 @@ class SpectralLinear(PackedLinear):
     def step(self, iterations: int = 1) -> None:
         """Power iterations towards the leading pair of singular vectors, in place."""
         for _ in range(iterations):
-            self.left.copy_(F.normalize(self.weight @ self.right, dim=-2, eps=1e-12))
+            # as a row: a column vector takes another kernel alone than in a pack
+            left = (self.right.mT @ self.weight.mT).mT
+            self.left.copy_(F.normalize(left, dim=-2, eps=1e-12))
             self.right.copy_(F.normalize(self.weight.mT @ self.left, dim=-2, eps=1e-12))
 
     def matrix(self) -> Tensor:
-        sigma = self.left.mT @ self.weight @ self.right  # (*lead, 1, 1); vectors are constants
+        # left' W right, the vectors constant; a dot product takes another kernel alone than in a pack
+        sigma = ((self.left.mT @ self.weight).mT * self.right).sum(dim=-2, keepdim=True)
         return self.weight / sigma
 
 
