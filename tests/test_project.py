@@ -230,7 +230,7 @@ def test_make_passes_over_a_shim_that_fails_and_a_python_without_venv(
 def test_make_passes_the_scale_on(checkout: Path) -> None:
     python = fake_python(checkout.parent / "python", "echo 3.11.5")
     scaled = make(checkout, "-n", "figure", f"PYTHON={python}", "SCALE=lite").stdout
-    assert "--cores all --config scale=lite results/main_figure.pdf" in scaled
+    assert "--config scale=lite --cores all results/main_figure.pdf" in scaled
     plain = make(checkout, "-n", "figure", f"PYTHON={python}").stdout
     assert "--config" not in plain
 

@@ -59,13 +59,19 @@ def members(wildcards):
 
 
 def demos_of(wildcards):
-    """The env's demonstrations: the user's own, or the expert's."""
-    return demos_file(CONFIG, wildcards.env) or str(LAYOUT.demos(wildcards.env))
+    """What stands for the env's demonstrations: the user's own file, or the recording's receipt."""
+    own = demos_file(CONFIG, wildcards.env)
+    return own or f"{WORK}/demos/{wildcards.env}.done.{expert_hash(wildcards.env)}"
+
+
+def expert_hash(env):
+    """Names an env's expert and its settings."""
+    return config_hash(resolve_expert(CONFIG, env))
 
 
 def expert_receipt(env):
     """Receipt of an env's expert at its settings."""
-    return f"{LAYOUT.expert(env)}/done.{config_hash(resolve_expert(CONFIG, env))}"
+    return f"{LAYOUT.expert(env)}/done.{expert_hash(env)}"
 
 
 wildcard_constraints:

@@ -1,19 +1,18 @@
-# Sixteen episodes of each expert, and of a uniform-random policy.
+# Sixteen episodes of each expert, and of a uniform-random policy, in demos/<env>.npz.
 
 
 rule record:
     input:
         config=ancient(f"{WORK}/config.json"),
-        expert=lambda wildcards: expert_receipt(wildcards.env),
+        expert=ancient(f"{WORK}/experts/{{env}}/done.{{hash}}"),
     output:
-        f"{WORK}/demos/{{env}}.npz",
+        touch(f"{WORK}/demos/{{env}}.done.{{hash}}"),
     log:
-        f"{WORK}/logs/record/{{env}}.log",
+        f"{WORK}/logs/record/{{env}}.{{hash}}.log",
     threads: 1
     conda:
         "../../environment.yml"
     message:
         "record the expert of {wildcards.env}"
     shell:
-        "python -m ngt.cli record {wildcards.env} --config {input.config} --out {output}"
-        " > {log} 2>&1"
+        "python -m ngt.cli record {wildcards.env} --config {input.config} > {log} 2>&1"

@@ -19,8 +19,7 @@ rule train:
     message:
         "train {wildcards.method} on {wildcards.env}: demos.seeds {wildcards.members}"
     shell:
-        "python -m ngt.cli train {params.runs} --config {input.config} --demos {input.demos}"
-        " > {log} 2>&1"
+        "python -m ngt.cli train {params.runs} --config {input.config} > {log} 2>&1"
 
 
 rule run:
