@@ -172,6 +172,10 @@ def one_thread(device: str) -> None:
     import torch
 
     torch.set_num_threads(1)
+    try:
+        torch.device(device)
+    except RuntimeError:
+        raise UserError(f"--device: {device!r} is not a device; use cpu or cuda") from None
     if device != "cpu" and not torch.cuda.is_available():
         raise UserError(f"--device: {device!r} asked for, but torch sees no CUDA device; use cpu")
 
@@ -199,10 +203,11 @@ def run_expert(args: argparse.Namespace) -> None:
     cell = cfg.resolve_expert(config, args.env)
     seed = cfg.expert_config(config, args.env).seed
     folder = layout.expert(args.env)
-    if not args.fresh and finished(folder, cell):
+    key = {"env": args.env, "method": "expert", "seed": seed}
+    if not args.fresh and finished(folder, cell, key, reference={}):
         say(f"expert {args.env}: finished already in {folder}; --fresh trains it again")
         return
-    member = Member(folder, {"env": args.env, "method": "expert", "seed": seed}, seed, demos=0)
+    member = Member(folder, key, seed, demos=0)
     Trainer(cell, [member], device=args.device, env_workers=args.env_workers).run(
         f"expert {args.env}"
     )
@@ -266,11 +271,11 @@ def train_pack(
     members = []
     for key in keys:
         subset = demos.subsample(data, key.demos, key.rate, key.seed, f"demonstrations {source}")
-        if not args.fresh and finished(layout.run(key), cell):
-            say(f"run {key}: finished already; --fresh trains it again")
-            continue
         reference = {"random": data.random, "expert": data.expert, "demos": data.checksum}
         shown = {"run": str(key), **asdict(key)}
+        if not args.fresh and finished(layout.run(key), cell, shown, reference):
+            say(f"run {key}: finished already; --fresh trains it again")
+            continue
         members.append(Member(layout.run(key), shown, key.seed, key.demos, subset, reference))
     if members:
         name = f"{cell.method} {cell.env}" + (f" x{len(members)}" if len(members) > 1 else "")

@@ -48,6 +48,14 @@ class SacConfig:
     log_std_min: float = opt(-5.0, "log-std is squashed by tanh into this range")
     log_std_max: float = opt(2.0, "log-std is squashed by tanh into this range")
 
+    def __post_init__(self) -> None:
+        """The range must be one."""
+        if self.log_std_min >= self.log_std_max:
+            raise UserError(
+                f"sac.log_std_max: must be above sac.log_std_min = {self.log_std_min}, "
+                f"found {self.log_std_max}"
+            )
+
 
 @dataclass(frozen=True)
 class TrainConfig:

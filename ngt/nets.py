@@ -75,7 +75,7 @@ class SpectralLinear(PackedLinear):
             self.right.copy_(F.normalize(self.weight.mT @ self.left, dim=-2, eps=1e-12))
 
     def matrix(self) -> Tensor:
-        # left' W right, the vectors constant; a dot product takes another kernel alone than in a pack
+        # left' W right, vectors constant; a dot product takes another kernel alone or in a pack
         sigma = ((self.left.mT @ self.weight).mT * self.right).sum(dim=-2, keepdim=True)
         return self.weight / sigma
 

@@ -33,12 +33,14 @@ PACKAGE = Path(__file__).resolve().parent
 EVAL_FIELDS = ("step", "episode", "return", "length")
 
 
-def finished(folder: Path, cell: CellConfig) -> dict[str, Any] | None:
-    """run.json of a complete run of these settings (finished or diverged), or None."""
+def finished(
+    folder: Path, cell: CellConfig, key: Mapping[str, Any], reference: Mapping[str, Any]
+) -> bool:
+    """Whether a folder holds this run complete: same key, settings and demonstrations."""
     record = read_json(folder / "run.json")
-    if isinstance(record, dict) and record.get("config_hash") == config_hash(cell):
-        return record
-    return None
+    return isinstance(record, dict) and (
+        record.get("key"), record.get("config_hash"), record.get("reference"),
+    ) == (dict(key), config_hash(cell), dict(reference))  # fmt: skip
 
 
 @functools.cache

@@ -76,9 +76,23 @@ def read_runs(
         frames.append(read_run(layout.run(key), key))
     if not frames:
         raise UserError(f"{figure}: none of its {len(keys)} runs is finished under {layout.runs}")
+    _check_demos(frames)
     # a run that diverged before its first evaluation has no rows
     full = [frame for frame in frames if len(frame)] or frames[:1]
     return pd.concat(full, ignore_index=True), absent
+
+
+def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
+    """The runs of an env must come from the same demonstrations."""
+    first: dict[str, tuple[str, str]] = {}
+    for frame in frames:
+        run, env, demos = frame.attrs["run"], frame.attrs["env"], frame.attrs["demos"]
+        other, checksum = first.setdefault(env, (run, demos))
+        if demos != checksum:
+            raise UserError(
+                f"run {run}: made from other demonstrations ({demos[:12]}) than run {other} "
+                f"({checksum[:12]}); train one of them again"
+            )
 
 
 def read_evaluations(folder: Path, name: str) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -105,7 +119,7 @@ def read_run(folder: Path, key: RunKey) -> pd.DataFrame:
     if random == expert:
         raise UserError(f"run {key}: random and expert return are both {expert}; record again")
     means = table.groupby("step")["return"].mean()
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "env": key.env, "method": key.method, "mode": key.mode, "rate": key.rate,
             "demos": key.demos, "seed": key.seed,
@@ -114,6 +128,8 @@ def read_run(folder: Path, key: RunKey) -> pd.DataFrame:
             "random": random, "expert": expert, "status": record["status"],
         }
     )  # fmt: skip
+    frame.attrs = {"run": str(key), "env": key.env, "demos": record["reference"].get("demos", "")}
+    return frame
 
 
 def final_scores(runs: pd.DataFrame, window: int) -> pd.DataFrame:

@@ -131,7 +131,7 @@ def test_until_the_end_there_is_no_run_json(tmp_path: Path) -> None:
     write(tmp_path)
     writer = RunWriter(tmp_path, {"run": "a/b"}, CELL)
     assert not (tmp_path / "run.json").exists(), "the old one goes when a run begins again"
-    assert finished(tmp_path, CELL) is None
+    assert not finished(tmp_path, CELL, {"run": "a/b", "seed": 3}, {})
     writer.evaluation(100, [1.0], [2])
     text = (tmp_path / "eval.csv").read_text()
     assert text == "step,episode,return,length\n100,0,1.0,2\n", "written as it goes, and afresh"
@@ -151,7 +151,7 @@ def test_an_exception_at_the_end_leaves_no_run_json(
     with pytest.raises(OSError, match="no space"):
         write(tmp_path)
     assert names(tmp_path) == [name for name in FILES if name != "run.json"]
-    assert finished(tmp_path, CELL) is None
+    assert not finished(tmp_path, CELL, {"run": "a/b", "seed": 3}, {})
 
 
 def test_run_json_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,16 +186,18 @@ def test_a_kill_leaves_what_was_written_and_no_run_json(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- finished
 
 
-def test_finished_is_of_the_same_settings(tmp_path: Path) -> None:
-    assert finished(tmp_path, CELL) is None
-    write(tmp_path)
-    assert finished(tmp_path, CELL) == read_json(tmp_path / "run.json")
+def test_finished_is_of_the_same_run(tmp_path: Path) -> None:
+    key = {"run": "a/b", "seed": 3}
+    assert not finished(tmp_path, CELL, key, {})
+    write(tmp_path, reference={"demos": "abc"})
+    assert finished(tmp_path, CELL, key, {"demos": "abc"})
     changed = dataclasses.replace(CELL, sac=SacConfig(hidden=(5,)))
-    assert finished(tmp_path, changed) is None
-    write(tmp_path, status="diverged", tensor="obs")
-    record = finished(tmp_path, CELL)
-    assert record is not None and record["status"] == "diverged", "its result is that it diverged"
+    assert not finished(tmp_path, changed, key, {"demos": "abc"}), "other settings"
+    assert not finished(tmp_path, CELL, {"run": "a/b", "seed": 4}, {"demos": "abc"}), "other run"
+    assert not finished(tmp_path, CELL, key, {"demos": "abd"}), "other demonstrations"
+    write(tmp_path, status="diverged", tensor="obs", reference={})
+    assert finished(tmp_path, CELL, key, {}), "its result is that it diverged"
     (tmp_path / "run.json").write_text(json.dumps([1]))
-    assert finished(tmp_path, CELL) is None
+    assert not finished(tmp_path, CELL, key, {})
     (tmp_path / "run.json").write_text('{"config_hash":')
-    assert finished(tmp_path, CELL) is None
+    assert not finished(tmp_path, CELL, key, {})

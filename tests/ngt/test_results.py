@@ -238,3 +238,15 @@ def test_a_run_json_of_no_run(layout: Layout, config: Config) -> None:
     write_json(layout.run(key) / "run.json", record)
     with pytest.raises(UserError, match=r"is of another run, None; train it again"):
         read_run(layout.run(key), key)
+
+
+def test_other_demonstrations_are_named(layout: Layout, config: Config) -> None:
+    everything = run_table(config, ["main_figure"])
+    for key in everything:
+        train(layout, config, key, {200: [1.0]})
+    second = everything[1]
+    record = read_json(layout.run(second) / "run.json")
+    record["reference"]["demos"] = "f" * 64
+    write_json(layout.run(second) / "run.json", record)
+    with pytest.raises(UserError, match=rf"run {second}: made from other demonstrations \(f"):
+        read_runs(layout, config, "main_figure")

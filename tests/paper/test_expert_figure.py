@@ -48,7 +48,7 @@ def test_panels_show_mean_range_kept_and_published(layout: Layout) -> None:
 
 def test_missing_expert_is_named(layout: Layout) -> None:
     (layout.expert("Hopper-v4") / "run.json").unlink()
-    with pytest.raises(UserError, match="expert Hopper-v4: .*run.json is not there"):
+    with pytest.raises(UserError, match=r"expert Hopper-v4: .*run\.json is not there"):
         expert_figure.read(CONFIG, layout)
 
 
