@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ngt.config import opt
 from ngt.replay import Batch
 from ngt.reward import RewardModel, Spec
 from ngt.sac import Actor, adam, descend, squashed_gaussian
+from ngt.schema import opt
 from ngt.seeding import Draw
 
 

@@ -16,6 +16,7 @@ from ngt.config import CellConfig, Config
 from ngt.envs import get_task
 from ngt.errors import UserError, suggest
 from ngt.runs import Layout, RunKey, packs, resolve_key, run_table
+from ngt.schema import schema
 
 RUN_HELP = "run key: env/method/mode-demosK-rateN/seedS"
 
@@ -370,7 +371,7 @@ def run_bench(args: argparse.Namespace) -> None:
 def run_config(args: argparse.Namespace) -> None:
     """Print settings."""
     if args.schema:
-        say(json.dumps(cfg.schema(), indent=1))
+        say(json.dumps(schema(Config), indent=1))
         return
     config, _ = load_config(args)
     chosen: Config | CellConfig = config

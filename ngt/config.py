@@ -11,8 +11,6 @@ import dataclasses
 import hashlib
 import importlib
 import json
-import math
-import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,14 +19,10 @@ from typing import Any, Literal
 
 from ngt.envs import get_task
 from ngt.errors import UserError, suggest
+from ngt.schema import check_partial, describe, opt, parse
 
 Mode = Literal["state-action", "state-state", "state-only"]
 MODES: tuple[Mode, ...] = typing.get_args(Mode)
-
-
-def opt(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
-    """A field with its default, its meaning or origin, and the range it must lie in."""
-    return field(default=default, metadata={"doc": doc, "low": low, "high": high})
 
 
 @dataclass(frozen=True)
@@ -172,114 +166,6 @@ class Config:
     figures: dict[str, FigureConfig] = field(default_factory=dict)
 
 
-# ---------------------------------------------------------------- strict parsing
-
-
-def parse(cls: type, data: Any, where: str = "") -> Any:
-    """Build dataclass `cls` from plain data; UserError names the key, the value and the fix."""
-    _check_mapping(cls, data, where)
-    hints = typing.get_type_hints(cls)
-    known = {f.name: f for f in dataclasses.fields(cls)}
-    values = {}
-    for name, value in data.items():
-        path = f"{where}.{name}" if where else str(name)
-        values[name] = _value(hints[name], value, path)
-        _check_range(known[name], values[name], path)
-    required = (n for n, f in known.items() if n not in values and not _has_default(f))
-    for name in required:
-        raise UserError(f"{where or cls.__name__}: key {name!r} is missing; add it")
-    return cls(**values)
-
-
-def check_partial(cls: type, data: Any, where: str) -> None:
-    """Check differences against `cls` without building it."""
-    _check_mapping(cls, data, where)
-    hints = typing.get_type_hints(cls)
-    known = {f.name: f for f in dataclasses.fields(cls)}
-    for name, value in data.items():
-        path = f"{where}.{name}"
-        _check_range(known[name], _value(hints[name], value, path), path)
-
-
-def _check_mapping(cls: type, data: Any, where: str) -> None:
-    if not isinstance(data, Mapping):
-        raise UserError(f"{where or 'config'}: expected a mapping, found {_describe(data)}")
-    known = [f.name for f in dataclasses.fields(cls)]
-    for name in data:
-        if name not in known:
-            path = f"{where}.{name}" if where else str(name)
-            raise UserError(f"{path}: unknown key; {suggest(str(name), known)}")
-
-
-def _has_default(f: dataclasses.Field[Any]) -> bool:
-    return f.default is not dataclasses.MISSING or f.default_factory is not dataclasses.MISSING
-
-
-def _describe(value: Any) -> str:
-    names = {str: "text", bool: "a truth value", int: "an integer", float: "a number",
-             list: "a list", dict: "a mapping", type(None): "nothing"}  # fmt: skip
-    name = names.get(type(value), type(value).__name__)
-    return name if value is None else f"{name} {value!r}"
-
-
-def _looks_numeric(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _value(hint: Any, value: Any, path: str) -> Any:
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union):  # only `T | None` occurs
-        return None if value is None else _value(args[0], value, path)
-    if hint is Any:
-        return value
-    if dataclasses.is_dataclass(hint):
-        return parse(typing.cast(type, hint), value, path)
-    if origin is Literal:
-        if value not in args:
-            raise UserError(
-                f"{path}: expected one of {', '.join(map(str, args))}, found {_describe(value)}"
-            )
-        return value
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise UserError(f"{path}: expected a list, found {_describe(value)}; write [{value}]")
-        return tuple(_value(args[0], v, f"{path}[{i}]") for i, v in enumerate(value))
-    if origin is dict:
-        if not isinstance(value, Mapping):
-            raise UserError(f"{path}: expected a mapping, found {_describe(value)}")
-        return {str(k): _value(args[1], v, f"{path}.{k}") for k, v in value.items()}
-    if hint is bool and isinstance(value, bool):
-        return value
-    if hint is int and isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    if hint is str and isinstance(value, str):
-        return value
-    expected = {bool: "true or false", int: "an integer", float: "a number", str: "text"}[hint]
-    fix = ""
-    if hint in (int, float) and isinstance(value, str) and _looks_numeric(value):
-        fix = "; remove the quotes, and write 3.0e-4 for 3e-4, which YAML reads as text"
-    elif hint is int and isinstance(value, float) and value.is_integer():
-        fix = f"; write {int(value)}"
-    raise UserError(f"{path}: expected {expected}, found {_describe(value)}{fix}")
-
-
-def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
-    low, high = f.metadata.get("low"), f.metadata.get("high")
-    for v in value if isinstance(value, tuple) else (value,):
-        if isinstance(v, int | float) and not isinstance(v, bool):
-            if not math.isfinite(v):
-                raise UserError(f"{path}: must be finite, found {v}")
-            if (low is not None and v < low) or (high is not None and v > high):
-                bounds = f"at least {low}" if high is None else f"in [{low}, {high}]"
-                raise UserError(f"{path}: must be {bounds}, found {v}")
-
-
 # ---------------------------------------------------------------- loading and merging
 
 
@@ -309,7 +195,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         reason = " ".join(str(error).split())
         raise UserError(f"config file {path}: not valid {kind}: {reason}") from None
     if not isinstance(data, dict):
-        raise UserError(f"config file {path}: expected a mapping, found {_describe(data)}")
+        raise UserError(f"config file {path}: expected a mapping, found {describe(data)}")
     return data
 
 
@@ -488,45 +374,3 @@ def to_json(config: Any) -> str:
 def config_hash(config: Any) -> str:
     """Short hash of a config: equal configs, equal hash."""
     return hashlib.sha256(to_json(config).encode()).hexdigest()[:16]
-
-
-# ---------------------------------------------------------------- schema
-
-
-def schema(cls: type = Config) -> dict[str, Any]:
-    """JSON schema of a config dataclass, with defaults and meanings."""
-    hints = typing.get_type_hints(cls)
-    properties = {}
-    for f in dataclasses.fields(cls):
-        entry = _schema_type(hints[f.name])
-        if "doc" in f.metadata:
-            entry["description"] = f.metadata["doc"]
-            entry["default"] = list(f.default) if isinstance(f.default, tuple) else f.default
-            target = entry.get("items", entry)
-            for bound, key in (("low", "minimum"), ("high", "maximum")):
-                if f.metadata[bound] is not None:
-                    target[key] = f.metadata[bound]
-        properties[f.name] = entry
-    return {
-        "type": "object",
-        "description": (cls.__doc__ or "").splitlines()[0],
-        "properties": properties,
-        "additionalProperties": False,
-    }
-
-
-def _schema_type(hint: Any) -> dict[str, Any]:
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union):
-        inner = _schema_type(args[0])
-        return {**inner, "type": [inner["type"], "null"]}
-    if dataclasses.is_dataclass(hint):
-        return schema(typing.cast(type, hint))
-    if origin is Literal:
-        return {"type": "string", "enum": list(args)}
-    if origin is tuple:
-        return {"type": "array", "items": _schema_type(args[0])}
-    if origin is dict:
-        inner = {} if args[1] is Any else _schema_type(args[1])
-        return {"type": "object", "additionalProperties": inner or True}
-    return {"type": {int: "integer", float: "number", bool: "boolean", str: "string"}[hint]}

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ngt.config import SacConfig, parse
+from ngt.config import SacConfig
 from ngt.envs import get_task
 from ngt.errors import UserError
 from ngt.files import atomic
 from ngt.nets import ObsNormaliser
 from ngt.sac import Actor
+from ngt.schema import parse
 
 
 class Policy(nn.Module):

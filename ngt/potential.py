@@ -22,10 +22,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ngt import losses
-from ngt.config import opt
 from ngt.nets import PackedMLP
 from ngt.replay import Batch
 from ngt.reward import RewardModel, Spec
+from ngt.schema import opt
 from ngt.seeding import torch_generator
 
 Side = Literal["expert", "agent"]

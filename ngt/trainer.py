@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ngt.config import CellConfig, load_model, parse
+from ngt.config import CellConfig, load_model
 from ngt.demos import DemoSet
 from ngt.envs import VectorEnv, get_task
 from ngt.evaluation import Evaluator
@@ -29,6 +29,7 @@ from ngt.records import RunWriter
 from ngt.replay import Batch, Replay
 from ngt.reward import RewardModel, Spec
 from ngt.sac import Sac
+from ngt.schema import parse
 from ngt.seeding import Draw, Streams, derive
 
 

@@ -32,6 +32,7 @@ from ngt.config import (
 )
 from ngt.errors import UserError
 from ngt.potential import PotentialConfig
+from ngt.schema import schema
 
 SCALES = ("test", "quick", "lite", "paper")
 SHIPPED = sorted(CONFIG_DIR.glob("*.yaml"))
@@ -520,7 +521,7 @@ def test_schema_refuses_what_the_parser_refuses(data: dict[str, Any], validator:
 
 
 def test_schema_states_defaults_and_meanings() -> None:
-    sac = cfg.schema()["properties"]["sac"]["properties"]
+    sac = schema(cfg.Config)["properties"]["sac"]["properties"]
     assert sac["gamma"] == {
         "type": "number", "description": "discount", "default": 0.99, "minimum": 0, "maximum": 1
     }  # fmt: skip
