@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,16 +46,39 @@ def random_batch(runs: int, rows: int, obs: int, act: int) -> Batch:
     )
 
 
-def learner_update(env: str, model: str, params: dict[str, Any], runs: int) -> Callable[[], None]:
-    """One whole update of our learner for a pack of `runs`, on a filled buffer."""
+def learner(
+    env: str, model: str, params: dict[str, Any], seeds: Sequence[int]
+) -> tuple[Learner, Callable[[], None]]:
+    """Our learner for a pack with these seeds, and one whole update of it on a filled buffer."""
     task = get_task(env)
     cell = CellConfig(env=env, method="bench", model=model, params=params, train=TrainConfig())
     data = random_batch(1, 200, task.obs, task.act)  # four demonstrations at rate 20
-    members = [Member(Path(), {}, seed, 4, data) for seed in range(runs)]
-    learner = Learner(cell, members)
-    replay = Replay(runs, FILLED, task.obs, task.act)
-    replay.add(random_batch(runs, FILLED, task.obs, task.act))
-    return lambda: learner.update(replay)
+    pack = Learner(cell, [Member(Path(), {}, seed, 4, data) for seed in seeds])
+    replay = Replay(len(seeds), FILLED, task.obs, task.act)
+    rows = random_batch(1, FILLED, task.obs, task.act)
+    replay.add(Batch(*(x.expand(len(seeds), *x.shape[1:]) for x in rows)))
+    return pack, lambda: pack.update(replay)
+
+
+def agreement(env: str, params: dict[str, Any], updates: Sequence[int]) -> list[dict[str, Any]]:
+    """Largest difference of any parameter between a pack of three and each of its runs alone."""
+    model = "ngt.potential:Potential"
+    together, update = learner(env, model, params, range(3))
+    alone = [learner(env, model, params, [seed]) for seed in range(3)]
+    rows = []
+    for count in range(1, max(updates) + 1):
+        update()
+        for _, step in alone:
+            step()
+        if count in updates:
+            worst = max(
+                float((packed[seed] - single[0]).detach().abs().max())
+                for seed, (one, _) in enumerate(alone)
+                for ours, theirs in ((together.agent, one.agent), (together.model, one.model))
+                for packed, single in zip(ours.parameters(), theirs.parameters(), strict=True)
+            )
+            rows.append({"updates": count, "difference": worst})
+    return rows
 
 
 def sb3_update(env: str) -> Callable[[], None]:
@@ -82,12 +105,12 @@ def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
     ngt = PotentialConfig()
     params = {"pairing": "hl_gauss" if env == "Humanoid-v4" else ngt.pairing}
     contenders: dict[str, tuple[Callable[[], None], int]] = {
-        "SAC": (learner_update(env, "ngt.reward:EnvReward", {}, 1), 1),
-        "NGT": (learner_update(env, "ngt.potential:Potential", params, 1), 1),
+        "SAC": (learner(env, "ngt.reward:EnvReward", {}, [0])[1], 1),
+        "NGT": (learner(env, "ngt.potential:Potential", params, [0])[1], 1),
     }
     if pack > 1:
         contenders[f"NGT, pack of {pack}"] = (
-            learner_update(env, "ngt.potential:Potential", params, pack), pack,
+            learner(env, "ngt.potential:Potential", params, range(pack))[1], pack,
         )  # fmt: skip
     with contextlib.suppress(ImportError):  # the peer is a test-only dependency
         contenders["stable-baselines3 SAC"] = (sb3_update(env), 1)
@@ -110,7 +133,7 @@ def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
     return {
         "env": env, "threads": 1, "batch": TrainConfig().batch, "repeats": repeats,
         "updates": updates, "rows": rows, "profile": profile(contenders["NGT"][0], updates),
-        **provenance(),
+        "agreement": agreement(env, params, (1, 10, 100)), **provenance(),
     }  # fmt: skip
 
 
@@ -160,4 +183,8 @@ def table(result: dict[str, Any]) -> str:
         lines.append("stable-baselines3 is not installed: no peer")
     lines.append("\none NGT update, by kind of work (profiler on, so slower than above)")
     lines += [f"{p['kind']:<24}{p['ms']:>8.2f} ms{p['share']:>8.1%}" for p in result["profile"]]
+    lines.append("\na pack of 3 against its runs alone: largest difference of any parameter")
+    lines += [
+        f"after {a['updates']:>4} updates      {a['difference']:>8.1e}" for a in result["agreement"]
+    ]
     return "\n".join(lines)
