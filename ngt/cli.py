@@ -7,7 +7,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -58,6 +58,9 @@ def build_parser() -> argparse.ArgumentParser:
             help="processes that step the envs; 0 (default) steps them in this one",
         )  # fmt: skip
         sub.add_argument("--fresh", action="store_true", help="train again what is finished")
+        sub.add_argument(
+            "--replace", action="store_true", help="replace what is finished with other settings"
+        )
 
     sub = add(
         "expert", run_expert, "Train an env's SAC expert on the env's own reward.",
@@ -208,6 +211,7 @@ def run_expert(args: argparse.Namespace) -> None:
     if not args.fresh and finished(folder, cell, key, reference={}):
         say(f"expert {args.env}: finished already in {folder}; --fresh trains it again")
         return
+    guard(folder, f"expert {args.env}", args)
     member = Member(folder, key, seed, demos=0)
     Trainer(cell, [member], device=args.device, env_workers=args.env_workers).run(
         f"expert {args.env}"
@@ -218,13 +222,14 @@ def run_expert(args: argparse.Namespace) -> None:
 def run_record(args: argparse.Namespace) -> None:
     """Record demonstrations."""
     from ngt import demos, policy
+    from ngt.records import drop_receipts
 
     one_thread("cpu")
     get_task(args.env)
     at_least(1, episodes=args.episodes)
     config, layout = load_config(args)
     expert = cfg.expert_config(config, args.env)
-    actor, env = policy.load(args.policy or layout.expert(args.env) / "policy.safetensors")
+    actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:
         raise UserError(
             f"--policy: it was trained on {env}, not on {args.env}; give a policy of {args.env}"
@@ -237,11 +242,14 @@ def run_record(args: argparse.Namespace) -> None:
         terminate_when_unhealthy=cell.terminate_when_unhealthy,
     )  # fmt: skip
     out = args.out or layout.demos(args.env)
+    drop_receipts(out.with_suffix(".done"))
     demos.save(out, data)
     say(
         f"{out}: {len(data.length)} episodes, return {data.expert:.1f} "
         f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
     )
+    if data.expert <= data.random:
+        say(f"warning: the expert is no better than random on {args.env}; scores mean nothing")
 
 
 def run_train(args: argparse.Namespace) -> None:
@@ -269,6 +277,13 @@ def train_pack(
     from ngt.trainer import Member, Trainer
 
     data = demos.load(source, cell.env)
+    if cell.demos_source not in (data.source, cfg.file_hash(source, "demos")):
+        if not args.demos:
+            raise UserError(
+                f"demonstrations {source}: field 'source': found {data.source}, expected "
+                f"{cell.demos_source}: another expert; `ngt record {cell.env}` makes them again"
+            )
+        cell = replace(cell, demos_source=cfg.file_hash(source, "--demos"))
     members = []
     for key in keys:
         subset = demos.subsample(data, key.demos, key.rate, key.seed, f"demonstrations {source}")
@@ -277,12 +292,22 @@ def train_pack(
         if not args.fresh and finished(layout.run(key), cell, shown, reference):
             say(f"run {key}: finished already; --fresh trains it again")
             continue
+        guard(layout.run(key), f"run {key}", args)
         members.append(Member(layout.run(key), shown, key.seed, key.demos, subset, reference))
     if members:
         name = f"{cell.method} {cell.env}" + (f" x{len(members)}" if len(members) > 1 else "")
         Trainer(cell, members, device=args.device, env_workers=args.env_workers).run(name)
         for member in members:
             report(member.folder, f"run {member.key['run']}")
+
+
+def guard(folder: Path, name: str, args: argparse.Namespace) -> None:
+    """Refuse to train over a complete run of other settings, unless told to."""
+    if (folder / "run.json").exists() and not (args.fresh or args.replace):
+        raise UserError(
+            f"{name}: finished with other settings in {folder}; --replace trains over it, "
+            f"--results DIR keeps both"
+        )
 
 
 def report(folder: Path, name: str) -> None:
@@ -311,8 +336,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
     one_thread("cpu")
     at_least(1, episodes=args.episodes)
     config, _ = load_config(args)
-    file = args.policy / "policy.safetensors" if args.policy.is_dir() else args.policy
-    actor, env = policy.load(file)
+    actor, env = policy.load(policy_file(args.policy))
     data = demos.load(args.demos, env) if args.demos else None
     terminate = cfg.resolve_expert(config, env).terminate_when_unhealthy
     evaluator = Evaluator(env, [(args.seed, 0)], args.episodes, terminate_when_unhealthy=terminate)
@@ -327,6 +351,11 @@ def run_evaluate(args: argparse.Namespace) -> None:
     if data is not None:
         score = (mean - data.random) / (data.expert - data.random)
         say(f"normalised return {score:.3f} (random {data.random:.2f}, expert {data.expert:.2f})")
+
+
+def policy_file(path: Path) -> Path:
+    """A policy file, given itself or the folder of its run."""
+    return path if path.is_file() else path / "policy.safetensors"
 
 
 def run_runs(args: argparse.Namespace) -> None:

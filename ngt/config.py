@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import importlib
 import json
+import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,7 +88,7 @@ class CellConfig:
     rate: int = opt(20, "every rate-th transition of a demonstration is kept", 1)
     terminate_when_unhealthy: bool = opt(True, "Gymnasium's default; the paper is silent")
     normalise_obs: bool = opt(False, "running mean and std of the agent's observations")
-    demos_source: str = opt("", "the expert's config hash, or the user's own file")
+    demos_source: str = opt("", "hash of the expert's config, or of the user's own file")
     sac: SacConfig = field(default_factory=SacConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
@@ -185,9 +186,20 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """A mapping from a YAML file, or a JSON one: YAML would read its 1e-05 as text."""
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        """YAML would keep the last of two equal keys and say nothing."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+            twice = next((k for k in keys if keys.count(k) > 1), None)
+            if twice is not None:
+                line = node.start_mark.line + 1
+                raise ValueError(f"key {twice!r} stands twice in the mapping at line {line}")
+            return dict(super().construct_mapping(node, deep))
+
     try:
         text = path.read_text()
-        data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        data = json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader)
     except OSError as error:
         raise UserError(f"config file {path}: can't be read: {error.strerror}") from None
     except (yaml.YAMLError, ValueError) as error:
@@ -219,9 +231,20 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
 
 def check(config: Config) -> None:
     """Everything that can be wrong before a job starts: names, differences, model parameters."""
+    for name in config.methods:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
+            raise UserError(f"methods.{name}: a method's name is a folder's; use a-z, 0-9 and -")
     for name, figure in config.figures.items():
+        _check_axes(figure, f"figures.{name}")
         for method in figure.methods:
             find_method(config, method, f"figures.{name}.methods")
+        for env in figure.envs:
+            most = expert_config(config, env).episodes
+            if not demos_file(config, env) and max(figure.demos) > most:
+                raise UserError(
+                    f"figures.{name}.demos: {max(figure.demos)} asked for, and the expert of {env} "
+                    f"is recorded for {most} episodes; raise expert.episodes"
+                )
         _check_envs(figure.envs, f"figures.{name}.envs")
     for name, method_entry in config.methods.items():
         _check_envs(method_entry.envs, f"methods.{name}.envs")
@@ -237,6 +260,16 @@ def check(config: Config) -> None:
     for name in config.methods:
         for env in sorted(envs) or [""]:
             model_params(config, name, env)
+
+
+def _check_axes(figure: FigureConfig, where: str) -> None:
+    for f in dataclasses.fields(figure):
+        values = getattr(figure, f.name)
+        if not values:
+            raise UserError(f"{where}.{f.name}: empty; name at least one")
+        twice = next((v for v in values if values.count(v) > 1), None)
+        if twice is not None:
+            raise UserError(f"{where}.{f.name}: {twice} stands twice; name it once")
 
 
 def _check_envs(names: Iterable[str], where: str) -> None:
@@ -284,7 +317,7 @@ def load_model(path: str, where: str) -> Any:
     module, _, name = path.partition(":")
     try:
         model = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError, SyntaxError, NameError) as error:
         raise UserError(
             f"{where}: {path!r} can't be loaded ({error}); write package.module:Class"
         ) from None
@@ -338,7 +371,7 @@ def resolve(config: Config, env: str, method: str, mode: Mode, rate: int) -> Cel
     entries += [entry for _, entry in _layers(config, method, env)]
     return CellConfig(
         env=env, method=method, model=model, params=params, mode=mode, rate=rate,
-        demos_source=demos_file(config, env) or config_hash(resolve_expert(config, env)),
+        demos_source=demos_source(config, env),
         **_overlay(config, entries),
     )  # fmt: skip
 
@@ -346,6 +379,24 @@ def resolve(config: Config, env: str, method: str, mode: Mode, rate: int) -> Cel
 def demos_file(config: Config, env: str) -> str:
     """The user's own demonstration file for an env, or empty."""
     return config.envs[env].demos if env in config.envs else ""
+
+
+def demos_source(config: Config, env: str) -> str:
+    """Names an env's demonstrations: hash of the user's own file, or of the expert's config."""
+    own = demos_file(config, env)
+    return (
+        file_hash(Path(own), f"envs.{env}.demos")
+        if own
+        else config_hash(resolve_expert(config, env))
+    )
+
+
+def file_hash(path: Path, where: str) -> str:
+    """Short hash of a file's bytes."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise UserError(f"{where}: {path} can't be read: {error.strerror}") from None
 
 
 def expert_config(config: Config, env: str) -> ExpertConfig:

@@ -31,6 +31,7 @@ from ngt.files import read_json, write_json
 
 PACKAGE = Path(__file__).resolve().parent
 EVAL_FIELDS = ("step", "episode", "return", "length")
+PART = ".part"
 
 
 def finished(
@@ -41,6 +42,12 @@ def finished(
     return isinstance(record, dict) and (
         record.get("key"), record.get("config_hash"), record.get("reference"),
     ) == (dict(key), config_hash(cell), dict(reference))  # fmt: skip
+
+
+def drop_receipts(done: Path) -> None:
+    """Remove the workflow's receipts `<done>.<hash>`: what they stood for is replaced."""
+    for receipt in done.parent.glob(f"{done.name}.*"):
+        receipt.unlink()
 
 
 @functools.cache
@@ -94,13 +101,16 @@ def _processor() -> str:
 
 
 class RunWriter:
-    """Writes one run's folder as it goes."""
+    """Writes one run's folder as it goes.
+
+    Files have `.part` behind their names until the run is complete, so that a run that is trained
+    again keeps its former result until then.
+    """
 
     def __init__(self, folder: Path, key: Mapping[str, Any], cell: CellConfig) -> None:
         self.folder, self.key, self.cell = folder, dict(key), cell
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "run.json").unlink(missing_ok=True)  # from here on the run is not complete
-        write_json(folder / "config.json", {"key": self.key, **dataclasses.asdict(cell)})
+        write_json(self._part("config.json"), {"key": self.key, **dataclasses.asdict(cell)})
         self._files: list[TextIO] = []
         self._eval = self._csv("eval.csv")
         self._eval.writerow(EVAL_FIELDS)
@@ -109,8 +119,11 @@ class RunWriter:
         self.started = time.time()
         self.provenance = provenance()  # of the code that runs, not of what it becomes meanwhile
 
+    def _part(self, name: str) -> Path:
+        return self.folder / f"{name}{PART}"
+
     def _csv(self, name: str) -> Any:
-        file = open(self.folder / name, "w", newline="")  # noqa: SIM115 - closed by `finish`
+        file = open(self._part(name), "w", newline="")  # noqa: SIM115 - closed by `finish`
         self._files.append(file)
         return csv.writer(file, lineterminator="\n")
 
@@ -137,6 +150,10 @@ class RunWriter:
         """Write the policy and, last, run.json."""
         for file in self._files:
             file.close()
+        drop_receipts(self.folder / "done")
+        (self.folder / "run.json").unlink(missing_ok=True)  # from here on the former run is gone
+        for name in ("config.json", "eval.csv", "train.csv"):
+            self._part(name).replace(self.folder / name)
         policy.save(self.folder / "policy.safetensors", tensors, self.cell.env, self.cell.sac)
         write_json(
             self.folder / "run.json",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ngt.config import Config, config_hash
 from ngt.errors import UserError
 from ngt.files import read_json
-from ngt.records import source_hash
+from ngt.records import PART, source_hash
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 
 if TYPE_CHECKING:
@@ -31,15 +31,17 @@ def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
     folder = layout.run(key)
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
-        begun = folder / "eval.csv"
+        begun = folder / f"eval.csv{PART}"
         if not begun.exists():
             return Status("missing", "")
         return Status("part", f"last evaluation at step {_last_step(begun)}")
     if record.get("config_hash") != config_hash(resolve_key(config, key)):
         return Status("stale", "trained with other settings")
-    note = f"step {record['step']}, {record['steps_per_second']} steps/s"
+    if record.get("status") not in ("finished", "diverged"):
+        return Status("part", "run.json lacks its status")
+    note = f"step {record.get('step')}, {record.get('steps_per_second')} steps/s"
     if record["status"] == "diverged":
-        note = f"step {record['step']}: {record['tensor']} is not finite"
+        note = f"step {record.get('step')}: {record.get('tensor')} is not finite"
     other = record.get("source_hash") != source_hash()
     return Status(record["status"], note + ", other source" * other, other)
 
@@ -103,7 +105,12 @@ def read_evaluations(folder: Path, name: str) -> tuple[dict[str, Any], pd.DataFr
     if not isinstance(record, dict):
         raise UserError(f"{name}: {folder}/run.json is not there; train it first")
     types = {"step": "int64", "return": "float64"}  # said, for a table without rows
-    table = pd.read_csv(folder / "eval.csv", float_precision="round_trip", dtype=types)
+    try:
+        table = pd.read_csv(folder / "eval.csv", float_precision="round_trip", dtype=types)
+        table[["step", "return"]]
+    except (OSError, ValueError, KeyError) as error:  # pandas' own errors are ValueErrors
+        reason = " ".join(str(error).split())
+        raise UserError(f"{name}: {folder}/eval.csv: {reason}; train it again") from None
     return record, table
 
 
@@ -115,7 +122,11 @@ def read_run(folder: Path, key: RunKey) -> pd.DataFrame:
     found = record.get("key", {}).get("run")
     if found != str(key):
         raise UserError(f"run {key}: {folder}/run.json is of another run, {found}; train it again")
-    random, expert = record["reference"]["random"], record["reference"]["expert"]
+    try:
+        random, expert = record["reference"]["random"], record["reference"]["expert"]
+        status = record["status"]
+    except (KeyError, TypeError) as error:
+        raise UserError(f"run {key}: {folder}/run.json lacks {error}; train it again") from None
     if random == expert:
         raise UserError(f"run {key}: random and expert return are both {expert}; record again")
     means = table.groupby("step")["return"].mean()
@@ -125,7 +136,7 @@ def read_run(folder: Path, key: RunKey) -> pd.DataFrame:
             "demos": key.demos, "seed": key.seed,
             "step": means.index, "return": means.to_numpy(),
             "score": (means.to_numpy() - random) / (expert - random),
-            "random": random, "expert": expert, "status": record["status"],
+            "random": random, "expert": expert, "status": status,
         }
     )  # fmt: skip
     frame.attrs = {"run": str(key), "env": key.env, "demos": record["reference"].get("demos", "")}

@@ -155,4 +155,7 @@ def run_hash(config: Config, key: RunKey) -> str:
 
 def resolve_key(config: Config, key: RunKey) -> CellConfig:
     """The complete settings of a run's cell."""
+    rate = method_rate(config, key.method)
+    if rate is not None and rate != key.rate:
+        raise UserError(f"run {key}: method {key.method} has rate {rate}; write rate{rate}")
     return resolve(config, *key.cell)

@@ -110,7 +110,9 @@ def _value(hint: Any, value: Any, path: str) -> Any:
     expected = {bool: "true or false", int: "an integer", float: "a number", str: "text"}[hint]
     fix = ""
     if hint in (int, float) and isinstance(value, str) and _looks_numeric(value):
-        fix = "; remove the quotes, and write 3.0e-4 for 3e-4, which YAML reads as text"
+        number = float(value)
+        plain = str(int(number)) if number.is_integer() else "3.0e-4 for 3e-4"
+        fix = f"; remove the quotes, and write {plain}: YAML reads exponents without a dot as text"
     elif hint is int and isinstance(value, float) and value.is_integer():
         fix = f"; write {int(value)}"
     raise UserError(f"{path}: expected {expected}, found {describe(value)}{fix}")

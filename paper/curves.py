@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 from numpy.typing import NDArray
 
-from ngt.config import Config, load_model, method_label, model_params
+from ngt.config import Config, load_model, method_label, method_rate, model_params
 from ngt.errors import UserError
 from ngt.results import final_scores
 from ngt.runs import RunKey
@@ -264,11 +264,17 @@ def handles(
     return out
 
 
-def reading(config: Config, methods: Iterable[str], env: str, seeds: Iterable[int]) -> Note:
+def reading(
+    config: Config, methods: Sequence[str], env: str, seeds: Iterable[int], rate: int
+) -> Note:
     """How to read lines and bands, and of how many seeds. A no-break space is written ~."""
     window, counts = config.window, sorted(set(seeds))
     n = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0] if counts else 0)
-    text = [f"Scale {config.scale}, n~=~{n.replace(' ', '~')} seed{'s' * (n != '1')} a curve."]
+    text = [
+        f"Scale {config.scale}, n~=~{n.replace(' ', '~')} seed{'s' * (n != '1')} a curve.",
+        "0 is the return of a random policy, 1 the expert's.",
+        _kept(config, methods, rate),
+    ]
     flat = [name for name in methods if offline(config, name, env)]
     mean = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
     if set(methods) - set(flat):
@@ -294,12 +300,34 @@ def reading(config: Config, methods: Iterable[str], env: str, seeds: Iterable[in
     return Note(" ".join(text).replace("~", "\u00a0"))
 
 
+def _kept(config: Config, methods: Sequence[str], rate: int) -> str:
+    """What methods are given of a demonstration."""
+    own = {name: method_rate(config, name) for name in methods}
+    others = [
+        f"{method_label(config, name)}: every {_nth(fixed)}"
+        for name, fixed in own.items()
+        if fixed is not None and fixed != rate
+    ]
+    text = f"Every {_nth(rate)} transition of a demonstration is kept"
+    return text + (f" ({'; '.join(others)})." if others else ".")
+
+
+def _nth(n: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10 if n % 100 not in (11, 12, 13) else 0, "th")
+    return "one" if n == 1 else f"{n}{ending}"
+
+
 def warnings(
     runs: pd.DataFrame, total: int, silent: Sequence[RunKey], cut: Sequence[float],
     absent: Sequence[RunKey],
 ) -> list[Note]:  # fmt: skip
     """What went wrong with the runs or did not fit."""
     notes = []
+    upside_down = sorted(runs.loc[runs["expert"] <= runs["random"], "env"].unique())
+    if upside_down:
+        envs = ", ".join(upside_down)
+        text = f"The expert is no better than random on {envs}: scores there mean nothing."
+        notes.append(Note(text, alert=True))
     diverged = len(runs.loc[runs["status"] == "diverged", AXES].drop_duplicates())
     if diverged or silent:
         early = f"; {len(silent)} of them had no evaluation yet and count nowhere" if silent else ""

@@ -54,7 +54,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
         figure,
         curves.handles(config, plan.methods, looks, env, any(p.crosses for p in panels)),
         [
-            curves.reading(config, plan.methods, env, seeds),
+            curves.reading(config, plan.methods, env, seeds, plan.rates[0]),
             *curves.warnings(runs, len(table), silent, cut, absent),
         ],
     )

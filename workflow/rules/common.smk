@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import time
 
 sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed or not
 
@@ -18,6 +19,7 @@ except UserError as error:
     print(f"snakemake: error: {error}{hint if 'found text' in str(error) else ''}", file=sys.stderr)
     sys.exit(2)
 
+NOW = time.time()
 LAYOUT = Layout(CONFIG.scale)
 WORK = f"results/{CONFIG.scale}"
 RUN_HASH = {key: run_hash(CONFIG, key) for key in run_table(CONFIG)}
@@ -30,7 +32,11 @@ def receipt(key):
 
 # A run that has its receipt is a source file to the workflow: no rule makes it, so nothing can
 # retrain or delete it, whatever the pack size.
-UNFINISHED = [key for key in RUN_HASH if not os.path.exists(receipt(key))]
+UNFINISHED = [
+    key
+    for key in RUN_HASH
+    if not (os.path.exists(receipt(key)) and (LAYOUT.run(key) / "run.json").exists())
+]
 PACK_OF = {key: pack for pack in packs(UNFINISHED, CONFIG.pack) for key in pack}
 
 

@@ -14,6 +14,6 @@ rule expert:
     conda:
         "../../environment.yml"
     message:
-        "train the expert of {wildcards.env}"
+        "train the expert of {wildcards.env}; see {log}"
     shell:
-        "python -m ngt.cli expert {wildcards.env} --config {input.config} > {log} 2>&1"
+        "python -m ngt.cli expert {wildcards.env} --config {input.config} --replace > {log} 2>&1"

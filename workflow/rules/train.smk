@@ -17,9 +17,9 @@ rule train:
     conda:
         "../../environment.yml"
     message:
-        "train {wildcards.method} on {wildcards.env}: demos.seeds {wildcards.members}"
+        "train {wildcards.method} on {wildcards.env}, demos.seeds {wildcards.members}; see {log}"
     shell:
-        "python -m ngt.cli train {params.runs} --config {input.config} > {log} 2>&1"
+        "python -m ngt.cli train {params.runs} --config {input.config} --replace > {log} 2>&1"
 
 
 rule run:
@@ -30,6 +30,8 @@ rule run:
         f"{WORK}/runs/{{env}}/{{method}}/{{mode}}-demos{{demos}}-rate{{rate}}/seed{{seed}}/done.{{hash}}",
     log:
         f"{WORK}/logs/run/{{env}}/{{method}}/{{mode}}-demos{{demos}}-rate{{rate}}/seed{{seed}}.{{hash}}.log",
+    params:
+        now=NOW,  # Snakemake leaves a missing intermediate file alone unless something changed
     wildcard_constraints:
         hash="|".join(RUN_HASH[key] for key in UNFINISHED) or "(?!)",
     conda:
