@@ -15,6 +15,7 @@ from ngt import config as cfg
 from ngt.config import CellConfig, Config
 from ngt.envs import get_task
 from ngt.errors import UserError, suggest
+from ngt.files import read_json
 from ngt.runs import Layout, RunKey, packs, resolve_key, run_table
 from ngt.schema import schema
 
@@ -303,7 +304,7 @@ def train_pack(
 
 def guard(folder: Path, name: str, args: argparse.Namespace) -> None:
     """Refuse to train over a complete run of other settings, unless told to."""
-    if (folder / "run.json").exists() and not (args.fresh or args.replace):
+    if read_json(folder / "run.json") is not None and not (args.fresh or args.replace):
         raise UserError(
             f"{name}: finished with other settings in {folder}; --replace trains over it, "
             f"--results DIR keeps both"
@@ -312,8 +313,6 @@ def guard(folder: Path, name: str, args: argparse.Namespace) -> None:
 
 def report(folder: Path, name: str) -> None:
     """How a run ended, in one line."""
-    from ngt.files import read_json
-
     record = read_json(folder / "run.json") or {}
     if record.get("status") == "diverged":
         say(f"{name}: diverged at step {record['step']}: {record['tensor']} is not finite")

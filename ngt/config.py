@@ -238,13 +238,6 @@ def check(config: Config) -> None:
         _check_axes(figure, f"figures.{name}")
         for method in figure.methods:
             find_method(config, method, f"figures.{name}.methods")
-        for env in figure.envs:
-            most = expert_config(config, env).episodes
-            if not demos_file(config, env) and max(figure.demos) > most:
-                raise UserError(
-                    f"figures.{name}.demos: {max(figure.demos)} asked for, and the expert of {env} "
-                    f"is recorded for {most} episodes; raise expert.episodes"
-                )
         _check_envs(figure.envs, f"figures.{name}.envs")
     for name, method_entry in config.methods.items():
         _check_envs(method_entry.envs, f"methods.{name}.envs")
@@ -255,6 +248,15 @@ def check(config: Config) -> None:
         for section, cls in (("sac", SacConfig), ("train", TrainConfig)):
             check_partial(cls, entry.expert.get(section, {}), f"envs.{env}.expert.{section}")
     _check_override(config.expert, "expert")
+    for name, figure in config.figures.items():
+        for env in figure.envs:
+            demos_source(config, env)  # one's own file can be read
+            most = expert_config(config, env).episodes
+            if not demos_file(config, env) and max(figure.demos) > most:
+                raise UserError(
+                    f"figures.{name}.demos: {max(figure.demos)} asked for, and the expert of {env} "
+                    f"is recorded for {most} episodes; raise expert.episodes"
+                )
     envs = {e for figure in config.figures.values() for e in figure.envs}
     envs |= {e for method_entry in config.methods.values() for e in method_entry.envs}
     for name in config.methods:

@@ -31,10 +31,10 @@ def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
     folder = layout.run(key)
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
-        begun = folder / f"eval.csv{PART}"
-        if not begun.exists():
+        begun = [p for p in (folder / f"eval.csv{PART}", folder / "eval.csv") if p.exists()]
+        if not begun:
             return Status("missing", "")
-        return Status("part", f"last evaluation at step {_last_step(begun)}")
+        return Status("part", f"last evaluation at step {_last_step(begun[0])}")
     if record.get("config_hash") != config_hash(resolve_key(config, key)):
         return Status("stale", "trained with other settings")
     if record.get("status") not in ("finished", "diverged"):

@@ -46,6 +46,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     variant("nan.npz", reward=np.full(400, np.nan, np.float32))
     variant("bound.npz", action=np.full((400, 1), 2.0, np.float32))
     variant("version.npz", {"version": 9})
+    (place / "results/test/demos").mkdir(parents=True)
+    demos.save(place / "results/test/demos/Pendulum-v1.npz", good)  # not this config's expert's
     reacher = Policy(Actor(10, 2, SacConfig(hidden=(4,)), [0]), None).snapshot(0)
     policy.save(place / "reacher", reacher, "Reacher-v5", SacConfig(hidden=(4,)))
     (place / "truncated").write_bytes((place / "reacher").read_bytes()[:100])
@@ -58,6 +60,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "broken.yaml": "sac: {gamma: [0.9\ntrain: }\n",
         "list.yaml": "- sac\n",
         "empty.yaml": "# nothing\n",
+        "twice.yaml": "pack: 3\nmethods: {}\nmethods: {}\n",
     }.items():
         (place / name).write_text(text)
     (place / "folder").mkdir()
@@ -137,6 +140,26 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["config", "--config", "{place}/broken.yaml"],
         ["config file {place}/broken.yaml: not valid YAML: ", "line 2"],
     ),
+    "key that stands twice": (
+        ["config", "--config", "{place}/twice.yaml"],
+        ["twice.yaml: not valid YAML: key 'methods' stands twice in the mapping at line 1"],
+    ),
+    "figure without methods": (
+        shown("figures.f.envs=[Ant-v4]"),
+        ["figures.f.methods: empty; name at least one"],
+    ),
+    "seed that stands twice": (
+        shown("figures.main_figure.seeds=[0, 1, 0]"),
+        ["figures.main_figure.seeds: 0 stands twice; name it once"],
+    ),
+    "more demonstrations than the expert's": (
+        shown("figures.main_figure.demos=[4]"),
+        ["figures.main_figure.demos: 4 asked for", "3 episodes; raise expert.episodes"],
+    ),
+    "method's name that is no folder's": (
+        shown("methods.a/b.like=ngt"),
+        ["methods.a/b: a method's name is a folder's"],
+    ),
     "list for a config": (
         ["config", "--config", "{place}/list.yaml"],
         ["config file {place}/list.yaml: expected a mapping, found a list ['sac']"],
@@ -186,7 +209,19 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         train(KEY.replace("demos1", "demos0")),
         ["demos and rate must be at least 1"],
     ),
+    "rate that a method fixes": (
+        train(KEY.replace("/ngt/", "/bc-full/"), "--demos", "{place}/good.npz"),
+        ["method bc-full has rate 1; write rate1"],
+    ),
     # demonstrations
+    "demonstrations of another expert": (
+        train(KEY, "--results", "{place}/results"),
+        ["field 'source': found toy, expected ", ": another expert; `ngt record Pendulum-v1`"],
+    ),
+    "missing demonstrations of one's own": (
+        train(KEY, "--set", "envs.Pendulum-v1.demos={place}/none.npz"),
+        ["envs.Pendulum-v1.demos: {place}/none.npz can't be read: No such file or directory"],
+    ),
     "missing demonstrations": (
         train(KEY, "--demos", "{place}/none.npz"),
         ["demonstrations {place}/none.npz: no such file; record it with `ngt record`"],
@@ -238,7 +273,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     # policies
     "missing policy": (
         ["evaluate", "{place}/none"],
-        ["policy {place}/none: no such file; train it first"],
+        ["policy {place}/none/policy.safetensors: no such file; train it first"],
     ),
     "no expert yet": (
         ["record", "Pendulum-v1", "--results", "{place}/fresh"],

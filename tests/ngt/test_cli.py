@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -99,7 +100,7 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     assert re.fullmatch(
         rf"results/test/demos/Pendulum-v1\.npz: 2 episodes, return {number} "
         rf"\(from {number} to {number}\), random {number}",
-        said[-1],
+        said[0],
     )
     data = demos.load(tmp_path / "results/test/demos/Pendulum-v1.npz", "Pendulum-v1")
     config = cfg.load(
@@ -107,7 +108,9 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
          "train": {"steps": 40, "eval_every": 20, "log_every": 20, "eval_episodes": 1}}
     )  # fmt: skip
     assert data.source == cfg.config_hash(cfg.resolve_expert(config, "Pendulum-v1"))
-    assert f"return {data.expert:.1f} " in said[-1] and f"random {data.random:.1f}" in said[-1]
+    assert f"return {data.expert:.1f} " in said[0] and f"random {data.random:.1f}" in said[0]
+    warned = ["warning: the expert is no better than random on Pendulum-v1; scores mean nothing"]
+    assert said[1:] == warned * (data.expert <= data.random)
 
     key = KEY.format(2, 1)
     said = ngt("train", key, *SHORT)
@@ -157,6 +160,29 @@ def test_recording_ones_own_policy(ngt: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "results").exists()
 
 
+def test_recording_a_runs_folder(
+    ngt: Any, demos_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ngt.policy import Policy
+    from ngt.sac import Actor
+
+    sac = cfg.SacConfig(hidden=(4,))
+    (tmp_path / "run").mkdir()
+    policy.save(tmp_path / "run/policy.safetensors",
+                Policy(Actor(3, 1, sac, [0]), None).snapshot(0), "Pendulum-v1", sac)  # fmt: skip
+    data = demos.load(Path(demos_file))
+    for name in ("out.done.abc", "out.done.abd", "other.done.abc"):
+        (tmp_path / name).touch()
+    for better, lines in ((1.0, 1), (0.0, 2), (-1.0, 2)):
+        made = dataclasses.replace(data, random_returns=np.full(2, data.expert - better))
+        monkeypatch.setattr(demos, "record", lambda *_, made=made, **__: made)
+        said = ngt("record", "Pendulum-v1", "--policy", "run", "--out", "out.npz")
+        assert len(said) == lines and said[0].startswith("out.npz: 2 episodes, return ")
+        assert all(x.startswith("warning: the expert is no better than random") for x in said[1:])
+    left = sorted(p.name for p in tmp_path.glob("*.done.*"))
+    assert left == ["other.done.abc"], "the receipts of what was there before"
+
+
 def test_evaluation_takes_the_settings(ngt: Any, tmp_path: Path) -> None:
     from ngt.policy import Policy
     from ngt.sac import Actor
@@ -185,9 +211,90 @@ def test_finished_runs_are_skipped_unless_fresh(ngt: Any, demos_file: str, tmp_p
     assert run_json.read_text() == text
     assert len(ngt(*command, "--fresh")) == 1
     assert run_json.stat().st_mtime_ns > written
-    written = run_json.stat().st_mtime_ns
-    ngt(*command, "--set", "sac.gamma=0.5")
-    assert run_json.stat().st_mtime_ns > written, "other settings: it was stale"
+
+
+def refused(ngt: Any, capsys: Any, *arguments: str) -> str:
+    """The line of a command's mistake."""
+    with pytest.raises(SystemExit) as stopped:
+        ngt(*arguments)
+    assert stopped.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+    return str(err)
+
+
+@pytest.mark.parametrize("command", ["train", "expert"])
+def test_a_run_of_other_settings_is_replaced_only_on_request(
+    ngt: Any, demos_file: str, tmp_path: Path, capsys: Any, command: str
+) -> None:
+    key = KEY.format(1, 0)
+    what, name, folder = ["expert", "Pendulum-v1"], "expert Pendulum-v1", "experts/Pendulum-v1"
+    if command == "train":
+        what, name, folder = ["train", key, "--demos", demos_file], f"run {key}", f"runs/{key}"
+    base = [*what, *SHORT]
+    ngt(*base)
+    run_json = tmp_path / "results/test" / folder / "run.json"
+    former = {p.name: p.read_bytes() for p in run_json.parent.iterdir()}
+    changed = [*base, "--set", "sac.gamma=0.5"]
+    assert refused(ngt, capsys, *changed) == (
+        f"ngt: error: {name}: finished with other settings in results/test/{folder}; "
+        "--replace trains over it, --results DIR keeps both\n"
+    )
+    assert {p.name: p.read_bytes() for p in run_json.parent.iterdir()} == former
+    ngt(*changed, "--results", "elsewhere")
+    assert {p.name: p.read_bytes() for p in run_json.parent.iterdir()} == former
+    assert len(ngt(*changed, "--replace")) == 1
+    replaced = run_json.read_text()
+    assert read_json(run_json.with_name("config.json"))["sac"]["gamma"] == 0.5
+    assert "finished already" in ngt(*changed, "--replace")[0]
+    assert run_json.read_text() == replaced, "the same settings: kept"
+    assert " finished in " in ngt(*base, "--fresh")[0], "nothing more to ask for"
+    assert read_json(run_json.with_name("config.json"))["sac"]["gamma"] != 0.5
+
+
+def test_a_refused_member_of_a_pack_begins_nothing(
+    ngt: Any, demos_file: str, tmp_path: Path, capsys: Any
+) -> None:
+    first, second = KEY.format(1, 0), KEY.format(2, 0)
+    more = [*SHORT, "--demos", demos_file]
+    ngt("train", second, *more)
+    changed = ["train", first, second, *more, "--set", "sac.gamma=0.5"]
+    assert f"run {second}: finished with other" in refused(ngt, capsys, *changed)
+    assert not (tmp_path / "results/test/runs" / first).exists()
+    assert len(ngt(*changed, "--replace")) == 2
+
+
+def test_other_demonstrations_are_other_settings(
+    ngt: Any, demos_file: str, tmp_path: Path, capsys: Any
+) -> None:
+    key = KEY.format(1, 0)
+    command = ["train", key, *SHORT]
+    cell = cfg.resolve_expert(
+        cfg.load({"scale": "test", "train": {"steps": 40, "eval_every": 20, "log_every": 20,
+                                             "eval_episodes": 1}}), "Pendulum-v1"
+    )  # fmt: skip
+    own = dataclasses.replace(demos.load(Path(demos_file)), source=cfg.config_hash(cell))
+    default = tmp_path / "results/test/demos/Pendulum-v1.npz"
+    default.parent.mkdir(parents=True)
+    demos.save(default, own)
+
+    def status() -> str:
+        return next(line for line in ngt("runs", *SHORT) if key in line).split()[0]
+
+    def source() -> str:
+        made = read_json(tmp_path / "results/test/runs" / key / "config.json")["demos_source"]
+        return str(made)
+
+    ngt(*command, "--demos", demos_file)
+    assert source() == cfg.file_hash(Path(demos_file), "x") and status() == "stale"
+    assert "finished with other settings" in refused(ngt, capsys, *command)
+    ngt(*command, "--replace")
+    assert source() == own.source and status() == "finished"
+    assert "finished already" in ngt(*command, "--demos", str(default))[0], "the expert's own"
+    demos.save(default, dataclasses.replace(own, source="toy"))
+    expected = f"field 'source': found toy, expected {own.source}: another expert"
+    assert expected in refused(ngt, capsys, *command, "--fresh")
+    assert status() == "finished"
 
 
 def test_packs_hold_the_runs_that_are_left(ngt: Any, demos_file: str, tmp_path: Path) -> None:
@@ -212,7 +319,7 @@ def test_ones_own_demonstrations_are_named_in_the_settings(
     key = KEY.format(1, 0)
     ngt("train", key, *SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}")
     record = read_json(tmp_path / "results/test/runs" / key / "config.json")
-    assert record["demos_source"] == demos_file
+    assert record["demos_source"] == cfg.file_hash(Path(demos_file), "x")
 
 
 def test_a_divergence_is_said_and_is_no_error(
@@ -224,12 +331,13 @@ def test_a_divergence_is_said_and_is_no_error(
         Potential, "reward", lambda self, batch: torch.full_like(batch.reward, torch.nan)
     )
     key = KEY.format(1, 0)
-    said = ngt("train", key, *SHORT, "--demos", demos_file)
+    own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]
+    said = ngt("train", key, *own)
     assert said == [f"run {key}: diverged at step 4: agent.actor.net.layers.0.weight is not finite"]
-    assert ngt("train", key, *SHORT, "--demos", demos_file) == [
-        f"run {key}: finished already; --fresh trains it again"
-    ], "that it diverged is its result"
-    table = ngt("runs", *SHORT, "--status", "diverged")
+    assert ngt("train", key, *own) == [f"run {key}: finished already; --fresh trains it again"], (
+        "that it diverged is its result"
+    )
+    table = ngt("runs", *own, "--status", "diverged")
     assert table[0].split(maxsplit=2)[:2] == ["diverged", key]
     assert table[0].endswith("step 4: agent.actor.net.layers.0.weight is not finite")
 
@@ -279,11 +387,12 @@ def test_runs_counts(ngt: Any, demos_file: str) -> None:
     assert [line.split() for line in said[:-1]] == [["missing", str(key)] for key in table]
 
     done = str(next(key for key in table if key.method == "ngt"))
-    ngt("train", done, "--scale", "test", "--demos", demos_file, "--set", "train.steps=40")
-    said = ngt("runs", "--scale", "test")
+    own = ["--scale", "test", "--set", f"envs.Pendulum-v1.demos={demos_file}"]
+    steps = [*own, "--set", "train.steps=40"]
+    ngt("train", done, *steps)
+    said = ngt("runs", *own)
     assert said[-1] == f"{len(table)} runs at scale test: 1 stale, {len(table) - 1} missing"
     assert sum(line.startswith("stale") for line in said) == 1
-    steps = ["--scale", "test", "--set", "train.steps=40"]
     assert ngt("runs", *steps, "--status", "finished", "--keys") == [done]
     assert ngt("runs", *steps, "--other-source", "--keys") == []
     missing = ngt("runs", *steps, "--status", "missing", "--keys")

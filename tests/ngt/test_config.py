@@ -111,6 +111,14 @@ def test_a_config_is_frozen() -> None:
 
 # ---------------------------------------------------------------- strict parsing
 
+AXES = {"methods": "ngt", "envs": "Ant-v4", "demos": 4, "seeds": 0, "modes": "state-only",
+        "rates": 20}  # fmt: skip
+
+
+def figure(**changes: list[Any]) -> dict[str, Any]:
+    """Settings with a figure of one run, but for `changes`."""
+    return {"figures": {"f": {**{axis: [value] for axis, value in AXES.items()}, **changes}}}
+
 
 @pytest.mark.parametrize(
     ("data", "parts"),
@@ -128,7 +136,10 @@ def test_a_config_is_frozen() -> None:
         ({"gamma": True}, ["gamma: expected a number, found a truth value True"]),
         ({"gamma": None}, ["gamma: expected a number, found nothing"]),
         ({"gamma": [0.9]}, ["gamma: expected a number, found a list [0.9]"]),
-        ({"lr_actor": "3e-4"}, ["lr_actor: expected a number", "'3e-4'", "write 3.0e-4"]),
+        (
+            {"lr_actor": "3e-4"},
+            ["lr_actor: expected a number", "'3e-4'; remove the quotes, and write 3.0e-4 for 3e-4"],
+        ),
         ({"learn_alpha": 1}, ["learn_alpha: expected true or false, found an integer 1"]),
         ({"learn_alpha": "yes"}, ["learn_alpha: expected true or false, found text 'yes'"]),
         ({"hidden": 256}, ["hidden: expected a list, found an integer 256; write [256]"]),
@@ -148,7 +159,7 @@ def test_a_wrong_value_names_key_value_and_fix(data: Any, parts: list[str]) -> N
     ("data", "parts"),
     [
         ({"steps": 1e6}, ["steps: expected an integer, found a number 1000000.0; write 1000000"]),
-        ({"steps": "1e6"}, ["steps: expected an integer, found text '1e6'", "quotes"]),
+        ({"steps": "1e3"}, ["found text '1e3'; remove the quotes, and write 1000: YAML reads"]),
         ({"steps": False}, ["steps: expected an integer, found a truth value False"]),
         ({"steps": 0}, ["steps: must be at least 1, found 0"]),
         ({"keep": "first"}, ["keep: expected one of last, best, found text 'first'"]),
@@ -194,8 +205,19 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
         ({"methods": {"x": {"model": ".a:B"}}}, ["methods.x: '.a:B'", "package.module:Class"]),
         ({"methods": {"x": {"model": "json:JSONDecoder"}}}, ["has no dataclass `Config`"]),
         ({"envs": {"Foo": {}}}, ["envs: env 'Foo' is unknown"]),
-        ({"figures": {"f": {"envs": ["Pusher-v4"]}}}, ["figures.f.envs", "use Pusher-v5"]),
-        ({"figures": {"f": {"methods": ["nbt"]}}}, ["f.methods: 'nbt'", "did you mean ngt"]),
+        (figure(envs=["Pusher-v4"]), ["figures.f.envs", "use Pusher-v5"]),
+        (figure(methods=["nbt"]), ["f.methods: 'nbt'", "did you mean ngt"]),
+        ({"figures": {"f": {"envs": ["Ant-v4"]}}},
+         ["figures.f.methods: empty; name at least one"]),
+        *((figure(**{axis: []}), [f"figures.f.{axis}: empty; name at least one"]) for axis in AXES),
+        *((figure(**{axis: [value, value]}), [f"figures.f.{axis}: {value} stands twice"])
+          for axis, value in AXES.items()),
+        (figure(demos=[1, 17]),
+         ["figures.f.demos: 17 asked for", "Ant-v4 is recorded for 16", "raise expert.episodes"]),
+        ({**figure(), "envs": {"Ant-v4": {"expert": {"episodes": 3}}}},
+         ["figures.f.demos: 4 asked for", "Ant-v4 is recorded for 3", "raise expert.episodes"]),
+        *(({"methods": {name: {"like": "ngt"}}}, [f"methods.{name}: a method's name is a folder's"])
+          for name in ("", "a/b", "..", ".a", "-a", "_a", "a b", "é")),
         ({"figures": {"f": {"modes": ["state"]}}}, ["figures.f.modes[0]", "state-only"]),
         ({"scale": "papr"}, ["scale: 'papr' is not known; did you mean paper?"]),
         ({"scale": "base"}, ["scale: 'base' is not known"]),
@@ -207,6 +229,19 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
 def test_a_whole_config_is_checked(data: dict[str, Any], parts: list[str]) -> None:
     message = error(load, data)
     assert [part for part in parts if part not in message] == []
+
+
+def test_what_the_checks_let_through(tmp_path: Path) -> None:
+    mine = tmp_path / "my.npz"
+    mine.write_bytes(b"1")
+    names = ["0a", "A.b_c+d-e"]
+    data = {
+        **figure(demos=[4, 17], methods=["ngt", *names]),
+        "envs": {"Ant-v4": {"demos": str(mine), "expert": {"episodes": 1}}},
+        "methods": {name: {"like": "ngt"} for name in names},
+    }
+    assert load(data).figures["f"].methods == ("ngt", *names)
+    load({**figure(demos=[17]), "expert": {"episodes": 17}})
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "b"], ["a", "b", "c"]])
@@ -247,6 +282,10 @@ def test_read_yaml(tmp_path: Path) -> None:
     assert said("") == f"config file {file}: expected a mapping, found nothing"
     assert said("- 1") == f"config file {file}: expected a mapping, found a list [1]"
     assert error(read_yaml, tmp_path) == f"config file {tmp_path}: can't be read: Is a directory"
+    twice = f"config file {file}: not valid YAML: key {{}} stands twice in the mapping at line {{}}"
+    assert said("# x\nb: 1\nmethods: 2\nmethods: 3\n") == twice.format("'methods'", 2)
+    assert said("a: 1\nb:\n  c: 1\n  c: 1\n") == twice.format("'c'", 3)
+    assert said("a: [{1: 2, 1: 2}]") == twice.format("1", 1)
     missing = tmp_path / "none.yaml"
     assert error(read_yaml, missing).startswith(f"config file {missing}: can't be read: No such")
     file.write_text("a: {b: 3.0e-4}\n")
@@ -427,7 +466,9 @@ def hash_of(data: dict[str, Any], **cell: Any) -> str:
     return config_hash(resolve(load(merge({"scale": "paper"}, data)), **asked))
 
 
-def test_hash_changes_with_everything_that_matters() -> None:
+def test_hash_changes_with_everything_that_matters(tmp_path: Path) -> None:
+    mine = tmp_path / "my.npz"
+    mine.write_bytes(b"1")
     changes: list[dict[str, Any]] = []
     for section, cls in (("sac", SacConfig), ("train", TrainConfig)):
         changes += [{section: {k: other(v)}} for k, v in dataclasses.asdict(cls()).items()]
@@ -439,11 +480,26 @@ def test_hash_changes_with_everything_that_matters() -> None:
         {"terminate_when_unhealthy": False},
         {"normalise_obs": True},
         {"expert": {"sac": {"gamma": 0.5}}},  # other demonstrations
-        {"envs": {"Ant-v4": {"demos": "my.npz"}}},
+        {"envs": {"Ant-v4": {"demos": str(mine)}}},
     ]
     hashes = [hash_of({}), *map(hash_of, changes)]
     hashes += [hash_of({}, rate=5), hash_of({}, mode="state-only"), hash_of({}, env="Hopper-v4")]
     assert len(set(hashes)) == len(hashes) == 12 + 10 + 18 + 4 + 4
+
+
+def test_ones_own_demonstrations_are_hashed_by_content(tmp_path: Path) -> None:
+    def source(name: str) -> str:
+        config = load({"envs": {"Ant-v4": {"demos": str(tmp_path / name)}}})
+        return resolve(config, "Ant-v4", "ngt", "state-action", 20).demos_source
+
+    for name, content in {"a": b"1", "b": b"1", "c": b"2"}.items():
+        (tmp_path / name).write_bytes(content)
+    assert source("a") == source("b") != source("c")
+    assert source("a") == cfg.file_hash(tmp_path / "a", "x") and len(source("a")) == 16
+    (tmp_path / "a").write_bytes(b"3")
+    assert source("a") != source("b")
+    missing = f"envs.Ant-v4.demos: {tmp_path / 'none'} can't be read: No such file or directory"
+    assert error(source, "none") == missing
 
 
 @pytest.mark.parametrize(

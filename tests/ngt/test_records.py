@@ -23,6 +23,7 @@ from ngt.sac import Actor
 
 CELL = CellConfig("Pendulum-v1", "ngt", "ngt.potential:Potential", sac=SacConfig(hidden=(4,)))
 ROOT = Path(__file__).resolve().parents[2]
+PARTS = ["config.json.part", "eval.csv.part", "train.csv.part"]
 FILES = ["config.json", "eval.csv", "policy.safetensors", "run.json", "train.csv"]
 
 
@@ -127,19 +128,45 @@ def test_the_source_hash_is_of_the_packages_and_the_baselines_code(
 # ---------------------------------------------------------------- run.json is last
 
 
-def test_until_the_end_there_is_no_run_json(tmp_path: Path) -> None:
-    write(tmp_path)
-    writer = RunWriter(tmp_path, {"run": "a/b"}, CELL)
-    assert not (tmp_path / "run.json").exists(), "the old one goes when a run begins again"
-    assert not finished(tmp_path, CELL, {"run": "a/b", "seed": 3}, {})
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def test_until_the_end_the_former_run_is_whole(tmp_path: Path) -> None:
+    write(tmp_path, reference={})
+    for name in ("done.abc", "done.abd", "done", "other.abc"):
+        (tmp_path / name).touch()
+    former = contents(tmp_path)
+    writer = RunWriter(tmp_path, {"run": "a/b"}, dataclasses.replace(CELL, rate=5))
+    writer.training({"step": 100, "update": 25})
     writer.evaluation(100, [1.0], [2])
-    text = (tmp_path / "eval.csv").read_text()
+    text = (tmp_path / "eval.csv.part").read_text()
     assert text == "step,episode,return,length\n100,0,1.0,2\n", "written as it goes, and afresh"
-    writer.finish(tensors(), {"status": "finished", "step": 100})
-    assert names(tmp_path) == FILES
+    assert contents(tmp_path) == former
+    assert set(PARTS) < set(names(tmp_path)) and (tmp_path / "done.abc").exists()
+    assert finished(tmp_path, CELL, {"run": "a/b", "seed": 3}, {})
+    writer.finish(tensors(), {"status": "finished", "step": 100, "reference": {}})
+    assert names(tmp_path) == sorted([*FILES, "done", "other.abc"]), "the receipts have gone"
+    assert (tmp_path / "eval.csv").read_text() == text
+    assert read_json(tmp_path / "config.json")["rate"] == 5
+    assert finished(tmp_path, writer.cell, {"run": "a/b"}, {})
 
 
-@pytest.mark.parametrize("broken", ["ngt.policy.save", "ngt.records.provenance"])
+def test_an_exception_at_the_beginning_leaves_the_former_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OSError("no space left on device")
+
+    write(tmp_path)
+    former = contents(tmp_path)
+    monkeypatch.setattr("ngt.records.provenance", fail)
+    with pytest.raises(OSError, match="no space"):
+        write(tmp_path)
+    assert contents(tmp_path) == former
+
+
+@pytest.mark.parametrize("broken", ["ngt.policy.save", "ngt.records.config_hash"])
 def test_an_exception_at_the_end_leaves_no_run_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
@@ -168,7 +195,11 @@ def test_run_json_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (tmp_path / "eval.csv").read_text().count("\n") == 5
 
 
-def test_a_kill_leaves_what_was_written_and_no_run_json(tmp_path: Path) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_a_kill_leaves_what_was_written_and_the_former_run(tmp_path: Path, again: bool) -> None:
+    if again:
+        write(tmp_path)
+    former = contents(tmp_path) if again else {}
     code = (
         "import os, pathlib, sys\n"
         "from ngt.config import CellConfig\n"
@@ -179,8 +210,9 @@ def test_a_kill_leaves_what_was_written_and_no_run_json(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=False)
     assert done.returncode == -9
-    assert names(tmp_path) == ["config.json", "eval.csv", "train.csv"]
-    assert (tmp_path / "eval.csv").read_text().endswith("\n100,0,1.0,2\n")
+    assert names(tmp_path) == sorted([*former, *PARTS])
+    assert (tmp_path / "eval.csv.part").read_text().endswith("\n100,0,1.0,2\n")
+    assert not again or contents(tmp_path) == former
 
 
 # ---------------------------------------------------------------- finished

@@ -23,6 +23,7 @@ from ngt.sac import Actor
 
 SETTINGS: dict[str, Any] = {
     "scale": "test",
+    "expert": {"episodes": 4},
     "figures": {"f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0]}},
 }
 FINISHED = {"status": "finished", "step": 400, "steps_per_second": 50.0}
@@ -76,6 +77,8 @@ def test_statuses(layout: Layout, config: Config, monkeypatch: pytest.MonkeyPatc
     assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 200")
     train(layout, config, key, {200: [1.0]})
     assert run_status(layout, config, key) == ("finished", "step 400, 50.0 steps/s", False)
+    begin(layout, config, key)
+    assert run_status(layout, config, key).status == "finished", "until the new one is complete"
     train(layout, config, key, {200: [1.0]}, DIVERGED)
     assert run_status(layout, config, key) == (
         "diverged", "step 200: obs is not finite", False
@@ -91,15 +94,16 @@ def test_statuses(layout: Layout, config: Config, monkeypatch: pytest.MonkeyPatc
     assert STATUSES == ("finished", "diverged", "stale", "part", "missing")
 
 
-def test_a_damaged_run_json_is_a_part_run(layout: Layout, config: Config) -> None:
+def test_a_damaged_run_json_counts_for_nothing(layout: Layout, config: Config) -> None:
     key = keys(config)[0]
     train(layout, config, key, {200: [1.0]})
     (layout.run(key) / "run.json").write_text('{"status": "fin')
     assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 200")
-    (layout.run(key) / "eval.csv").write_text("step,epis")
-    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 0")
-    (layout.run(key) / "eval.csv").write_text("")
-    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 0")
+    begin(layout, config, key).evaluation(400, [1.0], [200])
+    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 400")
+    for text in ("step,epis", ""):
+        (layout.run(key) / "eval.csv.part").write_text(text)
+        assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 0")
 
 
 # ---------------------------------------------------------------- reading

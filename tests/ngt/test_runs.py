@@ -205,3 +205,12 @@ def test_resolve_key_is_the_cell() -> None:
     assert (cell.env, cell.method, cell.mode, cell.rate) == CELL
     with pytest.raises(UserError, match="method: 'ntg' is not known; did you mean ngt"):
         resolve_key(load({"scale": "test"}), dataclasses.replace(KEY, method="ntg"))
+
+
+def test_a_rate_that_a_method_fixes_is_its_only_one() -> None:
+    config = load({"scale": "test"})
+    full = dataclasses.replace(KEY, method="bc-full", rate=1)
+    assert resolve_key(config, full).rate == 1
+    with pytest.raises(UserError) as caught:
+        resolve_key(config, dataclasses.replace(full, rate=20))
+    assert str(caught.value).endswith(": method bc-full has rate 1; write rate1")

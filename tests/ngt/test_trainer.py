@@ -589,7 +589,8 @@ def test_an_interrupted_run_is_not_complete(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(cell_of(model=Interrupted), members)
     assert not (members[0].folder / "run.json").exists()
-    assert steps_of(members[0].folder / "eval.csv") == [8, 8]
+    assert steps_of(members[0].folder / "eval.csv.part") == [8, 8]
+    assert not (members[0].folder / "eval.csv").exists()
 
 
 # ---------------------------------------------------------------- which policy is kept
