@@ -236,6 +236,12 @@ def run_record(args: argparse.Namespace) -> None:
             f"--policy: it was trained on {env}, not on {args.env}; give a policy of {args.env}"
         )
     cell = cfg.resolve_expert(config, args.env)
+    made = read_json(layout.expert(args.env) / "run.json") or {}
+    if not args.policy and made.get("config_hash") != cfg.config_hash(cell):
+        raise UserError(
+            f"expert {args.env}: trained with other settings in {layout.expert(args.env)}; "
+            f"`ngt expert {args.env} --replace` trains it with these, --policy names another"
+        )
     data = demos.record(
         args.env, actor, args.episodes or expert.episodes,
         expert.seed if args.seed is None else args.seed,
@@ -282,7 +288,8 @@ def train_pack(
         if not args.demos:
             raise UserError(
                 f"demonstrations {source}: field 'source': found {data.source}, expected "
-                f"{cell.demos_source}: another expert; `ngt record {cell.env}` makes them again"
+                f"{cell.demos_source}: these settings have another expert; `ngt expert` and "
+                f"`ngt record` make it, --demos {source} takes these all the same"
             )
         cell = replace(cell, demos_source=cfg.file_hash(source, "--demos"))
     members = []
@@ -372,11 +379,11 @@ def run_runs(args: argparse.Namespace) -> None:
     counts: Counter[str] = Counter()
     for key in run_table(config, args.figure):
         status = run_status(layout, config, key)
-        counts[status.status] += 1
         if args.status and status.status != args.status:
             continue
         if args.other_source and not status.other_source:
             continue
+        counts[status.status] += 1
         say(str(key) if args.keys else f"{status.status:<9} {key!s:<70} {status.note}".rstrip())
     if not args.keys:
         total = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])

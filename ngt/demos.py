@@ -188,7 +188,9 @@ def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
                 with archive.open(member) as file:
                     data[name] = np.lib.format.read_array(file, allow_pickle=False)
     except FileNotFoundError:
-        raise UserError(f"{where}: no such file; record it with `ngt record`") from None
+        raise UserError(
+            f"{where}: no such file; `ngt record` makes it, --demos names another"
+        ) from None
     except Exception as error:  # zipfile, zlib and NumPy raise all sorts on a damaged file
         text = " ".join(str(error).split())[:120]
         field = f"field {name!r}: " if name else ""

@@ -216,7 +216,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     # demonstrations
     "demonstrations of another expert": (
         train(KEY, "--results", "{place}/results"),
-        ["field 'source': found toy, expected ", ": another expert; `ngt record Pendulum-v1`"],
+        [
+            "field 'source': found toy, expected ",
+            ": these settings have another expert; `ngt expert` and ",
+        ],
     ),
     "missing demonstrations of one's own": (
         train(KEY, "--set", "envs.Pendulum-v1.demos={place}/none.npz"),
@@ -224,11 +227,15 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "missing demonstrations": (
         train(KEY, "--demos", "{place}/none.npz"),
-        ["demonstrations {place}/none.npz: no such file; record it with `ngt record`"],
+        [
+            "demonstrations {place}/none.npz: no such file; `ngt record` makes it, --demos names another"
+        ],
     ),
     "no demonstrations recorded yet": (
         train(KEY, "--results", "{place}/fresh"),
-        ["{place}/fresh/test/demos/Pendulum-v1.npz: no such file; record it with `ngt record`"],
+        [
+            "{place}/fresh/test/demos/Pendulum-v1.npz: no such file; `ngt record` makes it, --demos names another"
+        ],
     ),
     "truncated demonstrations": (
         train(KEY, "--demos", "{place}/truncated.npz"),

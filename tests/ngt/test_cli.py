@@ -292,7 +292,9 @@ def test_other_demonstrations_are_other_settings(
     assert source() == own.source and status() == "finished"
     assert "finished already" in ngt(*command, "--demos", str(default))[0], "the expert's own"
     demos.save(default, dataclasses.replace(own, source="toy"))
-    expected = f"field 'source': found toy, expected {own.source}: another expert"
+    expected = (
+        f"field 'source': found toy, expected {own.source}: these settings have another expert"
+    )
     assert expected in refused(ngt, capsys, *command, "--fresh")
     assert status() == "finished"
 
@@ -496,3 +498,10 @@ def test_the_shipped_settings_are_found_from_any_folder(ngt: Any, tmp_path: Path
     said = json.loads("\n".join(ngt("config")))
     assert Path.cwd() == tmp_path
     assert said["train"]["steps"] == shipped["train"]["steps"]
+
+
+def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, capsys: Any) -> None:
+    ngt("expert", "Pendulum-v1", *SHORT)
+    said = refused(ngt, capsys, "record", "Pendulum-v1", *SHORT, "--set", "sac.gamma=0.5")
+    assert "expert Pendulum-v1: trained with other settings" in said
+    assert "`ngt expert Pendulum-v1 --replace`" in said

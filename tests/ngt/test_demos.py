@@ -328,7 +328,7 @@ def remeta(path: Path, **fields: Any) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     said = message(tmp_path / "none.npz")
-    assert said == "no such file; record it with `ngt record`"
+    assert said == "no such file; `ngt record` makes it, --demos names another"
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.9999])

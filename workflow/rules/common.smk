@@ -4,15 +4,18 @@ import os
 import re
 import sys
 import time
+from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed or not
 
-from ngt.config import MODES, config_hash, demos_file, load, resolve_expert, to_json
+from ngt.config import MODES, config_hash, demos_file, load, read_yaml, resolve_expert, to_json
 from ngt.envs import TASKS
 from ngt.errors import UserError
 from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run_table
 
 try:
+    for file in workflow.config_settings.configfiles:
+        read_yaml(Path(file))  # Snakemake keeps the last of two equal keys and says nothing
     CONFIG = load(config)  # `config` holds the user's own differences: --config, --configfile
 except UserError as error:
     hint = " (--config reads nested values as text: use --configfile)" if config else ""
