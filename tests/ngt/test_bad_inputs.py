@@ -227,15 +227,11 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "missing demonstrations": (
         train(KEY, "--demos", "{place}/none.npz"),
-        [
-            "demonstrations {place}/none.npz: no such file; `ngt record` makes it, --demos names another"
-        ],
+        ["demonstrations {place}/none.npz: no such file; `ngt record` makes it"],
     ),
     "no demonstrations recorded yet": (
         train(KEY, "--results", "{place}/fresh"),
-        [
-            "{place}/fresh/test/demos/Pendulum-v1.npz: no such file; `ngt record` makes it, --demos names another"
-        ],
+        ["{place}/fresh/test/demos/Pendulum-v1.npz: no such file; `ngt record` makes it"],
     ),
     "truncated demonstrations": (
         train(KEY, "--demos", "{place}/truncated.npz"),
