@@ -14,6 +14,7 @@ import csv
 import dataclasses
 import functools
 import hashlib
+import os
 import platform
 import subprocess
 import time
@@ -147,16 +148,17 @@ class RunWriter:
             file.flush()
 
     def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
-        """Write the policy and, last, run.json."""
+        """Put the run in place of what the folder held; run.json last.
+
+        All that can fail for want of space is written before the former run is touched.
+        """
         for file in self._files:
+            file.flush()
+            os.fsync(file.fileno())
             file.close()
-        drop_receipts(self.folder / "done")
-        (self.folder / "run.json").unlink(missing_ok=True)  # from here on the former run is gone
-        for name in ("config.json", "eval.csv", "train.csv"):
-            self._part(name).replace(self.folder / name)
-        policy.save(self.folder / "policy.safetensors", tensors, self.cell.env, self.cell.sac)
+        policy.save(self._part("policy.safetensors"), tensors, self.cell.env, self.cell.sac)
         write_json(
-            self.folder / "run.json",
+            self._part("run.json"),
             {
                 "key": self.key,
                 "config_hash": config_hash(self.cell),
@@ -166,3 +168,7 @@ class RunWriter:
                 **self.provenance,
             },
         )
+        drop_receipts(self.folder / "done")
+        (self.folder / "run.json").unlink(missing_ok=True)  # from here on the former run is gone
+        for name in ("config.json", "eval.csv", "train.csv", "policy.safetensors", "run.json"):
+            self._part(name).replace(self.folder / name)

@@ -167,31 +167,32 @@ def test_an_exception_at_the_beginning_leaves_the_former_run(
 
 
 @pytest.mark.parametrize("broken", ["ngt.policy.save", "ngt.records.config_hash"])
-def test_an_exception_at_the_end_leaves_no_run_json(
+def test_a_full_disk_at_the_end_leaves_the_former_run_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     def fail(*_: Any) -> None:
         raise OSError("no space left on device")
 
     write(tmp_path)
+    former = contents(tmp_path)
     monkeypatch.setattr(broken, fail)
     with pytest.raises(OSError, match="no space"):
         write(tmp_path)
-    assert names(tmp_path) == [name for name in FILES if name != "run.json"]
-    assert not finished(tmp_path, CELL, {"run": "a/b", "seed": 3}, {})
+    assert contents(tmp_path) == former
 
 
 def test_run_json_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
-    real = records.write_json
+    real = Path.replace
 
-    def watched(path: Path, data: Any) -> None:
-        seen.append(names(tmp_path) if path.name == "run.json" else [])
-        real(path, data)
+    def watched(path: Path, target: Path) -> Path:
+        if target.name == "run.json":
+            seen.append(names(tmp_path))
+        return real(path, target)
 
-    monkeypatch.setattr(records, "write_json", watched)
+    monkeypatch.setattr(Path, "replace", watched)
     write(tmp_path)
-    assert seen == [[], [name for name in FILES if name != "run.json"]]
+    assert seen == [sorted([*(n for n in FILES if n != "run.json"), "run.json.part"])]
     assert (tmp_path / "eval.csv").read_text().count("\n") == 5
 
 
