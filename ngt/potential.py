@@ -133,9 +133,13 @@ class Potential(RewardModel):
         super().update(agent, expert)
 
     @torch.no_grad()
+    def score(self, batch: Batch) -> Tensor:
+        """exp(-h), (R, B), before it is scaled."""
+        return torch.exp(-self.potential(self.inputs(batch), self.config.reward_sigma))
+
+    @torch.no_grad()
     def reward(self, batch: Batch) -> Tensor:
-        x = self.inputs(batch)
-        raw = torch.exp(-self.potential(x, self.config.reward_sigma))
+        raw = self.score(batch)
         scaled = scale_by_percentiles(raw, self.config.scaling, self.config.gap_floor)
         self.metrics["reward_raw"] = raw.mean(dim=1)
         self.metrics["reward_raw_std"] = raw.std(dim=1, correction=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,9 @@ from ngt.config import Mode
 from ngt.replay import Batch
 from ngt.sac import Actor, adam, descend
 from ngt.seeding import Draw
+
+if TYPE_CHECKING:
+    from ngt.demos import DemoSet
 
 
 class Spec(NamedTuple):
@@ -29,6 +32,9 @@ class Spec(NamedTuple):
     batch: int  # transitions per update, from the agent and from the demonstrations
     seeds: Sequence[int]  # one a run, the run's own
     time_limit: int  # of the env, in steps
+    num_envs: int  # that a run steps side by side
+    gamma: float  # the agent's discount
+    demos: DemoSet | None = None  # all that is known of the expert, raw; None where none is used
 
     @property
     def input(self) -> int:
@@ -67,6 +73,13 @@ class RewardModel(nn.Module):
         """Reward of each transition, (R, B), without gradient: high is expert-like."""
         raise NotImplementedError
 
+    def score(self, batch: Batch) -> Tensor:
+        """The reward, or what it is a rising function of, apart from the rest of the batch.
+
+        The logged AUC compares an expert batch with an agent batch by it, (R, B).
+        """
+        return self.reward(batch)
+
     def update(self, agent: Batch, expert: Batch) -> None:
         """One step on the loss, where the model has parameters to learn."""
         loss = self.loss(agent, expert)
@@ -77,8 +90,11 @@ class RewardModel(nn.Module):
         """Make the optimiser of `update`; call it when the nets are built."""
         self.optimiser = adam([p for p in self.parameters() if p.requires_grad], lr)
 
-    def observe(self, transition: Batch) -> Tensor:
-        """The reward to store with transitions just taken, (R, n); the env's own by default."""
+    def observe(self, transition: Batch, done: Tensor) -> Tensor:
+        """The reward to store with transitions just taken, (R, n); the env's own by default.
+
+        done (R, n): whether the episode ended with this step, terminated or truncated.
+        """
         return transition.reward
 
     def fit(self, actor: Actor, expert: Batch) -> None:

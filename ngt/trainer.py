@@ -45,12 +45,17 @@ class Member:
     reference: Mapping[str, Any] | None = None  # random and expert returns, demos checksum
 
 
-def build_model(cell: CellConfig, seeds: Sequence[int]) -> RewardModel:
-    """The reward model of a cell for runs with these seeds."""
+def build_model(
+    cell: CellConfig, seeds: Sequence[int], demos: DemoSet | None = None
+) -> RewardModel:
+    """The reward model of a cell for runs with these seeds and demonstrations."""
     task = get_task(cell.env)
     cls = load_model(cell.model, f"methods.{cell.method}.model")
     config = parse(cls.Config, cell.params, f"methods.{cell.method}.params")
-    spec = Spec(task.obs, task.act, cell.mode, cell.train.batch, seeds, task.time_limit)
+    spec = Spec(
+        task.obs, task.act, cell.mode, cell.train.batch, seeds, task.time_limit,
+        cell.train.num_envs, cell.sac.gamma, demos,
+    )  # fmt: skip
     model: RewardModel = cls(config, spec)
     return model
 
@@ -73,9 +78,9 @@ class Learner:
         task, seeds = get_task(cell.env), [run_seed(cell, m) for m in members]
         self.cell, self.device, self.runs = cell, device, len(members)
         self.agent = Sac(task.obs, task.act, cell.sac, seeds).to(device)
-        self.model = build_model(cell, seeds).to(device)
         data = [m.data for m in members if m.data is not None]
         self.demos = DemoSet(data, device) if data else None
+        self.model = build_model(cell, seeds, self.demos).to(device)
         self.normaliser = (
             ObsNormaliser(self.runs, task.obs).to(device) if cell.normalise_obs else None
         )
@@ -147,12 +152,10 @@ class Learner:
 
     @torch.no_grad()
     def auc(self, expert: Batch, agent: Batch) -> Tensor:
-        """P(reward of an expert transition > of an agent's), (R,); ties count one half."""
+        """P(score of an expert transition > of an agent's), (R,); ties count one half."""
         kept = dict(self.model.metrics)
-        both = Batch(*(torch.cat(parts, dim=1) for parts in zip(expert, agent, strict=True)))
-        reward = self.model.reward(both)
+        e, a = self.model.score(expert)[:, :, None], self.model.score(agent)[:, None, :]
         self.model.metrics = kept
-        e, a = reward[:, : expert.obs.shape[1], None], reward[:, None, expert.obs.shape[1] :]
         return (e > a).float().mean(dim=(1, 2)) + 0.5 * (e == a).float().mean(dim=(1, 2))
 
     def non_finite(self, run: int) -> str | None:
@@ -238,8 +241,11 @@ class Trainer:
                     reward=self._tensor(step.reward).squeeze(-1),
                     terminated=self._tensor(step.terminated).squeeze(-1),
                 )
-                replay.add(transition._replace(reward=learner.model.observe(transition)))
-                episodes.add(step.reward, step.terminated | step.truncated)
+                ended = step.terminated | step.truncated
+                done = torch.from_numpy(ended.reshape(self.runs, self.n)).to(self.device)
+                reward = learner.model.observe(transition, done)
+                replay.add(transition._replace(reward=reward))
+                episodes.add(step.reward, ended)
                 if self.step > train.learning_starts:
                     for _ in range(train.updates_per_step):
                         learner.update(replay)

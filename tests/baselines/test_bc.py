@@ -21,7 +21,7 @@ SAC = SacConfig(hidden=(16, 16))
 
 def build(seeds: Sequence[int], lr: float = 3e-3) -> tuple[Bc, Actor, Streams]:
     """A model, an actor of its own for each run, and the streams that feed both."""
-    model = Bc(BcConfig(lr), Spec(OBS, ACT, "state-action", BATCH, seeds, 200))
+    model = Bc(BcConfig(lr), Spec(OBS, ACT, "state-action", BATCH, seeds, 200, 4, 0.99))
     return model, Actor(OBS, ACT, SAC, seeds), Streams(seeds, model.draws())
 
 

@@ -27,7 +27,7 @@ MODES = ["state-action", "state-state", "state-only"]
 
 def build(seeds=(1,), mode="state-action", obs=OBS, act=ACT, **options) -> Potential:
     config = PotentialConfig(**{"hidden": (32, 32), "m": 8, **options})
-    return Potential(config, Spec(obs, act, mode, 16, seeds, 1000))
+    return Potential(config, Spec(obs, act, mode, 16, seeds, 1000, 4, 0.99))
 
 
 def rows(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -11,7 +11,9 @@ from ngt.reward import Constant, EnvReward, NoParams, RewardModel, Spec
 from ngt.sac import Actor
 from ngt.trainer import Learner
 
-SPEC = Spec(obs=3, act=2, mode="state-action", batch=8, seeds=(0, 1), time_limit=100)
+SPEC = Spec(obs=3, act=2, mode="state-action", batch=8, seeds=(0, 1), time_limit=100,
+    num_envs=4, gamma=0.99,
+)  # fmt: skip
 
 
 class Slope(RewardModel):
@@ -54,7 +56,7 @@ def test_constant_reward(make_batch):
 def test_what_a_method_does_not_override(make_batch):
     model, batch = RewardModel(NoParams(), SPEC), make_batch(2, 4, 3, 2)
     assert model.draws() == {} and model.metrics == {}
-    assert torch.equal(model.observe(batch), batch.reward)
+    assert torch.equal(model.observe(batch, torch.zeros(2, 4)), batch.reward)
     calls = (
         lambda: model.reward(batch),
         lambda: model.loss(batch, batch),

@@ -73,7 +73,7 @@ class Zero(RewardModel):
     def reward(self, batch: Batch) -> Tensor:
         return torch.zeros_like(batch.reward)
 
-    def observe(self, transition: Batch) -> Tensor:
+    def observe(self, transition: Batch, done: Tensor) -> Tensor:
         return -transition.reward
 
 
@@ -99,7 +99,7 @@ class Broken(Zero):
                 out[run] = torch.nan
         return out
 
-    def observe(self, transition: Batch) -> Tensor:
+    def observe(self, transition: Batch, done: Tensor) -> Tensor:
         return transition.reward
 
 

@@ -1,0 +1,141 @@
+"""What the adversarial methods share: a net, its gradient penalty, absorbing states.
+
+The net D of every run is trained apart on expert and agent transitions; a method says by `loss` how
+and by `score` what reward it gives. Nets: the paper's reward net without spectral norm, which would
+fight the two-sided penalty: one caps the slope at 1, the other pulls it up to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ngt.nets import PackedMLP
+from ngt.replay import Batch
+from ngt.reward import RewardModel, Spec
+from ngt.schema import opt
+from ngt.seeding import Draw, torch_generator
+
+
+@dataclass(frozen=True)
+class AdversarialConfig:
+    """Of every method with a discriminator or critic. Values: the paper's table unless said."""
+
+    hidden: tuple[int, ...] = opt((256, 256), "widths of the net", 1)
+    leak: float = opt(0.05, "slope of LeakyReLU below zero", 0)
+    lr: float = opt(1e-3, "Adam", 0)
+    penalty: float = opt(10.0, "weight of the gradient penalty", 0)
+    one_sided: bool = opt(False, "penalise slopes above 1 only; WGAN-GP penalises both")
+    absorbing: bool = opt(
+        False, "learn a reward for having ended, as DAC does; the paper is silent"
+    )
+
+
+def gradient_penalty(
+    net: Callable[[Tensor], Tensor], expert: Tensor, agent: Tensor, epsilon: Tensor,
+    one_sided: bool = False,
+) -> Tensor:  # fmt: skip
+    """Mean over pairs of (|grad net| - 1)^2 between an expert and an agent row, (R,).
+
+    net maps (R, B, dims) to one value a row; expert, agent (R, B, dims); epsilon (R, B) in [0, 1]
+    is the expert's share, one a pair. One-sided: slopes under 1 are free. Differentiable in the
+    net's parameters, also where the gradient is zero.
+    """
+    x = agent + epsilon[..., None] * (expert - agent)
+    x = x.detach().requires_grad_()
+    (slope,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
+    excess = torch.linalg.vector_norm(slope, dim=-1) - 1.0  # its subgradient at 0 is 0, not NaN
+    if one_sided:
+        excess = F.relu(excess)
+    return excess.square().mean(dim=1)
+
+
+class Adversarial(RewardModel):
+    """A net of R runs; subclasses give `loss` and `score`.
+
+    With absorbing states (Kostrikov et al., 2019) observations carry a flag that is 1 in the state
+    after the end, whose other coordinates are 0. In D's batches a terminated transition stands for
+    itself or, by a coin, for the absorbing state's own; its reward adds the absorbing state's value
+    gamma / (1 - gamma) r_absorbing, which is what bootstrapping through it for ever amounts to.
+    """
+
+    Config = AdversarialConfig
+    config: AdversarialConfig
+
+    def __init__(self, config: AdversarialConfig, spec: Spec, outputs: int = 1) -> None:
+        super().__init__(config, spec)
+        flags = {"state-action": 1, "state-state": 2, "state-only": 1}[spec.mode]
+        width = spec.input + (flags if config.absorbing else 0)
+        self.net = PackedMLP(
+            [width, *config.hidden, outputs],
+            [torch_generator(seed, "init", "net") for seed in spec.seeds],
+            activation=partial(F.leaky_relu_, negative_slope=config.leak),
+        )
+        self.learn_with(config.lr)
+
+    def draws(self) -> dict[str, Draw]:
+        draws = {"epsilon": Draw("uniform", (self.spec.batch,))}
+        if self.config.absorbing:
+            draws |= {name: Draw("uniform", (self.spec.batch,)) for name in ("coin_e", "coin_a")}
+        return draws
+
+    def inputs(self, batch: Batch) -> Tensor:
+        """What D sees of a batch, (R, B, input), with the flags where states are absorbing."""
+        if not self.config.absorbing:
+            return super().inputs(batch)
+        ended = batch.terminated[..., None]
+        going_on = torch.zeros_like(ended)
+        if self.spec.mode == "state-action":
+            return torch.cat([batch.obs, going_on, batch.action], dim=-1)
+        if self.spec.mode == "state-state":
+            next_obs = torch.where(ended > 0, 0.0, batch.next_obs)
+            return torch.cat([batch.obs, going_on, next_obs, ended], dim=-1)
+        return torch.cat([batch.obs, going_on], dim=-1)
+
+    def absorbing(self, like: Tensor) -> Tensor:
+        """The absorbing state's own transition, one row a run, (R, 1, input)."""
+        row = torch.zeros_like(like[:, :1])
+        row[..., self.spec.obs] = 1.0
+        if self.spec.mode == "state-state":
+            row[..., -1] = 1.0
+        return row
+
+    def pair(self, agent: Batch, expert: Batch) -> tuple[Tensor, Tensor]:
+        """The inputs to learn from: agent's and expert's, (R, B, input) each."""
+        x_agent, x_expert = self.inputs(agent), self.inputs(expert)
+        if self.config.absorbing:
+            for x, batch, coin in ((x_agent, agent, "coin_a"), (x_expert, expert, "coin_e")):
+                swap = (batch.terminated > 0) & (self.noise[coin] < 0.5)
+                x.copy_(torch.where(swap[..., None], self.absorbing(x), x))
+        return x_agent, x_expert
+
+    def penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
+        """The weighted gradient penalty on D, (R,)."""
+        slope = gradient_penalty(
+            self.net, x_expert, x_agent, self.noise["epsilon"], self.config.one_sided
+        )
+        self.metrics["gradient_penalty"] = slope.detach()
+        return self.config.penalty * slope
+
+    def value(self, x: Tensor) -> Tensor:
+        """The reward of inputs x (R, B, input), (R, B)."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def score(self, batch: Batch) -> Tensor:
+        return self.value(self.inputs(batch))
+
+    @torch.no_grad()
+    def reward(self, batch: Batch) -> Tensor:
+        x = self.inputs(batch)
+        reward = self.value(x)
+        if self.config.absorbing:
+            gamma = self.spec.gamma
+            after = gamma / (1.0 - gamma) * self.value(self.absorbing(x))
+            reward = reward + batch.terminated * after
+        return reward
