@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help figure test check setup unlock clean
+.PHONY: help figure test check gpu-check setup unlock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -47,7 +47,7 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 endif
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 figure: setup  ## train, evaluate and draw results/main_figure.pdf (SCALE=test|quick|lite|paper)
 	@$(SNAKEMAKE) results/main_figure.pdf
@@ -63,6 +63,12 @@ check: setup  ## linters and types only
 	@$(BIN)/python -m ruff format --check --quiet .
 	@echo "check: mypy"
 	@$(BIN)/python -m mypy
+
+# No set-up: it takes the Python at hand, with the torch that fits its CUDA.
+gpu-check:  ## on a CUDA machine: tests marked gpu, then rates into results/published/gpu.json
+	@$(or $(PYTHON),python3) -m pytest -q -o minversion=7 -o filterwarnings= -p no:cacheprovider \
+	  tests/ngt/test_graphs.py
+	@$(or $(PYTHON),python3) -m ngt.gpucheck --json results/published/gpu.json
 
 setup: $(READY)  ## make .venv with the pinned packages
 

@@ -14,10 +14,10 @@ import torch
 
 from ngt.config import CellConfig, TrainConfig
 from ngt.envs import get_task, make
+from ngt.learner import Learner, Member
 from ngt.potential import PotentialConfig
 from ngt.records import provenance
 from ngt.replay import Batch, Replay
-from ngt.trainer import Learner, Member
 
 FILLED = 10_000  # transitions in every buffer: random, since their values change no cost
 

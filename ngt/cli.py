@@ -198,8 +198,9 @@ def at_least(low: int, **options: int | None) -> None:
 
 def run_expert(args: argparse.Namespace) -> None:
     """Train an expert."""
+    from ngt.learner import Member
     from ngt.records import finished
-    from ngt.trainer import Member, Trainer
+    from ngt.trainer import Trainer
 
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
@@ -280,8 +281,9 @@ def train_pack(
 ) -> None:  # fmt: skip
     """Train the members of a pack that are not finished."""
     from ngt import demos
+    from ngt.learner import Member
     from ngt.records import finished
-    from ngt.trainer import Member, Trainer
+    from ngt.trainer import Trainer
 
     data = demos.load(source, cell.env)
     if cell.demos_source not in (data.source, cfg.file_hash(source, "demos")):

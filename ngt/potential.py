@@ -13,6 +13,7 @@ is read with the expert's sigma.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -147,10 +148,18 @@ class Potential(RewardModel):
         return scaled
 
 
+def quantile(values: Tensor, rank: float) -> Tensor:
+    """The linear quantile of sorted rows (R, B) at a rank in [0, 1], (R, 1)."""
+    at = rank * (values.shape[1] - 1)
+    below, above = math.floor(at), math.ceil(at)
+    return torch.lerp(values[:, below : below + 1], values[:, above : above + 1], at - below)
+
+
 def scale_by_percentiles(raw: Tensor, scaling: str, floor: float) -> Tensor:
     """Rewards (R, B) scaled by the batch's own 5th and 95th percentiles, no clipping."""
     if scaling == "none":
         return raw
-    low, high = torch.quantile(raw, raw.new_tensor([0.05, 0.95]), dim=1)[..., None]
+    ordered = raw.sort(dim=1).values  # torch.quantile copies its ranks from the host each time
+    low, high = quantile(ordered, 0.05), quantile(ordered, 0.95)
     gap = (high - low).clamp(min=floor)
     return (raw - low) / gap if scaling == "percentile" else raw / gap - low

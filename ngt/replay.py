@@ -35,9 +35,14 @@ class Replay:
         self.splits = [obs, act, obs, 1, 1]
         self.rows = torch.empty(runs, capacity, sum(self.splits), device=device)
         self.runs, self.capacity = runs, capacity
-        self.size = 0  # transitions held, the same for every run
-        self.head = 0  # where the next one goes
+        # A tensor, so that a graph sees it grow: rows ever added, the same for every run.
+        self.count = torch.zeros((), dtype=torch.int64, device=device)
         self._base = (torch.arange(runs, device=device) * capacity).unsqueeze(1)
+
+    @property
+    def size(self) -> int:
+        """Transitions held by each run."""
+        return min(int(self.count), self.capacity)
 
     def add(self, batch: Batch) -> None:
         """Store B transitions of every run, in order, over the oldest ones."""
@@ -46,17 +51,13 @@ class Replay:
              batch.terminated[..., None]],
             dim=-1,
         )  # fmt: skip
-        count = rows.shape[1]
-        first = min(count, self.capacity - self.head)
-        self.rows[:, self.head : self.head + first] = rows[:, :first]
-        if first < count:
-            self.rows[:, : count - first] = rows[:, first:]
-        self.head = (self.head + count) % self.capacity
-        self.size = min(self.size + count, self.capacity)
+        step = torch.arange(rows.shape[1], device=rows.device)
+        self.rows.index_copy_(1, (self.count + step) % self.capacity, rows.to(self.rows))
+        self.count += rows.shape[1]
 
     def sample(self, index: Tensor) -> Batch:
         """Rows `index % size` of each run; index (R, B) integers."""
-        flat = (index % self.size + self._base).flatten()
+        flat = (index % self.count.clamp(max=self.capacity) + self._base).flatten()
         rows = self.rows.view(-1, self.rows.shape[-1]).index_select(0, flat)
         obs, action, next_obs, reward, terminated = rows.view(*index.shape, -1).split(
             self.splits, dim=-1

@@ -170,7 +170,7 @@ class Sac(nn.Module):
 
 def adam(parameters: object, lr: float) -> torch.optim.Adam:
     """Adam in its fused form: one kernel a step, elementwise, so runs of a pack do not mix."""
-    return torch.optim.Adam(parameters, lr=lr, fused=True)  # type: ignore[arg-type]
+    return torch.optim.Adam(parameters, lr=lr, fused=True, capturable=True)  # type: ignore[arg-type]
 
 
 def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:

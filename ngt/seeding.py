@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -46,7 +47,8 @@ class Streams:
     """Random tensors of a pack, drawn ahead per run, in blocks, into fixed storage.
 
     Each (run, name) has a generator of its own, so neither the pack's other runs nor another draw
-    moves it. `next()` gives views of shape (R, *draw.shape), overwritten by the next block.
+    moves it. `next()` gives views of shape (R, *draw.shape), overwritten by the next block. For a
+    CUDA device a thread draws the next block while the device works on this one.
     """
 
     BLOCK = 64  # iterations drawn at a time
@@ -56,15 +58,18 @@ class Streams:
     ) -> None:
         self.draws = dict(draws)
         self.generators = {name: [rng(seed, "draw", name) for seed in seeds] for name in self.draws}
-        self.blocks = {
-            name: torch.empty(
-                (self.BLOCK, len(seeds), *draw.shape),
-                dtype=torch.int64 if draw.kind == "index" else torch.float32,
-                device=device,
-            )
-            for name, draw in self.draws.items()
+        cuda = torch.device(device).type == "cuda"
+        shapes = {n: (self.BLOCK, len(seeds), *draw.shape) for n, draw in self.draws.items()}
+        dtypes = {"index": torch.int64, "normal": torch.float32, "uniform": torch.float32}
+        self.host = {
+            name: torch.empty(shape, dtype=dtypes[self.draws[name].kind], pin_memory=cuda)
+            for name, shape in shapes.items()
         }
+        self.blocks = {n: t.to(device) for n, t in self.host.items()} if cuda else self.host
         self.cursor = self.BLOCK
+        self.thread = ThreadPoolExecutor(1) if cuda else None
+        self.ahead: Future[None] | None = None  # drawing the block after this one
+        self.states = self._states()  # of the generators, after this block
 
     def next(self) -> dict[str, Tensor]:
         """The tensors of the next iteration, by name, each (R, *shape)."""
@@ -75,6 +80,18 @@ class Streams:
         return {name: block[at] for name, block in self.blocks.items()}
 
     def _refill(self) -> None:
+        if self.ahead is None:
+            self._draw()
+        else:
+            self.ahead.result()
+        self.states = self._states()
+        if self.thread is not None:
+            for name, block in self.blocks.items():
+                block.copy_(self.host[name])  # waits for the copy: the thread overwrites its source
+            self.ahead = self.thread.submit(self._draw)
+        self.cursor = 0
+
+    def _draw(self) -> None:
         for name, draw in self.draws.items():
             size = (self.BLOCK, *draw.shape)
             for run, generator in enumerate(self.generators[name]):
@@ -85,20 +102,23 @@ class Streams:
                     values = generator.random(size, dtype=np.float32)
                 else:
                     values = generator.integers(0, 1 << 48, size)
-                self.blocks[name][:, run].copy_(torch.from_numpy(values))
-        self.cursor = 0
+                self.host[name][:, run].copy_(torch.from_numpy(values))
+
+    def _states(self) -> dict[str, Any]:
+        return {n: [g.bit_generator.state for g in gs] for n, gs in self.generators.items()}
 
     def state_dict(self) -> dict[str, Any]:
         return {
             "cursor": self.cursor,
             "blocks": {name: block.cpu().clone() for name, block in self.blocks.items()},
-            "generators": {
-                name: [g.bit_generator.state for g in gs] for name, gs in self.generators.items()
-            },
+            "generators": self.states,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.cursor = state["cursor"]
+        if self.ahead is not None:
+            self.ahead.result()
+            self.ahead = None
+        self.cursor, self.states = state["cursor"], state["generators"]
         for name, block in state["blocks"].items():
             self.blocks[name].copy_(block)
         for name, states in state["generators"].items():

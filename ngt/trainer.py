@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,153 +16,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ngt.config import CellConfig, load_model
-from ngt.demos import DemoSet
+from ngt.collect import Collector
+from ngt.config import CellConfig
 from ngt.envs import VectorEnv, get_task
 from ngt.evaluation import Evaluator
-from ngt.nets import ObsNormaliser
-from ngt.policy import Policy
+from ngt.learner import Learner, Member, run_seed
 from ngt.progress import Progress
 from ngt.records import RunWriter
-from ngt.replay import Batch, Replay
-from ngt.reward import RewardModel, Spec
-from ngt.sac import Sac
-from ngt.schema import parse
+from ngt.replay import Replay
 from ngt.seeding import Draw, Streams, derive
-
-
-@dataclass(frozen=True)
-class Member:
-    """One run of a pack."""
-
-    folder: Path
-    key: Mapping[str, Any]  # as records show it
-    seed: int
-    demos: int  # number of demonstrations; 0 where none are used
-    data: Batch | None = None  # the subsampled demonstrations, (1, N, ·)
-    reference: Mapping[str, Any] | None = None  # random and expert returns, demos checksum
-
-
-def build_model(
-    cell: CellConfig, seeds: Sequence[int], demos: DemoSet | None = None
-) -> RewardModel:
-    """The reward model of a cell for runs with these seeds and demonstrations."""
-    task = get_task(cell.env)
-    cls = load_model(cell.model, f"methods.{cell.method}.model")
-    config = parse(cls.Config, cell.params, f"methods.{cell.method}.params")
-    spec = Spec(
-        task.obs, task.act, cell.mode, cell.train.batch, seeds, task.time_limit,
-        cell.train.num_envs, cell.sac.gamma, demos,
-    )  # fmt: skip
-    model: RewardModel = cls(config, spec)
-    return model
-
-
-def run_seed(cell: CellConfig, member: Member) -> int:
-    """The seed of a run's own streams: it depends on the whole key."""
-    return derive(member.seed, cell.env, cell.method, cell.mode, cell.rate, member.demos)
-
-
-class Learner:
-    """Agent, reward model, demonstrations and their streams: all that an update touches.
-
-    `update` is a pure function of its tensors with static shapes; on a device nothing is read back
-    until `drain`.
-    """
-
-    def __init__(
-        self, cell: CellConfig, members: Sequence[Member], device: torch.device | str = "cpu"
-    ) -> None:
-        task, seeds = get_task(cell.env), [run_seed(cell, m) for m in members]
-        self.cell, self.device, self.runs = cell, device, len(members)
-        self.agent = Sac(task.obs, task.act, cell.sac, seeds).to(device)
-        data = [m.data for m in members if m.data is not None]
-        self.demos = DemoSet(data, device) if data else None
-        self.model = build_model(cell, seeds, self.demos).to(device)
-        self.normaliser = (
-            ObsNormaliser(self.runs, task.obs).to(device) if cell.normalise_obs else None
-        )
-        self.policy = Policy(self.agent.actor, self.normaliser)
-        batch = cell.train.batch
-        draws = {
-            "agent_index": Draw("index", (batch,)),
-            "expert_index": Draw("index", (batch,)),
-            "sac_index": Draw("index", (batch,)),
-            **Sac.draws(batch, task.act),
-            **self.model.draws(),
-        }
-        self.streams = Streams(seeds, draws, device)
-        self.sums: dict[str, Tensor] = {}
-        self.updates = self.summed = 0
-        self.last: tuple[Batch, Batch] | None = None  # expert and agent batch, for the AUC
-
-    def normalise(self, batch: Batch) -> Batch:
-        """A batch with the observations as the nets see them."""
-        if self.normaliser is None:
-            return batch
-        return batch._replace(
-            obs=self.normaliser(batch.obs), next_obs=self.normaliser(batch.next_obs)
-        )
-
-    def update(self, replay: Replay) -> None:
-        """One reward-model update, then one SAC update on a batch of its own."""
-        draws = self.streams.next()
-        self.model.noise = draws
-        if self.model.learns:
-            assert self.demos is not None
-            agent = self.normalise(replay.sample(draws["agent_index"]))
-            expert = self.normalise(self.demos.sample(draws["expert_index"]))
-            self.model.update(agent, expert)
-            self.last = (expert, agent)
-        batch = self.normalise(replay.sample(draws["sac_index"]))
-        reward = self.model.reward(batch)
-        metrics = self.agent.update(batch, reward, draws)
-        self._count({**metrics, "reward": reward.mean(dim=1), **self.model.metrics})
-
-    def fit(self) -> None:
-        """One gradient step of an offline method."""
-        assert self.demos is not None
-        draws = self.streams.next()
-        self.model.noise = draws
-        expert = self.normalise(self.demos.sample(draws["expert_index"]))
-        self.model.fit(self.agent.actor, expert)
-        self._count(self.model.metrics)
-
-    def _count(self, metrics: Mapping[str, Tensor]) -> None:
-        self.updates += 1
-        self.summed += 1
-        for name, value in metrics.items():
-            if name in self.sums:
-                self.sums[name] += value
-            else:
-                self.sums[name] = value.clone()
-
-    def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Mean metrics since the last call, (R,) each, and the reward's AUC; then zero."""
-        means = {
-            name: (total / max(self.summed, 1)).double().cpu().numpy()
-            for name, total in self.sums.items()
-        }
-        self.sums, self.summed = {}, 0
-        if self.last is not None:
-            means["auc"] = self.auc(*self.last).double().cpu().numpy()
-        return means
-
-    @torch.no_grad()
-    def auc(self, expert: Batch, agent: Batch) -> Tensor:
-        """P(score of an expert transition > of an agent's), (R,); ties count one half."""
-        kept = dict(self.model.metrics)
-        e, a = self.model.score(expert)[:, :, None], self.model.score(agent)[:, None, :]
-        self.model.metrics = kept
-        return (e > a).float().mean(dim=(1, 2)) + 0.5 * (e == a).float().mean(dim=(1, 2))
-
-    def non_finite(self, run: int) -> str | None:
-        """The name of a parameter of this run that holds a non-finite value."""
-        for root, module in (("agent", self.agent), ("reward", self.model)):
-            for name, parameter in module.named_parameters():
-                if parameter.shape[0] == self.runs and not parameter[run].isfinite().all():
-                    return f"{root}.{name}"
-        return None
 
 
 class Trainer:
@@ -172,11 +32,11 @@ class Trainer:
 
     def __init__(
         self, cell: CellConfig, members: Sequence[Member], *,
-        device: torch.device | str = "cpu", env_workers: int = 0,
+        device: torch.device | str = "cpu", env_workers: int = 0, graphs: bool = True,
     ) -> None:  # fmt: skip
         self.cell, self.members, self.device = cell, list(members), torch.device(device)
         self.runs, self.n = len(members), cell.train.num_envs
-        self.learner = Learner(cell, members, self.device)
+        self.learner = Learner(cell, members, self.device, graphs)
         self.env_workers = env_workers
         self.evaluator = Evaluator(
             cell.env, [(m.seed, m.demos) for m in members], cell.train.eval_episodes,
@@ -223,46 +83,24 @@ class Trainer:
             self.cell.env, self.runs * self.n, workers=self.env_workers,
             terminate_when_unhealthy=self.cell.terminate_when_unhealthy,
         )  # fmt: skip
+        collector = Collector(env, learner, replay, explore)
         episodes = EpisodeReturns(self.runs, self.n)
         try:
-            obs = env.reset([derive(s, "env", i) for s in seeds for i in range(self.n)])
+            collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)])
             while self.step < train.steps and self.alive.any():
-                x = self._tensor(obs)
-                if learner.normaliser is not None:
-                    learner.normaliser.update(x)
-                action = self._act(x, explore.next()["explore"])
-                step = env.step(action.reshape(self.runs * self.n, -1))
+                step = collector.step(self._finite(collector.act()))
                 self.step += self.n
                 self._check_observations(step.next_obs)
-                transition = Batch(
-                    obs=x,
-                    action=torch.from_numpy(action).to(self.device),
-                    next_obs=self._tensor(step.next_obs),
-                    reward=self._tensor(step.reward).squeeze(-1),
-                    terminated=self._tensor(step.terminated).squeeze(-1),
-                )
-                ended = step.terminated | step.truncated
-                done = torch.from_numpy(ended.reshape(self.runs, self.n)).to(self.device)
-                reward = learner.model.observe(transition, done)
-                replay.add(transition._replace(reward=reward))
-                episodes.add(step.reward, ended)
+                episodes.add(step.reward, step.terminated | step.truncated)
                 if self.step > train.learning_starts:
                     for _ in range(train.updates_per_step):
                         learner.update(replay)
                 self._marks(self.n, episodes)
-                obs = step.obs
         finally:
             env.close()
 
-    def _tensor(self, values: NDArray[Any]) -> Tensor:
-        shaped = values.astype(np.float32, copy=False).reshape(self.runs, self.n, -1)
-        return torch.from_numpy(shaped).to(self.device)
-
-    def _act(self, obs: Tensor, noise: Tensor) -> NDArray[np.float32]:
-        """Exploring actions (R, n, act); a run whose policy is no longer finite ends here."""
-        action: NDArray[np.float32] = (
-            self.learner.agent.act(self.learner.policy.normalise(obs), noise).cpu().numpy()
-        )
+    def _finite(self, action: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Actions (R, n, act); a run whose policy is no longer finite ends here, and acts by 0."""
         if not np.isfinite(action).all():
             for run in np.flatnonzero(~np.isfinite(action).all(axis=(1, 2)) & self.alive):
                 self._diverge(int(run), self.learner.non_finite(int(run)) or "action")

@@ -49,7 +49,7 @@ def test_oldest_go_first():
     replay.add(transitions(1, 4, 4))  # over the seam: places 4, 0, 1, 2
     numbers = (replay.sample(torch.arange(5)[None]).reward - 0.4).round().int()
     assert numbers.tolist() == [[5, 6, 7, 3, 4]]
-    assert (replay.head, replay.size) == (3, 5)
+    assert (int(replay.count), replay.size) == (8, 5)
 
 
 def test_sample_takes_the_index_modulo_the_size():

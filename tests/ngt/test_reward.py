@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from ngt.learner import Learner
 from ngt.replay import Batch
 from ngt.reward import Constant, EnvReward, NoParams, RewardModel, Spec
 from ngt.sac import Actor
-from ngt.trainer import Learner
 
 SPEC = Spec(obs=3, act=2, mode="state-action", batch=8, seeds=(0, 1), time_limit=100,
     num_envs=4, gamma=0.99,

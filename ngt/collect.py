@@ -1,0 +1,78 @@
+"""Acting in the envs: one vector step at a time, kept in tensors that stay where they are.
+
+On CUDA, what happens on the device before and after the envs' step is captured once and replayed,
+and what the envs send back crosses in one copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ngt.envs import Step, VectorEnv
+from ngt.graphs import Graph
+from ngt.learner import Learner
+from ngt.replay import Batch, Replay
+from ngt.seeding import Streams
+
+
+class Collector:
+    """The envs of a pack, R runs with n each, their last observations and their last actions."""
+
+    def __init__(self, env: VectorEnv, learner: Learner, replay: Replay, explore: Streams) -> None:
+        self.env, self.learner, self.replay, self.explore = env, learner, replay, explore
+        task, runs, device = env.task, learner.runs, learner.device
+        self.shape = (runs, env.num // runs)
+        self.obs = torch.zeros(*self.shape, task.obs, device=device)
+        self.action = torch.zeros(*self.shape, task.act, device=device)
+        self.noise = torch.zeros(*self.shape, task.act, device=device)
+        # next_obs | obs | reward, terminated, ended: all that a step brings
+        self.widths = [task.obs, task.obs, 1, 1, 1]
+        self.host = torch.zeros(*self.shape, sum(self.widths), pin_memory=device.type == "cuda")
+        self.arrived = self.host.to(device)
+        self._act: Callable[[], None] = Graph(self._choose) if learner.graphs else self._choose
+        self._put: Callable[[], None] = Graph(self._store) if learner.graphs else self._store
+
+    def reset(self, seeds: Sequence[int]) -> None:
+        """Start every env from its own seed."""
+        obs = torch.from_numpy(self.env.reset(seeds))
+        self.obs.copy_(obs.view(*self.shape, -1))
+
+    def act(self) -> NDArray[np.float32]:
+        """Exploring actions (R, n, act) for the last observations."""
+        self.noise.copy_(self.explore.next()["explore"])
+        self._act()
+        action: NDArray[np.float32] = self.action.cpu().numpy()
+        return action
+
+    def _choose(self) -> None:
+        learner = self.learner
+        if learner.normaliser is not None:
+            learner.normaliser.update(self.obs)
+        self.action.copy_(learner.agent.act(learner.policy.normalise(self.obs), self.noise))
+
+    def step(self, action: NDArray[np.float32]) -> Step:
+        """Take the actions (R, n, act) and store the transitions."""
+        step = self.env.step(action.reshape(self.env.num, -1))
+        columns = [
+            step.next_obs, step.obs, step.reward, step.terminated, step.terminated | step.truncated,
+        ]  # fmt: skip
+        host = self.host.numpy().reshape(self.env.num, -1)
+        at = 0
+        for column, width in zip(columns, self.widths, strict=True):
+            host[:, at : at + width] = column.reshape(self.env.num, -1)
+            at += width
+        self.arrived.copy_(self.host, non_blocking=True)
+        self._put()
+        return step
+
+    def _store(self) -> None:
+        next_obs, obs, *rest = self.arrived.split(self.widths, dim=-1)
+        reward, terminated, ended = (x.squeeze(-1) for x in rest)
+        transition = Batch(self.obs, self.action, next_obs, reward, terminated)
+        reward = self.learner.model.observe(transition, ended > 0)
+        self.replay.add(transition._replace(reward=reward))
+        self.obs.copy_(obs)

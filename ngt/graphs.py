@@ -1,0 +1,35 @@
+"""CUDA graphs: a step of fixed tensors is captured once, then replayed as one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+
+class Graph:
+    """A step captured after `warmup` ordinary calls, then replayed; every call is one step.
+
+    The step takes and returns nothing: it reads and writes tensors that stay where they are, so
+    that a replay sees new inputs. It must not read a value back, branch on one, or make a tensor
+    from Python numbers; a Python number in it is frozen at its value of the capture.
+    """
+
+    def __init__(self, step: Callable[[], None], warmup: int = 3) -> None:
+        self.step, self.warmup = step, warmup
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.side = torch.cuda.Stream()
+
+    def __call__(self) -> None:
+        if self.graph is None and self.warmup > 0:
+            self.warmup -= 1
+            self.side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self.side):
+                self.step()
+            torch.cuda.current_stream().wait_stream(self.side)
+            return
+        if self.graph is None:
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):  # records, does not run
+                self.step()
+        self.graph.replay()
