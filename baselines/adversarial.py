@@ -2,7 +2,8 @@
 
 The net D of every run is trained apart on expert and agent transitions; a method says by `loss` how
 and by `value` what reward it gives. Nets: the paper's reward net without spectral norm, which would
-fight the two-sided penalty: one caps the slope at 1, the other pulls it up to 1.
+fight the two-sided penalty: one caps the slope at 1, the other pulls it up to 1. That slope is per
+unit of input, so a coordinate of large scale decides D alone unless observations are normalised.
 """
 
 from __future__ import annotations
