@@ -1,8 +1,9 @@
 """What the adversarial methods share: a net, its gradient penalty, absorbing states.
 
 The net D of every run is trained apart on expert and agent transitions; a method says by `loss` how
-and by `score` what reward it gives. Nets: the paper's reward net without spectral norm, which would
-fight the two-sided penalty: one caps the slope at 1, the other pulls it up to 1.
+and by `value` what reward it gives. Nets: the paper's reward net without spectral norm, which would
+fight the two-sided penalty: one caps the slope at 1, the other pulls it up to 1. That slope is per
+unit of input, so a coordinate of large scale decides D alone unless observations are normalised.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ngt.errors import UserError
 from ngt.nets import PackedMLP
 from ngt.replay import Batch
 from ngt.reward import RewardModel, Spec
@@ -42,9 +44,9 @@ def gradient_penalty(
 ) -> Tensor:  # fmt: skip
     """Mean over pairs of (|grad net| - 1)^2 between an expert and an agent row, (R,).
 
-    net maps (R, B, dims) to one value a row; expert, agent (R, B, dims); epsilon (R, B) in [0, 1]
-    is the expert's share, one a pair. One-sided: slopes under 1 are free. Differentiable in the
-    net's parameters, also where the gradient is zero.
+    net maps (R, B, dims) to one value a row (of several, their sum counts); expert, agent
+    (R, B, dims); epsilon (R, B) in [0, 1] is the expert's share, one a pair. One-sided: slopes
+    under 1 are free. Differentiable in the net's parameters, also where the gradient is zero.
     """
     x = agent + epsilon[..., None] * (expert - agent)
     x = x.detach().requires_grad_()
@@ -56,12 +58,15 @@ def gradient_penalty(
 
 
 class Adversarial(RewardModel):
-    """A net of R runs; subclasses give `loss` and `score`.
+    """A net of R runs; subclasses give `loss` and `value`.
 
     With absorbing states (Kostrikov et al., 2019) observations carry a flag that is 1 in the state
     after the end, whose other coordinates are 0. In D's batches a terminated transition stands for
-    itself or, by a coin, for the absorbing state's own; its reward adds the absorbing state's value
-    gamma / (1 - gamma) r_absorbing, which is what bootstrapping through it for ever amounts to.
+    itself or, by a fair coin, for the absorbing state's own: each has half the weight of a row of
+    its own, on both sides, which leaves the ratio of the sides as it is, but for one factor. The
+    reward of a terminated transition adds the absorbing state's value, gamma / (1 - gamma) times
+    its reward: what bootstrapping through it for ever amounts to. An expert's end is seen where the
+    kept transitions hold it, on average in one of `rate` demonstrations that the env ended.
     """
 
     Config = AdversarialConfig
@@ -69,6 +74,8 @@ class Adversarial(RewardModel):
 
     def __init__(self, config: AdversarialConfig, spec: Spec, outputs: int = 1) -> None:
         super().__init__(config, spec)
+        if config.absorbing and spec.gamma >= 1.0:
+            raise UserError("params.absorbing: an endless reward has no value at sac.gamma 1")
         flags = {"state-action": 1, "state-state": 2, "state-only": 1}[spec.mode]
         width = spec.input + (flags if config.absorbing else 0)
         self.net = PackedMLP(
@@ -107,12 +114,14 @@ class Adversarial(RewardModel):
 
     def pair(self, agent: Batch, expert: Batch) -> tuple[Tensor, Tensor]:
         """The inputs to learn from: agent's and expert's, (R, B, input) each."""
-        x_agent, x_expert = self.inputs(agent), self.inputs(expert)
-        if self.config.absorbing:
-            for x, batch, coin in ((x_agent, agent, "coin_a"), (x_expert, expert, "coin_e")):
-                swap = (batch.terminated > 0) & (self.noise[coin] < 0.5)
-                x.copy_(torch.where(swap[..., None], self.absorbing(x), x))
-        return x_agent, x_expert
+        return self._learned(agent, "coin_a"), self._learned(expert, "coin_e")
+
+    def _learned(self, batch: Batch, coin: str) -> Tensor:
+        x = self.inputs(batch)
+        if not self.config.absorbing:
+            return x
+        swap = (batch.terminated > 0) & (self.noise[coin] < 0.5)
+        return torch.where(swap[..., None], self.absorbing(x), x)
 
     def penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
         """The weighted gradient penalty on D, (R,)."""
@@ -138,4 +147,5 @@ class Adversarial(RewardModel):
             gamma = self.spec.gamma
             after = gamma / (1.0 - gamma) * self.value(self.absorbing(x))
             reward = reward + batch.terminated * after
+        self.metrics["reward_std"] = reward.std(dim=1, correction=0)
         return reward

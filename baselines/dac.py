@@ -1,13 +1,26 @@
-"""Discriminator-Actor-Critic (Kostrikov et al., 2019), also SAM (Blonde & Kalousis, 2019).
+"""Discriminator-Actor-Critic, DAC (Kostrikov et al., 2019), also SAM (Blondé and Kalousis, 2019).
 
-A discriminator D = sigmoid(z) tells expert (label 1) from agent (label 0):
+A discriminator D = sigmoid(z) tells expert transitions (label y) from the agent's (label 0):
 
-    loss = E_expert[softplus(-z)] + E_agent[softplus(z)] + 10 E[(|grad z| - 1)^2]
+    loss   = E_expert[y softplus(-z) + (1 - y) softplus(z)] + E_agent[softplus(z)]
+             + 10 E[(|grad z| - 1)^2]
+    reward = z              (dac-r, "R")        = log D - log(1 - D)
+    reward = softplus(z)    (dac-rplus, "R+")   = -log(1 - D)
 
-    dac-rplus   reward = -log(1 - D)         = softplus(z) >= 0: pays for staying alive
-    dac-r       reward = log D - log(1 - D)  = z, of either sign
+The penalty is taken at random points between expert and agent rows. Rewards are formed from the
+logit z, where nothing saturates: by the sigmoid and a 1e-8 inside the logarithm R+ ends at 18.4.
 
-High is expert-like. Both are written in the logit z, where nothing saturates.
+Reward: R is z, R+ is softplus(z); high is expert-like.
+Range: R any real; R+ [0, inf), which pays for staying alive where episodes can end early.
+Deviations: SAC in place of TD3 or DDPG, and one step of each net per iteration, as for every method
+here. Batches are drawn with replacement: one demonstration is smaller than a batch. LeakyReLU for
+tanh: the paper's reward net. No absorbing states unless `absorbing` is set, since the paper does
+not speak of them; when set, their value is added in closed form instead of bootstrapped, and an
+expert's end is thinned like any transition instead of being kept with weight 1 / rate. The label y
+is 1, or a constant under 1; SAM draws it anew for each row, of which the mean alone matters.
+Sources: Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019; Blondé and Kalousis,
+Sample-Efficient Imitation Learning via Generative Adversarial Nets, AISTATS 2019; Gulrajani et al.,
+2017 (penalty); google-research/google-research (dac), lionelblonde/sam-tf, lionelblonde/ngt.
 """
 
 from __future__ import annotations
@@ -15,6 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -28,11 +42,11 @@ class DacConfig(AdversarialConfig):
     """DAC."""
 
     form: Literal["logit", "softplus"] = opt("logit", "reward z (R) or softplus(z) (R+)")
-    expert_label: float = opt(1.0, "under 1: label smoothing, on the expert's side", 0, 1)
+    expert_label: float = opt(1.0, "y; under 1: label smoothing, on the expert's side", 0, 1)
 
 
 class Dac(Adversarial):
-    """The discriminator of R runs; D's output is the logit z."""
+    """The discriminator of R runs; the net's output is the logit z."""
 
     Config = DacConfig
     config: DacConfig
@@ -40,9 +54,9 @@ class Dac(Adversarial):
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
         """Cross-entropy, summed over both sides, plus the penalty, (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
-        z_agent, z_expert = self.net(x_agent).squeeze(-1), self.net(x_expert).squeeze(-1)
-        label = self.config.expert_label
-        on_expert = label * F.softplus(-z_expert) + (1.0 - label) * F.softplus(z_expert)
+        z_agent, z_expert = self.net(torch.cat([x_agent, x_expert], dim=1)).squeeze(-1).chunk(2, 1)
+        y = self.config.expert_label
+        on_expert = y * F.softplus(-z_expert) + (1.0 - y) * F.softplus(z_expert)
         entropy = on_expert.mean(dim=1) + F.softplus(z_agent).mean(dim=1)
         self.metrics["cross_entropy"] = entropy.detach()
         return entropy + self.penalty(x_agent, x_expert)

@@ -1,0 +1,258 @@
+"""DAC: its loss and rewards against plain loops, the optimum it finds, packs, broken input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from baselines.adversarial import Adversarial
+from baselines.dac import Dac, DacConfig
+from ngt.demos import DemoSet
+from ngt.replay import Batch
+from ngt.reward import Spec
+from ngt.seeding import Draw, Streams
+
+OBS, ACT, BATCH = 3, 2, 8
+MODES = ["state-action", "state-state", "state-only"]
+
+
+def build(seeds: Sequence[int] = (1,), mode: Any = "state-action", obs=OBS, act=ACT, batch=BATCH,
+          **options: Any) -> Dac:  # fmt: skip
+    config = DacConfig(**{"hidden": (16, 16), **options})
+    model = Dac(config, Spec(obs, act, mode, batch, seeds, 100, 4, 0.9))
+    model.noise = Streams(seeds, model.draws()).next()
+    return model
+
+
+def rows(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def batch_of(x: Tensor, obs: int = OBS) -> Batch:
+    """Transitions that hold x (R, B, obs + act), next observations included; none ends."""
+    return Batch(x[..., :obs], x[..., obs:], x[..., :obs], 0.0 * x[..., 0], 0.0 * x[..., 0])
+
+
+def plain(model: Dac, run: int, x: np.ndarray) -> tuple[float, np.ndarray]:
+    """The net's output for one row, and its gradient, by hand."""
+    pre, chain = [], []
+    for layer in model.net.layers:
+        x = x @ layer.weight[run].detach().numpy() + layer.bias[run, 0].detach().numpy()
+        pre.append(x)
+        x = np.where(x > 0.0, x, model.config.leak * x)
+    for layer, y in zip(model.net.layers[:-1], pre[:-1], strict=True):
+        slope = np.where(y > 0.0, 1.0, model.config.leak)
+        chain.append(layer.weight[run].detach().numpy() * slope)
+    gradient = model.net.layers[-1].weight[run, :, 0].detach().numpy()
+    for matrix in reversed(chain):
+        gradient = matrix @ gradient
+    return float(pre[-1][0]), gradient
+
+
+@pytest.mark.parametrize("absorbing", [False, True])
+@pytest.mark.parametrize("one_sided", [False, True])
+@pytest.mark.parametrize("label", [1.0, 0.8])
+@pytest.mark.parametrize("mode", MODES)
+def test_loss_equals_plain_loops(float64, make_batch, mode, label, one_sided, absorbing):
+    model = build(
+        (1, 2), mode, expert_label=label, one_sided=one_sided, absorbing=absorbing, penalty=4.0,
+        hidden=(6, 5), leak=0.2,
+    )  # fmt: skip
+    for i, p in enumerate(model.net.parameters()):
+        p.data += 0.3 * rows(*p.shape, seed=i)
+    agent, expert = make_batch(2, BATCH, OBS, ACT), make_batch(2, BATCH, OBS, ACT, seed=1)
+    got = model.loss(agent, expert)
+    x_agent, x_expert = (x.numpy() for x in model.pair(agent, expert))
+    for run in range(2):
+        entropy = penalty = 0.0
+        for i in range(BATCH):
+            a, e = x_agent[run, i], x_expert[run, i]
+            d_expert = 1.0 / (1.0 + math.exp(-plain(model, run, e)[0]))
+            d_agent = 1.0 / (1.0 + math.exp(-plain(model, run, a)[0]))
+            entropy -= label * math.log(d_expert) + (1.0 - label) * math.log(1.0 - d_expert)
+            entropy -= math.log(1.0 - d_agent)
+            epsilon = float(model.noise["epsilon"][run, i])
+            norm = np.linalg.norm(plain(model, run, epsilon * e + (1.0 - epsilon) * a)[1])
+            penalty += (max(norm - 1.0, 0.0) if one_sided else norm - 1.0) ** 2
+        loss = (entropy + 4.0 * penalty) / BATCH
+        assert got[run].item() == pytest.approx(loss, rel=1e-10)
+        assert model.metrics["cross_entropy"][run].item() == pytest.approx(entropy / BATCH)
+        assert model.metrics["gradient_penalty"][run].item() == pytest.approx(penalty / BATCH)
+    assert not model.metrics["cross_entropy"].requires_grad
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rewards_are_r_and_r_plus(float64, make_batch, mode):
+    batch = make_batch(2, BATCH, OBS, ACT)
+    r, plus = (build((1, 2), mode, form=form) for form in ("logit", "softplus"))
+    for run in range(2):
+        for i in range(BATCH):
+            d = 1.0 / (1.0 + math.exp(-plain(r, run, r.inputs(batch)[run, i].numpy())[0]))
+            at = (run, i)
+            assert r.reward(batch)[at].item() == pytest.approx(math.log(d) - math.log(1.0 - d))
+            assert plus.reward(batch)[at].item() == pytest.approx(-math.log(1.0 - d))
+    assert torch.equal(r.score(batch), r.reward(batch))
+    assert not r.reward(batch).requires_grad
+
+
+@pytest.mark.parametrize("z", [-1e4, -80.0, -20.0, 0.0, 20.0, 80.0, 1e4])
+def test_rewards_do_not_saturate(make_batch, z: float):
+    """-log(1 - sigmoid(z) + 1e-8) would stop at 18.4, and float32 leaves it at z = 17."""
+    batch = make_batch(1, BATCH, OBS, ACT)
+    for form, expected in (("logit", z), ("softplus", float(np.logaddexp(0.0, z)))):
+        model = build(form=form)
+        model.net.layers[-1].weight.data.zero_()
+        model.net.layers[-1].bias.data.fill_(z)
+        reward = model.reward(batch)
+        assert reward[0].tolist() == pytest.approx([expected] * BATCH, rel=1e-6, abs=1e-30)
+        loss = model.loss(batch, batch)
+        assert loss.item() == pytest.approx(abs(z) + 10.0 if z else 2 * math.log(2) + 10, rel=1e-4)
+
+
+def test_the_logits_gradient_does_not_vanish_for_a_wrong_answer(make_batch):
+    """A sure and wrong discriminator is pushed back with full strength on both sides."""
+    batch = make_batch(1, BATCH, OBS, ACT)
+    for z, push in ((-200.0, -1.0), (200.0, 1.0)):
+        model = build(penalty=0.0)
+        model.net.layers[-1].weight.data.zero_()
+        model.net.layers[-1].bias.data.fill_(z)
+        model.loss(batch, batch).sum().backward()
+        assert model.net.layers[-1].bias.grad.item() == pytest.approx(push)
+
+
+# --- what it learns
+
+
+@pytest.mark.parametrize("label", [1.0, 0.8])
+def test_the_logit_becomes_the_log_ratio(label: float):
+    """Without penalty D = y p_E / (p_E + p_A), so z = log y p_E - log(p_A + (1 - y) p_E)."""
+    model = build((1,), "state-only", obs=4, penalty=0.0, expert_label=label, lr=0.01, batch=20)
+    shares = {"agent": [2, 4, 6, 8], "expert": [8, 6, 4, 2]}  # of 20
+    batches = {
+        side: batch_of(torch.eye(4).repeat_interleave(torch.tensor(n), dim=0)[None], 4)
+        for side, n in shares.items()
+    }
+    for _ in range(400):
+        model.update(**batches)
+    z = model.value(torch.eye(4)[None])[0].tolist()
+    for got, a, e in zip(z, shares["agent"], shares["expert"], strict=True):
+        assert got == pytest.approx(math.log(label * e / (a + (1.0 - label) * e)), abs=0.01)
+
+
+def clusters(step: int, seeds: Sequence[int], size: int = BATCH) -> tuple[Batch, Batch]:
+    """Agent's and expert's transitions, one unit apart per dim; each run has its own."""
+    x = torch.cat([rows(2, size, OBS + ACT, seed=100 * s + step)[None] for s in seeds])
+    return batch_of(0.5 * x[:, 0] - 0.5), batch_of(0.5 * x[:, 1] + 0.5)
+
+
+def auc(model: Adversarial, agent: Batch, expert: Batch) -> Tensor:
+    e, a = model.score(expert)[:, :, None], model.score(agent)[:, None, :]
+    return (e > a).float().mean(dim=(1, 2))
+
+
+@pytest.mark.parametrize("form", ["logit", "softplus"])
+@pytest.mark.parametrize("mode", MODES)
+def test_it_separates_two_clusters(mode, form):
+    seeds = (1, 2)
+    model = build(seeds, mode, form=form, lr=3e-3)
+    streams, losses = Streams(seeds, model.draws()), []
+    for step in range(150):
+        model.noise = streams.next()
+        model.update(*clusters(step, seeds))
+        losses.append(model.metrics["reward_loss"])
+    assert (auc(model, *clusters(10**6, seeds, 200)) > 0.95).all()
+    assert (torch.stack(losses[-20:]).mean(0) < torch.stack(losses[:20]).mean(0) - 0.3).all()
+
+
+# --- packs, and input that is hard
+
+
+def train(seeds: Sequence[int], updates: int, dtype: torch.dtype, **options: Any) -> Dac:
+    """Updates on each run's own data, as training draws them."""
+    model = build(seeds, **options)
+    streams = Streams(seeds, {**model.draws(), "index": Draw("index", (BATCH,))})
+    data = []
+    for i in (0, 1):
+        x = torch.cat([rows(1, 40, OBS + ACT, seed=9 * s + i) for s in seeds]).to(dtype) + i
+        data.append(batch_of(x)._replace(terminated=(x[..., 0] > 0.5).to(dtype)))
+    run = torch.arange(len(seeds))[:, None]
+    for _ in range(updates):
+        model.noise = streams.next()
+        row = model.noise["index"] % 40
+        agent, expert = (Batch(*(f[run, row] for f in side)) for side in data)
+        model.update(agent, expert)
+    model.reward(agent)
+    return model
+
+
+@pytest.mark.parametrize("options", [{}, {"absorbing": True, "mode": "state-state"}], ids=str)
+def test_a_pack_is_its_runs_side_by_side(float64, options):
+    seeds = (3, 1, 2)
+    pack = train(seeds, 60, torch.float64, **options)
+    for run, seed in enumerate(seeds):
+        alone = train((seed,), 60, torch.float64, **options)
+        for p, q in zip(pack.parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(p[run], q[0], rtol=0.0, atol=1e-9)
+        for name, value in pack.metrics.items():
+            assert value.shape == (3,)
+            torch.testing.assert_close(value[run], alone.metrics[name][0])
+
+
+def test_a_pack_is_its_runs_side_by_side_in_float32():
+    pack, alone = (train(s, 60, torch.float32) for s in ((3, 1, 2), (1,)))
+    for p, q in zip(pack.parameters(), alone.parameters(), strict=True):
+        torch.testing.assert_close(p[1], q[0], rtol=0.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("poison", [1e30, math.nan])
+def test_a_broken_run_does_not_reach_the_others(make_batch, poison: float):
+    models, rewards = [build((1, 2, 3)) for _ in range(2)], []
+    for model, broken in zip(models, (False, True), strict=True):
+        for step in range(3):
+            agent, expert = (make_batch(3, BATCH, OBS, ACT, seed=s) for s in (step, step + 50))
+            for field in (*agent, *expert) if broken else ():
+                field[1] = poison
+            model.update(agent, expert)
+        rewards.append(model.reward(agent))
+    for p, q in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        assert torch.equal(p[[0, 2]], q[[0, 2]])
+    assert torch.equal(rewards[0][[0, 2]], rewards[1][[0, 2]])
+
+
+@pytest.mark.parametrize("form", ["logit", "softplus"])
+@pytest.mark.parametrize("one_sided", [False, True])
+def test_raw_inputs_stay_finite(make_batch, form, one_sided: bool):
+    """Observations of Humanoid reach 5000; half its rows hold a value over 100."""
+    model = build((1, 2), obs=50, form=form, one_sided=one_sided, lr=1e-3)
+    for step in range(30):
+        agent, expert = (make_batch(2, BATCH, 50, ACT, s, scale=1000.0) for s in (step, step + 99))
+        expert = expert._replace(obs=expert.obs.clamp(-5000.0, 5000.0) + 100.0)
+        model.update(agent, expert)
+        assert (
+            model.reward(agent).isfinite().all() and model.metrics["reward_loss"].isfinite().all()
+        )
+    assert all(p.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("absorbing", [False, True])
+def test_a_demonstration_of_one_transition_will_do(make_batch, absorbing: bool):
+    """And one that the agent repeats exactly: every interpolate is the same point."""
+    model = build((1, 2), absorbing=absorbing)
+    demos = DemoSet([make_batch(1, 1, OBS, ACT, seed=s) for s in (0, 1)])
+    expert = demos.sample(torch.arange(BATCH).expand(2, BATCH))
+    for step in range(20):
+        model.update(make_batch(2, BATCH, OBS, ACT, seed=step) if step < 10 else expert, expert)
+        assert model.metrics["reward_loss"].isfinite().all()
+        assert model.reward(expert).isfinite().all()
+    assert all(p.isfinite().all() for p in model.parameters())
+
+
+def test_defaults():
+    config = DacConfig()
+    assert (config.form, config.expert_label, config.penalty) == ("logit", 1.0, 10.0)
