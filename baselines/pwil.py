@@ -58,7 +58,8 @@ def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor
 
     distance, mass (..., N). The loop over atoms in closed form: in order of distance, an atom gives
     what its forerunners left to be spent, at most its own mass. Of equidistant ones the first goes
-    first. A step may reach any number of atoms, since they may be all but used up; hence the sort.
+    first. A full sort, since a step may reach any number of atoms: a good imitator leaves a speck
+    of mass on each one that it passes, and where it goes back, a step reaches 80 of 200.
     """
     near, order = distance.sort(dim=-1, stable=True)
     held = mass.gather(-1, order)

@@ -178,6 +178,25 @@ def test_float32_follows_the_plain_loop(size: int, limit: int) -> None:
     np.testing.assert_allclose(got, reward_of(cost, limit, OBS + ACT), rtol=1e-4)
 
 
+@pytest.mark.usefixtures("float64")
+def test_a_step_may_reach_most_of_the_atoms() -> None:
+    """Five steps at an atom leave 5e-6 of its 1/200; back at the start, all of that is near."""
+    g = np.random.default_rng(0)
+    walk = torch.from_numpy(np.cumsum(g.normal(size=(1, 200, OBS)), axis=1))
+    expert = transitions(walk, torch.zeros(1, 200, 1))
+    back = torch.cat([torch.arange(180).repeat_interleave(5), torch.arange(100)])
+    agent = transitions(walk[:, back] + 1e-3, torch.zeros(1, 1000, 1))
+    model = build([expert], mode="state-only")
+    parts, held = [], []
+    for steps in (slice(0, 900), slice(900, 901), slice(901, 1000)):
+        parts.append(play(model, Batch(*(x[:, steps] for x in agent))))
+        held.append((model.mass > 0.0).sum().item())
+    assert held[0] == 200 and held[1] < 120, "one step used up over 80"
+    cost = plain(points(expert, "state-only"), points(agent, "state-only"), 1000)
+    got = torch.cat(parts, dim=-1)[0, 0].numpy()
+    np.testing.assert_allclose(got, reward_of(cost, 1000, OBS), rtol=1e-6)
+
+
 def test_order_of_the_atoms_does_not_matter() -> None:
     expert, agent = make(50), make(200, seed=1)
     order = torch.randperm(50, generator=torch.Generator().manual_seed(0))
