@@ -72,7 +72,7 @@ def test_times_are_sines_then_cosines_of_eight_frequencies():
         [f(t * math.exp(-k * math.log(10_000) / 7)) for f in (math.sin, math.cos) for k in range(8)]
         for t in range(STEPS)
     ]
-    np.testing.assert_allclose(waves(STEPS, 16), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(waves(STEPS, 8), expected, rtol=0, atol=1e-12)
 
 
 @pytest.fixture(params=["leaky", "mish"])
@@ -384,6 +384,19 @@ def test_a_perfect_guess_meets_the_floor():
     for form in ("softplus", "logit"):
         model.config = DiffAilConfig(form=form)
         assert model.reward(batch)[0].tolist() == pytest.approx([-math.log(1e-10)] * BATCH)
+
+
+def test_a_good_guess_keeps_its_digits():
+    """1 - D of 1e-8, which 1 - exp(-err) would round to 0."""
+    model = build()
+    model.noise = {k: torch.zeros_like(v) for k, v in model.noise.items()}
+    for p in model.parameters():
+        p.data.zero_()
+    model.net.layers[-1].bias.data.fill_(1e-4)
+    batch = transitions(rows(1, BATCH, OBS + ACT))
+    model.loss(batch, batch)
+    assert model.metrics["cross_entropy"].item() == pytest.approx(-math.log(1e-8), rel=1e-5)
+    assert model.reward(batch)[0].tolist() == pytest.approx([-math.log(1e-8)] * BATCH, rel=1e-5)
 
 
 def test_the_dead_zone_of_the_reward():
