@@ -15,17 +15,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-Init = Literal["orthogonal", "kaiming"]
+Init = Literal["orthogonal", "kaiming", "uniform"]
 Activation = Callable[[Tensor], Tensor]
 
 
 def init_(weight: Tensor, init: Init, generator: torch.Generator) -> None:
-    """Initialise one (in, out) matrix in place: orthogonal, gain 1, or Kaiming normal, fan in."""
+    """Initialise one (in, out) matrix in place.
+
+    orthogonal: gain 1; kaiming: normal, fan in; uniform: up to 1 / sqrt(in), torch's default.
+    """
     with torch.no_grad():
         if init == "orthogonal":
             nn.init.orthogonal_(weight, generator=generator)
         elif init == "kaiming":
             weight.normal_(0.0, math.sqrt(2.0 / weight.shape[0]), generator=generator)
+        elif init == "uniform":
+            bound = weight.shape[0] ** -0.5
+            weight.uniform_(-bound, bound, generator=generator)
         else:
             raise ValueError(f"init: {init!r} is not known")
 
@@ -83,7 +89,8 @@ class SpectralLinear(PackedLinear):
 class PackedMLP(nn.Module):
     """An MLP for each run: x (N, B, in) -> (N, B, out), linear last layer.
 
-    generators: one a run, in order; run r's weights depend on its own generator alone.
+    generators: one a run, in order; run r's weights depend on its own generator alone. Biases are
+    zero, but for a `uniform` layer's, which are drawn like its weights.
     """
 
     def __init__(
@@ -106,8 +113,12 @@ class PackedMLP(nn.Module):
         for run, generator in enumerate(generators):
             for depth, linear in enumerate(self.layers):
                 last = depth == len(self.layers) - 1
+                kind = (head_init or init) if last else init
                 for weight in linear.weight[run].reshape(twins, *linear.weight.shape[-2:]):
-                    init_(weight, (head_init or init) if last else init, generator)
+                    init_(weight, kind, generator)
+                if kind == "uniform":
+                    bound = sizes[depth] ** -0.5
+                    linear.bias.data[run].uniform_(-bound, bound, generator=generator)
         if spectral_norm:
             self.power_iteration(15)  # enough for the start: product of norms 1.0 to 1.2
 

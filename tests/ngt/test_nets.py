@@ -137,6 +137,25 @@ def test_kaiming_init():
         assert gram_error(weight[0]) > 0.1
 
 
+@pytest.mark.parametrize("twins", [1, 2])
+def test_uniform_init_is_torchs_default_for_weights_and_biases(twins: int):
+    net = PackedMLP([400, 300, 50], generators(1, 2), twins=twins, init="uniform")
+    for layer, fan_in in zip(net.layers, (400, 300), strict=True):
+        peer = torch.nn.Linear(fan_in, 300)
+        bound = fan_in**-0.5
+        for ours, theirs in ((layer.weight, peer.weight), (layer.bias, peer.bias)):
+            for tensor in (ours, theirs):
+                assert tensor.abs().max() < bound
+                assert tensor.abs().max() > 0.9 * bound
+                assert tensor.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.1)
+    for run, seed in enumerate((1, 2)):
+        alone = PackedMLP([400, 300, 50], generators(seed), twins=twins, init="uniform")
+        for p, q in zip(net.parameters(), alone.parameters(), strict=True):
+            assert torch.equal(p[run], q[0])
+    head = PackedMLP([400, 300, 50], generators(1), head_init="uniform")
+    assert head.layers[0].bias.eq(0).all() and head.layers[1].bias.ne(0).any()
+
+
 @pytest.mark.parametrize(("init", "head"), [("orthogonal", "kaiming"), ("kaiming", "orthogonal")])
 @pytest.mark.parametrize("twins", [1, 2])
 def test_head_init_changes_the_head_alone(init, head, twins: int):
