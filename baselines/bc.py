@@ -1,9 +1,18 @@
 """Behavioural cloning (Pomerleau, 1989), as the authors' public code has it.
 
-The policy is fitted to expert pairs alone, no env is stepped: mean over the batch of
-|| a_theta(s) - a ||^2 / |A|, a_theta(s) a reparameterised sample of the tanh-Gaussian policy, whose
-std so shrinks to its floor. (A likelihood is fragile here: a deterministic SAC expert saturates the
-tanh, and atanh(+-1) is infinite.) There is no reward. Steps count gradient steps.
+The policy is fitted to expert pairs (s, a) alone, no env is stepped:
+
+    loss = E_expert[|a_theta(s) - a|^2] / |A|
+
+a_theta(s) is a reparameterised sample of the tanh-Gaussian policy, whose std so shrinks to its
+floor. Steps count gradient steps.
+
+Reward: none.
+Range: none.
+Deviations: none from that code. (The likelihood would be fragile: a deterministic SAC expert
+saturates the tanh, and atanh(+-1) is infinite.)
+Sources: Pomerleau, "ALVINN: An Autonomous Land Vehicle in a Neural Network", NeurIPS 1988;
+lionelblonde/ngt.
 """
 
 from __future__ import annotations

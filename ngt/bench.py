@@ -1,18 +1,18 @@
-"""`ngt bench`: updates per second, measured beside a peer in the same run."""
+"""`ngt bench`: updates per second, measured beside a peer or beside other methods in one run."""
 
 from __future__ import annotations
 
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from ngt.config import CellConfig, TrainConfig
+from ngt.config import CellConfig, Config, TrainConfig, method_label, method_rate, resolve
 from ngt.envs import get_task, make
 from ngt.learner import Learner, Member
 from ngt.potential import PotentialConfig
@@ -46,17 +46,24 @@ def random_batch(runs: int, rows: int, obs: int, act: int) -> Batch:
     )
 
 
-def learner(
-    env: str, model: str, params: dict[str, Any], seeds: Sequence[int]
-) -> tuple[Learner, Callable[[], None]]:
-    """Our learner for a pack with these seeds, and one whole update of it on a filled buffer."""
-    task = get_task(env)
-    cell = CellConfig(env=env, method="bench", model=model, params=params, train=TrainConfig())
-    data = random_batch(1, 200, task.obs, task.act)  # four demonstrations at rate 20
+def pack_of(cell: CellConfig, seeds: Sequence[int]) -> tuple[Learner, Replay]:
+    """A learner for runs with these seeds and four demonstrations each, and a filled buffer."""
+    task = get_task(cell.env)
+    kept = 4 * -(-task.time_limit // cell.rate)
+    data = random_batch(1, kept, task.obs, task.act)
     pack = Learner(cell, [Member(Path(), {}, seed, 4, data) for seed in seeds])
     replay = Replay(len(seeds), FILLED, task.obs, task.act)
     rows = random_batch(1, FILLED, task.obs, task.act)
     replay.add(Batch(*(x.expand(len(seeds), *x.shape[1:]) for x in rows)))
+    return pack, replay
+
+
+def learner(
+    env: str, model: str, params: dict[str, Any], seeds: Sequence[int]
+) -> tuple[Learner, Callable[[], None]]:
+    """Our learner for a pack with these seeds, and one whole update of it on a filled buffer."""
+    cell = CellConfig(env=env, method="bench", model=model, params=params, train=TrainConfig())
+    pack, replay = pack_of(cell, seeds)
     return pack, lambda: pack.update(replay)
 
 
@@ -114,6 +121,22 @@ def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
         )  # fmt: skip
     with contextlib.suppress(ImportError):  # the peer is a test-only dependency
         contenders["stable-baselines3 SAC"] = (sb3_update(env), 1)
+    rows = [
+        {"what": name, "updates_per_second": round(statistics.median(r), 2),
+         "slowest": round(min(r), 2), "fastest": round(max(r), 2)}
+        for name, r in measure(contenders, repeats, updates).items()
+    ]  # fmt: skip
+    return {
+        "env": env, "threads": 1, "batch": TrainConfig().batch, "repeats": repeats,
+        "updates": updates, "rows": rows, "profile": profile(contenders["NGT"][0], updates),
+        "agreement": agreement(env, params, (1, 10, 100)), **provenance(),
+    }  # fmt: skip
+
+
+def measure(
+    contenders: Mapping[str, tuple[Callable[[], None], int]], repeats: int, updates: int
+) -> dict[str, list[float]]:
+    """Updates per second in each round, by name; contenders are (update, runs it updates)."""
     for update, runs in contenders.values():
         for _ in range(max(updates // (2 * runs), 3)):
             update()
@@ -125,15 +148,57 @@ def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
             for _ in range(count):
                 update()
             rates[name].append(count * runs / (time.perf_counter() - start))
-    rows = [
-        {"what": name, "updates_per_second": round(statistics.median(r), 2),
-         "slowest": round(min(r), 2), "fastest": round(max(r), 2)}
-        for name, r in rates.items()
-    ]  # fmt: skip
+    return rates
+
+
+def iteration(cell: CellConfig) -> Callable[[], None]:
+    """One iteration of one run, without env and policy: what the cell's method costs.
+
+    A vector step's transitions are rewarded and stored, then model and agent are updated; offline,
+    one gradient step.
+    """
+    pack, replay = pack_of(cell, [0])
+    if pack.model.offline:
+        return pack.fit
+    task = get_task(cell.env)
+    taken = random_batch(1, cell.train.num_envs, task.obs, task.act)
+    done = torch.zeros(taken.reward.shape, dtype=torch.bool)
+
+    def run() -> None:
+        replay.add(taken._replace(reward=pack.model.observe(taken, done)))
+        for _ in range(cell.train.updates_per_step):
+            pack.update(replay)
+
+    return run
+
+
+def bench_methods(
+    config: Config, env: str, names: Sequence[str], relative_to: str, *, repeats: int, updates: int
+) -> dict[str, Any]:
+    """Iterations per second of methods of the config, and their cost over that of one of them.
+
+    The cost is the median over rounds of the ratio of times, so that a machine that slows down
+    for a while changes no ratio. One run, one thread, as `bench`.
+    """
+    torch.set_num_threads(1)
+    contenders = {}
+    for name in dict.fromkeys([*names, relative_to]):
+        rate = method_rate(config, name) or CellConfig.rate
+        contenders[name] = iteration(resolve(config, env, name, "state-action", rate)), 1
+    rates = measure(contenders, repeats, updates)
+    rows = []
+    for name, own in rates.items():
+        cost = [theirs / ours for ours, theirs in zip(own, rates[relative_to], strict=True)]
+        rows.append(
+            {"what": method_label(config, name), "method": name,
+             "iterations_per_second": round(statistics.median(own), 2),
+             "slowest": round(min(own), 2), "fastest": round(max(own), 2),
+             "cost": round(statistics.median(cost), 3),
+             "least": round(min(cost), 3), "most": round(max(cost), 3)}
+        )  # fmt: skip
     return {
-        "env": env, "threads": 1, "batch": TrainConfig().batch, "repeats": repeats,
-        "updates": updates, "rows": rows, "profile": profile(contenders["NGT"][0], updates),
-        "agreement": agreement(env, params, (1, 10, 100)), **provenance(),
+        "env": env, "scale": config.scale, "threads": 1, "repeats": repeats, "updates": updates,
+        "relative_to": relative_to, "rows": rows, **provenance(),
     }  # fmt: skip
 
 
@@ -187,4 +252,21 @@ def table(result: dict[str, Any]) -> str:
     lines += [
         f"after {a['updates']:>4} updates      {a['difference']:>8.1e}" for a in result["agreement"]
     ]
+    return "\n".join(lines)
+
+
+def methods_table(result: dict[str, Any]) -> str:
+    """The result of `bench_methods` as text."""
+    reference = next(r for r in result["rows"] if r["method"] == result["relative_to"])
+    lines = [
+        f"{result['env']}, scale {result['scale']}, {result['threads']} thread, one run, median of "
+        f"{result['repeats']}; time of one iteration over that of {reference['what']}",
+        f"{'':<20}{'':<14}{'iterations/s':>12}{'(range)':>18}{'time':>8}{'(range)':>14}",
+    ]
+    for r in result["rows"]:
+        spread, costs = f"({r['slowest']}-{r['fastest']})", f"({r['least']:.2f}-{r['most']:.2f})"
+        lines.append(
+            f"{r['what']:<20}{r['method']:<14}{r['iterations_per_second']:>12}{spread:>18}"
+            f"{r['cost']:>8.2f}{costs:>14}"
+        )
     return "\n".join(lines)

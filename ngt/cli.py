@@ -107,13 +107,22 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--keys", action="store_true", help="print keys alone, one a line")
 
     sub = add(
-        "bench", run_bench, "Measure updates per second on one thread, beside a peer.",
-        "ngt bench --env HalfCheetah-v4 --json bench.json",
+        "bench", run_bench,
+        "Measure updates per second on one thread, beside a peer, or methods beside each other.",
+        "ngt bench --methods all --scale paper --json bench.json",
     )  # fmt: skip
     sub.add_argument("--env", default="HalfCheetah-v4", help="sizes of the nets' inputs")
     sub.add_argument("--pack", type=int, default=12, help="also a pack of this many (default: 12)")
     sub.add_argument("--repeats", type=int, default=7, help="rounds; the median counts")
     sub.add_argument("--updates", type=int, default=60, help="updates per round")
+    sub.add_argument(
+        "--methods", nargs="+", metavar="NAME",
+        help="an iteration of these methods of the scale, or of `all`, one run each",
+    )  # fmt: skip
+    sub.add_argument(
+        "--relative-to", metavar="NAME",
+        help="with --methods: whose cost is 1 (default: the first of them)",
+    )  # fmt: skip
     sub.add_argument("--json", type=Path, help="write the figures here too")
 
     sub = add(
@@ -394,13 +403,25 @@ def run_runs(args: argparse.Namespace) -> None:
 
 def run_bench(args: argparse.Namespace) -> None:
     """Measure speed."""
-    from ngt.bench import bench, table
+    from ngt.bench import bench, bench_methods, methods_table, table
     from ngt.files import write_json
 
     get_task(args.env)
     at_least(1, pack=args.pack, repeats=args.repeats, updates=args.updates)
-    result = bench(args.env, pack=args.pack, repeats=args.repeats, updates=args.updates)
-    say(table(result))
+    rounds = {"repeats": args.repeats, "updates": args.updates}
+    if args.methods:
+        config, _ = load_config(args)
+        names = list(config.methods) if args.methods == ["all"] else args.methods
+        reference = args.relative_to or names[0]
+        for option, name in [*(("--methods", n) for n in names), ("--relative-to", reference)]:
+            cfg.find_method(config, name, option)
+        result = bench_methods(config, args.env, names, reference, **rounds)
+        say(methods_table(result))
+    elif args.relative_to:
+        raise UserError("--relative-to: it goes with --methods; add `--methods all`")
+    else:
+        result = bench(args.env, pack=args.pack, **rounds)
+        say(table(result))
     if args.json:
         write_json(args.json, result)
 

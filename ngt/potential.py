@@ -3,12 +3,19 @@
 h(x) is a pairing loss between a predictor f and a frozen, randomly initialised prior f'. Training
 lowers h on expert data and raises it on agent data (paper, eq. of L):
 
-    L = E_expert[h] - E_agent[h]        reward r = exp(-h), then scaled by batch percentiles
+    loss = E_expert[h] - E_agent[h]        reward r = exp(-h), scaled to (r - P5) / (P95 - P5)
 
-High reward is expert-like; r lies in (0, 1] before scaling. Where the paper is silent:
-outputs are squashed by 5 tanh on both sides, except HL-Gauss targets, which are squashed by plain
-tanh into their support; h is the mean over outputs (MSE-softmax: the sum); the reward of HL-Gauss
-is read with the expert's sigma.
+P5 and P95 are percentiles of the agent's minibatch.
+
+Reward: exp(-h), scaled by the batch's own percentiles; high is expert-like.
+Range: exp(-h) lies in (0, 1]. Scaled it is 0 at P5, 1 at P95 and not clipped: any real.
+Deviations: HL-Gauss targets are squashed by plain tanh into their support; the paper's 5 tanh, read
+literally, leaves most of them outside, without mass or gradient. Where the paper is silent: all
+other outputs are squashed by 5 tanh; h is the mean over outputs (MSE-softmax: the sum); HL-Gauss's
+reward is read with the expert's sigma; spectral norm is applied after the orthogonal initialisation
+(the other order makes that a no-op), and to the prior once.
+Sources: Blondé, Candido Ramos and Kalousis, "Noise-Guided Transport: Imitation Learning from Random
+Priors", ICML 2026; lionelblonde/ngt, which is later and differs in its numbers.
 """
 
 from __future__ import annotations

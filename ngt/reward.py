@@ -126,7 +126,15 @@ class EnvReward(RewardModel):
 
 
 class Constant(RewardModel):
-    """Reward 1 whatever happens: the control that shows what survival alone earns."""
+    """A constant reward: the control that shows what survival alone earns.
+
+        reward = 1
+
+    Reward: 1, whatever happens: nothing is expert-like, and nothing is learned.
+    Range: 1.
+    Deviations: none.
+    Sources: Kostrikov et al., "Discriminator-Actor-Critic", ICLR 2019, on the survival bonus.
+    """
 
     Config = NoParams
     learns = False

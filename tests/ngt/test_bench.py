@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+import time
+from pathlib import Path
 
-from ngt import bench
+import pytest
+import torch
+
+from ngt import bench, cli
+from ngt.config import load
+from ngt.reward import Constant
 
 
 @pytest.mark.slow
@@ -34,3 +41,68 @@ def test_bench_measures_every_contender_and_agreement() -> None:
 )
 def test_operators_are_grouped(op: str, group: str) -> None:
     assert bench._group(op) == group
+
+
+# ---------------------------------------------------------------- methods beside each other
+
+
+class SlowStep(Constant):
+    """What it costs is paid when the step is taken."""
+
+    calls = 0
+
+    def observe(self, transition, done):
+        assert transition.obs.shape == (1, 4, 3) and done.shape == (1, 4)
+        type(self).calls += 1
+        time.sleep(0.02)
+        return super().observe(transition, done)
+
+
+class SlowFit(Constant):
+    offline = True
+
+    def fit(self, actor, expert):
+        time.sleep(0.02)
+        self.metrics["toy_loss"] = torch.zeros(1)
+
+
+def test_methods_are_measured_by_what_the_loop_asks_of_them() -> None:
+    mine = {"step": {"model": f"{__name__}:SlowStep"}, "fit": {"model": f"{__name__}:SlowFit"}}
+    config = load({"scale": "test", "methods": {**mine, "twin": {"like": "constant"}}})
+    names = ["step", "fit", "twin"]
+    result = bench.bench_methods(config, "Pendulum-v1", names, "constant", repeats=3, updates=4)
+    rows = {row["method"]: row for row in result["rows"]}
+    assert list(rows) == [*names, "constant"]
+    assert SlowStep.calls == 3 + 3 * 4, "burn-in and rounds, one vector step each"
+    assert rows["constant"]["cost"] == rows["constant"]["least"] == rows["constant"]["most"] == 1.0
+    assert rows["fit"]["iterations_per_second"] < 50, "20 ms each"
+    assert rows["step"]["cost"] > 1.5 and rows["step"]["most"] >= rows["step"]["cost"]
+    assert 0.2 < rows["twin"]["cost"] < 5.0
+    assert (result["relative_to"], result["scale"]) == ("constant", "test")
+    text = bench.methods_table(result)
+    assert "over that of constant reward" in text and text.count("\n") == 1 + len(rows)
+
+
+def test_methods_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short = ["--scale", "test", "--env", "Pendulum-v1", "--repeats", "1", "--updates", "2"]
+    cli.main(["bench", "--methods", "all", *short, "--json", str(tmp_path / "b.json")])
+    result = json.loads((tmp_path / "b.json").read_text())
+    names = list(load({"scale": "test"}).methods)
+    assert [row["method"] for row in result["rows"]] == names
+    assert result["relative_to"] == names[0], "the first, where none is named"
+    assert capsys.readouterr().out.count("\n") == 2 + len(names)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--methods", "ngtt"], "--methods: 'ngtt' is not known; did you mean ngt"),
+        (["--methods", "ngt", "--relative-to", "bcc"], "--relative-to: 'bcc' is not known"),
+        (["--relative-to", "bc"], "--relative-to: it goes with --methods"),
+    ],
+)
+def test_mistakes(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["bench", "--scale", "test", *options])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err

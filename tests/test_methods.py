@@ -1,0 +1,468 @@
+"""What every method owes the trainer, tried on each that workflow/config/base.yaml names.
+
+A method's own numbers stand in its own test file; here is what makes it a method. One that is added
+to the config is tried without a word here.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ngt.config import MODES, CellConfig, Config, load, load_model, method_rate, resolve
+from ngt.demos import DemoSet
+from ngt.envs import Task, get_task
+from ngt.replay import Batch, Replay
+from ngt.reward import RewardModel
+from ngt.sac import Sac
+from ngt.trainer import Learner, Member, Trainer, build_model
+
+RUNS = (0, 1, 2)  # the seeds of a pack
+SIZES = {0: 1, 1: 30, 2: 47}  # transitions of a run's demonstrations, by its seed
+
+configs: Callable[[str], Config] = functools.cache(lambda scale: load({"scale": scale}))
+METHODS = tuple(configs("paper").methods)
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+def class_of(method: str) -> type[RewardModel]:
+    cls: type[RewardModel] = load_model(cell_of(method).model, method)
+    return cls
+
+
+def stores(cls: type[RewardModel]) -> bool:
+    """Whether the reward is known when the step is taken."""
+    return cls.observe is not RewardModel.observe
+
+
+def cell_of(
+    method: str, env: str = "Pendulum-v1", mode: Any = "state-action", scale: str = "paper",
+    **changes: Any,
+) -> CellConfig:  # fmt: skip
+    """The method's cell at a scale; the agent's nets are small, and at `test` the method's too."""
+    config = configs(scale)
+    cell = resolve(config, env, method, mode, method_rate(config, method) or 20)
+    params = dict(cell.params)
+    if scale == "test" and "hidden" in params:
+        params["hidden"] = tuple(16 for _ in params["hidden"])
+    return dataclasses.replace(
+        cell, params=params, sac=dataclasses.replace(cell.sac, hidden=(16, 16)),
+        train=dataclasses.replace(cell.train, batch=16, buffer=1000), **changes,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- a pack without envs
+
+Make = Callable[[Task, int, int], Batch]  # (task, rows, seed) -> (1, rows, ·)
+
+
+def plain(task: Task, rows: int, seed: int) -> Batch:
+    """Transitions of order 1."""
+    g = torch.Generator().manual_seed(seed)
+
+    def normal(width: int) -> Tensor:
+        return torch.randn(1, rows, width, generator=g)
+
+    return Batch(
+        normal(task.obs), torch.tanh(normal(task.act)), normal(task.obs), normal(1)[..., 0],
+        (torch.rand(1, rows, generator=g) < 0.2).float(),
+    )  # fmt: skip
+
+
+def raw(task: Task, rows: int, seed: int) -> Batch:
+    """Transitions as Humanoid's are unnormalised: values to 5000, one feature in eight constant."""
+    batch = plain(task, rows, seed)
+    scale = 10.0 ** torch.linspace(-3.0, 3.5, task.obs)
+    constant = torch.arange(task.obs) % 8 == 0
+
+    def stretch(obs: Tensor) -> Tensor:
+        return torch.where(constant, scale, scale * obs).clamp(-5000.0, 5000.0)
+
+    return batch._replace(obs=stretch(batch.obs), next_obs=stretch(batch.next_obs))
+
+
+def stack(parts: Sequence[Batch]) -> Batch:
+    return Batch(*(torch.cat(fields) for fields in zip(*parts, strict=True)))
+
+
+def demonstrations(make: Make, task: Task, run: int) -> Batch:
+    """Shifted, so that they can be told from what the agent does."""
+    batch = make(task, SIZES[run], 100 + run)
+    return batch._replace(
+        obs=batch.obs + 1.0, next_obs=batch.next_obs + 1.0, action=(batch.action + 0.5).clamp(-1, 1)
+    )
+
+
+def members(make: Make, task: Task, runs: Sequence[int], poison: dict[int, float]) -> list[Member]:
+    """Runs whose demonstrations differ in number; those of a poisoned run are multiplied."""
+    data = [Batch(*(x * poison.get(r, 1.0) for x in demonstrations(make, task, r))) for r in runs]
+    return [Member(Path(), {}, r, r + 1, d) for r, d in zip(runs, data, strict=True)]
+
+
+class Rig:
+    """The learner of a pack on made-up transitions; each run's depend on its seed alone."""
+
+    def __init__(
+        self, cell: CellConfig, runs: Sequence[int] = RUNS, make: Make = plain,
+        poison: dict[int, float] | None = None, seeds: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
+        """seeds: of the nets and draws; the runs' own by default."""
+        self.task, self.runs, self.make = get_task(cell.env), runs, make
+        self.poison, self.n, self.taken = poison or {}, cell.train.num_envs, 0
+        pack = members(make, self.task, runs, self.poison)
+        if seeds is not None:
+            pack = [dataclasses.replace(m, seed=s) for m, s in zip(pack, seeds, strict=True)]
+        self.learner = Learner(cell, pack)
+        self.model = self.learner.model
+        self.replay = Replay(len(runs), 1000, self.task.obs, self.task.act)
+        self.model.noise = self.learner.streams.next()
+        if self.learner.normaliser is not None and self.model.offline:
+            self.learner.normaliser.fit([m.data.obs for m in pack if m.data is not None])
+
+    def transitions(self, rows: int, seed: int) -> Batch:
+        parts = [self.make(self.task, rows, 1000 * seed + r) for r in self.runs]
+        factor = torch.tensor([self.poison.get(r, 1.0) for r in self.runs])
+        return Batch(*(x * factor.view(-1, *[1] * (x.dim() - 1)) for x in stack(parts)))
+
+    def step(self) -> None:
+        """One iteration as the trainer has it: a vector step is taken, then an update."""
+        if self.model.offline:
+            self.learner.fit()
+            return
+        self.taken += 1
+        taken = self.transitions(self.n, self.taken)
+        if self.learner.normaliser is not None:
+            self.learner.normaliser.update(taken.obs)
+        reward = self.model.observe(taken, taken.terminated > 0)
+        assert reward.shape == taken.reward.shape
+        self.replay.add(taken._replace(reward=reward))
+        self.learner.update(self.replay)
+
+    def probe(self) -> Batch:
+        """A batch to read values of: of a vector step where rewards are known then."""
+        rows = self.n if stores(type(self.model)) else self.learner.cell.train.batch
+        return self.transitions(rows, 999)
+
+    def values(self, batch: Batch) -> Tensor:
+        """What the method gives the agent: rewards (R, B), or without an env the policy's modes."""
+        if self.model.offline:
+            return self.learner.agent.act(batch.obs)
+        if stores(type(self.model)):
+            return self.model.observe(batch, torch.zeros_like(batch.reward) > 0)
+        return self.model.reward(batch)
+
+    def optimisers(self) -> dict[str, Optimizer]:
+        return {k: v for k, v in vars(self.model).items() if isinstance(v, Optimizer)}
+
+    def state(self) -> dict[str, Any]:
+        """All that a run's future depends on."""
+        agent = self.learner.agent
+        return copy.deepcopy(
+            {
+                "model": self.model.state_dict(),
+                "optimisers": {k: o.state_dict() for k, o in self.optimisers().items()},
+                "agent": agent.state_dict(),
+                "agent's": {k: o.state_dict() for k, o in agent.optimisers.items()},
+                "streams": self.learner.streams.state_dict(),
+                "rest": (self.replay, self.taken, self.model.noise),
+            }
+        )
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.model.load_state_dict(state["model"])
+        self.learner.agent.load_state_dict(state["agent"])
+        for ours, theirs in (
+            (self.optimisers(), state["optimisers"]),
+            (self.learner.agent.optimisers, state["agent's"]),
+        ):
+            assert ours.keys() == theirs.keys()
+            for name, optimiser in ours.items():
+                optimiser.load_state_dict(theirs[name])
+        self.learner.streams.load_state_dict(state["streams"])
+        self.replay, self.taken, self.model.noise = copy.deepcopy(state["rest"])
+
+
+def numbers(rig: Rig) -> dict[str, Tensor]:
+    """The values of a probe, and every parameter of a run's own with its last gradient, by name."""
+    out = {"values": rig.values(rig.probe()).clone()}
+    for root, module in (("agent", rig.learner.agent.actor), ("model", rig.model)):
+        for name, parameter in module.named_parameters():
+            out[f"{root}.{name}"] = parameter.detach().clone()
+            if parameter.grad is not None:
+                out[f"gradient of {root}.{name}"] = parameter.grad.clone()
+    return out
+
+
+# ---------------------------------------------------------------- building
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("env", ["HalfCheetah-v4", "Humanoid-v4"])
+@every_method
+def test_it_builds_from_its_defaults(method: str, env: str, mode: str) -> None:
+    cell, task = cell_of(method, env, mode), get_task(env)
+    demos = DemoSet([m.data for m in members(plain, task, RUNS, {}) if m.data is not None])
+    model = build_model(cell, RUNS, demos)
+    assert model.spec.demos is demos
+    for name, parameter in model.named_parameters():
+        assert parameter.shape[0] == len(RUNS) and parameter.dtype == torch.float32, name
+    taken = {"agent_index", "expert_index", "sac_index", *Sac.draws(cell.train.batch, task.act)}
+    for name, draw in model.draws().items():
+        assert name not in taken, "the trainer's or the agent's"
+        assert draw.kind in ("normal", "uniform", "index")
+        assert all(isinstance(size, int) and size > 0 for size in draw.shape)
+
+
+# ---------------------------------------------------------------- values
+
+
+def check_values(rig: Rig, batch: Batch) -> None:
+    """Shape, type, range and manners of what a method gives for a batch."""
+    before = copy.deepcopy(batch)
+    values = rig.values(batch)
+    assert values.shape[:2] == batch.reward.shape
+    assert values.dtype == torch.float32 and not values.requires_grad
+    assert values.isfinite().all()
+    if not rig.model.offline and not stores(type(rig.model)):
+        score = rig.model.score(batch)
+        assert score.shape == values.shape and not score.requires_grad
+        alive = batch._replace(terminated=torch.zeros_like(batch.terminated))
+        order = rig.model.score(alive).argsort(dim=1)
+        rise = rig.values(alive).gather(1, order).diff(dim=1)
+        assert (rise >= -1e-5 * values.abs().amax()).all(), "falls where the score rises"
+    for mine, theirs in zip(batch, before, strict=True):
+        assert torch.equal(mine, theirs), "the batch was changed"
+
+
+@pytest.mark.parametrize(
+    ("mode", "normalise"), [*((mode, False) for mode in MODES), ("state-action", True)]
+)
+@every_method
+def test_values_are_finite_on_raw_humanoid_inputs(method: str, mode: str, normalise: bool) -> None:
+    """Before the first update and after, also for a demonstration of a single transition."""
+    random_states = torch.get_rng_state(), np.random.get_state()[1].copy()
+    cell = cell_of(method, "Humanoid-v4", mode, normalise_obs=normalise)
+    rig = Rig(cell, (0, 1), raw)
+    batch = rig.probe()
+    check_values(rig, rig.learner.normalise(batch))
+    names: list[set[str]] = []
+    for _ in range(3):
+        rig.step()
+        names.append(set(rig.model.metrics))
+    assert names[0] == names[1] == names[2], "the first row of train.csv fixes its columns"
+    for name, value in rig.model.metrics.items():
+        assert value.shape == (2,) and not value.requires_grad and value.isfinite().all(), name
+    check_values(rig, rig.learner.normalise(batch))
+    assert torch.equal(torch.get_rng_state(), random_states[0]), "the global generator was used"
+    assert np.array_equal(np.random.get_state()[1], random_states[1])
+
+
+class Watch(TorchDispatchMode):
+    """Refuses what reads a tensor back, and what has a shape that depends on values."""
+
+    REFUSED = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "is_nonzero")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.__name__.split(".")[0]
+        assert name not in self.REFUSED, f"{name}: .item(), or a branch on a tensor"
+        if name in ("index", "index_put", "index_put_"):
+            masks = [i for i in args[1] if i is not None and i.dtype == torch.bool]
+            assert not masks, "a mask as index; use torch.where"
+        return func(*args, **(kwargs or {}))
+
+
+@every_method
+def test_nothing_is_read_back(method: str) -> None:
+    """An update with its reward is to be captured in a CUDA graph."""
+    rig = Rig(cell_of(method, scale="test"))
+    rig.step()  # what is made lazily is made
+    with Watch():
+        rig.step()
+        rig.values(rig.probe())
+
+
+# ---------------------------------------------------------------- learning
+
+
+def fixed(rig: Rig) -> tuple[Batch, Batch]:
+    """An agent's batch and an expert's."""
+    rows = rig.learner.cell.train.batch
+    assert rig.learner.demos is not None
+    expert = rig.learner.demos.sample(torch.arange(rows).expand(len(rig.runs), rows))
+    return rig.transitions(rows, 1), expert
+
+
+@every_method
+def test_updates_lower_the_loss(method: str) -> None:
+    """Of one batch and one draw, thirty times."""
+    cls = class_of(method)
+    if not cls.learns and not cls.offline:
+        pytest.skip("nothing is learned")
+    if cls.learns and cls.update is not RewardModel.update and cls.loss is RewardModel.loss:
+        pytest.skip("it updates without a loss")
+    rig = Rig(cell_of(method, "HalfCheetah-v4"))
+    model, (agent, expert) = rig.model, fixed(rig)
+    losses = []
+    for _ in range(30):
+        if model.offline:
+            model.fit(rig.learner.agent.actor, expert)
+        else:
+            model.update(agent, expert)
+        (name,) = (k for k in model.metrics if k.endswith("_loss"))
+        losses.append(model.metrics[name])
+    table = torch.stack(losses)
+    print(f"{name} {table[0].tolist()} -> {table[-1].tolist()}")
+    assert table.shape == (30, len(RUNS))
+    assert (table[-1] < table[0]).all()
+    assert (table.diff(dim=0) < 0).float().mean() > 0.7, "it goes down by chance"
+
+
+@every_method
+def test_high_is_expert_like(method: str) -> None:
+    """Expert transitions come to score higher than the agent's in more than 6 pairs of 10."""
+    cls = class_of(method)
+    if cls.offline or not (cls.learns or stores(cls)):
+        pytest.skip("no reward, or one that looks at nothing")
+    cell = cell_of(method, "HalfCheetah-v4")
+    if "lr" in cell.params:  # a small one takes thousands of updates
+        rate = max(cell.params["lr"], 1e-3)
+        cell = dataclasses.replace(cell, params={**cell.params, "lr": rate})
+    rig = Rig(cell)
+    agent, expert = fixed(rig)
+    if stores(cls):
+        near, far = (Batch(*(x[:, : rig.n] for x in batch)) for batch in (expert, agent))
+        assert (rig.values(near) > rig.values(far)).float().mean() > 0.8
+        return
+    for _ in range(100):
+        rig.model.noise = rig.learner.streams.next()
+        rig.model.update(agent, expert)
+    wins = rig.learner.auc(expert, agent)
+    print(f"AUC {wins.tolist()}")
+    assert (wins > 0.6).all()
+
+
+@every_method
+def test_the_state_goes_round(method: str) -> None:
+    """A fresh model of other seeds that loads a state gives the same values, now and later."""
+    cell = cell_of(method, scale="test")
+    rig, other = Rig(cell), Rig(cell, seeds=(7, 8, 9))
+    for _ in range(3):
+        rig.step()
+    other.step()
+    if class_of(method).learns or rig.model.offline:
+        assert not torch.equal(rig.values(rig.probe()), other.values(other.probe()))
+    other.load(rig.state())
+    for _ in range(3):
+        mine, theirs = numbers(rig), numbers(other)
+        assert mine.keys() == theirs.keys()
+        state = [name for name in mine if not name.startswith("gradient")]
+        assert [n for n in state if not torch.equal(mine[n], theirs[n])] == []
+        rig.step()
+        other.step()
+
+
+# ---------------------------------------------------------------- packs
+
+
+@functools.cache
+def history(
+    method: str, runs: tuple[int, ...] = RUNS, poison: float = 1.0,
+    dtype: torch.dtype = torch.float32,
+) -> list[dict[str, Tensor]]:  # fmt: skip
+    """A pack's numbers before and after each of ten updates; poison multiplies run 1's data."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        rig = Rig(cell_of(method, scale="test"), runs, poison={1: poison})
+        out = [numbers(rig)]
+        for _ in range(10):
+            rig.step()
+            out.append(numbers(rig))
+    finally:
+        torch.set_default_dtype(before)
+    return out
+
+
+@every_method
+def test_a_run_of_a_pack_is_the_run_alone(method: str) -> None:
+    """In float64 for ten updates; in float32 up to the first gradient.
+
+    Where a gradient is zero by the method's own symmetry, rounding is all that is left of it, and
+    Adam makes whole steps of that: float32 says nothing of the parameters then.
+    """
+    largest = {torch.float32: 0.0, torch.float64: 0.0}
+    for dtype, bound in ((torch.float32, 1e-6), (torch.float64, 1e-9)):
+        pack = history(method, dtype=dtype)
+        for place, run in enumerate(RUNS):
+            alone = history(method, (run,), dtype=dtype)
+            for update, (ours, theirs) in enumerate(zip(pack, alone, strict=True)):
+                for name, value in ours.items():
+                    if dtype == torch.float32 and (
+                        update > 1 or (update == 1 and not name.startswith("gradient"))
+                    ):
+                        continue
+                    gap = float((value[place] - theirs[name][0]).abs().max())
+                    gap /= max(1.0, float(theirs[name].abs().max()))
+                    largest[dtype] = max(largest[dtype], gap)
+                    assert gap <= bound, f"{name} of run {run}, update {update}"
+    print(f"largest differences {largest}")
+
+
+@pytest.mark.parametrize("poison", [1e6, float("nan")])
+@every_method
+def test_runs_of_a_pack_do_not_touch_each_other(method: str, poison: float) -> None:
+    for clean, poisoned in zip(history(method), history(method, RUNS, poison), strict=True):
+        different = [
+            f"{name} of run {place}"
+            for name, value in clean.items()
+            for place in (0, 2)
+            if not torch.equal(value[place], poisoned[name][place])
+        ]
+        assert different == []
+
+
+# ---------------------------------------------------------------- training
+
+
+@every_method
+def test_a_run_repeats_to_the_byte_beside_one_that_diverges(method: str, tmp_path: Path) -> None:
+    """500 steps twice; the second time the other run's demonstrations are not finite."""
+    config = configs("test")
+    rate = method_rate(config, method) or 20
+    cell = resolve(config, "Pendulum-v1", method, "state-action", rate)
+    train = dataclasses.replace(
+        cell.train, steps=500, eval_every=500, eval_episodes=1, log_every=100
+    )
+    params = cell_of(method, scale="test").params
+    cell = dataclasses.replace(cell, params=params, train=train)
+    made = []
+    for name, poison in (("clean", 1.0), ("poisoned", float("nan"))):
+        pack = [
+            dataclasses.replace(m, folder=tmp_path / name / str(m.seed), key={"run": m.seed})
+            for m in members(plain, get_task(cell.env), (0, 1), {1: poison})
+        ]
+        Trainer(cell, pack).run(name)
+        folder = pack[0].folder
+        files = {n: (folder / n).read_bytes() for n in ("eval.csv", "train.csv")}
+        assert b"nan" not in files["eval.csv"] and files["train.csv"].count(b"\n") == 6
+        made.append({**files, "policy": (folder / "policy.safetensors").read_bytes()})
+        assert json.loads((folder / "run.json").read_text())["status"] == "finished"
+    assert made[0] == made[1]
+    cls = class_of(method)
+    record = json.loads((tmp_path / "poisoned" / "1" / "run.json").read_text())
+    if cls.learns or cls.offline or stores(cls):
+        assert record["status"] == "diverged" and record["tensor"]
+    else:
+        assert record["status"] == "finished", "it looks at no demonstration"

@@ -1,0 +1,162 @@
+"""docs/new-method.md, done as it says: its files, its config, its commands, its tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import baselines
+from ngt import cli
+from ngt.config import load_model
+from paper import main_figure, methods, style
+
+ROOT = Path(__file__).resolve().parents[1]
+DOC = (ROOT / "docs" / "new-method.md").read_text()
+README = (ROOT / "README.md").read_text()
+NEW = ("flat", "blur", "blur-strong")
+
+
+def blocks(language: str, text: str = DOC) -> list[str]:
+    """Code blocks of a language, in order; commands have none."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for name, block in found if name == language]
+
+
+def files() -> dict[str, str]:
+    """What the reader writes, by path; `mine.yaml` as it is in the end."""
+    flat, blur = blocks("python")
+    return {"baselines/flat.py": flat, "baselines/blur.py": blur, "mine.yaml": blocks("yaml")[-1]}
+
+
+def commands() -> list[list[str]]:
+    return [shlex.split(line) for block in blocks("") for line in block.splitlines()]
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The reader's folder; what lies in its `baselines` can be imported as such."""
+    (tmp_path / "baselines").mkdir()
+    for name, text in files().items():
+        assert f"`{name}`" in DOC
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    paths = [*baselines.__path__, str(tmp_path / "baselines")]
+    monkeypatch.setattr(baselines, "__path__", paths)
+    for name in ("flat", "blur"):
+        monkeypatch.delitem(sys.modules, f"baselines.{name}", raising=False)
+    return tmp_path
+
+
+def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the document's order: with one method in the config, then with all."""
+    drawn: list[set[str]] = []
+    save = style.save
+
+    def watched(figure: Any, *args: Any) -> None:
+        drawn.append({t.get_text() for legend in figure.legends for t in legend.get_texts()})
+        save(figure, *args)
+
+    monkeypatch.setattr(style, "save", watched)
+    (reader / "mine.yaml").write_text(blocks("yaml")[0])
+    ran = 0
+    for name, *arguments in commands():
+        if name == "ngt":
+            if "blur" in arguments[1]:
+                (reader / "mine.yaml").write_text(files()["mine.yaml"])
+            cli.main(arguments)
+        elif arguments[:2] == ["-m", "paper.main_figure"]:
+            main_figure.main(arguments[2:])
+        else:
+            continue
+        ran += 1
+    assert ran == 7
+    assert "flat reward" in drawn[0] and {"blurred", "blurred, 0.5"} <= drawn[1]
+    assert (reader / "results/main_figure.pdf").read_bytes().startswith(b"%PDF")
+    runs = reader / "results/test/runs/Pendulum-v1"
+    for method in NEW:
+        folder = runs / method / "state-action-demos1-rate20/seed0"
+        assert (folder / "run.json").exists()
+        columns = (folder / "train.csv").read_text().splitlines()[0].split(",")
+        assert ("z_expert" in columns) == (method != "flat")
+    both = [(runs / m / "state-action-demos1-rate20/seed0/train.csv").read_text() for m in NEW[1:]]
+    assert both[0] != both[1], "the variant is another method"
+
+
+def test_the_learned_one_could_stay(reader: Path) -> None:
+    """It has what docs/methods.md is written from, and the settings that its variant changes."""
+    cls = load_model("baselines.blur:Blur", "")
+    assert set(methods.text_of(cls).labelled) == set(methods.LABELS)
+    entry = yaml.safe_load(files()["mine.yaml"])["methods"]["blur-strong"]
+    assert set(entry["params"]) <= set(vars(cls.Config()))
+
+
+def checkout(folder: Path, *names: str) -> Path:
+    """A copy of the tree with the new files."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, folder / name)
+    for name, text in files().items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def run(folder: Path, command: list[str]) -> str:
+    """The output of a command that goes well."""
+    assert command[0] == "python"
+    done = subprocess.run(
+        [sys.executable, *command[1:]], cwd=folder, text=True, timeout=300,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_workflow_plans_it(tmp_path: Path) -> None:
+    """The document's command, without running its jobs: settings, expert and a pack a method."""
+    folder = checkout(
+        tmp_path / "suite", "Snakefile", "workflow", "ngt", "baselines", "paper", "environment.yml"
+    )
+    (command,) = (c for c in commands() if c[0] == "snakemake")
+    shown = run(folder, ["python", "-m", *command, "--dry-run"])
+    assert all(f"train {name} on Pendulum-v1" in shown for name in NEW)
+    assert re.search(r"^train +4$", shown, re.MULTILINE) and "main_figure" in shown
+
+
+@pytest.mark.slow
+def test_the_contract_tests_try_it(tmp_path: Path) -> None:
+    """Once its entry stands in base.yaml."""
+    folder = checkout(
+        tmp_path / "suite", "workflow", "ngt", "baselines", "pyproject.toml", "tests/conftest.py",
+        "tests/test_methods.py",
+    )  # fmt: skip
+    base = folder / "workflow/config/base.yaml"
+    entry = files()["mine.yaml"].partition("figures:")[0].removeprefix("methods:\n")
+    text = base.read_text()
+    assert text.count("\nmethods:\n") == 1
+    base.write_text(text.replace("\nmethods:\n", f"\nmethods:\n{entry}"))
+    (command,) = (c for c in commands() if c[1:3] == ["-m", "pytest"])
+    shown = run(folder, [*command, "-q", "-p", "no:cacheprovider"])
+    passed = re.search(r"(\d+) passed, (\d+) skipped", shown)
+    assert passed and int(passed[1]) >= 45 and int(passed[2]) == 2, shown
+
+
+def test_the_readme_has_the_first_example() -> None:
+    """The same class in fewer words, and the same entry."""
+    (flat,) = (b for b in blocks("python", README) if "class Flat" in b)
+    made: dict[str, Any] = {"__name__": "readme"}
+    exec(compile(flat, "README.md", "exec"), made)
+    assert made["Flat"].learns is False
+    assert blocks("yaml", README)[0] == blocks("yaml")[0]
+    assert "docs/new-method.md" in README
