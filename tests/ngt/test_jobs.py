@@ -82,7 +82,7 @@ def test_restart_starts_over(tmp_path: Path) -> None:
 def test_a_folder_has_one_trainer(tmp_path: Path) -> None:
     with (
         jobs.locked(tmp_path / "run"),
-        pytest.raises(UserError, match=rf"process {os.getpid()} on .* ; wait for it"),
+        pytest.raises(UserError, match=rf"process {os.getpid()} on .*; wait for it"),
         jobs.locked(tmp_path / "run"),
     ):
         pass
