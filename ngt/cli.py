@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ngt import config as cfg
 from ngt.config import CellConfig, Config
 from ngt.envs import get_task
-from ngt.errors import UserError, suggest
+from ngt.errors import Interrupted, UserError, suggest
 from ngt.files import read_json
 from ngt.runs import Layout, RunKey, packs, resolve_key, run_table
 from ngt.schema import schema
+
+if TYPE_CHECKING:
+    from ngt.learner import Member
 
 RUN_HELP = "run key: env/method/mode-demosK-rateN/seedS"
 
@@ -61,6 +65,9 @@ def build_parser() -> argparse.ArgumentParser:
         sub.add_argument("--fresh", action="store_true", help="train again what is finished")
         sub.add_argument(
             "--replace", action="store_true", help="replace what is finished with other settings"
+        )
+        sub.add_argument(
+            "--restart", action="store_true", help="start over where a checkpoint is found"
         )
 
     sub = add(
@@ -142,6 +149,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except UserError as error:
         print(f"ngt: error: {error}", file=sys.stderr)
         sys.exit(2)
+    except Interrupted as stop:
+        print(f"ngt: stopped at step {stop}; the same command goes on from there", file=sys.stderr)
+        sys.exit(os.EX_TEMPFAIL)
     except KeyboardInterrupt:
         print("ngt: interrupted", file=sys.stderr)
         sys.exit(130)
@@ -209,7 +219,6 @@ def run_expert(args: argparse.Namespace) -> None:
     """Train an expert."""
     from ngt.learner import Member
     from ngt.records import finished
-    from ngt.trainer import Trainer
 
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
@@ -224,9 +233,7 @@ def run_expert(args: argparse.Namespace) -> None:
         return
     guard(folder, f"expert {args.env}", args)
     member = Member(folder, key, seed, demos=0)
-    Trainer(cell, [member], device=args.device, env_workers=args.env_workers).run(
-        f"expert {args.env}"
-    )
+    train(cell, [member], f"expert {args.env}", config, args)
     report(folder, f"expert {args.env}")
 
 
@@ -281,18 +288,17 @@ def run_train(args: argparse.Namespace) -> None:
     for cell, pack in jobs:
         file = cfg.demos_file(config, cell.env)
         source = args.demos or (Path(file) if file else layout.demos(cell.env))
-        train_pack(cell, pack, source, layout, args)
+        train_pack(cell, pack, source, config, layout, args)
 
 
 def train_pack(
-    cell: CellConfig, keys: Sequence[RunKey], source: Path, layout: Layout,
+    cell: CellConfig, keys: Sequence[RunKey], source: Path, config: Config, layout: Layout,
     args: argparse.Namespace,
 ) -> None:  # fmt: skip
     """Train the members of a pack that are not finished."""
     from ngt import demos
     from ngt.learner import Member
     from ngt.records import finished
-    from ngt.trainer import Trainer
 
     data = demos.load(source, cell.env)
     if cell.demos_source not in (data.source, cfg.file_hash(source, "demos")):
@@ -315,9 +321,22 @@ def train_pack(
         members.append(Member(layout.run(key), shown, key.seed, key.demos, subset, reference))
     if members:
         name = f"{cell.method} {cell.env}" + (f" x{len(members)}" if len(members) > 1 else "")
-        Trainer(cell, members, device=args.device, env_workers=args.env_workers).run(name)
+        train(cell, members, name, config, args)
         for member in members:
             report(member.folder, f"run {member.key['run']}")
+
+
+def train(
+    cell: CellConfig, members: Sequence[Member], name: str, config: Config,
+    args: argparse.Namespace,
+) -> None:  # fmt: skip
+    """Train runs that are not finished, from their checkpoints where they have any."""
+    from ngt import jobs
+
+    jobs.train(
+        cell, members, name, say, device=args.device, env_workers=args.env_workers,
+        checkpoint_every=config.checkpoint_every, restart=args.restart or args.fresh,
+    )  # fmt: skip
 
 
 def guard(folder: Path, name: str, args: argparse.Namespace) -> None:

@@ -6,12 +6,16 @@ and what the envs send back crosses in one copy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from ngt.checkpoint import slice_of
 from ngt.envs import Step, VectorEnv
 from ngt.graphs import Graph
 from ngt.learner import Learner
@@ -76,3 +80,28 @@ class Collector:
         reward = self.learner.model.observe(transition, ended > 0)
         self.replay.add(transition._replace(reward=reward))
         self.obs.copy_(obs)
+
+    def state(self, run: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Where one run's envs stand, as tensors, and its exploration stream as plain data."""
+        mine = slice(run * self.shape[1], (run + 1) * self.shape[1])
+        envs = {f"env.{n}": torch.from_numpy(x[mine].copy()) for n, x in self.env.state().items()}
+        return {"obs": slice_of(self.obs, run), **envs}, {"explore": self.explore.state_of(run)}
+
+    def restore(self, saved: Sequence[tuple[Mapping[str, Tensor], Mapping[str, Any]]]) -> None:
+        """Bring all runs' envs to where `state` was taken, by playing their episodes again."""
+        longest = max(tensors["env.actions"].shape[1] for tensors, _ in saved)
+        envs: dict[str, list[NDArray[Any]]] = {}
+        for tensors, _ in saved:
+            for name in ("seed", "episode", "length", "actions"):
+                part = tensors[f"env.{name}"].numpy()
+                if name == "actions":
+                    part = np.pad(part, ((0, 0), (0, longest - part.shape[1]), (0, 0)))
+                envs.setdefault(name, []).append(part)
+        obs = self.env.restore({name: np.concatenate(parts) for name, parts in envs.items()})
+        self.obs.copy_(torch.from_numpy(obs).view_as(self.obs))
+        if not torch.equal(self.obs.cpu(), torch.cat([tensors["obs"] for tensors, _ in saved])):
+            warnings.warn(
+                f"{self.env.task.id}: the same seed and actions led elsewhere, so the numbers will "
+                "not be those of an uninterrupted run", stacklevel=2,
+            )  # fmt: skip
+        self.explore.restore([meta["explore"] for _, meta in saved])

@@ -156,6 +156,7 @@ class Config:
 
     scale: str = "quick"
     pack: int = opt(12, "most runs trained in lockstep by one job; changes no result", 1)
+    checkpoint_every: int = opt(50_000, "env steps between checkpoints; changes no result", 0)
     window: int = opt(20, "evaluations whose mean is a run's final score", 1)
     sac: SacConfig = field(default_factory=SacConfig)
     train: TrainConfig = field(default_factory=TrainConfig)

@@ -8,6 +8,10 @@ class UserError(Exception):
     """A mistake of the user's: one line naming the field, the value and the fix; exit code 2."""
 
 
+class Interrupted(Exception):
+    """Training was told to stop and left a checkpoint of this step in every run's folder."""
+
+
 def suggest(name: str, known: Sequence[str]) -> str:
     """The fix for a name that is not known: the nearest one, or all of them."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)

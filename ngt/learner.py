@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.optim import Optimizer
 
+from ngt import checkpoint
 from ngt.config import CellConfig, load_model
 from ngt.demos import DemoSet
 from ngt.envs import get_task
@@ -143,7 +145,7 @@ class Learner:
     def _fit(self) -> None:
         assert self.demos is not None
         expert = self.normalise(self.demos.sample(self.drawn["expert_index"]))
-        self.model.fit(self.agent.actor, expert)
+        self.model.fit(self.agent, expert)
         self._count(self.model.metrics)
 
     def _count(self, metrics: Mapping[str, Tensor]) -> None:
@@ -181,3 +183,61 @@ class Learner:
                 if parameter.shape[0] == self.runs and not parameter[run].isfinite().all():
                     return f"{root}.{name}"
         return None
+
+    def optimisers(self) -> dict[str, Optimizer]:
+        """Every optimiser, by name."""
+        own = {n: o for n, o in vars(self.model).items() if isinstance(o, Optimizer)}
+        return {**self.agent.optimisers, **{f"model.{name}": o for name, o in own.items()}}
+
+    def _packed(self) -> dict[str, Tensor]:
+        """Every tensor that outlives an iteration, by name; each leads with the run dimension."""
+        modules = {"agent": self.agent, "model": self.model, "normaliser": self.normaliser}
+        tensors = {
+            f"{root}.{name}": tensor
+            for root, module in modules.items() if module is not None
+            for name, tensor in module.state_dict().items()
+        }  # fmt: skip
+        for name, optimiser in self.optimisers().items():
+            parameters = [p for group in optimiser.param_groups for p in group["params"]]
+            for i, state in enumerate(optimiser.state.get(p, {}) for p in parameters):
+                for moment in ("exp_avg", "exp_avg_sq"):
+                    if moment in state:
+                        tensors[f"optimiser.{name}.{i}.{moment}"] = state[moment]
+        return tensors | {f"sum.{name}": total for name, total in self.sums.items()}
+
+    def state(self, run: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """One run's tensors, and its counters and generators as plain data."""
+        taken = {
+            name: float(state["step"])
+            for name, optimiser in self.optimisers().items()
+            for state in [next(iter(optimiser.state.values()), {"step": 0.0})]
+        }
+        meta = {
+            "updates": self.updates, "summed": self.summed, "optimiser_steps": taken,
+            "streams": self.streams.state_of(run), "sums": list(self.sums),
+        }  # fmt: skip
+        return {name: checkpoint.slice_of(t, run) for name, t in self._packed().items()}, meta
+
+    def restore(self, saved: Sequence[tuple[Mapping[str, Tensor], Mapping[str, Any]]]) -> None:
+        """Bring all runs to where `state` was taken of each; ValueError where it does not fit."""
+        first, meta = saved[0]
+        for name, optimiser in self.optimisers().items():
+            steps = meta["optimiser_steps"][name]
+            for group in optimiser.param_groups if steps else []:
+                for parameter in group["params"]:
+                    optimiser.state[parameter] = {
+                        "step": torch.full((), steps, device=self.device),
+                        "exp_avg": torch.zeros_like(parameter),
+                        "exp_avg_sq": torch.zeros_like(parameter),
+                    }
+        self.sums = {  # in their order, which is that of train.csv's columns
+            name: torch.zeros(self.runs, device=self.device) for name in meta["sums"]
+        }
+        packed = self._packed()
+        if set(packed) != set(first):
+            raise ValueError(f"tensors {sorted(set(packed) ^ set(first))} are on one side alone")
+        with torch.no_grad():
+            for name, tensor in packed.items():
+                tensor.copy_(checkpoint.pack([tensors[name] for tensors, _ in saved], tensor))
+        self.streams.restore([m["streams"] for _, m in saved])
+        self.updates, self.summed = meta["updates"], meta["summed"]

@@ -105,28 +105,40 @@ class RunWriter:
     """Writes one run's folder as it goes.
 
     Files have `.part` behind their names until the run is complete, so that a run that is trained
-    again keeps its former result until then.
+    again keeps its former result until then. so_far: `state` of a writer that was interrupted.
     """
 
-    def __init__(self, folder: Path, key: Mapping[str, Any], cell: CellConfig) -> None:
+    def __init__(
+        self, folder: Path, key: Mapping[str, Any], cell: CellConfig,
+        so_far: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self.folder, self.key, self.cell = folder, dict(key), cell
         folder.mkdir(parents=True, exist_ok=True)
         write_json(self._part("config.json"), {"key": self.key, **dataclasses.asdict(cell)})
         self._files: list[TextIO] = []
-        self._eval = self._csv("eval.csv")
-        self._eval.writerow(EVAL_FIELDS)
-        self._train = self._csv("train.csv")
-        self._train_fields: list[str] = []
-        self.started = time.time()
+        self._eval = self._csv("eval.csv", so_far)
+        if so_far is None:
+            self._eval.writerow(EVAL_FIELDS)
+        self._train = self._csv("train.csv", so_far)
+        header = "" if so_far is None else so_far["train.csv"].partition("\n")[0]
+        self._train_fields = header.split(",") if header else []
+        self._clock = time.monotonic() - (0.0 if so_far is None else so_far["seconds"])
         self.provenance = provenance()  # of the code that runs, not of what it becomes meanwhile
 
     def _part(self, name: str) -> Path:
         return self.folder / f"{name}{PART}"
 
-    def _csv(self, name: str) -> Any:
+    def _csv(self, name: str, so_far: Mapping[str, Any] | None) -> Any:
         file = open(self._part(name), "w", newline="")  # noqa: SIM115 - closed by `finish`
+        file.write("" if so_far is None else so_far[name])
         self._files.append(file)
         return csv.writer(file, lineterminator="\n")
+
+    def state(self) -> dict[str, Any]:
+        """The records so far and the seconds that they took, as plain data."""
+        self._flush()
+        texts = {name: self._part(name).read_text() for name in ("eval.csv", "train.csv")}
+        return {**texts, "seconds": round(time.monotonic() - self._clock, 1)}
 
     def evaluation(self, step: int, returns: Sequence[float], lengths: Sequence[int]) -> None:
         """One row an episode."""
@@ -163,7 +175,7 @@ class RunWriter:
                 "key": self.key,
                 "config_hash": config_hash(self.cell),
                 **record,
-                "wall_seconds": round(time.time() - self.started, 1),
+                "wall_seconds": round(time.monotonic() - self._clock, 1),
                 "threads": torch.get_num_threads(),
                 **self.provenance,
             },

@@ -63,3 +63,14 @@ class Replay:
             self.splits, dim=-1
         )
         return Batch(obs, action, next_obs, reward.squeeze(-1), terminated.squeeze(-1))
+
+    def read(self, run: int, first: int, last: int) -> Tensor:
+        """Rows of a run's transitions first to last - 1, counted since the start; on the CPU."""
+        index = torch.arange(first, last, device=self.rows.device) % self.capacity
+        return self.rows[run].index_select(0, index).cpu()
+
+    def write(self, run: int, rows: Tensor, total: int) -> None:
+        """Put back a run's last rows, of `total` ever added; the same total for every run."""
+        index = torch.arange(total - len(rows), total, device=self.rows.device) % self.capacity
+        self.rows[run].index_copy_(0, index, rows.to(self.rows))
+        self.count.fill_(total)

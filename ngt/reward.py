@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ngt.config import Mode
 from ngt.replay import Batch
-from ngt.sac import Actor, adam, descend
+from ngt.sac import Sac, adam, descend
 from ngt.seeding import Draw
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class RewardModel(nn.Module):
         """
         return transition.reward
 
-    def fit(self, actor: Actor, expert: Batch) -> None:
-        """One gradient step of an offline method on the actor."""
+    def fit(self, agent: Sac, expert: Batch) -> None:
+        """One gradient step of an offline method on the agent's actor, by the agent's optimiser."""
         raise NotImplementedError
 
     def inputs(self, batch: Batch) -> Tensor:

@@ -69,7 +69,7 @@ class Streams:
         self.cursor = self.BLOCK
         self.thread = ThreadPoolExecutor(1) if cuda else None
         self.ahead: Future[None] | None = None  # drawing the block after this one
-        self.states = self._states()  # of the generators, after this block
+        self.before = self.after = self._states()  # of the generators, around this block
 
     def next(self) -> dict[str, Tensor]:
         """The tensors of the next iteration, by name, each (R, *shape)."""
@@ -84,7 +84,7 @@ class Streams:
             self._draw()
         else:
             self.ahead.result()
-        self.states = self._states()
+        self.before, self.after = self.after, self._states()
         if self.thread is not None:
             for name, block in self.blocks.items():
                 block.copy_(self.host[name])  # waits for the copy: the thread overwrites its source
@@ -107,20 +107,21 @@ class Streams:
     def _states(self) -> dict[str, Any]:
         return {n: [g.bit_generator.state for g in gs] for n, gs in self.generators.items()}
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "cursor": self.cursor,
-            "blocks": {name: block.cpu().clone() for name, block in self.blocks.items()},
-            "generators": self.states,
-        }
+    def state_of(self, run: int) -> dict[str, Any]:
+        """Plain data: where one run's generators stood before this block, and the place in it."""
+        over = self.cursor == self.BLOCK
+        states = self.after if over else self.before
+        return {"cursor": self.cursor, "generators": {n: each[run] for n, each in states.items()}}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
+        """Draw the same block again for runs that stood at one place, and go to it."""
         if self.ahead is not None:
             self.ahead.result()
             self.ahead = None
-        self.cursor, self.states = state["cursor"], state["generators"]
-        for name, block in state["blocks"].items():
-            self.blocks[name].copy_(block)
-        for name, states in state["generators"].items():
-            for generator, saved in zip(self.generators[name], states, strict=True):
-                generator.bit_generator.state = saved
+        for name, generators in self.generators.items():
+            for generator, state in zip(generators, states, strict=True):
+                generator.bit_generator.state = state["generators"][name]
+        self.after, self.cursor = self._states(), self.BLOCK
+        if states[0]["cursor"] < self.BLOCK:
+            self._refill()
+            self.cursor = states[0]["cursor"]

@@ -7,6 +7,7 @@ and the tensor's name; the others go on.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,15 +17,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ngt import checkpoint
 from ngt.collect import Collector
 from ngt.config import CellConfig
 from ngt.envs import VectorEnv, get_task
+from ngt.errors import Interrupted
 from ngt.evaluation import Evaluator
 from ngt.learner import Learner, Member, run_seed
 from ngt.progress import Progress
-from ngt.records import RunWriter
+from ngt.records import RunWriter, source_hash
 from ngt.replay import Replay
 from ngt.seeding import Draw, Streams, derive
+
+
+def made_with(cell: CellConfig, member: Member) -> dict[str, Any]:
+    """What a checkpoint must have been made with to be gone on from: plain data."""
+    return {
+        "key": dict(member.key), "config": dataclasses.asdict(cell), "source": source_hash(),
+        "reference": dict(member.reference or {}),
+    }  # fmt: skip
 
 
 class Trainer:
@@ -33,7 +44,9 @@ class Trainer:
     def __init__(
         self, cell: CellConfig, members: Sequence[Member], *,
         device: torch.device | str = "cpu", env_workers: int = 0, graphs: bool = True,
+        checkpoint_every: int = 0,
     ) -> None:  # fmt: skip
+        """checkpoint_every: env steps between checkpoints; 0 is only when told to stop."""
         self.cell, self.members, self.device = cell, list(members), torch.device(device)
         self.runs, self.n = len(members), cell.train.num_envs
         self.learner = Learner(cell, members, self.device, graphs)
@@ -46,33 +59,46 @@ class Trainer:
         self.step = self.evaluations = 0
         self.best: list[tuple[float, int, dict[str, Tensor]] | None] = [None] * self.runs
         self.timing: list[tuple[int, float]] = []  # (step, seconds of training so far)
+        self.checkpoint_every = checkpoint_every
+        self.stop = False  # set it, from a signal's handler too, to write a checkpoint and end
+        self.collector: Collector | None = None
+        self.episodes: EpisodeReturns | None = None
 
-    def run(self, name: str) -> None:
-        """Train to the end and write every member's folder."""
-        self.writers = [RunWriter(m.folder, m.key, self.cell) for m in self.members]
+    def run(self, name: str, resume: int | None = None) -> None:
+        """Train to the end and write every member's folder.
+
+        resume: the step of a checkpoint that every member has. Interrupted: told to stop.
+        """
+        saved = [] if resume is None else [checkpoint.load(m.folder, resume) for m in self.members]
+        records: list[dict[str, Any] | None] = [s.meta["records"] for s in saved]
+        self.writers = [
+            RunWriter(m.folder, m.key, self.cell, so_far)
+            for m, so_far in zip(self.members, records or [None] * self.runs, strict=True)
+        ]
         self.progress = Progress(self.cell.train.steps, name)
         self.clock, self.pause = time.monotonic(), 0.0
         try:
             if self.learner.model.offline:
-                self._offline()
+                self._offline(saved)
             else:
-                self._online()
+                self._online(saved)
         finally:
             self.progress.close()
             self.evaluator.close()
         for run in np.flatnonzero(self.alive):
             self._finish(int(run), {"status": "finished", "step": self.step})
 
-    def _offline(self) -> None:
+    def _offline(self, saved: Sequence[checkpoint.Saved]) -> None:
         learner, train = self.learner, self.cell.train
         if learner.normaliser is not None:
             learner.normaliser.fit([m.data.obs for m in self.members if m.data is not None])
+        self._restore(saved)
         while self.step < train.steps and self.alive.any():
             learner.fit()
             self.step += 1
-            self._marks(1, None)
+            self._marks(1)
 
-    def _online(self) -> None:
+    def _online(self, saved: Sequence[checkpoint.Saved]) -> None:
         learner, train, task = self.learner, self.cell.train, get_task(self.cell.env)
         seeds = [run_seed(self.cell, m) for m in self.members]
         explore = Streams(seeds, {"explore": Draw("normal", (self.n, task.act))}, self.device)
@@ -83,10 +109,13 @@ class Trainer:
             self.cell.env, self.runs * self.n, workers=self.env_workers,
             terminate_when_unhealthy=self.cell.terminate_when_unhealthy,
         )  # fmt: skip
-        collector = Collector(env, learner, replay, explore)
-        episodes = EpisodeReturns(self.runs, self.n)
+        collector = self.collector = Collector(env, learner, replay, explore)
+        episodes = self.episodes = EpisodeReturns(self.runs, self.n)
         try:
-            collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)])
+            if saved:
+                self._restore(saved)
+            else:
+                collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)])
             while self.step < train.steps and self.alive.any():
                 step = collector.step(self._finite(collector.act()))
                 self.step += self.n
@@ -95,7 +124,7 @@ class Trainer:
                 if self.step > train.learning_starts:
                     for _ in range(train.updates_per_step):
                         learner.update(replay)
-                self._marks(self.n, episodes)
+                self._marks(self.n)
         finally:
             env.close()
 
@@ -119,14 +148,74 @@ class Trainer:
         done = self.step >= self.cell.train.steps
         return done or self.step // every > (self.step - stride) // every
 
-    def _marks(self, stride: int, episodes: EpisodeReturns | None) -> None:
-        """Log, evaluate and report where they are due."""
+    def _marks(self, stride: int) -> None:
+        """Log, evaluate, report and write checkpoints where they are due."""
         train = self.cell.train
         if self._due(train.log_every, stride) and self.learner.updates:
-            self._log({} if episodes is None else episodes.drain())
+            self._log({} if self.episodes is None else self.episodes.drain())
         if self._due(train.eval_every, stride) and self.alive.any():
             self._evaluate()
         self.progress.update(self.step)
+        if self.step < train.steps and self.alive.any():
+            every = self.checkpoint_every
+            if self.stop or (every and self._due(every, stride)):
+                self._checkpoint()
+            if self.stop:
+                raise Interrupted(self.step)
+
+    def _checkpoint(self) -> None:
+        start = time.monotonic()
+        for run in map(int, np.flatnonzero(self.alive)):
+            tensors, meta = self.learner.state(run)
+            total = capacity = width = 0
+            if self.collector is not None and self.episodes is not None:
+                replay, (own, plain) = self.collector.replay, self.collector.state(run)
+                tensors, meta = {**tensors, **own}, {**meta, **plain}
+                meta["episodes"] = self.episodes.state(run)
+                total, capacity, width = int(replay.count), replay.capacity, replay.rows.shape[-1]
+            best = self.best[run]
+            if best is not None:
+                tensors |= {f"best.{name}": tensor for name, tensor in best[2].items()}
+            meta |= {
+                "row": width, "evaluations": self.evaluations, "timing": self.timing,
+                "seconds": round(time.monotonic() - self.clock - self.pause, 3),
+                "best": None if best is None else best[:2],
+                "records": self.writers[run].state(),
+            }  # fmt: skip
+
+            def rows(first: int, last: int, run: int = run) -> NDArray[np.float32]:
+                assert self.collector is not None
+                return self.collector.replay.read(run, first, last).numpy()
+
+            member = self.members[run]
+            checkpoint.save(
+                member.folder, made_with(self.cell, member), self.step, tensors, meta, rows, total,
+                capacity,
+            )  # fmt: skip
+        self.pause += time.monotonic() - start
+
+    def _restore(self, saved: Sequence[checkpoint.Saved]) -> None:
+        if not saved:
+            return
+        parts: list[dict[str, Tensor]] = []
+        own = ("obs", "env.", "best.")
+        for s in saved:
+            parts.append({n: t for n, t in s.tensors.items() if not n.startswith(own)})
+        self.learner.restore([(p, s.meta) for p, s in zip(parts, saved, strict=True)])
+        for run, s in enumerate(saved):
+            if s.meta["best"] is not None:
+                best = [n for n in s.tensors if n.startswith("best.")]
+                policy = {n.removeprefix("best."): s.tensors[n] for n in best}
+                self.best[run] = (*s.meta["best"], policy)
+            if self.collector is not None and self.episodes is not None:
+                self.collector.replay.write(run, torch.from_numpy(s.rows), s.total)
+                self.episodes.restore(run, s.meta["episodes"])
+        if self.collector is not None:
+            self.collector.restore([(s.tensors, s.meta) for s in saved])
+        meta = saved[0].meta
+        self.step, self.evaluations = saved[0].step, meta["evaluations"]
+        self.timing = [(step, seconds) for step, seconds in meta["timing"]]
+        self.clock -= meta["seconds"]
 
     def _log(self, episodes: Mapping[str, NDArray[np.float64]]) -> None:
         self.timing.append((self.step, round(time.monotonic() - self.clock - self.pause, 3)))
@@ -191,6 +280,7 @@ class Trainer:
                 "timing": self.timing,
             },
         )
+        checkpoint.remove(self.members[run].folder)
 
 
 class EpisodeReturns:
@@ -200,6 +290,16 @@ class EpisodeReturns:
         self.runs, self.n = runs, n
         self.running = np.zeros(runs * n)
         self.reset()
+
+    def state(self, run: int) -> dict[str, Any]:
+        """One run's part, as plain data."""
+        running = self.running.reshape(self.runs, self.n)[run].tolist()
+        return {"running": running, "total": self.total[run], "count": int(self.count[run])}
+
+    def restore(self, run: int, state: Mapping[str, Any]) -> None:
+        """Put one run's part back."""
+        self.running.reshape(self.runs, self.n)[run] = state["running"]
+        self.total[run], self.count[run] = state["total"], state["count"]
 
     def reset(self) -> None:
         self.total, self.count = np.zeros(self.runs), np.zeros(self.runs, np.int64)

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from baselines.bc import Bc, BcConfig
+from baselines.bc import Bc
 from ngt.config import SacConfig
 from ngt.replay import Batch
-from ngt.reward import RewardModel, Spec
-from ngt.sac import Actor
+from ngt.reward import NoParams, RewardModel, Spec
+from ngt.sac import Actor, Sac
 from ngt.seeding import Streams
 
 OBS, ACT, BATCH = 3, 2, 32
 SAC = SacConfig(hidden=(16, 16))
 
 
-def build(seeds: Sequence[int], lr: float = 3e-3) -> tuple[Bc, Actor, Streams]:
-    """A model, an actor of its own for each run, and the streams that feed both."""
-    model = Bc(BcConfig(lr), Spec(OBS, ACT, "state-action", BATCH, seeds, 200, 4, 0.99))
-    return model, Actor(OBS, ACT, SAC, seeds), Streams(seeds, model.draws())
+def build(seeds: Sequence[int], lr: float = 3e-3) -> tuple[Bc, Sac, Streams]:
+    """A model, an agent of its own for each run, and the streams that feed both."""
+    model = Bc(NoParams(), Spec(OBS, ACT, "state-action", BATCH, seeds, 200, 4, 0.99))
+    return model, Sac(OBS, ACT, replace(SAC, lr_actor=lr), seeds), Streams(seeds, model.draws())
 
 
 def expert_of(obs: torch.Tensor) -> torch.Tensor:
@@ -44,11 +45,11 @@ def pairs(seeds: Sequence[int], step: int, size: int = BATCH) -> Batch:
 
 
 def fit(seeds: Sequence[int], steps: int, lr: float = 3e-3) -> tuple[Bc, Actor]:
-    model, actor, streams = build(seeds, lr)
+    model, agent, streams = build(seeds, lr)
     for step in range(steps):
         model.noise = streams.next()
-        model.fit(actor, pairs(seeds, step))
-    return model, actor
+        model.fit(agent, pairs(seeds, step))
+    return model, agent.actor
 
 
 def test_it_is_offline_and_names_its_draw() -> None:
@@ -62,7 +63,8 @@ def test_it_is_offline_and_names_its_draw() -> None:
 
 
 def test_loss_against_float64_by_hand(make_batch: Callable[..., Batch]) -> None:
-    model, actor, _ = build([0, 1])
+    model, agent, _ = build([0, 1])
+    actor = agent.actor
     batch = make_batch(2, 7, OBS, ACT)
     noise = torch.randn(2, 7, ACT, generator=torch.Generator().manual_seed(3))
     model.noise = {"bc_noise": noise}
@@ -87,12 +89,12 @@ def test_loss_against_float64_by_hand(make_batch: Callable[..., Batch]) -> None:
 
 
 def test_a_step_lowers_the_loss_of_the_same_batch_and_noise() -> None:
-    model, actor, streams = build([0, 1], lr=1e-3)
+    model, agent, streams = build([0, 1], lr=1e-3)
     model.noise = streams.next()
     batch = pairs([0, 1], 0)
     losses = []
     for _ in range(20):
-        model.fit(actor, batch)
+        model.fit(agent, batch)
         losses.append(model.metrics["bc_loss"])
     table = torch.stack(losses)
     assert not table.requires_grad
@@ -101,16 +103,17 @@ def test_a_step_lowers_the_loss_of_the_same_batch_and_noise() -> None:
 
 def test_the_first_step_is_adams() -> None:
     """A learning rate's length in every coordinate with a gradient."""
-    model, actor, streams = build([0], lr=0.01)
+    model, agent, streams = build([0], lr=0.01)
+    actor = agent.actor
     before = actor.net.layers[-1].bias.detach().clone()
     model.noise = streams.next()
-    model.fit(actor, pairs([0], 0))
+    model.fit(agent, pairs([0], 0))
     step = (actor.net.layers[-1].bias.detach() - before).abs()
     assert torch.allclose(step, torch.full_like(step, 0.01), rtol=1e-3)
 
 
 def test_it_clones_an_expert_and_its_std_falls_to_the_floor() -> None:
-    _, untrained, _ = build([0, 1])
+    untrained = build([0, 1])[1].actor
     model, actor = fit([0, 1], 600)
     test = pairs([0, 1], 10**6, 512)
 
@@ -138,7 +141,3 @@ def test_packed_equals_single() -> None:
             assert torch.allclose(p[run], q[0], rtol=0.0, atol=1e-6)
     first = pack.net.layers[0].weight
     assert not torch.equal(first[0], first[1])
-
-
-def test_the_default_rate_is_the_papers() -> None:
-    assert BcConfig().lr == 3e-4

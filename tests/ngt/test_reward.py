@@ -9,7 +9,7 @@ import torch
 from ngt.learner import Learner
 from ngt.replay import Batch
 from ngt.reward import Constant, EnvReward, NoParams, RewardModel, Spec
-from ngt.sac import Actor
+from ngt.sac import Sac
 
 SPEC = Spec(obs=3, act=2, mode="state-action", batch=8, seeds=(0, 1), time_limit=100,
     num_envs=4, gamma=0.99,
@@ -61,7 +61,7 @@ def test_what_a_method_does_not_override(make_batch):
         lambda: model.reward(batch),
         lambda: model.loss(batch, batch),
         lambda: model.update(batch, batch),
-        lambda: model.fit(Actor.__new__(Actor), batch),
+        lambda: model.fit(Sac.__new__(Sac), batch),
     )
     for call in calls:
         with pytest.raises(NotImplementedError):

@@ -1,0 +1,248 @@
+"""Checkpoints: complete or absent, and training goes on from one as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ngt import checkpoint
+from ngt.bench import random_batch
+from ngt.config import CellConfig, SacConfig, TrainConfig
+from ngt.envs import get_task
+from ngt.errors import Interrupted, UserError
+from ngt.learner import Member
+from ngt.trainer import Trainer, made_with
+
+FILES = ("eval.csv", "train.csv", "policy.safetensors")
+METHODS = {
+    "ngt.potential:Potential": {"hidden": [16, 16], "m": 4},
+    "baselines.dac:Dac": {"hidden": [16, 16]},
+    "baselines.bc:Bc": {},
+    "ngt.reward:EnvReward": {},
+}
+
+
+def cell_of(model: str, env: str = "Hopper-v4", **train: object) -> CellConfig:
+    settings = {
+        "steps": 640, "batch": 16, "buffer": 300, "eval_every": 160, "eval_episodes": 2,
+        "log_every": 80, "keep": "best", **train,
+    }  # fmt: skip
+    return CellConfig(
+        env=env, method="m", model=model, params=METHODS[model], normalise_obs=True,
+        sac=SacConfig(hidden=(16, 16)), train=TrainConfig(**settings),
+    )  # fmt: skip
+
+
+def members_of(cell: CellConfig, root: Path, seeds: Sequence[int] = (0, 1)) -> list[Member]:
+    task = get_task(cell.env)
+    return [
+        Member(root / str(s), {"seed": s}, s, 1, random_batch(1, 30 + s, task.obs, task.act))
+        for s in seeds
+    ]
+
+
+class Stopped(Trainer):
+    """Is told to stop at a step."""
+
+    at = 0
+
+    def _marks(self, stride: int) -> None:
+        self.stop = self.step >= self.at
+        super()._marks(stride)
+
+
+def train(
+    cell: CellConfig, members: Sequence[Member], resume: int | None = None, at: int = 10**9,
+    every: int = 0, workers: int = 0,
+) -> bool:  # fmt: skip
+    """Whether training reached its end."""
+    trainer = Stopped(cell, members, checkpoint_every=every, env_workers=workers)
+    trainer.at = at
+    try:
+        trainer.run("test", resume)
+    except Interrupted:
+        return False
+    return True
+
+
+def quiet(text: str) -> None:
+    raise AssertionError(text)
+
+
+def usable(cell: CellConfig, member: Member, say: Callable[[str], None] = quiet) -> list[int]:
+    return checkpoint.usable(member.folder, made_with(cell, member), say)
+
+
+def same(a: Sequence[Member], b: Sequence[Member]) -> bool:
+    pairs = [(x.folder / f, y.folder / f) for x, y in zip(a, b, strict=True) for f in FILES]
+    return all(x.read_bytes() == y.read_bytes() for x, y in pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", METHODS)
+def test_interrupted_four_times_is_byte_identical(tmp_path: Path, model: str) -> None:
+    """In a block of draws, at its seam, twice within a log interval, past the buffer's end."""
+    cell = cell_of(model)
+    whole, parts = members_of(cell, tmp_path / "a"), members_of(cell, tmp_path / "b")
+    assert train(cell, whole)
+    resume = None
+    for at in (56, 256, 260, 500):
+        assert not train(cell, parts, resume, at, every=200)
+        found = [usable(cell, m) for m in parts]
+        assert found[0] == found[1] and found[0][0] == at and len(found[0]) <= 2
+        resume = at
+    assert train(cell, parts, resume)
+    assert same(whole, parts)
+    assert not checkpoint.folder_of(parts[0].folder).exists(), "a finished run needs none"
+    assert len({m.folder.joinpath("eval.csv").read_bytes() for m in whole}) == 2
+
+
+def test_the_older_of_two_serves_as_well(tmp_path: Path) -> None:
+    cell = cell_of("ngt.potential:Potential", steps=320)
+    whole, parts = members_of(cell, tmp_path / "a"), members_of(cell, tmp_path / "b")
+    assert train(cell, whole)
+    assert not train(cell, parts, None, at=240, every=100)
+    assert usable(cell, parts[0]) == [240, 200]
+    for member in parts:
+        checkpoint.drop_after(member.folder, 200)
+        assert usable(cell, member) == [200]
+    assert not train(cell, parts, 200, at=280, every=100)
+    assert usable(cell, parts[0]) == [280, 200]
+    assert train(cell, parts, 280)
+    assert same(whole, parts)
+
+
+def test_a_member_goes_on_alone(tmp_path: Path) -> None:
+    """Runs of a pack are kept apart: one of two may be gone on with by itself."""
+    cell = cell_of("ngt.reward:EnvReward", steps=240)
+    members = members_of(cell, tmp_path / "b")
+    assert not train(cell, members, None, at=120)
+    assert train(cell, members[1:], 120)
+    assert (members[1].folder / "run.json").exists()
+    assert not (members[0].folder / "run.json").exists()
+    assert usable(cell, members[0]) == [120]
+
+
+def interrupted(root: Path, **train_settings: object) -> tuple[CellConfig, Member]:
+    cell = cell_of("ngt.reward:EnvReward", **train_settings)
+    (member,) = members_of(cell, root, (0,))
+    assert not train(cell, [member], None, at=240, every=160)
+    assert usable(cell, member) == [240, 160]
+    return cell, member
+
+
+def test_a_damaged_one_is_passed_over_for_the_older(tmp_path: Path) -> None:
+    cell, member = interrupted(tmp_path)
+    folder = checkpoint.folder_of(member.folder)
+    for name, damage in {
+        "state-240.safetensors": lambda b: b[:100] + bytes([b[100] ^ 1]) + b[101:],
+        "rows-160-240.f32": lambda b: b[:-4],
+        "step-240.json": lambda b: b[: len(b) // 2],
+    }.items():
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(damage(whole))
+        said: list[str] = []
+        assert usable(cell, member, said.append) == [160]
+        assert len(said) == 1 and "step 240 is left out" in said[0]
+        (folder / name).unlink()
+        assert usable(cell, member, said.append) == [160]
+        (folder / name).write_bytes(whole)
+    (folder / "rows-0-160.f32").write_bytes(b"")  # both need it
+    said = []
+    assert usable(cell, member, said.append) == []
+    assert ["step 240" in said[0], "step 160" in said[1]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"buffer": 301}, "config.train.buffer was 300, is 301 now"),
+        ({"batch": 17}, "config.train.batch was 16, is 17 now"),
+    ],
+)
+def test_other_settings_are_refused_by_name(tmp_path: Path, change: dict, text: str) -> None:
+    _, member = interrupted(tmp_path)
+    with pytest.raises(UserError, match=text) as caught:
+        usable(cell_of("ngt.reward:EnvReward", **change), member)
+    assert "--restart" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell, member = interrupted(tmp_path)
+    monkeypatch.setattr("ngt.trainer.source_hash", lambda: "other")
+    with pytest.raises(UserError, match=r"source was .* is other now"):
+        usable(cell, member)
+
+
+def test_size_is_bounded(tmp_path: Path) -> None:
+    """Two states, and the rows of a full buffer with those of two intervals."""
+    cell = cell_of("ngt.reward:EnvReward", steps=2000, eval_every=2000)
+    (member,) = members_of(cell, tmp_path, (0,))
+    assert not train(cell, [member], None, at=1800, every=80)
+    folder = checkpoint.folder_of(member.folder)
+    width = 2 * 11 + 3 + 2
+    rows = sum(p.stat().st_size for p in folder.glob("rows-*")) / (4 * width)
+    assert 300 <= rows <= 300 + 3 * 80
+    assert len(list(folder.glob("step-*"))) == len(list(folder.glob("state-*"))) == 2
+
+
+def test_what_is_read_is_data(tmp_path: Path) -> None:
+    """JSON, safetensors, raw floats: no file of a checkpoint can name code to run."""
+    _, member = interrupted(tmp_path)
+    folder = checkpoint.folder_of(member.folder)
+    assert {p.suffix for p in folder.iterdir()} == {".json", ".safetensors", ".f32"}
+    manifest = json.loads((folder / "step-240.json").read_text())
+    (folder / "step-240.json").write_text(
+        json.dumps({**manifest, "files": {"../../evil.f32": {"bytes": 0, "blake2b": ""}}})
+    )
+    said: list[str] = []
+    assert checkpoint.usable(member.folder, manifest["made_with"], said.append) == [160]
+
+
+def test_an_env_that_no_seed_determines_is_told(tmp_path: Path) -> None:
+    cell, member = interrupted(tmp_path)
+    saved = checkpoint.load(member.folder, 240)
+    assert saved.step == saved.total == 240 and saved.rows.shape == (240, 2 * 11 + 3 + 2)
+    trainer = Trainer(cell, [member])
+    tensors = {**saved.tensors, "obs": saved.tensors["obs"] + 1.0}
+    with pytest.warns(UserWarning, match="the same seed and actions led elsewhere"):
+        trainer_restore(trainer, [saved._replace(tensors=tensors)])
+
+
+def trainer_restore(trainer: Trainer, saved: list[checkpoint.Saved]) -> None:
+    """What `run` does before its first step."""
+    trainer._marks = lambda stride: (_ for _ in ()).throw(Interrupted(0))  # type: ignore[assignment,method-assign]
+    original = checkpoint.load
+    try:
+        checkpoint.load = lambda run, step: saved[0]  # type: ignore[assignment]
+        with pytest.raises(Interrupted):
+            trainer.run("test", 240)
+    finally:
+        checkpoint.load = original
+
+
+def test_differences_are_named_by_leaf() -> None:
+    a = {"x": {"y": 1, "z": [1, 2]}, "w": None}
+    b = {"x": {"y": 2, "z": [1, 2]}, "v": 3}
+    assert list(checkpoint.differences(a, b)) == [("v", None, 3), ("x.y", 1, 2)]
+
+
+def test_rows_are_the_buffers_own(tmp_path: Path) -> None:
+    """Over the ring's seam, in the order in which they came."""
+    from ngt.replay import Batch, Replay
+
+    replay = Replay(2, 10, 1, 1)
+    for i in range(17):
+        x = torch.full((2, 1, 1), float(i))
+        replay.add(Batch(x, x, x, x[..., 0], x[..., 0]))
+    assert replay.read(1, 7, 17)[:, 0].tolist() == [float(i) for i in range(7, 17)]
+    other = Replay(2, 10, 1, 1)
+    for run in (0, 1):
+        other.write(run, replay.read(run, 7, 17), 17)
+    assert np.array_equal(other.rows.numpy(), replay.rows.numpy())
+    assert int(other.count) == 17 and other.size == 10

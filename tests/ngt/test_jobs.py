@@ -1,0 +1,138 @@
+"""Training jobs: locks, signals, and what each run goes on from."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ngt import checkpoint, jobs
+from ngt.bench import random_batch
+from ngt.config import CellConfig, SacConfig, TrainConfig
+from ngt.errors import Interrupted, UserError
+from ngt.learner import Member
+from ngt.trainer import Trainer
+
+CELL = CellConfig(
+    env="Pendulum-v1", method="m", model="ngt.reward:EnvReward", sac=SacConfig(hidden=(8, 8)),
+    train=TrainConfig(
+        steps=400, batch=8, buffer=400, eval_every=200, eval_episodes=1, log_every=200
+    ),
+)  # fmt: skip
+
+
+def members_of(root: Path, count: int = 2) -> list[Member]:
+    return [
+        Member(root / str(s), {"seed": s}, s, 1, random_batch(1, 9, 3, 1)) for s in range(count)
+    ]
+
+
+def stop_at(member: Member, *steps: int) -> None:
+    """Leave checkpoints of these steps."""
+    for i, step in enumerate(steps):
+        trainer = Trainer(CELL, [member], checkpoint_every=step)
+        marks = trainer._marks
+
+        def until(stride: int, trainer=trainer, step=step, marks=marks) -> None:
+            trainer.stop = trainer.step >= step
+            marks(stride)
+
+        trainer._marks = until  # type: ignore[method-assign]
+        with pytest.raises(Interrupted):
+            trainer.run("test", steps[i - 1] if i else None)
+
+
+def train(members: list[Member], restart: bool = False) -> list[str]:
+    said: list[str] = []
+    jobs.train(
+        CELL, members, "name", said.append, device="cpu", env_workers=0, checkpoint_every=0,
+        restart=restart,
+    )  # fmt: skip
+    return said
+
+
+def test_runs_go_on_together_from_the_newest_step_that_all_have(tmp_path: Path) -> None:
+    a, b = members_of(tmp_path)
+    stop_at(a, 100, 200)
+    stop_at(b, 100)
+    assert jobs.groups(CELL, [a, b], print) == {100: [a, b]}
+    assert train([a, b]) == ["name: goes on from its checkpoint at step 100"]
+    assert not checkpoint.folder_of(a.folder).exists()
+
+
+def test_runs_without_a_common_step_go_on_apart(tmp_path: Path) -> None:
+    a, b = members_of(tmp_path)
+    stop_at(a, 200)
+    assert jobs.groups(CELL, [a, b], print) == {200: [a], None: [b]}
+    assert train([a, b]) == ["name: goes on from its checkpoint at step 200"]
+    assert all((m.folder / "run.json").exists() for m in (a, b))
+    assert not any((m.folder / ".lock").exists() for m in (a, b))
+
+
+def test_restart_starts_over(tmp_path: Path) -> None:
+    (a,) = members_of(tmp_path, 1)
+    stop_at(a, 200)
+    assert train([a], restart=True) == []
+
+
+def test_a_folder_has_one_trainer(tmp_path: Path) -> None:
+    with (
+        jobs.locked(tmp_path / "run"),
+        pytest.raises(UserError, match=rf"process {os.getpid()} on .*; wait for it"),
+        jobs.locked(tmp_path / "run"),
+    ):
+        pass
+    with jobs.locked(tmp_path / "run"):  # free again
+        pass
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_signals_stop_it_and_handlers_are_put_back(number: signal.Signals) -> None:
+    class Idle:
+        stop = False
+
+    idle = Idle()
+    before = signal.getsignal(number)
+    with jobs.stops(idle):  # type: ignore[arg-type]
+        os.kill(os.getpid(), number)
+        assert idle.stop
+        if number == signal.SIGINT:
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_command_goes_on_to_the_same_files(tmp_path: Path, number: signal.Signals) -> None:
+    def command(root: Path) -> list[str]:
+        return [
+            sys.executable, "-m", "ngt.cli", "expert", "Pendulum-v1", "--scale", "test",
+            "--results", str(root), "--set", "expert.train.steps=1000",
+            "--set", "checkpoint_every=200",
+        ]  # fmt: skip
+
+    subprocess.run(command(tmp_path / "a"), check=True, capture_output=True)
+    folder = tmp_path / "b" / "test" / "experts" / "Pendulum-v1"
+    process = subprocess.Popen(command(tmp_path / "b"), stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not checkpoint.steps(folder):
+        pass
+    process.send_signal(number)
+    _, err = process.communicate()
+    if number == signal.SIGTERM:
+        assert process.returncode == os.EX_TEMPFAIL
+        assert "stopped at step" in err and "the same command goes on from there" in err
+    else:
+        assert process.returncode == -signal.SIGKILL
+    again = subprocess.run(command(tmp_path / "b"), check=True, capture_output=True, text=True)
+    assert "goes on from its checkpoint at step" in again.stdout
+    whole = tmp_path / "a" / "test" / "experts" / "Pendulum-v1"
+    for name in ("eval.csv", "train.csv", "policy.safetensors", "config.json"):
+        assert (whole / name).read_bytes() == (folder / name).read_bytes(), name
+    files = {p.name for p in folder.iterdir()}
+    assert files == {"config.json", "eval.csv", "policy.safetensors", "run.json", "train.csv"}
