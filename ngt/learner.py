@@ -222,11 +222,11 @@ class Learner:
         """Bring all runs to where `state` was taken of each; ValueError where it does not fit."""
         first, meta = saved[0]
         for name, optimiser in self.optimisers().items():
-            steps = meta["optimiser_steps"][name]
-            for group in optimiser.param_groups if steps else []:
-                for parameter in group["params"]:
+            parameters = [p for group in optimiser.param_groups for p in group["params"]]
+            for i, parameter in enumerate(parameters):
+                if f"optimiser.{name}.{i}.exp_avg" in first:  # else no gradient ever reached it
                     optimiser.state[parameter] = {
-                        "step": torch.full((), steps, device=self.device),
+                        "step": torch.full((), meta["optimiser_steps"][name], device=self.device),
                         "exp_avg": torch.zeros_like(parameter),
                         "exp_avg_sq": torch.zeros_like(parameter),
                     }

@@ -18,16 +18,16 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ngt.config import MODES, CellConfig, Config, load, load_model, method_rate, resolve
 from ngt.demos import DemoSet
 from ngt.envs import Task, get_task
+from ngt.learner import Learner, Member, build_model
 from ngt.replay import Batch, Replay
 from ngt.reward import RewardModel
 from ngt.sac import Sac
-from ngt.trainer import Learner, Member, Trainer, build_model
+from ngt.trainer import Trainer
 
 RUNS = (0, 1, 2)  # the seeds of a pack
 SIZES = {0: 1, 1: 30, 2: 47}  # transitions of a run's demonstrations, by its seed
@@ -163,34 +163,15 @@ class Rig:
             return self.model.observe(batch, torch.zeros_like(batch.reward) > 0)
         return self.model.reward(batch)
 
-    def optimisers(self) -> dict[str, Optimizer]:
-        return {k: v for k, v in vars(self.model).items() if isinstance(v, Optimizer)}
-
     def state(self) -> dict[str, Any]:
         """All that a run's future depends on."""
-        agent = self.learner.agent
+        learner = [self.learner.state(run) for run in range(self.learner.runs)]
         return copy.deepcopy(
-            {
-                "model": self.model.state_dict(),
-                "optimisers": {k: o.state_dict() for k, o in self.optimisers().items()},
-                "agent": agent.state_dict(),
-                "agent's": {k: o.state_dict() for k, o in agent.optimisers.items()},
-                "streams": self.learner.streams.state_dict(),
-                "rest": (self.replay, self.taken, self.model.noise),
-            }
+            {"learner": learner, "rest": (self.replay, self.taken, self.model.noise)}
         )
 
     def load(self, state: dict[str, Any]) -> None:
-        self.model.load_state_dict(state["model"])
-        self.learner.agent.load_state_dict(state["agent"])
-        for ours, theirs in (
-            (self.optimisers(), state["optimisers"]),
-            (self.learner.agent.optimisers, state["agent's"]),
-        ):
-            assert ours.keys() == theirs.keys()
-            for name, optimiser in ours.items():
-                optimiser.load_state_dict(theirs[name])
-        self.learner.streams.load_state_dict(state["streams"])
+        self.learner.restore(state["learner"])
         self.replay, self.taken, self.model.noise = copy.deepcopy(state["rest"])
 
 
@@ -317,7 +298,7 @@ def test_updates_lower_the_loss(method: str) -> None:
     losses = []
     for _ in range(30):
         if model.offline:
-            model.fit(rig.learner.agent.actor, expert)
+            model.fit(rig.learner.agent, expert)
         else:
             model.update(agent, expert)
         (name,) = (k for k in model.metrics if k.endswith("_loss"))

@@ -85,7 +85,7 @@ def test_statuses(layout: Layout, config: Config, monkeypatch: pytest.MonkeyPatc
     )  # fmt: skip
     changed = load({**SETTINGS, "sac": {"gamma": 0.5}})
     assert run_status(layout, changed, key)[:2] == ("stale", "trained with other settings")
-    unrelated = load({**SETTINGS, "pack": 3, "methods": {"bc": {"params": {"lr": 0.5}}}})
+    unrelated = load({**SETTINGS, "pack": 3, "methods": {"bc": {"label": "x"}}})
     assert run_status(layout, unrelated, key).status == "diverged"
     monkeypatch.setattr(results, "source_hash", lambda: "another")
     assert run_status(layout, config, key) == (

@@ -195,7 +195,7 @@ def test_run_hash_is_of_key_and_settings() -> None:
     assert len(set(hashes)) == len(keys)
     changed = load({"scale": "test", "sac": {"gamma": 0.5}})
     assert not {run_hash(changed, key) for key in keys} & set(hashes)
-    unrelated = load({"scale": "test", "pack": 2, "methods": {"bc": {"params": {"lr": 0.5}}}})
+    unrelated = load({"scale": "test", "pack": 2, "methods": {"bc": {"sac": {"gamma": 0.5}}}})
     same = [run_hash(unrelated, key) == h for key, h in zip(keys, hashes, strict=True)]
     assert same == [key.method != "bc" for key in keys]
 

@@ -109,13 +109,13 @@ class BrokenFit(Broken):
 
     offline = True
 
-    def fit(self, actor: Any, expert: Batch) -> None:
+    def fit(self, agent: Any, expert: Batch) -> None:
         self.updates += 1
         if self.updates == self.config.first:
             with torch.no_grad():
                 for run, seed in enumerate(self.spec.seeds):
                     if self.config.seed in (seed, -1):
-                        actor.net.layers[1].bias[run, 0, 0] = torch.nan
+                        agent.actor.net.layers[1].bias[run, 0, 0] = torch.nan
         self.metrics["fine"] = torch.ones(len(self.spec.seeds))
 
 
