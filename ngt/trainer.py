@@ -216,6 +216,7 @@ class Trainer:
         learner, train, task = self.learner, self.cell.train, get_task(self.cell.env)
         seeds = [run_seed(self.cell, m) for m in self.members]
         explore = Streams(seeds, {"explore": Draw("normal", (self.n, task.act))}, self.device)
+        uniform = Streams(seeds, {"uniform": Draw("uniform", (self.n, task.act))}, self.device)
         replay = Replay(
             self.runs, min(train.buffer, train.steps + self.n), task.obs, task.act, self.device
         )
@@ -230,7 +231,10 @@ class Trainer:
                 x = self._tensor(obs)
                 if learner.normaliser is not None:
                     learner.normaliser.update(x)
-                action = self._act(x, explore.next()["explore"])
+                if self.step < train.learning_starts:
+                    action = (2.0 * uniform.next()["uniform"] - 1.0).cpu().numpy()
+                else:
+                    action = self._act(x, explore.next()["explore"])
                 step = env.step(action.reshape(self.runs * self.n, -1))
                 self.step += self.n
                 self._check_observations(step.next_obs)
