@@ -45,17 +45,25 @@ class Collector:
         obs = torch.from_numpy(self.env.reset(seeds))
         self.obs.copy_(obs.view(*self.shape, -1))
 
-    def act(self) -> NDArray[np.float32]:
-        """Exploring actions (R, n, act) for the last observations."""
-        self.noise.copy_(self.explore.next()["explore"])
-        self._act()
+    def act(self, random: bool = False) -> NDArray[np.float32]:
+        """Exploring actions (R, n, act) for the last observations, or uniform random ones."""
+        draws = self.explore.next()
+        if random:
+            self._see()
+            self.action.copy_(2.0 * draws["uniform"] - 1.0)
+        else:
+            self.noise.copy_(draws["explore"])
+            self._act()
         action: NDArray[np.float32] = self.action.cpu().numpy()
         return action
 
+    def _see(self) -> None:
+        if self.learner.normaliser is not None:
+            self.learner.normaliser.update(self.obs)
+
     def _choose(self) -> None:
         learner = self.learner
-        if learner.normaliser is not None:
-            learner.normaliser.update(self.obs)
+        self._see()
         self.action.copy_(learner.agent.act(learner.policy.normalise(self.obs), self.noise))
 
     def step(self, action: NDArray[np.float32]) -> Step:

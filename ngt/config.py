@@ -30,16 +30,23 @@ MODES: tuple[Mode, ...] = typing.get_args(Mode)
 class SacConfig:
     """Soft actor-critic. Values: the paper's table of defaults unless said."""
 
-    hidden: tuple[int, ...] = opt((256, 256), "widths of actor and critics, ReLU", 1)
+    hidden: tuple[int, ...] = opt((256, 256), "widths of actor and critics", 1)
+    activation: Literal["relu", "silu"] = opt("relu", "of actor and critics")
+    layer_norm: bool = opt(False, "before each activation of actor and critics")
+    head_gain: float = opt(1.0, "factor on the orthogonal init of the output layers", 0)
     gamma: float = opt(0.99, "discount", 0, 1)
     tau: float = opt(0.005, "weight of the online critics in the target's moving average", 0, 1)
     lr_actor: float = opt(3e-4, "Adam", 0)
     lr_critic: float = opt(1e-3, "Adam", 0)
     lr_alpha: float = opt(3e-4, "Adam; not in the paper, the usual value", 0)
-    alpha: float = opt(0.2, "initial temperature", 1e-8)
+    alpha: float = opt(0.2, "initial temperature; with softplus, that is softplus(log(this))", 1e-8)
+    alpha_form: Literal["exp", "softplus"] = opt(
+        "exp", "alpha as a function of what is learned; with softplus its loss is linear in alpha"
+    )
     learn_alpha: bool = opt(True, "adapt the temperature to the target entropy")
     target_entropy_scale: float = opt(1.0, "target entropy is minus this times |A|, tanh units")
     actor_grad_clip: float = opt(20.0, "largest gradient norm of the actor, per run", 0)
+    critic_grad_clip: float | None = opt(None, "of both critics together, per run; null: none", 0)
     log_std_min: float = opt(-5.0, "log-std is squashed by tanh into this range")
     log_std_max: float = opt(2.0, "log-std is squashed by tanh into this range")
 
@@ -59,7 +66,7 @@ class TrainConfig:
     steps: int = opt(10_000_000, "env steps; gradient steps where a method uses no env", 1)
     num_envs: int = opt(4, "envs in lockstep; the step counter goes up by this", 1)
     updates_per_step: int = opt(1, "reward and agent updates per vector step", 1)
-    learning_starts: int = opt(0, "env steps before the first update", 0)
+    learning_starts: int = opt(0, "env steps of uniform random actions before the first update", 0)
     batch: int = opt(256, "transitions per update, from the agent and from the demonstrations", 1)
     buffer: int = opt(4_000_000, "transitions kept", 1)
     eval_every: int = opt(10_000, "env steps between evaluations", 1)

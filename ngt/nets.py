@@ -18,6 +18,8 @@ from torch import Tensor, nn
 Init = Literal["orthogonal", "kaiming", "uniform"]
 Activation = Callable[[Tensor], Tensor]
 
+ACTIVATIONS: dict[str, Activation] = {"relu": torch.relu_, "silu": F.silu}
+
 
 def init_(weight: Tensor, init: Init, generator: torch.Generator) -> None:
     """Initialise one (in, out) matrix in place.
@@ -86,11 +88,29 @@ class SpectralLinear(PackedLinear):
         return self.weight / sigma
 
 
+class PackedNorm(nn.Module):
+    """Layer norm of every run, scale and shift its own: x (N, B, dim) -> the same shape."""
+
+    EPS = 1e-5
+
+    def __init__(self, lead: tuple[int, ...], dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(*lead, 1, dim))
+        self.bias = nn.Parameter(torch.zeros(*lead, 1, dim))
+
+    def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
+        weight, bias = self.weight.flatten(0, -3), self.bias.flatten(0, -3)
+        if frozen:
+            weight, bias = weight.detach(), bias.detach()
+        return torch.addcmul(bias, F.layer_norm(x, x.shape[-1:], eps=self.EPS), weight)
+
+
 class PackedMLP(nn.Module):
     """An MLP for each run: x (N, B, in) -> (N, B, out), linear last layer.
 
     generators: one a run, in order; run r's weights depend on its own generator alone. Biases are
     zero, but for a `uniform` layer's, which are drawn like its weights.
+    layer_norm: of the hidden layers, before the activation. head_gain: factor on the last weight.
     """
 
     def __init__(
@@ -102,6 +122,8 @@ class PackedMLP(nn.Module):
         activation: Activation = torch.relu_,
         init: Init = "orthogonal",
         head_init: Init | None = None,
+        head_gain: float = 1.0,
+        layer_norm: bool = False,
         spectral_norm: bool = False,
     ) -> None:
         super().__init__()
@@ -109,6 +131,8 @@ class PackedMLP(nn.Module):
         layer = SpectralLinear if spectral_norm else PackedLinear
         layers = [layer(lead, a, b) for a, b in itertools.pairwise(sizes)]
         self.layers: Sequence[PackedLinear] = nn.ModuleList(layers)  # type: ignore[assignment]
+        norms = [PackedNorm(lead, size) for size in sizes[1:-1]] if layer_norm else []
+        self.norms: Sequence[PackedNorm] = nn.ModuleList(norms)  # type: ignore[assignment]
         self.activation = activation
         for run, generator in enumerate(generators):
             for depth, linear in enumerate(self.layers):
@@ -119,13 +143,18 @@ class PackedMLP(nn.Module):
                 if kind == "uniform":
                     bound = sizes[depth] ** -0.5
                     linear.bias.data[run].uniform_(-bound, bound, generator=generator)
+        with torch.no_grad():
+            self.layers[-1].weight.mul_(head_gain)
         if spectral_norm:
             self.power_iteration(15)  # enough for the start: product of norms 1.0 to 1.2
 
     def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
         """frozen: weights count as constants, gradients flow to x alone."""
-        for linear in self.layers[:-1]:
-            x = self.activation(linear(x, frozen))
+        for depth, linear in enumerate(self.layers[:-1]):
+            x = linear(x, frozen)
+            if self.norms:
+                x = self.norms[depth](x, frozen)
+            x = self.activation(x)
         return self.layers[-1](x, frozen)
 
     def power_iteration(self, iterations: int = 1) -> None:
@@ -144,7 +173,10 @@ class PackedMLP(nn.Module):
 
     @torch.no_grad()
     def lipschitz(self) -> Tensor:
-        """Product of the layers' exact spectral norms, per lead index: bounds the net's slope."""
+        """Product of the layers' exact spectral norms, per lead index.
+
+        Bounds the slope of a net without layer norm.
+        """
         norms = [torch.linalg.matrix_norm(layer.matrix(), ord=2) for layer in self.layers]
         return torch.stack(norms).prod(0)
 

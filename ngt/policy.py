@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,10 @@ from ngt.files import atomic
 from ngt.nets import ObsNormaliser
 from ngt.sac import Actor
 from ngt.schema import parse
+
+# What an actor is rebuilt from; the second group stands in a file where it is not the default.
+ALWAYS = ("hidden", "log_std_min", "log_std_max")
+SOMETIMES = ("activation", "layer_norm")
 
 
 class Policy(nn.Module):
@@ -45,7 +50,11 @@ def save(path: Path, tensors: dict[str, Tensor], env: str, sac: SacConfig) -> No
     """Write one run's policy, atomically and byte for byte reproducible."""
     from safetensors.torch import save as to_bytes
 
-    settings = {name: getattr(sac, name) for name in ("hidden", "log_std_min", "log_std_max")}
+    settings = {
+        name: value
+        for name, value in asdict(sac).items()
+        if name in ALWAYS or (name in SOMETIMES and value != getattr(SacConfig(), name))
+    }
     # one metadata key: safetensors does not keep the order of several
     meta = {"ngt": json.dumps({"format": 1, "env": env, "sac": settings})}
     with atomic(path) as temporary:

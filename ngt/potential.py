@@ -5,7 +5,10 @@ lowers h on expert data and raises it on agent data (paper, eq. of L):
 
     loss = E_expert[h] - E_agent[h]        reward r = exp(-h), scaled to (r - P5) / (P95 - P5)
 
-P5 and P95 are percentiles of the agent's minibatch.
+P5 and P95 are percentiles of the agent's minibatch. The authors' later public code reads h with
+running percentiles instead (scaling `ema_signed`; P5, P50, P95 are moving averages):
+
+    u = (h - P50) / (P95 - P5)          reward = -sign(u) (exp|u| - 1), clamped to [-5, 5]
 
 Reward: exp(-h), scaled by the batch's own percentiles; high is expert-like.
 Range: exp(-h) lies in (0, 1]. Scaled it is 0 at P5, 1 at P95 and not clipped: any real.
@@ -30,13 +33,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ngt import losses
-from ngt.nets import PackedMLP
+from ngt.nets import Init, PackedMLP
 from ngt.replay import Batch
 from ngt.reward import RewardModel, Spec
 from ngt.schema import opt
 from ngt.seeding import torch_generator
 
 Side = Literal["expert", "agent"]
+Scaling = Literal["percentile", "percentile_offset", "none", "ema_signed", "ema_linear"]
 
 
 @dataclass(frozen=True)
@@ -49,9 +53,10 @@ class PotentialConfig:
     m: int = opt(32, "outputs of the embedding", 1)
     lr: float = opt(1e-3, "Adam, predictor", 0)
     spectral_norm: bool = opt(True, "on every layer of both nets")
-    init: Literal["orthogonal", "kaiming"] = opt("orthogonal", "of the hidden layers")
-    head_init: Literal["orthogonal", "kaiming"] = opt("orthogonal", "of the output layers")
-    rescale: float = opt(5.0, "outputs are squashed to rescale * tanh", 1e-8)
+    init: Init = opt("orthogonal", "of the hidden layers")
+    head_init: Init = opt("orthogonal", "of the output layers")
+    squash: bool = opt(True, "outputs pass through rescale * tanh")
+    rescale: float = opt(5.0, "largest size of a squashed output", 1e-8)
     hlg_target: Literal["tanh", "rescaled"] = opt(
         "tanh", "HL-Gauss targets: inside the support, or the literal rescale * tanh"
     )
@@ -61,10 +66,14 @@ class PotentialConfig:
     sigma_expert: float = opt(0.25, "HL-Gauss width, expert side", 1e-8)
     sigma_agent: float = opt(0.05, "HL-Gauss width, agent side", 1e-8)
     reward_sigma: Literal["expert", "agent"] = opt("expert", "side whose width the reward uses")
-    scaling: Literal["percentile", "percentile_offset", "none"] = opt(
-        "percentile", "(r - P5)/gap; r/gap - P5, which adds a survival bonus; r"
+    scaling: Scaling = opt(
+        "percentile",
+        "(r - P5)/gap; _offset: r/gap - P5, which adds a survival bonus; none: r; ema_: u of "
+        "running percentiles, -sign(u)(exp|u| - 1) if signed, -u if linear",
     )
     gap_floor: float = opt(1e-8, "least P95 - P5", 0)
+    ema_rate: float = opt(1e-3, "weight of a new batch in the running percentiles", 0, 1)
+    reward_clip: float = opt(5.0, "largest size of a reward by running percentiles", 0)
 
 
 class Potential(RewardModel):
@@ -82,10 +91,13 @@ class Potential(RewardModel):
         edges = losses.hl_gauss_edges(-config.support, config.support, config.bins)
         self.edges: Tensor
         self.register_buffer("edges", edges, persistent=False)
+        if config.scaling.startswith("ema_"):
+            self.ema: Tensor  # P5, P50, P95 of h; nan before the first batch
+            self.register_buffer("ema", torch.full((len(spec.seeds), 3), torch.nan))
         self.learn_with(config.lr)
 
     def _net(self, name: str, out: int, spectral_norm: bool) -> PackedMLP:
-        return PackedMLP(
+        net = PackedMLP(
             [self.spec.input, *self.config.hidden, out],
             [torch_generator(seed, "init", name) for seed in self.spec.seeds],
             activation=partial(F.leaky_relu_, negative_slope=self.config.leak),
@@ -93,6 +105,10 @@ class Potential(RewardModel):
             head_init=self.config.head_init,
             spectral_norm=spectral_norm,
         )
+        with torch.no_grad():
+            for layer in net.layers:  # also under `uniform`, which draws them
+                layer.bias.zero_()
+        return net
 
     def potential(self, x: Tensor, side: Side) -> Tensor:
         """h(x) for x (R, B, input), (R, B); the sides differ in HL-Gauss's sigma."""
@@ -100,14 +116,17 @@ class Potential(RewardModel):
 
     def prediction(self, x: Tensor) -> Tensor:
         """The predictor's squashed outputs, (R, B, m), or (R, B, bins * m) logits."""
-        return self.config.rescale * torch.tanh(self.predictor(x))
+        return self._squash(self.predictor(x), self.config.rescale)
 
     def target(self, x: Tensor) -> Tensor:
         """The prior's squashed outputs, (R, B, m), no gradient."""
         with torch.no_grad():
             plain = self.config.pairing == "hl_gauss" and self.config.hlg_target == "tanh"
             scale = 1.0 if plain else self.config.rescale
-            return scale * torch.tanh(self.prior(x))
+            return self._squash(self.prior(x), scale)
+
+    def _squash(self, outputs: Tensor, scale: float) -> Tensor:
+        return scale * torch.tanh(outputs) if self.config.squash else outputs
 
     def _pair(self, prediction: Tensor, target: Tensor, side: Side) -> Tensor:
         c = self.config
@@ -147,12 +166,29 @@ class Potential(RewardModel):
 
     @torch.no_grad()
     def reward(self, batch: Batch) -> Tensor:
-        raw = self.score(batch)
-        scaled = scale_by_percentiles(raw, self.config.scaling, self.config.gap_floor)
+        """The scaled reward, (R, B); reading it moves the running percentiles, if there are any."""
+        h = self.potential(self.inputs(batch), self.config.reward_sigma)
+        raw = torch.exp(-h)
+        if self.config.scaling.startswith("ema_"):
+            scaled = self._scale_by_running_percentiles(h)
+        else:
+            scaled = scale_by_percentiles(raw, self.config.scaling, self.config.gap_floor)
         self.metrics["reward_raw"] = raw.mean(dim=1)
         self.metrics["reward_raw_std"] = raw.std(dim=1, correction=0)
         self.metrics["reward_max"] = scaled.amax(dim=1)
         return scaled
+
+    def _scale_by_running_percentiles(self, h: Tensor) -> Tensor:
+        """Reward of potentials (R, B) by what batches before gave; then h is taken in."""
+        ordered = h.sort(dim=1).values
+        now = torch.cat([quantile(ordered, rank) for rank in (0.05, 0.5, 0.95)], dim=1)
+        ema = torch.where(self.ema.isnan(), now, self.ema)
+        low, middle, high = ema.split(1, dim=1)
+        u = (h - middle) / (high - low).clamp(min=self.config.gap_floor)
+        self.ema.copy_(ema.lerp(now, self.config.ema_rate))
+        if self.config.scaling == "ema_signed":
+            u = u.sign() * torch.expm1(u.abs())
+        return (-u).clamp(-self.config.reward_clip, self.config.reward_clip)
 
 
 def quantile(values: Tensor, rank: float) -> Tensor:

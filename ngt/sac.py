@@ -15,12 +15,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ngt.nets import PackedMLP, clip_grad_norm_per_run_
+from ngt.nets import ACTIVATIONS, PackedMLP, clip_grad_norm_per_run_
 from ngt.replay import Batch
 from ngt.seeding import Draw, torch_generator
 
 if TYPE_CHECKING:
     from ngt.config import SacConfig
+
+
+def mlp(
+    sizes: Sequence[int], config: SacConfig, name: str, seeds: Sequence[int], twins: int = 1
+) -> PackedMLP:
+    """A net of the agent, as the config has them."""
+    return PackedMLP(
+        sizes,
+        [torch_generator(seed, "init", name) for seed in seeds],
+        twins=twins,
+        activation=ACTIVATIONS[config.activation],
+        head_gain=config.head_gain,
+        layer_norm=config.layer_norm,
+    )
 
 
 class Actor(nn.Module):
@@ -31,8 +45,7 @@ class Actor(nn.Module):
 
     def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
         super().__init__()
-        generators = [torch_generator(seed, "init", "actor") for seed in seeds]
-        self.net = PackedMLP([obs, *config.hidden, 2 * act], generators)
+        self.net = mlp([obs, *config.hidden, 2 * act], config, "actor", seeds)
         self.log_std_min, self.log_std_max = config.log_std_min, config.log_std_max
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
@@ -46,8 +59,7 @@ class Critic(nn.Module):
 
     def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
         super().__init__()
-        generators = [torch_generator(seed, "init", "critic") for seed in seeds]
-        self.net = PackedMLP([obs + act, *config.hidden, 1], generators, twins=2)
+        self.net = mlp([obs + act, *config.hidden, 1], config, "critic", seeds, twins=2)
 
     def forward(self, obs: Tensor, action: Tensor, frozen: bool = False) -> Tensor:
         x = torch.cat([obs, action], dim=-1)
@@ -96,9 +108,9 @@ def actor_loss(
     return (alpha[:, None] * log_prob - value).mean(dim=1), log_prob
 
 
-def temperature_loss(log_alpha: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
-    """-log(alpha) (log pi + target entropy), batch mean, (R,)."""
-    return -log_alpha * (log_prob.detach().mean(dim=1) + target_entropy)
+def temperature_loss(weight: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
+    """-weight (log pi + target entropy), batch mean, (R,); weight is log(alpha) or alpha."""
+    return -weight * (log_prob.detach().mean(dim=1) + target_entropy)
 
 
 @torch.no_grad()
@@ -137,26 +149,29 @@ class Sac(nn.Module):
         mean, log_std = self.actor(obs)
         return torch.tanh(mean if noise is None else mean + log_std.exp() * noise)
 
+    def temperature(self) -> Tensor:
+        """Alpha, (R,)."""
+        softplus = self.config.alpha_form == "softplus"
+        return F.softplus(self.log_alpha) if softplus else self.log_alpha.exp()
+
     def update(
         self, batch: Batch, reward: Tensor, draws: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
         """One step of critic, actor, temperature and target; metrics (R,), detached."""
-        alpha = self.log_alpha.detach().exp()
+        alpha = self.temperature().detach()
 
         loss_q = critic_loss(
             self.critic, self.target, self.actor, alpha, batch, reward, draws["next_noise"],
             self.config.gamma,
         )  # fmt: skip
-        descend(self.optimisers["critic"], loss_q)
+        descend(self.optimisers["critic"], loss_q, self.config.critic_grad_clip)
 
         loss_pi, log_prob = actor_loss(self.actor, self.critic, alpha, batch.obs, draws["noise"])
-        self.optimisers["actor"].zero_grad(set_to_none=True)
-        loss_pi.sum().backward()
-        clip_grad_norm_per_run_(list(self.actor.parameters()), self.config.actor_grad_clip)
-        self.optimisers["actor"].step()
+        descend(self.optimisers["actor"], loss_pi, self.config.actor_grad_clip)
 
         if self.config.learn_alpha:
-            loss_alpha = temperature_loss(self.log_alpha, log_prob, self.target_entropy)
+            weight = self.log_alpha if self.config.alpha_form == "exp" else self.temperature()
+            loss_alpha = temperature_loss(weight, log_prob, self.target_entropy)
             descend(self.optimisers["alpha"], loss_alpha)
 
         polyak_(self.target, self.critic, self.config.tau)
@@ -173,8 +188,13 @@ def adam(parameters: object, lr: float) -> torch.optim.Adam:
     return torch.optim.Adam(parameters, lr=lr, fused=True, capturable=True)  # type: ignore[arg-type]
 
 
-def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
-    """One step down the sum of the runs' losses (R,): each run's gradient is its own."""
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None = None) -> None:
+    """One step down the sum of the runs' losses (R,): each run's gradient is its own.
+
+    limit: largest gradient norm of a run; None leaves it as it is.
+    """
     optimiser.zero_grad(set_to_none=True)
     loss.sum().backward()
+    if limit is not None:
+        clip_grad_norm_per_run_(optimiser.param_groups[0]["params"], limit)
     optimiser.step()

@@ -101,7 +101,9 @@ class Trainer:
     def _online(self, saved: Sequence[checkpoint.Saved]) -> None:
         learner, train, task = self.learner, self.cell.train, get_task(self.cell.env)
         seeds = [run_seed(self.cell, m) for m in self.members]
-        explore = Streams(seeds, {"explore": Draw("normal", (self.n, task.act))}, self.device)
+        shape = (self.n, task.act)
+        draws = {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
+        explore = Streams(seeds, draws, self.device)
         replay = Replay(
             self.runs, min(train.buffer, train.steps + self.n), task.obs, task.act, self.device
         )
@@ -117,7 +119,8 @@ class Trainer:
             else:
                 collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)])
             while self.step < train.steps and self.alive.any():
-                step = collector.step(self._finite(collector.act()))
+                random = self.step < train.learning_starts
+                step = collector.step(self._finite(collector.act(random)))
                 self.step += self.n
                 self._check_observations(step.next_obs)
                 episodes.add(step.reward, step.terminated | step.truncated)

@@ -67,8 +67,9 @@ def main(name: str, about: str, draw: Draw, argv: Sequence[str] | None = None) -
 def entry(
     name: str, parser: argparse.ArgumentParser, make: Make, argv: Sequence[str] | None = None
 ) -> None:
-    """Parse, make the figure and write it; a user's mistake is one line and exit code 2."""
-    try:
+    """Parse, make the figure and write it."""
+
+    def run() -> None:
         args = parser.parse_args(argv)
         config, layout = load_config(args)
         figure, note = make(config, layout, args)
@@ -78,6 +79,14 @@ def entry(
         except OSError as error:
             raise UserError(f"{out}: can't be written: {error.strerror}") from None
         print(f"{out}{note}")
+
+    one_line_errors(name, run)
+
+
+def one_line_errors(name: str, run: Callable[[], None]) -> None:
+    """Run it; a user's mistake is one line and exit code 2."""
+    try:
+        run()
     except UserError as error:
         print(f"{name}: error: {error}", file=sys.stderr)
         sys.exit(2)

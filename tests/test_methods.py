@@ -424,7 +424,7 @@ def test_a_run_repeats_to_the_byte_beside_one_that_diverges(method: str, tmp_pat
     rate = method_rate(config, method) or 20
     cell = resolve(config, "Pendulum-v1", method, "state-action", rate)
     train = dataclasses.replace(
-        cell.train, steps=500, eval_every=500, eval_episodes=1, log_every=100
+        cell.train, steps=500, learning_starts=0, eval_every=500, eval_episodes=1, log_every=100
     )
     params = cell_of(method, scale="test").params
     cell = dataclasses.replace(cell, params=params, train=train)

@@ -117,7 +117,70 @@ def test_gradient_penalty(vectors, load_layers, float64, name):
             close(derivative[0].T, v[f"{short}_w{i}"])
 
 
+# --- layer norm
+
+
+@pytest.mark.parametrize("twins", [1, 2])
+def test_layer_norm_stands_before_the_activation(float64, twins: int):
+    """(x - mean) / sqrt(var + 1e-5), scaled and shifted by each run's and twin's own numbers."""
+    net = PackedMLP(SIZES, generators(1, 2), twins=twins, layer_norm=True, activation=F.silu)
+    for i, p in enumerate(net.parameters()):
+        p.data += 0.3 * rows(*p.shape, seed=i)
+    x = 0.01 * rows(2 * twins, 8, 5)  # small: the variance is near eps
+    y = net(x).detach()
+    for lead in range(2 * twins):
+        at = (lead,) if twins == 1 else (lead // 2, lead % 2)
+        out = x[lead].numpy()
+        for depth, layer in enumerate(net.layers):
+            w, b = (t.detach()[at].numpy() for t in (layer.weight, layer.bias))
+            out = out @ w + b
+            if depth < 2:
+                scale, shift = (t.detach()[at].numpy() for t in net.norms[depth].parameters())
+                mean, var = out.mean(axis=1, keepdims=True), out.var(axis=1, keepdims=True)
+                out = (out - mean) / np.sqrt(var + 1e-5) * scale + shift
+                out = out / (1.0 + np.exp(-out))
+        np.testing.assert_allclose(y[lead], out, rtol=0, atol=1e-12)
+
+
+def test_layer_norm_starts_plain_and_draws_nothing():
+    plain = PackedMLP(SIZES, generators(1, 2), twins=2)
+    normed = PackedMLP(SIZES, generators(1, 2), twins=2, layer_norm=True)
+    assert all(torch.equal(a, b) for a, b in zip(weights(plain), weights(normed), strict=True))
+    assert [norm.weight.shape for norm in normed.norms] == [(2, 2, 1, 7), (2, 2, 1, 6)]
+    for norm in normed.norms:
+        assert norm.weight.eq(1.0).all() and norm.bias.eq(0.0).all()
+    assert not any("norm" in name for name in plain.state_dict())
+
+
+def test_frozen_layer_norm_gets_no_gradient(float64):
+    net = PackedMLP(SIZES, generators(1, 2), layer_norm=True)
+    x = rows(2, 8, 5).requires_grad_()
+    (expected,) = torch.autograd.grad(net(x).square().sum(), x)
+    net(x, frozen=True).square().sum().backward()
+    torch.testing.assert_close(x.grad, expected)
+    assert all(p.grad is None for p in net.parameters())
+    net(x).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+
+
 # --- initialisation
+
+
+@pytest.mark.parametrize("twins", [1, 2])
+def test_head_gain_scales_the_last_weight_alone(twins: int):
+    plain = weights(PackedMLP(SIZES, generators(1, 2), twins=twins))
+    small = weights(PackedMLP(SIZES, generators(1, 2), twins=twins, head_gain=1e-3))
+    assert all(torch.equal(a, b) for a, b in zip(plain[:-1], small[:-1], strict=True))
+    assert torch.equal(small[-1], 1e-3 * plain[-1])
+
+
+def test_uniform_init():
+    """Within 1/sqrt(fan in), so of variance 1 / (3 fan in)."""
+    for weight in weights(PackedMLP([400, 300, 200, 50], generators(1), init="uniform")):
+        fan_in = weight.shape[1]
+        assert weight.abs().max().item() == pytest.approx(fan_in**-0.5, rel=1e-3)
+        assert weight.std().item() == pytest.approx((3 * fan_in) ** -0.5, rel=0.03)
+        assert abs(weight.mean().item()) < 1e-2
 
 
 @pytest.mark.parametrize("sizes", [SIZES, [3, 16, 16, 1], [376, 64, 64, 8]])
@@ -170,7 +233,15 @@ def test_unknown_init_is_refused():
         PackedMLP(SIZES, generators(1), init="xavier")
 
 
-@pytest.mark.parametrize("options", [{}, {"twins": 2}, {"init": "kaiming", "spectral_norm": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"twins": 2, "layer_norm": True},
+        {"init": "kaiming", "spectral_norm": True},
+        {"init": "uniform"},
+    ],
+)
 def test_weights_of_a_run_depend_on_its_own_generator(options):
     packed = PackedMLP(SIZES, generators(1, 2, 3), **options).state_dict()
     for run, seed in enumerate((1, 2, 3)):

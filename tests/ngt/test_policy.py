@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from ngt import policy
@@ -56,6 +58,31 @@ def test_a_run_comes_back_exactly(tmp_path: Path, normalised: bool, run: int) ->
     mean, _ = pack.actor(pack.normalise(obs))
     assert torch.equal(pack(obs), torch.tanh(mean).detach()), "the mode, without noise"
     assert torch.equal(pack.normalise(obs), obs) != normalised
+
+
+@pytest.mark.parametrize(
+    "options", [{"activation": "silu"}, {"layer_norm": True, "activation": "silu"}]
+)
+def test_another_form_of_actor_comes_back(tmp_path: Path, options: dict[str, Any]) -> None:
+    sac = replace(SAC, **options)
+    task = get_task(ENV)
+    pack = Policy(Actor(task.obs, task.act, sac, (0, 1)), None)
+    for i, p in enumerate(pack.parameters()):
+        p.data += 0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(i))
+    policy.save(tmp_path / "p", pack.snapshot(1), ENV, sac)
+    loaded, _ = policy.load(tmp_path / "p")
+    obs = torch.randn(2, 5, task.obs, generator=torch.Generator().manual_seed(9))
+    torch.testing.assert_close(loaded(obs[1:])[0], pack(obs)[1])
+
+
+def test_what_a_file_says_of_its_actor(file: Path, tmp_path: Path) -> None:
+    """Only what is not the default of the newer settings: older files stay what they were."""
+    plain = {"hidden": [16, 8], "log_std_min": -4.0, "log_std_max": 2.0}
+    other = tmp_path / "other"
+    policy.save(other, make().snapshot(1), ENV, replace(SAC, layer_norm=True, gamma=0.5))
+    for path, expected in ((file, plain), (other, {**plain, "layer_norm": True})):
+        with safe_open(path, framework="pt") as opened:
+            assert json.loads(opened.metadata()["ngt"])["sac"] == expected
 
 
 def test_a_snapshot_is_a_copy() -> None:

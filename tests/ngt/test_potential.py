@@ -63,6 +63,8 @@ def plain_outputs(model, run, x):
                 y = np.where(y > 0, y, model.config.leak * y)
         outs.append(y)
     c = model.config
+    if not c.squash:
+        return [list(side) for side in outs]
     own_scale = c.pairing == "hl_gauss" and c.hlg_target == "tanh"
     f = [c.rescale * math.tanh(v) for v in outs[0]]
     t = [(1.0 if own_scale else c.rescale) * math.tanh(v) for v in outs[1]]
@@ -96,7 +98,9 @@ def plain_h(model: Potential, run: int, x: np.ndarray, sigma: float) -> float:
     [
         {"pairing": "huber"},
         {"pairing": "huber", "delta": 0.2, "rescale": 2.0, "leak": 0.3, "spectral_norm": False},
+        {"pairing": "huber", "squash": False, "hidden": (6, 5, 4), "init": "uniform", "leak": 0.2},
         {"pairing": "mse_softmax"},
+        {"pairing": "mse_softmax", "squash": False},
         {"pairing": "mse_softmax", "rescale": 1.0, "init": "kaiming"},
         {"pairing": "hl_gauss"},
         {"pairing": "hl_gauss", "reward_sigma": "agent", "bins": 7},
@@ -107,7 +111,8 @@ def plain_h(model: Potential, run: int, x: np.ndarray, sigma: float) -> float:
 )
 def test_loss_and_reward_equal_plain_loops(float64, make_batch, options):
     """L = mean h over the expert's batch - mean h over the agent's, sizes of their own."""
-    model = build(seeds=(1, 2), m=3, hidden=(6, 5), scaling="none", **options)
+    options = {"m": 3, "hidden": (6, 5), "scaling": "none", **options}
+    model = build(seeds=(1, 2), **options)
     for i, p in enumerate(model.predictor.parameters()):
         p.data += 0.2 * rows(*p.shape, seed=i)
     model.predictor.power_iteration(100)
@@ -508,13 +513,135 @@ def test_reward_is_scaled_as_asked(make_batch, scaling):
     torch.testing.assert_close(model.metrics["reward_raw"], raw.mean(dim=1))
 
 
+# --- scaling by running percentiles
+
+
+RANKS = (5, 50, 95)
+
+
+def plain_signed(h, ema, floor=1e-10, clip=5.0, linear=False):
+    """One run's rewards, one at a time."""
+    low, middle, high = ema
+    rewards = []
+    for value in h:
+        u = (value - middle) / max(high - low, floor)
+        r = -u if linear else -math.copysign(1.0, u) * (math.exp(min(abs(u), 700)) - 1.0)
+        rewards.append(max(-clip, min(clip, r)))
+    return rewards
+
+
+def potentials(model: Potential, *batches: torch.Tensor):
+    """What `reward` gives when the potentials are these, (R, B) each, in order."""
+    queue = list(batches)
+    model.potential = lambda x, side: queue.pop(0)  # type: ignore[method-assign]
+    runs, size = batches[0].shape
+    blank = batch_of(torch.zeros(runs, size, OBS + ACT), OBS)
+    return [model.reward(blank) for _ in batches]
+
+
+@pytest.mark.parametrize("scaling", ["ema_signed", "ema_linear"])
+@pytest.mark.parametrize("size", [1, 2, 41, 256])
+def test_running_percentiles_by_hand(float64, scaling, size: int):
+    """A batch is read by the averages of those before it, the first one by its own percentiles."""
+    rate = 0.1
+    batches = [(1.0 + step) * rows(2, size, seed=step).abs() for step in range(4)]
+    model = build((1, 2), scaling=scaling, ema_rate=rate, gap_floor=1e-10)
+    assert model.ema.isnan().all()
+    got = potentials(model, *batches)
+    for run in range(2):
+        ema = None
+        for h, reward in zip(batches, got, strict=True):
+            now = np.percentile(h[run], RANKS)
+            ema = now if ema is None else ema
+            expected = plain_signed(h[run].tolist(), ema, linear=scaling == "ema_linear")
+            np.testing.assert_allclose(reward[run], expected, rtol=1e-9, atol=1e-9)
+            ema = (1 - rate) * ema + rate * now
+        np.testing.assert_allclose(model.ema[run], ema, rtol=1e-12)
+    assert size < 41 or all((r > 0).any() and (r < 0).any() for r in got)
+
+
+def test_signed_rewards_by_hand(float64):
+    """P5, P50, P95 = 0, 1, 2: u = (h - 1) / 2. A second batch then counts for 1/1000."""
+    first = torch.tensor([[0.0] * 10 + [1.0] * 10 + [2.0] * 10])
+    model = build(scaling="ema_signed", gap_floor=1e-10)
+    (reward,) = potentials(model, first)
+    e = math.exp(0.5) - 1.0
+    torch.testing.assert_close(reward, torch.tensor([[e] * 10 + [0.0] * 10 + [-e] * 10]))
+    assert model.ema.tolist() == [[0.0, 1.0, 2.0]]
+    (reward,) = potentials(model, torch.full((1, 30), 3.0))
+    torch.testing.assert_close(reward, torch.full((1, 30), 1.0 - math.e))
+    torch.testing.assert_close(model.ema, torch.tensor([[0.003, 1.002, 2.001]]))
+    (reward,) = potentials(model, torch.tensor([[1e30, -1e30] * 15]))
+    assert reward.tolist() == [[-5.0, 5.0] * 15], "clamped, and finite on the way"
+
+
+def test_floor_and_clamp_of_running_percentiles():
+    """Equal potentials give 0; the floor keeps the first different one in bounds."""
+    model = build((1, 2), scaling="ema_signed", gap_floor=1e-10)
+    same = torch.full((2, 16), 0.25)
+    other = same.clone()
+    other[1, 3] = 0.25 - 1e-6
+    flat, next_ = potentials(model, same, other)
+    assert flat.eq(0.0).all() and next_[0].eq(0.0).all()
+    assert next_[1, 3] == 5.0 and next_[1].sum() == 5.0
+    model = build(scaling="ema_linear", gap_floor=0.5, reward_clip=1.0)
+    (reward,) = potentials(model, torch.tensor([[0.0, 0.1, 0.2, 2.0]]))
+    low, middle, high = np.percentile([0.0, 0.1, 0.2, 2.0], RANKS)
+    assert reward[0, 0].item() == pytest.approx(middle / (high - low), rel=1e-5)
+    assert reward[0, 3] == -1.0
+
+
+def test_running_percentiles_are_kept_per_run_and_with_the_state(float64):
+    batches = [rows(3, 20, seed=step).abs() for step in range(3)]
+    packed = potentials(build((1, 2, 3), scaling="ema_signed"), *batches)
+    for run in range(3):
+        alone = potentials(build((run + 1,), scaling="ema_signed"), *(b[[run]] for b in batches))
+        for a, b in zip(packed, alone, strict=True):
+            assert torch.equal(a[[run]], b)
+    model, copy = build((1, 2, 3), scaling="ema_signed"), build((1, 2, 3), scaling="ema_signed")
+    potentials(model, *batches[:2])
+    assert copy.state_dict()["ema"].shape == (3, 3)
+    copy.load_state_dict(model.state_dict())
+    assert torch.equal(potentials(copy, batches[2])[0], packed[2])
+    assert "ema" not in build().state_dict()
+
+
+def test_a_broken_batch_is_forgotten_by_the_running_percentiles():
+    model = build((1, 2), scaling="ema_signed")
+    bad = rows(2, 16).abs()
+    bad[1, 4] = torch.nan
+    good = rows(2, 16, seed=1).abs()
+    _, after = potentials(model, bad, good)
+    assert after.isfinite().all() and model.ema.isfinite().all()
+
+
+def test_the_score_leaves_the_running_percentiles_alone(make_batch):
+    batch = make_batch(2, 16, OBS, ACT)
+    model, plain = build((1, 2), scaling="ema_signed"), build((1, 2), scaling="none")
+    assert torch.equal(model.score(batch), plain.score(batch))
+    model.update(batch, batch)
+    assert model.ema.isnan().all()
+    reward, score = model.reward(batch), model.score(batch)
+    assert model.ema.isfinite().all()
+    order = score.argsort(dim=1)
+    assert (reward.gather(1, order).diff(dim=1) >= 0).all(), "high is expert-like"
+    torch.testing.assert_close(model.metrics["reward_raw"], score.mean(dim=1))
+
+
 # --- packs
 
 
-def train(seeds, updates: int, pairing: str, dtype=torch.float32):
+RELEASED = {
+    "pairing": "huber", "squash": False, "hidden": (16, 16, 16), "leak": 0.2, "init": "uniform",
+    "head_init": "uniform", "scaling": "ema_signed", "gap_floor": 1e-10, "lr": 5e-5,
+}  # fmt: skip
+PACKED = {**{p: {"pairing": p} for p in PAIRINGS}, "released": RELEASED}
+
+
+def train(seeds, updates: int, name: str, dtype=torch.float32):
     """Reward update, then agent update, with each run's own draws and data, as training does."""
     size, kept = 16, 50
-    model = build(seeds, pairing=pairing)
+    model = build(seeds, **PACKED[name])
     agent = Sac(OBS, ACT, SacConfig(hidden=(16, 16)), seeds)
     draws = {k: Draw("index", (size,)) for k in ("agent", "expert", "sac")}
     streams = Streams(seeds, {**draws, **Sac.draws(size, ACT)})
@@ -536,30 +663,30 @@ def train(seeds, updates: int, pairing: str, dtype=torch.float32):
     return {**dict(model.named_parameters()), **dict(agent.named_parameters()), "reward": reward}
 
 
-def largest_difference(pairing: str, updates: int, dtype=torch.float32) -> float:
+def largest_difference(name: str, updates: int, dtype=torch.float32) -> float:
     """Between a pack of three and its runs alone, over all weights and the last reward."""
     seeds = (3, 1, 2)
-    packed, worst = train(seeds, updates, pairing, dtype), 0.0
+    packed, worst = train(seeds, updates, name, dtype), 0.0
     for run, seed in enumerate(seeds):
-        for name, tensor in train((seed,), updates, pairing, dtype).items():
-            worst = max(worst, float((packed[name][run] - tensor[0]).detach().abs().max()))
+        for key, tensor in train((seed,), updates, name, dtype).items():
+            worst = max(worst, float((packed[key][run] - tensor[0]).detach().abs().max()))
     return worst
 
 
-@pytest.mark.parametrize("pairing", PAIRINGS)
-def test_a_pack_is_its_runs_side_by_side(float64, pairing):
-    assert largest_difference(pairing, 1, torch.float64) < 1e-12
-    assert largest_difference(pairing, 100, torch.float64) < 1e-8
+@pytest.mark.parametrize("name", PACKED)
+def test_a_pack_is_its_runs_side_by_side(float64, name):
+    assert largest_difference(name, 1, torch.float64) < 1e-12
+    assert largest_difference(name, 100, torch.float64) < 1e-8
 
 
-@pytest.mark.parametrize("pairing", PAIRINGS)
-def test_a_pack_is_its_runs_side_by_side_in_float32(pairing):
+@pytest.mark.parametrize("name", PACKED)
+def test_a_pack_is_its_runs_side_by_side_in_float32(name):
     """Batched matrix products may round otherwise than single ones; Adam makes that larger."""
-    assert largest_difference(pairing, 1) < 1e-5
-    assert largest_difference(pairing, 100) < 1e-2
+    assert largest_difference(name, 1) < 1e-5
+    assert largest_difference(name, 100) < 1e-2
 
 
-@pytest.mark.parametrize("options", [{"pairing": p} for p in PAIRINGS] + [{"spectral_norm": False}])
+@pytest.mark.parametrize("options", [*PACKED.values(), {"spectral_norm": False}])
 def test_initial_weights_of_a_run_are_those_it_has_alone(options):
     packed = build((1, 2, 3), **options)
     for run, seed in enumerate((1, 2, 3)):
@@ -571,10 +698,10 @@ def test_initial_weights_of_a_run_are_those_it_has_alone(options):
             torch.testing.assert_close(p[run], q[0], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("name", PACKED)
 @pytest.mark.parametrize("poison", [1e30, math.nan])
-def test_a_broken_run_does_not_reach_the_others(make_batch, pairing, poison: float):
-    models = [build((1, 2, 3), pairing=pairing) for _ in range(2)]
+def test_a_broken_run_does_not_reach_the_others(make_batch, name, poison: float):
+    models = [build((1, 2, 3), **PACKED[name]) for _ in range(2)]
     rewards = []
     for model, broken in zip(models, (False, True), strict=True):
         for step in range(3):

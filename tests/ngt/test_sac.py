@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,10 @@ from ngt.seeding import Streams
 
 OBS, ACT = 5, 2
 SMALL = SacConfig(hidden=(12, 10), actor_grad_clip=1e9)
+RELEASED = replace(
+    SMALL, activation="silu", layer_norm=True, head_gain=1e-3, alpha_form="softplus",
+    critic_grad_clip=1e9,
+)  # fmt: skip
 
 
 def rows(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -34,7 +39,9 @@ def agent_of(seeds, config: SacConfig = SMALL, alphas=None) -> Sac:
         if p is not agent.log_alpha:
             p.data += 0.1 * rows(*p.shape[1:], seed=i)
     if alphas is not None:
-        agent.log_alpha.data.copy_(torch.tensor(alphas).log())
+        alphas = torch.tensor(alphas)
+        softplus = config.alpha_form == "softplus"
+        agent.log_alpha.data.copy_(alphas.expm1().log() if softplus else alphas.log())
     return agent
 
 
@@ -50,8 +57,12 @@ def mlp(net, lead: tuple[int, ...], x: np.ndarray) -> np.ndarray:
     for depth, layer in enumerate(net.layers):
         w, b = layer.weight.detach()[lead].numpy(), layer.bias.detach()[lead].numpy()
         x = x @ w + b[0]
-        x = x if depth == len(net.layers) - 1 else np.maximum(x, 0.0)
-    return x
+        if depth == len(net.layers) - 1:
+            return x
+        if net.norms:
+            scale, shift = (p.detach()[lead].numpy()[0] for p in net.norms[depth].parameters())
+            x = (x - x.mean()) / np.sqrt(x.var() + 1e-5) * scale + shift
+        x = x / (1.0 + np.exp(-x)) if net.activation is F.silu else np.maximum(x, 0.0)
 
 
 def plain_policy(actor: Actor, run: int, obs: np.ndarray, noise: np.ndarray):
@@ -75,19 +86,21 @@ def plain_value(critic: Critic, run: int, twin: int, obs: np.ndarray, action: np
 # --- the four losses
 
 
-def test_losses_equal_plain_loops(float64, make_batch):
+@pytest.mark.parametrize("config", [SMALL, RELEASED], ids=["paper", "released"])
+def test_losses_equal_plain_loops(float64, make_batch, config):
     """Three runs with temperatures of their own; terminal and other transitions."""
     alphas, gamma, size = [0.05, 0.2, 1.7], 0.9, 6
-    agent, batch, noise = agent_of([1, 2, 3], alphas=alphas), make_batch(3, size, OBS, ACT), {}
+    agent, batch = agent_of([1, 2, 3], config, alphas), make_batch(3, size, OBS, ACT)
     assert batch.terminated.unique().tolist() == [0.0, 1.0]
     noise = noises(3, size)
     reward = rows(3, size, seed=9)
-    alpha = torch.tensor(alphas)
+    alpha = agent.temperature().detach()
+    assert alpha.tolist() == pytest.approx(alphas, rel=1e-12)
     q_loss = sac.critic_loss(
         agent.critic, agent.target, agent.actor, alpha, batch, reward, noise["next_noise"], gamma
     )
     pi_loss, log_prob = sac.actor_loss(agent.actor, agent.critic, alpha, batch.obs, noise["noise"])
-    t_loss = sac.temperature_loss(agent.log_alpha, log_prob, agent.target_entropy)
+    t_loss = sac.temperature_loss(alpha.log(), log_prob, agent.target_entropy)
     assert agent.target_entropy == -ACT
     for r in range(3):
         q_sum = pi_sum = log_sum = 0.0
@@ -158,6 +171,22 @@ def test_target_entropy_and_temperature(float64, make_batch, scale):
     assert alpha[0] > 0.2 > alpha[1]
 
 
+def test_softplus_temperature(float64, make_batch):
+    """From softplus(log 0.2); its loss is -alpha (log pi + target), so the chain has a sigmoid."""
+    agent = agent_of([1, 2], replace(RELEASED, lr_alpha=1e-2))
+    start = math.log(0.2)
+    alpha = math.log1p(0.2)
+    assert agent.temperature().tolist() == pytest.approx([alpha] * 2) == [0.1823215568] * 2
+    before = agent.log_alpha.detach().clone()
+    metrics = agent.update(make_batch(2, 8, OBS, ACT), torch.zeros(2, 8), noises(2, 8))
+    assert metrics["alpha"].tolist() == pytest.approx([alpha] * 2)
+    slope = 1.0 / (1.0 + math.exp(-start)) * (metrics["entropy"] - agent.target_entropy)
+    torch.testing.assert_close(agent.log_alpha.grad, slope)
+    torch.testing.assert_close(agent.log_alpha.detach(), before - 1e-2 * slope.sign())
+    loss = sac.temperature_loss(agent.temperature(), -metrics["entropy"][:, None], -2.0)
+    torch.testing.assert_close(loss, -agent.temperature() * (-metrics["entropy"] - 2.0))
+
+
 def test_temperature_can_be_fixed(make_batch):
     agent = agent_of([1], replace(SMALL, learn_alpha=False, alpha=0.3))
     agent.update(make_batch(1, 8, OBS, ACT), torch.zeros(1, 8), noises(1, 8))
@@ -196,6 +225,34 @@ def test_actor_gradient_is_clipped_per_run(float64, make_batch):
     state = agent.optimisers["actor"].state
     square = sum(state[p]["exp_avg"].flatten(1).square().sum(1) for p in agent.actor.parameters())
     torch.testing.assert_close(square.sqrt() / 0.1, torch.full((3,), 1e-3), rtol=1e-2, atol=0)
+
+
+@pytest.mark.parametrize("limit", [1e-3, 5.0, None])
+def test_critic_gradient_is_clipped_per_run_if_asked(float64, make_batch, limit):
+    """Both critics of a run count together; the other's runs do not."""
+    batch, noise = make_batch(3, 8, OBS, ACT), noises(3, 8)
+    reward = batch.reward * torch.tensor([[1.0], [10.0], [100.0]])
+    free, clipped = agent_of([1, 2, 3]), agent_of([1, 2, 3], replace(SMALL, critic_grad_clip=limit))
+    for agent in (free, clipped):
+        agent.update(batch, reward, noise)
+    norm = sum(p.grad.flatten(1).square().sum(1) for p in free.critic.parameters()).sqrt()
+    assert norm.min() < 5.0 < norm.max()
+    scale = torch.ones(3) if limit is None else (limit / (norm + 1e-6)).clamp(max=1.0)
+    for p, q in zip(free.critic.parameters(), clipped.critic.parameters(), strict=True):
+        expected = p.grad * scale.view(-1, *[1] * (p.dim() - 1))
+        torch.testing.assert_close(q.grad, expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("net", ["actor", "critic"])
+def test_released_nets_start_near_zero(net):
+    """Head gain 1e-3: modes near 0, log-std near the middle of its range, values near 0."""
+    agent, obs = Sac(OBS, ACT, RELEASED, [1, 2]), rows(2, 50, OBS)
+    mean, log_std = agent.actor(obs)
+    assert 0 < mean.abs().max() < 0.02 and (log_std + 1.5).abs().max() < 0.05
+    assert 0 < agent.critic(obs, mean).abs().max() < 0.02
+    head = getattr(agent, net).net.layers[-1].weight.detach().flatten(0, -3)
+    norms = torch.linalg.svdvals(head)
+    torch.testing.assert_close(norms, torch.full_like(norms, 1e-3))
 
 
 # --- the policy
@@ -259,7 +316,12 @@ def test_density_integrates_to_one(float64):
 
 
 def actor_of(v, load_layers) -> Actor:
-    actor = Actor(9, 4, SacConfig(hidden=(16, 12)), [0])
+    normed = "ln1_w" in v
+    options = {"activation": "silu", "layer_norm": True} if normed else {}
+    actor = Actor(9, 4, SacConfig(hidden=(16, 12), **options), [0])
+    for i, norm in enumerate(actor.net.norms, start=1):
+        norm.weight.data[0, 0] = v[f"ln{i}_w"].to(norm.weight.dtype)
+        norm.bias.data[0, 0] = v[f"ln{i}_b"].to(norm.bias.dtype)
     load_layers(actor.net, [(v["w1"], v["b1"]), (v["w2"], v["b2"]), (v["head_w"], v["head_b"])])
     return actor
 
@@ -274,8 +336,12 @@ def to_env(action, v):
     return low + 0.5 * (action + 1.0) * (high - low)
 
 
-def test_released_actor(vectors, load_layers):
-    v = vectors("actor_ngt_relu")
+ACTORS = pytest.mark.parametrize("name", ["actor_ngt_relu", "actor_ngt_silu_ln"])
+
+
+@ACTORS
+def test_released_actor(vectors, load_layers, name):
+    v = vectors(name)
     actor = actor_of(v, load_layers)
     mean, log_std = (t[0] for t in actor(v["obs"][None]))
     action, log_prob = squashed_gaussian(mean, log_std, v["noise"])
@@ -289,9 +355,10 @@ def test_released_actor(vectors, load_layers):
     close(log_prob - half.log().sum(), v["log_prob"][:, 0])
 
 
-def test_released_actor_in_float64(vectors, load_layers, float64):
+@ACTORS
+def test_released_actor_in_float64(vectors, load_layers, float64, name):
     """Equal but for its guard."""
-    v = vectors("actor_ngt_relu")
+    v = vectors(name)
     actor = actor_of(v, load_layers)
     mean, log_std = (t[0] for t in actor(v["obs"].double()[None]))
     free = unguarded(actor, v["obs"].double()[None])
@@ -305,8 +372,9 @@ def test_released_actor_in_float64(vectors, load_layers, float64):
         close(pre_tanh[at], v["pre_tanh64"][at])
 
 
-def test_released_actor_scores_given_actions(vectors, load_layers, float64):
-    v = vectors("actor_ngt_relu")
+@ACTORS
+def test_released_actor_scores_given_actions(vectors, load_layers, float64, name):
+    v = vectors(name)
     actor, obs = actor_of(v, load_layers), v["obs"].double()[None]
     mean, log_std = (t[0] for t in actor(obs))
     low, high = v["action_low"].double(), v["action_high"].double()
@@ -318,16 +386,6 @@ def test_released_actor_scores_given_actions(vectors, load_layers, float64):
     for at, tolerance in ((free, 1e-12), (~free, 1e-5)):
         expected = v["given_log_prob64"][at, 0]
         torch.testing.assert_close(log_prob[at], expected, rtol=tolerance, atol=0)
-
-
-def test_released_actor_with_layer_norm_has_the_same_distribution(vectors):
-    v = vectors("actor_ngt_silu_ln")
-    log_std = -5.0 + 3.5 * (v["log_std_raw"].tanh() + 1.0)
-    action, log_prob = squashed_gaussian(v["mean"], v["log_std"], v["noise"])
-    close = partial(torch.testing.assert_close, rtol=2e-5, atol=2e-5, check_dtype=False)
-    close(log_std, v["log_std"])
-    close(to_env(action, v), v["sample"])
-    close(log_prob, v["log_prob_tanh_units64"][:, 0])
 
 
 # --- saved numbers and live code: stable-baselines3
@@ -579,9 +637,10 @@ def test_sb3_live(monkeypatch, load_layers, make_batch, request, dtype, epsilon,
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_initial_weights_of_a_run_are_those_it_has_alone(seed: int):
-    packed = Sac(OBS, ACT, SacConfig(), [1, 2, 3]).state_dict()
-    for name, tensor in Sac(OBS, ACT, SacConfig(), [seed]).state_dict().items():
+@pytest.mark.parametrize("config", [SacConfig(), RELEASED], ids=["paper", "released"])
+def test_initial_weights_of_a_run_are_those_it_has_alone(seed: int, config):
+    packed = Sac(OBS, ACT, config, [1, 2, 3]).state_dict()
+    for name, tensor in Sac(OBS, ACT, config, [seed]).state_dict().items():
         assert torch.equal(packed[name][seed - 1], tensor[0]), name
 
 
@@ -594,11 +653,16 @@ def test_actor_critics_and_runs_start_differently():
 
 
 @pytest.mark.parametrize(("updates", "tolerance"), [(1, 1e-12), (100, 1e-8)])
-def test_a_pack_is_its_runs_side_by_side(float64, make_batch, of_run, updates: int, tolerance):
+@pytest.mark.parametrize(
+    "config",
+    [SacConfig(hidden=(16, 16)), replace(RELEASED, critic_grad_clip=0.5)],
+    ids=["paper", "released"],
+)
+def test_a_pack_is_its_runs_side_by_side(
+    float64, make_batch, of_run, updates: int, tolerance, config
+):
     seeds, size = [3, 1, 2], 16
-    packed, singles = agent_of(seeds, SacConfig(hidden=(16, 16))), []
-    for seed in seeds:
-        singles.append(agent_of([seed], SacConfig(hidden=(16, 16))))
+    packed, singles = agent_of(seeds, config), [agent_of([seed], config) for seed in seeds]
     streams = [Streams(s, Sac.draws(size, ACT)) for s in (seeds, *([seed] for seed in seeds))]
     for step in range(updates):
         batch = make_batch(3, size, OBS, ACT, seed=step)
@@ -617,8 +681,9 @@ def test_a_pack_is_its_runs_side_by_side(float64, make_batch, of_run, updates: i
 
 
 @pytest.mark.parametrize("poison", [1e30, math.nan, math.inf])
-def test_a_broken_run_does_not_reach_the_others(make_batch, poison: float):
-    agents = [agent_of([1, 2, 3]) for _ in range(2)]
+@pytest.mark.parametrize("config", [SMALL, RELEASED], ids=["paper", "released"])
+def test_a_broken_run_does_not_reach_the_others(make_batch, poison: float, config):
+    agents = [agent_of([1, 2, 3], config) for _ in range(2)]
     for step in range(3):
         batch, draws = make_batch(3, 8, OBS, ACT, seed=step), noises(3, 8, seed=step)
         agents[0].update(batch, batch.reward, draws)

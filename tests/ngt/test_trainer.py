@@ -26,6 +26,7 @@ from ngt.files import read_json
 from ngt.learner import Learner, Member, run_seed
 from ngt.replay import Batch, Replay
 from ngt.reward import NoParams, RewardModel
+from ngt.seeding import rng
 from ngt.trainer import EpisodeReturns, Trainer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -246,6 +247,7 @@ PACKED = {
     "huber": ("ngt", {"pairing": "huber"}),
     "mse_softmax": ("ngt", {"pairing": "mse_softmax"}),
     "hl_gauss": ("ngt", {"pairing": "hl_gauss"}),
+    "released": ("ngt-release", {}),
     "bc": ("bc", {}),
 }
 
@@ -263,7 +265,8 @@ def test_a_run_of_a_pack_is_the_run_alone(
     method, params = PACKED[name]
     config = load({"scale": "test", "methods": {method: {"params": params}}})
     cell = resolve(config, "Pendulum-v1", method, "state-action", 20)
-    short = {"steps": 100 if method == "bc" else 400, "eval_every": 400, "eval_episodes": 1}
+    steps = {"bc": 100, "ngt-release": 200}.get(method, 400)  # of the 200, 100 are random
+    short = {"steps": steps, "eval_every": steps, "eval_episodes": 1}
     cell = dataclasses.replace(cell, train=dataclasses.replace(cell.train, **short))
     seeds = (0, 1, 2)
     pack = train(cell, members_of(tmp_path / "pack", seeds, pendulum))
@@ -288,8 +291,8 @@ def test_a_run_of_a_pack_is_the_run_alone(
                 gap = float((p[run] - q[0]).detach().abs().max())
                 largest["parameter"] = max(largest["parameter"], gap)
         if method != "bc":
-            own, packed_rows = buffers[-1].rows[0, :400], buffers[0].rows[run, :400]
-            assert buffers[-1].size == buffers[0].size == 400
+            own, packed_rows = buffers[-1].rows[0, :steps], buffers[0].rows[run, :steps]
+            assert buffers[-1].size == buffers[0].size == steps
             gap = float((own - packed_rows).abs().max())
             largest["replay row"] = max(largest["replay row"], gap)
         returns = [
@@ -403,6 +406,32 @@ def test_a_small_buffer_keeps_the_last_transitions(tmp_path: Path, buffers: list
 
 
 # ---------------------------------------------------------------- what replay holds
+
+
+@pytest.mark.parametrize(
+    ("learning_starts", "random", "updates"),
+    [(0, 0, 64), (239, 240, 5), (240, 240, 4), (241, 244, 4)],
+)
+def test_actions_are_uniform_until_learning_starts(
+    tmp_path: Path, buffers: list[Replay], learning_starts: int, random: int, updates: int
+) -> None:
+    """From the run's own stream; a vector step is random as a whole."""
+    cell = cell_of(steps=256, learning_starts=learning_starts, eval_every=256, log_every=256)
+    members = members_of(tmp_path / "pack", (0, 1))
+    made = train(cell, members)
+    assert made.learner.updates == updates and buffers[0].size == 256
+    actions = buffers[0].rows[:, :256, 2]
+    for run, member in enumerate(members):
+        u = rng(run_seed(cell, member), "draw", "uniform").random((64, 4, 1), dtype=np.float32)
+        same = actions[run] == torch.from_numpy(2.0 * u - 1.0).flatten()
+        assert same[:random].all() and not same[random:].any()
+        train(cell, [dataclasses.replace(member, folder=tmp_path / f"alone{run}")])
+        assert torch.equal(buffers[-1].rows[0, :random], buffers[0].rows[run, :random])
+    if random:
+        drawn = actions[:, :random].flatten().sort().values
+        assert drawn.min() >= -1.0 and drawn.max() < 1.0
+        distance = (drawn - torch.linspace(-1.0, 1.0, len(drawn))).abs().max()
+        assert distance < 0.12, "Kolmogorov-Smirnov, twice the distance between the two functions"
 
 
 @pytest.mark.parametrize("terminate", [True, False])
