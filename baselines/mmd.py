@@ -82,7 +82,9 @@ class MmdDac(Adversarial):
 
     def __init__(self, config: MmdConfig, spec: Spec) -> None:
         if config.m > 1 and config.penalise == "net":
-            raise UserError(f"params.m: {config.m} outputs have no one slope; penalise: witness")
+            raise UserError(
+                f"params.m: {config.m} outputs have no one slope; use 1, or penalise: witness"
+            )
         super().__init__(config, spec, outputs=config.m)
         # The loss does not know D's offset: Adam would make steps of its gradient's rounding.
         self.net.layers[-1].bias.requires_grad_(False)

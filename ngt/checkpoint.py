@@ -201,7 +201,9 @@ def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
 
 
 def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    for name, before, after in differences(then, now):
+    # the demonstrations' source last: other settings of training change the expert's too
+    found = sorted(differences(then, now), key=lambda d: d[0] == "config.demos_source")
+    for name, before, after in found:
         raise UserError(
             f"checkpoint {folder_of(run)}: {name} was {before}, is {after} now: go on with what it "
             f"was, or start over with --restart"

@@ -31,9 +31,11 @@ def train(
         if restart:
             for member in members:
                 checkpoint.remove(member.folder)
-        for step, group in groups(cell, members, say).items():
+        apart = groups(cell, members, say)
+        for step, group in apart.items():
+            part = "" if len(apart) == 1 else f" ({len(group)} of {len(members)} runs)"
             if step is not None:
-                say(f"{name}: goes on from its checkpoint at step {step}")
+                say(f"{name}{part}: goes on from its checkpoint at step {step}")
                 for member in group:
                     checkpoint.drop_after(member.folder, step)
             trainer = Trainer(
@@ -41,7 +43,7 @@ def train(
                 checkpoint_every=checkpoint_every,
             )  # fmt: skip
             with stops(trainer):
-                trainer.run(name, step)
+                trainer.run(name + part, step)
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
@@ -50,6 +52,9 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
     The newest step that all have where there is one, else each one's own newest.
     """
     steps = [checkpoint.usable(m.folder, made_with(cell, m), say) for m in members]
+    for member, found in zip(members, steps, strict=True):
+        if not found and checkpoint.steps(member.folder):
+            say(f"{member.folder}: no checkpoint is whole; it starts over")
     common = set(steps[0]).intersection(*steps[1:])
     if common:
         return {max(common): list(members)}

@@ -12,18 +12,21 @@ class Progress:
 
     EVERY = 15.0  # seconds between plain lines
 
-    def __init__(self, total: int, name: str, stream: TextIO | None = None) -> None:
+    def __init__(self, total: int, name: str, stream: TextIO | None = None, first: int = 0) -> None:
+        """first: the step that this process goes on from."""
         self.stream = sys.stderr if stream is None else stream
         self.total, self.name = total, name
-        self.step, self.note = 0, "return -"
+        self.step = self.first = first
+        self.note = "return -"
         self.start = self.last = time.monotonic()
         self.bar = None
         if self.stream.isatty():
             from tqdm import tqdm
 
             self.bar = tqdm(
-                total=total, desc=name, unit="step", file=self.stream, dynamic_ncols=True
-            )
+                total=total, desc=name, unit="step", file=self.stream, dynamic_ncols=True,
+                initial=first,
+            )  # fmt: skip
 
     def update(self, step: int) -> None:
         """The run stands at `step`; `note` is what else is shown of it."""
@@ -37,8 +40,8 @@ class Progress:
             self._line(now)
 
     def _line(self, now: float) -> None:
-        rate = self.step / max(now - self.start, 1e-9)
-        left = duration((self.total - self.step) / rate) if self.step else "?"
+        rate = (self.step - self.first) / max(now - self.start, 1e-9)
+        left = duration((self.total - self.step) / rate) if rate else "?"
         print(
             f"{self.name}: step {self.step}/{self.total}, {rate:.0f} steps/s, {self.note}, "
             f"{left} left",

@@ -120,6 +120,8 @@ def _value(hint: Any, value: Any, path: str) -> Any:
 
 def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
     low, high = f.metadata.get("low"), f.metadata.get("high")
+    if value == () and low is not None:
+        raise UserError(f"{path}: empty; name at least one")
     for v in value if isinstance(value, tuple) else (value,):
         if isinstance(v, int | float) and not isinstance(v, bool):
             if not math.isfinite(v):

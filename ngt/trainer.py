@@ -75,7 +75,7 @@ class Trainer:
             RunWriter(m.folder, m.key, self.cell, so_far)
             for m, so_far in zip(self.members, records or [None] * self.runs, strict=True)
         ]
-        self.progress = Progress(self.cell.train.steps, name)
+        self.progress = Progress(self.cell.train.steps, name, first=resume or 0)
         self.clock, self.pause = time.monotonic(), 0.0
         try:
             if self.learner.model.offline:

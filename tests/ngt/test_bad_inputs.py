@@ -144,6 +144,11 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["config", "--config", "{place}/twice.yaml"],
         ["twice.yaml: not valid YAML: key 'methods' stands twice in the mapping at line 1"],
     ),
+    "net without a layer": (shown("sac.hidden=[]"), ["sac.hidden: empty; name at least one"]),
+    "kernels without a width": (
+        shown("methods.mmd-dac.params.sigmas=[]"),
+        ["methods.mmd-dac.params.sigmas: empty; name at least one"],
+    ),
     "figure without methods": (
         shown("figures.f.envs=[Ant-v4]"),
         ["figures.f.methods: empty; name at least one"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -170,6 +171,14 @@ def test_other_settings_are_refused_by_name(tmp_path: Path, change: dict, text: 
     with pytest.raises(UserError, match=text) as caught:
         usable(cell_of("ngt.reward:EnvReward", **change), member)
     assert "--restart" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_cause_is_named_before_what_follows_from_it(tmp_path: Path) -> None:
+    """Other settings of training change the expert's, and so the demonstrations' source."""
+    _, member = interrupted(tmp_path)
+    cell = dataclasses.replace(cell_of("ngt.reward:EnvReward", steps=800), demos_source="other")
+    with pytest.raises(UserError, match=r"config\.train\.steps was 640, is 800 now"):
+        usable(cell, member)
 
 
 def test_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

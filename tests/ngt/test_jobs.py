@@ -68,9 +68,18 @@ def test_runs_without_a_common_step_go_on_apart(tmp_path: Path) -> None:
     a, b = members_of(tmp_path)
     stop_at(a, 200)
     assert jobs.groups(CELL, [a, b], print) == {200: [a], None: [b]}
-    assert train([a, b]) == ["name: goes on from its checkpoint at step 200"]
+    assert train([a, b]) == ["name (1 of 2 runs): goes on from its checkpoint at step 200"]
     assert all((m.folder / "run.json").exists() for m in (a, b))
     assert not any((m.folder / ".lock").exists() for m in (a, b))
+
+
+def test_nothing_whole_is_said(tmp_path: Path) -> None:
+    (a,) = members_of(tmp_path, 1)
+    stop_at(a, 100)
+    (checkpoint.folder_of(a.folder) / "state-100.safetensors").write_bytes(b"")
+    said = train([a])
+    assert "step 100 is left out" in said[0]
+    assert said[1:] == [f"{a.folder}: no checkpoint is whole; it starts over"]
 
 
 def test_restart_starts_over(tmp_path: Path) -> None:

@@ -60,6 +60,14 @@ def test_a_run_that_ends_early_says_where(clock: list[float]) -> None:
     assert out.getvalue() == "bc: step 100/1000, 50 steps/s, return -, 0:00:18 left\n"
 
 
+def test_a_run_that_goes_on_counts_its_own_steps(clock: list[float]) -> None:
+    out = io.StringIO()
+    progress = Progress(1000, "bc", out, first=400)
+    clock[0] += 20.0
+    progress.update(600)
+    assert out.getvalue() == "bc: step 600/1000, 10 steps/s, return -, 0:00:40 left\n"
+
+
 def test_no_step_yet(clock: list[float]) -> None:
     out = io.StringIO()
     progress = Progress(1000, "bc", out)
