@@ -54,15 +54,17 @@ from ngt.seeding import Draw, torch_generator
 class DiffAilConfig:
     """DiffAIL. Values: the original's unless said."""
 
-    form: Literal["softplus", "logit"] = opt("softplus", "reward -log(1 - D) (R+), or R")
+    form: Literal["softplus", "logit"] = opt("softplus", "reward -log(1 - D') (R+), or R")
     hidden: tuple[int, ...] = opt((128, 128, 128), "widths of the noise predictor", 1)
     frequencies: int = opt(8, "of the time embedding: a sine and a cosine each", 1)
-    activation: Literal["leaky_relu", "mish"] = opt("leaky_relu", "mish: the original's; NaN")
+    activation: Literal["leaky_relu", "mish"] = opt(
+        "leaky_relu", "mish: the original's, NaN on raw inputs"
+    )
     leak: float = opt(0.2, "slope of LeakyReLU below zero; NGT's authors' public code", 0)
     steps: int = opt(10, "diffusion steps T", 1)
     beta_first: float = opt(1e-4, "variance added by the first step; linear between", 0, 1)
     beta_last: float = opt(2e-2, "variance added by the last step", 0, 1)
-    lr: float = opt(3e-5, "Adam, beta1 0.9", 0)
+    lr: float = opt(3e-5, "Adam's learning rate, its beta1 0.9", 0)
     penalty: float = opt(0.1, "weight of the two-sided gradient penalty; the paper's", 0)
     floor: float = opt(1e-10, "least D and 1 - D inside a logarithm", 1e-30, 1)
 

@@ -13,7 +13,8 @@ masses are back at 1/N when the episode ends.
 
 Reward: alpha exp(-sigma c_t), sigma = beta T / sqrt(d), formed when the step is taken and stored;
 it depends on the episode so far. High is expert-like.
-Range: (0, 5]; 5 on an atom with mass left. It pays for staying alive where episodes can end early.
+Range: [0, 5]; 5, alpha, on an atom with mass left. It pays for staying alive where episodes can end
+early.
 Deviations: sigma has the width of the atoms in every input mode; the original has that of
 observation and action even where it compares observations alone. T is the env's time limit; the
 original has 1000 throughout, and in episodes of 100 steps would match a tenth of the mass. Features

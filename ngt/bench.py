@@ -46,16 +46,28 @@ def random_batch(runs: int, rows: int, obs: int, act: int) -> Batch:
     )
 
 
-def pack_of(cell: CellConfig, seeds: Sequence[int]) -> tuple[Learner, Replay]:
-    """A learner for runs with these seeds and four demonstrations each, and a filled buffer."""
+def pack_of(
+    cell: CellConfig, seeds: Sequence[int], device: str = "cpu", *, graphs: bool = True,
+    filled: int = FILLED,
+) -> tuple[Learner, Replay]:  # fmt: skip
+    """A learner for runs with these seeds and four demonstrations each, and a filled buffer.
+
+    The same numbers on every device.
+    """
     task = get_task(cell.env)
     kept = 4 * -(-task.time_limit // cell.rate)
     data = random_batch(1, kept, task.obs, task.act)
-    pack = Learner(cell, [Member(Path(), {}, seed, 4, data) for seed in seeds])
-    replay = Replay(len(seeds), FILLED, task.obs, task.act)
-    rows = random_batch(1, FILLED, task.obs, task.act)
-    replay.add(Batch(*(x.expand(len(seeds), *x.shape[1:]) for x in rows)))
+    members = [Member(Path(), {}, seed, 4, data) for seed in seeds]
+    pack = Learner(cell, members, device, graphs)
+    replay = Replay(len(seeds), filled, task.obs, task.act, device)
+    rows = random_batch(1, filled, task.obs, task.act)
+    replay.add(Batch(*(x.to(device).expand(len(seeds), *x.shape[1:]) for x in rows)))
     return pack, replay
+
+
+def ngt_params(env: str) -> dict[str, Any]:
+    """The paper's pairing on an env."""
+    return {"pairing": "hl_gauss" if env == "Humanoid-v4" else PotentialConfig().pairing}
 
 
 def learner(
@@ -109,8 +121,7 @@ def sb3_update(env: str) -> Callable[[], None]:
 def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
     """Updates per second of each contender, interleaved, after a burn-in; one thread."""
     torch.set_num_threads(1)
-    ngt = PotentialConfig()
-    params = {"pairing": "hl_gauss" if env == "Humanoid-v4" else ngt.pairing}
+    params = ngt_params(env)
     contenders: dict[str, tuple[Callable[[], None], int]] = {
         "SAC": (learner(env, "ngt.reward:EnvReward", {}, [0])[1], 1),
         "NGT": (learner(env, "ngt.potential:Potential", params, [0])[1], 1),

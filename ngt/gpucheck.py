@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ngt.bench import random_batch
+from ngt.bench import ngt_params, pack_of, random_batch
 from ngt.config import CellConfig, TrainConfig
 from ngt.envs import get_task
 from ngt.files import atomic
@@ -36,30 +36,20 @@ MODELS = {
 FILLED = 100_000  # transitions in every buffer, random: their values change no cost
 
 
-def params_of(model: str, env: str) -> dict[str, Any]:
-    """The paper's pairing on Humanoid; defaults else."""
-    return {"pairing": "hl_gauss"} if (model, env) == ("NGT", "Humanoid-v4") else {}
+def cell_of(model: str, env: str, train: TrainConfig | None = None) -> CellConfig:
+    """The paper's settings of a model on an env."""
+    params = ngt_params(env) if model == "NGT" else {}
+    return CellConfig(
+        env=env, method="gpu-check", model=MODELS[model], params=params,
+        train=train or TrainConfig(),
+    )  # fmt: skip
 
 
 def learner(
     model: str, env: str, pack: int, device: str, *, graphs: bool = True, filled: int = FILLED
 ) -> tuple[Learner, Replay]:
-    """A learner with a filled buffer, the same numbers on every device."""
-    task = get_task(env)
-    cell = CellConfig(
-        env=env, method="gpu-check", model=MODELS[model], params=params_of(model, env),
-        train=TrainConfig(),
-    )  # fmt: skip
-    data = random_batch(1, 200, task.obs, task.act)  # four demonstrations at rate 20
-    made = Learner(
-        cell, [Member(Path(), {}, seed, 4, data) for seed in range(pack)], device, graphs=graphs
-    )
-    replay = Replay(pack, filled, task.obs, task.act, device)
-    rows = random_batch(1, filled, task.obs, task.act)
-    parts = [x[0].to(device).reshape(filled, -1) for x in rows]
-    replay.rows.copy_(torch.cat(parts, dim=1).expand(pack, -1, -1))
-    replay.count.fill_(filled)
-    return made, replay
+    """A pack of the model with a filled buffer."""
+    return pack_of(cell_of(model, env), range(pack), device, graphs=graphs, filled=filled)
 
 
 # ---------------------------------------------------------------- agreement
@@ -168,12 +158,10 @@ def rate(model: str, env: str, pack: int) -> dict[str, Any]:
 def training(model: str, env: str, pack: int, steps: int, workers: int) -> dict[str, Any]:
     """Env steps per second and run of whole training, evaluation left out."""
     task = get_task(env)
-    cell = CellConfig(
-        env=env, method="gpu-check", model=MODELS[model], params=params_of(model, env),
-        train=TrainConfig(
-            steps=steps, buffer=100_000, eval_every=steps, eval_episodes=1, log_every=1000
-        ),
-    )  # fmt: skip
+    train = TrainConfig(
+        steps=steps, buffer=100_000, eval_every=steps, eval_episodes=1, log_every=1000
+    )
+    cell = cell_of(model, env, train)
     data = random_batch(1, 200, task.obs, task.act)
     with tempfile.TemporaryDirectory() as folder:
         members = [Member(Path(folder) / str(s), {}, s, 4, data) for s in range(pack)]

@@ -5,13 +5,15 @@ lowers h on expert data and raises it on agent data (paper, eq. of L):
 
     loss = E_expert[h] - E_agent[h]        reward r = exp(-h), scaled to (r - P5) / (P95 - P5)
 
-P5 and P95 are percentiles of the agent's minibatch. The authors' later public code reads h with
-running percentiles instead (scaling `ema_signed`; P5, P50, P95 are moving averages):
+P5 and P95 are percentiles of the agent's minibatch. The authors' later public code reads h against
+its running percentiles instead (scaling `ema_signed`; P5, P50, P95 are moving averages over the
+batches before):
 
     u = (h - P50) / (P95 - P5)          reward = -sign(u) (exp|u| - 1), clamped to [-5, 5]
 
 Reward: exp(-h), scaled by the batch's own percentiles; high is expert-like.
-Range: exp(-h) lies in (0, 1]. Scaled it is 0 at P5, 1 at P95 and not clipped: any real.
+Range: exp(-h) lies in (0, 1]. Scaled it is 0 at P5, 1 at P95 (where their gap is above its floor)
+and not clipped: any real. By running percentiles: [-5, 5].
 Deviations: HL-Gauss targets are squashed by plain tanh into their support; the paper's 5 tanh, read
 literally, leaves most of them outside, without mass or gradient. Where the paper is silent: all
 other outputs are squashed by 5 tanh; h is the mean over outputs (MSE-softmax: the sum); HL-Gauss's
@@ -47,7 +49,9 @@ Scaling = Literal["percentile", "percentile_offset", "none", "ema_signed", "ema_
 class PotentialConfig:
     """NGT. Values: the paper's table of defaults unless said."""
 
-    pairing: Literal["huber", "mse_softmax", "hl_gauss"] = opt("huber", "hl_gauss on Humanoid")
+    pairing: Literal["huber", "mse_softmax", "hl_gauss"] = opt(
+        "huber", "loss between predictor and prior; the paper: hl_gauss on Humanoid"
+    )
     hidden: tuple[int, ...] = opt((256, 256), "widths of predictor and prior", 1)
     leak: float = opt(0.05, "slope of LeakyReLU below zero", 0)
     m: int = opt(32, "outputs of the embedding", 1)

@@ -38,6 +38,12 @@ def build_parser(name: str, about: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--allow-partial", action="store_true", help="draw what there is, and say what is missing"
     )
+    add_settings(parser)
+    return parser
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """The options that `ngt.cli.load_config` reads."""
     group = parser.add_argument_group("settings")
     group.add_argument("--scale", help="which workflow/config/<scale>.yaml (default: quick)")
     group.add_argument("--config", type=Path, help="a YAML file of further differences")
@@ -48,7 +54,6 @@ def build_parser(name: str, about: str) -> argparse.ArgumentParser:
     group.add_argument(
         "--results", type=Path, default=Path("results"), help="root folder (default: results)"
     )
-    return parser
 
 
 def main(name: str, about: str, draw: Draw, argv: Sequence[str] | None = None) -> None:

@@ -8,10 +8,7 @@ is a 95% percentile bootstrap of the mean over seeds.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +16,9 @@ from numpy.typing import NDArray
 
 from ngt.cli import Parser, load_config
 from ngt.config import Config, method_label
-from ngt.errors import UserError
 from ngt.results import final_scores, read_runs
 from ngt.seeding import rng
+from paper import cli
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,23 +67,20 @@ def cell(scores: NDArray[np.float64], *axes: str | int) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """The command; a user's mistake is one line and exit code 2."""
+    """The command."""
     parser = Parser(prog="python -m paper.main_table", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--scale", help="which workflow/config/<scale>.yaml (default: quick)")
-    parser.add_argument("--config", type=Path, help="a YAML file of further differences")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="root folder")
     parser.add_argument("--allow-partial", action="store_true", help="the runs that there are")
-    try:
-        args: argparse.Namespace = parser.parse_args(argv)
+    cli.add_settings(parser)
+
+    def run() -> None:
+        args = parser.parse_args(argv)
         config, layout = load_config(args)
         runs, absent = read_runs(layout, config, FIGURE, allow_partial=args.allow_partial)
         print(table(runs, config))
         if absent:
             print(f"\npartial, runs missing: {len(absent)}")
-    except UserError as error:
-        print(f"main_table: error: {error}", file=sys.stderr)
-        sys.exit(2)
+
+    cli.one_line_errors("main_table", run)
 
 
 if __name__ == "__main__":

@@ -8,18 +8,18 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import sys
 import typing
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from ngt import config as cfg
 from ngt.cli import Parser
-from ngt.config import Config, MethodConfig
+from ngt.config import CellConfig, Config, MethodConfig
 from ngt.errors import UserError
 from ngt.reward import RewardModel
+from paper import cli, variants
 
 ROOT = Path(__file__).resolve().parents[1]
 LABELS = ("Reward", "Range", "Deviations", "Sources")
@@ -107,22 +107,15 @@ def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
     }  # fmt: skip
 
 
-def agent_settings(config: Config, name: str, env: str) -> dict[str, Any]:
-    """What the method changes for the agent and the loop, by dotted name."""
+def agent_settings(config: Config, name: str, env: str) -> dict[str, tuple[str, str]]:
+    """Value and meaning of what the method changes for the agent and the loop, by dotted name."""
     plain = replace(config, methods={name: MethodConfig(model="ngt.reward:Constant")})
-    ours, shared = (cfg.resolve(c, env, name, "state-action", 20) for c in (config, plain))
-    flat = ({**_flat(c.sac, "sac."), **_flat(c.train, "train."), **_switches(c)}
-            for c in (ours, shared))  # fmt: skip
-    mine, others = flat
-    return {key: value for key, value in mine.items() if value != others[key]}
-
-
-def _flat(section: Any, prefix: str) -> dict[str, Any]:
-    return {f"{prefix}{key}": value for key, value in asdict(section).items()}
-
-
-def _switches(cell: Any) -> dict[str, Any]:
-    return {k: getattr(cell, k) for k in ("terminate_when_unhealthy", "normalise_obs")}
+    ours, shared = (
+        variants.settings(cfg.resolve(c, env, name, CellConfig.mode, CellConfig.rate))
+        for c in (config, plain)
+    )
+    shared.pop("model")
+    return {key: ours[key] for key, known in shared.items() if ours[key] != known}
 
 
 @dataclass(frozen=True)
@@ -148,10 +141,11 @@ def settings(config: Config, name: str, cls: Any, envs: Sequence[str]) -> list[S
     ]  # fmt: skip
     agent = {env: agent_settings(config, name, env) for env in envs}
     for key in dict.fromkeys(k for changes in agent.values() for k in changes):
-        value = {env: changes[key] for env, changes in agent.items() if key in changes}
-        same = len(value) == len(agent) and len({str(v) for v in value.values()}) == 1
+        value = {env: changes[key][0] for env, changes in agent.items() if key in changes}
+        meaning = next(changes[key][1] for changes in agent.values() if key in changes)
+        same = len(value) == len(agent) and len(set(value.values())) == 1
         text = _show(next(iter(value.values()))) if same else _values(None, value)
-        rows.append(Setting(key, text, "the agent's or the loop's, for this method alone"))
+        rows.append(Setting(key, text, escape(meaning).replace("|", "\\|")))
     return rows
 
 
@@ -261,12 +255,12 @@ def document(config: Config) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """The command: the document on standard output."""
     about = (__doc__ or "").splitlines()[0]
-    try:
+
+    def run() -> None:
         Parser(prog="python -m paper.methods", description=about).parse_args(argv)
         print(document(cfg.load({"scale": "paper"})), end="")
-    except UserError as error:
-        print(f"methods: error: {error}", file=sys.stderr)
-        sys.exit(2)
+
+    cli.one_line_errors("methods", run)
 
 
 if __name__ == "__main__":

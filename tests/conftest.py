@@ -13,6 +13,8 @@ from torch import Tensor
 
 from ngt.nets import PackedMLP
 from ngt.replay import Batch
+from ngt.reward import RewardModel
+from ngt.seeding import Draw, Streams
 
 # The same examples every time, and no limit on their time: machines are busy.
 settings.register_profile("ngt", derandomize=True, deadline=None)
@@ -84,3 +86,70 @@ def make_batch() -> Callable[..., Batch]:
 def of_run() -> Callable[[Batch, int], Batch]:
     """The transitions of one run, as a batch of one run."""
     return lambda batch, run: Batch(*(field[run : run + 1] for field in batch))
+
+
+@pytest.fixture(scope="session")
+def broken_run_stays_alone(make_batch: Callable[..., Batch]) -> Callable[..., None]:
+    """Checks that values of one run of three reach neither parameters nor rewards of the others."""
+
+    def check(
+        build: Callable[[], RewardModel], batch: int, obs: int, act: int, poison: float
+    ) -> None:
+        models, rewards = [build() for _ in range(2)], []
+        for model, broken in zip(models, (False, True), strict=True):
+            for step in range(3):
+                agent, expert = (make_batch(3, batch, obs, act, seed=s) for s in (step, step + 50))
+                for field in (*agent, *expert) if broken else ():
+                    field[1] = poison
+                model.update(agent, expert)
+            rewards.append(model.reward(agent))
+        for (name, p), q in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
+            assert torch.equal(p[[0, 2]], q[[0, 2]]), name
+        assert torch.equal(rewards[0][[0, 2]], rewards[1][[0, 2]])
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def raw_inputs_stay_finite(make_batch: Callable[..., Batch]) -> Callable[..., None]:
+    """Checks a pack of two on observations like Humanoid's: to 5000, half the rows over 100."""
+
+    def check(model: RewardModel, batch: int, obs: int, act: int) -> None:
+        for step in range(30):
+            sides = (make_batch(2, batch, obs, act, s, scale=1000.0) for s in (step, step + 99))
+            agent, expert = sides
+            expert = expert._replace(obs=expert.obs.clamp(-5000.0, 5000.0) + 100.0)
+            model.update(agent, expert)
+            assert model.reward(agent).isfinite().all()
+            assert model.metrics["reward_loss"].isfinite().all()
+        assert all(p.isfinite().all() for p in model.parameters())
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def train_on_own_data() -> Callable[..., RewardModel]:
+    """Updates a model on each run's own data, as training draws them; some transitions end."""
+
+    def train(model: RewardModel, updates: int, dtype: torch.dtype) -> RewardModel:
+        obs, act, batch, seeds = (getattr(model.spec, f) for f in ("obs", "act", "batch", "seeds"))
+        streams = Streams(seeds, {**model.draws(), "index": Draw("index", (batch,))})
+        data = []
+        for i in (0, 1):
+            parts = []
+            for seed in seeds:
+                g = torch.Generator().manual_seed(9 * seed + i)
+                parts.append(torch.randn(1, 40, obs + act, generator=g))
+            x = torch.cat(parts).to(dtype) + i
+            ended = (x[..., 0] > 0.5).to(dtype)
+            data.append(Batch(x[..., :obs], x[..., obs:], x[..., :obs], 0.0 * x[..., 0], ended))
+        run = torch.arange(len(seeds))[:, None]
+        for _ in range(updates):
+            model.noise = streams.next()
+            row = model.noise["index"] % 40
+            agent, expert = (Batch(*(f[run, row] for f in side)) for side in data)
+            model.update(agent, expert)
+        model.reward(agent)
+        return model
+
+    return train

@@ -548,15 +548,7 @@ def test_runs_differ_from_the_start():
 
 
 @pytest.mark.parametrize("poison", [1e30, math.nan])
-def test_a_broken_run_does_not_reach_the_others(make_batch: Callable[..., Batch], poison: float):
-    models, rewards = [build((1, 2, 3)) for _ in range(2)], []
-    for model, broken in zip(models, (False, True), strict=True):
-        for step in range(3):
-            agent, expert = (make_batch(3, BATCH, OBS, ACT, seed=s) for s in (step, step + 50))
-            for field in (*agent, *expert) if broken else ():
-                field[1] = poison
-            model.update(agent, expert)
-        rewards.append(model.reward(agent))
-    for (name, p), q in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
-        assert torch.equal(p[[0, 2]], q[[0, 2]]), name
-    assert torch.equal(rewards[0][[0, 2]], rewards[1][[0, 2]])
+def test_a_broken_run_does_not_reach_the_others(
+    broken_run_stays_alone: Callable[..., None], poison: float
+):
+    broken_run_stays_alone(lambda: build((1, 2, 3)), BATCH, OBS, ACT, poison)

@@ -1,0 +1,35 @@
+"""The GPU check: what of it needs no device."""
+
+from __future__ import annotations
+
+import torch
+
+from ngt import gpucheck
+
+
+def test_products_are_those_of_an_update() -> None:
+    """SAC by hand: 5 forward passes of three layers, and what their gradients need.
+
+    Forward: actor and target at next_obs, critic; then actor, critic. Backward: the critic's
+    weights (3) and inner inputs (2); the frozen critic's inputs (3); the actor's weights (3) and
+    inner inputs (2).
+    """
+    shapes = gpucheck.products("SAC", "Hopper-v4", 2)
+    assert len(shapes) == 5 * 3 + 5 + 3 + 5
+    assert ((2, 256, 11), (2, 11, 256)) in shapes, "the actor's first layer, two runs"
+    assert ((4, 256, 14), (4, 14, 256)) in shapes, "the twin critics' first, stacked"
+    assert all(a[0] == b[0] and a[2] == b[1] for a, b in shapes)
+
+
+def test_cells_are_the_papers() -> None:
+    assert gpucheck.cell_of("NGT", "Humanoid-v4").params == {"pairing": "hl_gauss"}
+    assert gpucheck.cell_of("NGT", "Walker2d-v4").params == {"pairing": "huber"}
+    assert gpucheck.cell_of("DAC", "Humanoid-v4").params == {}
+
+
+def test_parameters_of_a_pack_in_one_row() -> None:
+    made, replay = gpucheck.learner("DAC", "Hopper-v4", 1, "cpu", filled=300)
+    assert replay.size == 300
+    row = gpucheck.parameters(made)
+    count = sum(p.numel() for n in (made.agent, made.model) for p in n.parameters())
+    assert row.shape == (count,) and row.dtype == torch.float64
