@@ -13,7 +13,7 @@ from ngt.config import Config
 from ngt.errors import UserError
 from ngt.results import read_runs
 from ngt.runs import Layout, RunKey
-from paper import style
+from paper import style, tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,18 +23,25 @@ if TYPE_CHECKING:
 Draw = Callable[["pd.DataFrame", Config, Sequence[RunKey]], "Figure"]
 # -> the figure, and what to say after its file's name
 Make = Callable[[Config, Layout, argparse.Namespace], tuple["Figure", str]]
+MakeTable = Callable[[Config, Layout, argparse.Namespace], tables.Table]
 
 
-def build_parser(name: str, about: str) -> argparse.ArgumentParser:
-    """The options of an artefact that is drawn from runs."""
+def build_parser(name: str, about: str, ending: str = "pdf") -> argparse.ArgumentParser:
+    """The options of an artefact that is made from runs; a figure where `ending` is pdf."""
     parser = Parser(
         prog=f"python -m paper.{name}",
         description=about,
-        epilog=f"example: python -m paper.{name} --scale quick --out results/{name}.pdf",
+        epilog=f"example: python -m paper.{name} --scale quick --out results/{name}.{ending}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--out", type=Path, help=f"PDF file (default: <results>/{name}.pdf)")
-    parser.add_argument("--png", type=Path, help="a PNG file too")
+    beside = "" if ending == "pdf" else "; .tex and .json beside it"
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help=f"{ending.upper()} file (default: <results>/{name}.{ending}){beside}",
+    )
+    if ending == "pdf":
+        parser.add_argument("--png", type=Path, help="a PNG file too")
     parser.add_argument(
         "--allow-partial", action="store_true", help="draw what there is, and say what is missing"
     )
@@ -84,6 +91,25 @@ def entry(
         except OSError as error:
             raise UserError(f"{out}: can't be written: {error.strerror}") from None
         print(f"{out}{note}")
+
+    one_line_errors(name, run)
+
+
+def entry_table(
+    name: str, parser: argparse.ArgumentParser, make: MakeTable, argv: Sequence[str] | None = None
+) -> None:
+    """Parse, make the table, print it as Markdown and write its files."""
+
+    def run() -> None:
+        args = parser.parse_args(argv)
+        config, layout = load_config(args)
+        table = make(config, layout, args)
+        out = args.out or layout.root / f"{name}.csv"
+        try:
+            tables.save(table, out)
+        except OSError as error:
+            raise UserError(f"{out}: can't be written: {error.strerror}") from None
+        print(f"{table.markdown()}\n{out}")
 
     one_line_errors(name, run)
 

@@ -1,0 +1,150 @@
+"""A table and its forms: CSV for machines, LaTeX and Markdown for readers, JSON for the report."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ngt.files import atomic
+
+Cell = str | int | float | None
+
+# What LaTeX reads otherwise, or has no glyph for.
+_TEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\ensuremath{<}", ">": r"\ensuremath{>}", "|": r"\textbar{}",
+    "−": r"\ensuremath{-}", "±": r"\ensuremath{\pm}", "×": r"\ensuremath{\times}",
+    "≤": r"\ensuremath{\leq}", "≥": r"\ensuremath{\geq}", "≈": r"\ensuremath{\approx}",
+    "→": r"\ensuremath{\to}", "∞": r"\ensuremath{\infty}", "√": r"\ensuremath{\surd}",
+    "·": r"\ensuremath{\cdot}", "∈": r"\ensuremath{\in}", "Δ": r"\ensuremath{\Delta}",
+    "Λ": r"\ensuremath{\Lambda}", "Φ": r"\ensuremath{\Phi}", "α": r"\ensuremath{\alpha}",
+    "γ": r"\ensuremath{\gamma}", "δ": r"\ensuremath{\delta}", "ε": r"\ensuremath{\varepsilon}",
+    "σ": r"\ensuremath{\sigma}", "τ": r"\ensuremath{\tau}", "ℓ": r"\ensuremath{\ell}",
+    "²": r"\textsuperscript{2}", "†": r"\ensuremath{\dagger}", "–": "--", "…": r"\ldots{}",
+    "\u00a0": "~",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, how its numbers are shown, its width in LaTeX where text wraps."""
+
+    head: str
+    number: str = "{:.2f}"  # of floats, for readers; the CSV has them whole
+    width: float | None = None  # of the line, 0 to 1; None: as wide as its longest cell
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells by column key.
+
+    notes: sentences below the table: scale, seeds, what an interval is. Errors: a row with other
+    keys than `columns` is a ValueError.
+    """
+
+    caption: str
+    columns: Mapping[str, Column]
+    rows: Sequence[Mapping[str, Cell]]
+    notes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Every row has every column and no other."""
+        for i, row in enumerate(self.rows):
+            if set(row) != set(self.columns):
+                odd = sorted(set(row) ^ set(self.columns))
+                raise ValueError(f"row {i} of {self.caption!r}: columns {odd} do not match")
+
+    def shown(self, row: Mapping[str, Cell]) -> list[str]:
+        """A row as readers see it; an en dash where there is no value."""
+        return [show(row[key], column.number) for key, column in self.columns.items()]
+
+    def csv(self) -> str:
+        """Keys as head, numbers whole, an empty cell for none."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.columns)
+        for row in self.rows:
+            values = (row[key] for key in self.columns)
+            writer.writerow([repr(v) if isinstance(v, float) else v for v in values])
+        return out.getvalue()
+
+    def markdown(self) -> str:
+        """For a terminal or a page."""
+        lines = [[c.head for c in self.columns.values()], ["---"] * len(self.columns)]
+        lines += [self.shown(row) for row in self.rows]
+        escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+        text = [f"| {' | '.join(line)} |" for line in escaped]
+        return "\n".join([*text, *(f"\n{note}" for note in self.notes)]) + "\n"
+
+    def tex(self) -> str:
+        r"""A booktabs table with caption and notes, to be \input; needs booktabs alone."""
+        numeric = {
+            key: all(not isinstance(row[key], str) for row in self.rows) for key in self.columns
+        }
+        align = [
+            f"p{{{c.width:g}\\linewidth}}" if c.width else "r" if numeric[key] else "l"
+            for key, c in self.columns.items()
+        ]
+        lines = [
+            r"\begin{table}[p]", r"\centering\small", rf"\caption{{{tex(self.caption)}}}",
+            rf"\begin{{tabular}}{{@{{}}{''.join(align)}@{{}}}}", r"\toprule",
+            " & ".join(tex(c.head) for c in self.columns.values()) + r" \\", r"\midrule",
+            *(" & ".join(map(tex, self.shown(row))) + r" \\" for row in self.rows),
+            r"\bottomrule", r"\end{tabular}",
+        ]  # fmt: skip
+        if self.notes:
+            words = " ".join(tex(note) for note in self.notes)
+            lines += ["", rf"\vspace{{3pt}}\parbox{{\linewidth}}{{\footnotesize {words}}}"]
+        return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+    def json(self) -> str:
+        """Everything, for other programs; what is not finite is null."""
+        rows = [{k: None if _blank(v) else v for k, v in row.items()} for row in self.rows]
+        columns = {key: dataclasses.asdict(column) for key, column in self.columns.items()}
+        data = {"caption": self.caption, "columns": columns, "rows": rows, "notes": [*self.notes]}
+        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def from_json(text: str) -> Table:
+    """The table that `Table.json` wrote."""
+    data: dict[str, Any] = json.loads(text)
+    columns = {key: Column(**column) for key, column in data["columns"].items()}
+    return Table(data["caption"], columns, data["rows"], tuple(data["notes"]))
+
+
+def _blank(value: Cell) -> bool:
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
+def show(value: Cell, number: str = "{:.2f}") -> str:
+    """A cell for readers, with a real minus sign."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, str):
+        return value
+    text = number.format(value) if isinstance(value, float) else str(value)
+    return re.sub(r"^-", "−", text)
+
+
+def tex(text: str) -> str:
+    """Text as LaTeX shows it literally."""
+    return "".join(_TEX.get(c, c) for c in text)
+
+
+def save(table: Table, path: Path) -> None:
+    """Write <stem>.csv, .tex and .json beside each other, each atomically."""
+    forms: dict[str, Callable[[], str]] = {
+        ".csv": table.csv, ".tex": table.tex, ".json": table.json,
+    }  # fmt: skip
+    for ending, form in forms.items():
+        with atomic(path.with_suffix(ending)) as temporary:
+            temporary.write_text(form())

@@ -1,0 +1,66 @@
+"""Forms of a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from paper import tables
+from paper.tables import Column, Table
+
+TABLE = Table(
+    "A & B, 95%",
+    {"method": Column("method"), "score": Column("score", "{:.1f}"), "runs": Column("runs")},
+    [
+        {"method": "DAC_R | x", "score": -0.123456789012345678, "runs": 4},
+        {"method": "σ ≤ 1", "score": None, "runs": 12},
+        {"method": "nan", "score": float("nan"), "runs": 0},
+    ],
+    notes=("Scale test.",),
+)
+
+
+def test_csv_keeps_numbers_whole() -> None:
+    rows = list(csv.DictReader(io.StringIO(TABLE.csv())))
+    assert float(rows[0]["score"]) == -0.123456789012345678
+    assert rows[0]["method"] == "DAC_R | x" and rows[1]["score"] == "" and rows[1]["runs"] == "12"
+
+
+def test_markdown_shows_rounded_numbers_and_dashes() -> None:
+    lines = TABLE.markdown().splitlines()
+    assert lines[0] == "| method | score | runs |"
+    assert lines[2] == r"| DAC_R \| x | −0.1 | 4 |"
+    assert lines[3] == "| σ ≤ 1 | – | 12 |" and lines[4] == "| nan | – | 0 |"
+    assert lines[-1] == "Scale test."
+
+
+def test_tex_escapes_and_aligns() -> None:
+    text = TABLE.tex()
+    assert r"\caption{A \& B, 95\%}" in text
+    assert r"\begin{tabular}{@{}lrr@{}}" in text
+    assert r"DAC\_R \textbar{} x & \ensuremath{-}0.1 & 4 \\" in text
+    assert r"\ensuremath{\sigma} \ensuremath{\leq} 1 & -- & 12 \\" in text
+    assert text.isascii()
+
+
+def test_json_round_trip_but_for_what_is_not_finite() -> None:
+    again = tables.from_json(TABLE.json())
+    assert again.csv().splitlines()[:3] == TABLE.csv().splitlines()[:3]
+    assert again.rows[2]["score"] is None
+    assert (again.caption, dict(again.columns), again.notes) == (
+        TABLE.caption, dict(TABLE.columns), TABLE.notes,
+    )  # fmt: skip
+
+
+def test_a_row_of_other_columns_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"row 0 of 'x': columns \['b'\] do not match"):
+        Table("x", {"a": Column("a")}, [{"a": 1, "b": 2}])
+
+
+def test_save_writes_three_files(tmp_path: Path) -> None:
+    tables.save(TABLE, tmp_path / "t.csv")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["t.csv", "t.json", "t.tex"]
+    assert (tmp_path / "t.csv").read_text() == TABLE.csv()
