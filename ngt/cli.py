@@ -114,6 +114,13 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--keys", action="store_true", help="print keys alone, one a line")
 
     sub = add(
+        "publish", run_publish,
+        "Gather a scale's complete runs into one file of records that ships, with a manifest.",
+        "ngt publish --scale quick",
+    )  # fmt: skip
+    sub.add_argument("--allow-partial", action="store_true", help="the runs that there are")
+
+    sub = add(
         "bench", run_bench,
         "Measure updates per second on one thread, beside a peer, or methods beside each other.",
         "ngt bench --methods all --scale paper --json bench.json",
@@ -396,7 +403,7 @@ def policy_file(path: Path) -> Path:
 
 def run_runs(args: argparse.Namespace) -> None:
     """Print the run table."""
-    from ngt.results import STATUSES, run_status
+    from ngt.folders import STATUSES, run_status
 
     config, layout = load_config(args)
     for name in args.figure or []:
@@ -418,6 +425,15 @@ def run_runs(args: argparse.Namespace) -> None:
     if not args.keys:
         total = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
         say(f"{counts.total()} runs at scale {config.scale}: {total}")
+
+
+def run_publish(args: argparse.Namespace) -> None:
+    """Gather records."""
+    from ngt.publish import publish, summary
+
+    config, layout = load_config(args)
+    manifest = publish(layout, config, allow_partial=args.allow_partial)
+    say(f"{layout.published}: {summary(manifest)}")
 
 
 def run_bench(args: argparse.Namespace) -> None:

@@ -147,9 +147,10 @@ class EnvConfig(Override):
 
 @dataclass(frozen=True)
 class FigureConfig:
-    """The runs behind one artefact: the product of its axes."""
+    """The runs behind one artefact: the product of its axes. A scale without it says null."""
 
     methods: tuple[str, ...] = ()
+    beside: tuple[str, ...] = opt((), "methods drawn too, whose runs another artefact counts")
     envs: tuple[str, ...] = ()
     demos: tuple[int, ...] = opt((1, 4, 11), "numbers of demonstrations", 1)
     seeds: tuple[int, ...] = opt((0, 1, 2, 3), "seeds", 0)
@@ -162,6 +163,9 @@ class Config:
     """The whole workflow's settings at one scale."""
 
     scale: str = "quick"
+    records: Literal["trained", "published"] = opt(
+        "trained", "what figures are drawn from: runs made here, or those that ship"
+    )
     pack: int = opt(12, "most runs trained in lockstep by one job; changes no result", 1)
     checkpoint_every: int = opt(50_000, "env steps between checkpoints; changes no result", 0)
     window: int = opt(20, "evaluations whose mean is a run's final score", 1)
@@ -172,7 +176,7 @@ class Config:
     expert: ExpertConfig = field(default_factory=ExpertConfig)
     envs: dict[str, EnvConfig] = field(default_factory=dict)
     methods: dict[str, MethodConfig] = field(default_factory=dict)
-    figures: dict[str, FigureConfig] = field(default_factory=dict)
+    figures: dict[str, FigureConfig] = field(default_factory=dict, metadata={"null": True})
 
 
 # ---------------------------------------------------------------- loading and merging
@@ -232,7 +236,11 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
     scales = sorted(p.stem for p in directory.glob("*.yaml") if p.stem != "base")
     if scale not in scales:
         raise UserError(f"scale: {scale!r} is not known; {suggest(str(scale), scales)}")
-    config = parse(Config, merge(base, read_yaml(directory / f"{scale}.yaml"), data))
+    merged = merge(base, read_yaml(directory / f"{scale}.yaml"), data)
+    for f in dataclasses.fields(Config):
+        if f.metadata.get("null") and isinstance(merged.get(f.name), dict):  # null: not here
+            merged[f.name] = {k: v for k, v in merged[f.name].items() if v is not None}
+    config = parse(Config, merged)
     check(config)
     return config
 
@@ -244,8 +252,9 @@ def check(config: Config) -> None:
             raise UserError(f"methods.{name}: a method's name is a folder's; use a-z, 0-9 and -")
     for name, figure in config.figures.items():
         _check_axes(figure, f"figures.{name}")
-        for method in figure.methods:
-            find_method(config, method, f"figures.{name}.methods")
+        for axis in ("methods", "beside"):
+            for method in getattr(figure, axis):
+                find_method(config, method, f"figures.{name}.{axis}")
         _check_envs(figure.envs, f"figures.{name}.envs")
     for name, method_entry in config.methods.items():
         _check_envs(method_entry.envs, f"methods.{name}.envs")
@@ -275,7 +284,7 @@ def check(config: Config) -> None:
 def _check_axes(figure: FigureConfig, where: str) -> None:
     for f in dataclasses.fields(figure):
         values = getattr(figure, f.name)
-        if not values:
+        if not values and f.name != "beside":
             raise UserError(f"{where}.{f.name}: empty; name at least one")
         twice = next((v for v in values if values.count(v) > 1), None)
         if twice is not None:

@@ -63,6 +63,7 @@ class Layout:
 
     scale: str
     root: Path = Path("results")
+    records: Path | None = None  # published records elsewhere than under root
 
     @property
     def runs(self) -> Path:
@@ -77,18 +78,28 @@ class Layout:
         """Folder of an env's expert: the same files as a run's."""
         return self.root / self.scale / "experts" / env
 
+    @property
+    def published(self) -> Path:
+        """The records of the scale that ship; its manifest beside it, ending in .json."""
+        return self.records or self.root / "published" / f"{self.scale}.parquet"
+
     def demos(self, env: str) -> Path:
         """An env's recorded demonstrations and its random and expert references."""
         return self.root / self.scale / "demos" / f"{env}.npz"
 
 
-def run_table(config: Config, figures: Iterable[str] | None = None) -> list[RunKey]:
-    """Every run that the given artefacts (default: all) need, once, sorted."""
+def run_table(
+    config: Config, figures: Iterable[str] | None = None, *, beside: bool = False
+) -> list[RunKey]:
+    """Every run that the given artefacts (default: all) count, once, sorted.
+
+    beside: with the runs that are drawn for comparison.
+    """
     names = list(config.figures) if figures is None else list(figures)
     keys = set()
     for name in names:
         f = config.figures[name]
-        for method in f.methods:
+        for method in (*f.methods, *f.beside) if beside else f.methods:
             rate = method_rate(config, method)
             rates = f.rates if rate is None else (rate,)
             keys |= {

@@ -144,6 +144,8 @@ def schema(cls: type) -> dict[str, Any]:
             for bound, key in (("low", "minimum"), ("high", "maximum")):
                 if f.metadata[bound] is not None:
                     target[key] = f.metadata[bound]
+        if f.metadata.get("null"):  # of a mapping: null takes an entry out
+            entry["additionalProperties"]["type"] = ["object", "null"]
         properties[f.name] = entry
     return {
         "type": "object",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def build_parser(name: str, about: str, ending: str = "pdf") -> argparse.Argumen
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """The options that `ngt.cli.load_config` reads."""
+    """The options that `settings` reads."""
     group = parser.add_argument_group("settings")
     group.add_argument("--scale", help="which workflow/config/<scale>.yaml (default: quick)")
     group.add_argument("--config", type=Path, help="a YAML file of further differences")
@@ -61,6 +62,18 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--results", type=Path, default=Path("results"), help="root folder (default: results)"
     )
+    group.add_argument(
+        "--records", type=Path, metavar="FILE",
+        help="draw from this file of published records (.parquet, its .json beside it)",
+    )  # fmt: skip
+
+
+def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
+    """The config and the places it reads from."""
+    config, layout = load_config(args)
+    if args.records is None:
+        return config, layout
+    return replace(config, records="published"), replace(layout, records=args.records)
 
 
 def main(name: str, about: str, draw: Draw, argv: Sequence[str] | None = None) -> None:
@@ -68,7 +81,10 @@ def main(name: str, about: str, draw: Draw, argv: Sequence[str] | None = None) -
 
     def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
         if name not in config.figures:
-            raise UserError(f"figures.{name}: not in the config at scale {config.scale}; add it")
+            raise UserError(
+                f"figures.{name}: not drawn at scale {config.scale}; choose another scale, or add "
+                f"it to the config"
+            )
         runs, absent = read_runs(layout, config, name, allow_partial=args.allow_partial)
         note = f": partial, runs missing: {len(absent)}" if absent else ""
         return draw(runs, config, absent), note
@@ -83,7 +99,7 @@ def entry(
 
     def run() -> None:
         args = parser.parse_args(argv)
-        config, layout = load_config(args)
+        config, layout = settings(args)
         figure, note = make(config, layout, args)
         out = args.out or layout.root / f"{name}.pdf"
         try:
@@ -102,7 +118,7 @@ def entry_table(
 
     def run() -> None:
         args = parser.parse_args(argv)
-        config, layout = load_config(args)
+        config, layout = settings(args)
         table = make(config, layout, args)
         out = args.out or layout.root / f"{name}.csv"
         try:

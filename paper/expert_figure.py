@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -17,30 +16,31 @@ from matplotlib.patches import Patch
 from ngt.config import Config
 from ngt.envs import get_task
 from ngt.errors import UserError
-from ngt.results import read_evaluations
+from ngt.results import source
 from ngt.runs import Layout
 from paper import cli, curves, style
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NAME = "expert_figure"
 
 
 class Expert(NamedTuple):
-    """One expert's evaluations: step (n,), returns of the episodes (n, episodes), its run.json."""
+    """One expert's evaluations, and its run.json."""
 
     env: str
-    step: np.ndarray
-    returns: np.ndarray
+    evaluations: pd.DataFrame
     record: dict[str, Any]
 
 
 def read(config: Config, layout: Layout) -> list[Expert]:
     """The experts of the main figure's envs; UserError where one is not trained."""
+    records = source(layout, config)
     experts = []
     for env in config.figures["main_figure"].envs:
-        record, table = read_evaluations(layout.expert(env), f"expert {env}")
-        episodes = table.groupby("step")["return"].apply(list)
-        returns = np.array(episodes.to_list())
-        experts.append(Expert(env, episodes.index.to_numpy(), returns, record))
+        record, evaluations = records.read_expert(env)
+        experts.append(Expert(env, evaluations, record))
     return experts
 
 
@@ -50,21 +50,20 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
     if not experts:
         raise UserError("figures.main_figure.envs: none, so there is no expert to draw")
     columns = min(3, len(experts))
-    rows = -(-len(experts) // columns)
+    lines = -(-len(experts) // columns)
     width = style.TEXT_WIDTH * (1 if columns > 1 else 0.6)
-    figure = style.new_figure(width, 2.1 * rows)
-    panels = figure.subplots(rows, columns, squeeze=False).flat
+    figure = style.new_figure(width, 2.1 * lines)
+    panels = figure.subplots(lines, columns, squeeze=False).flat
     look = style.LOOKS["ngt"]
     published = False
     for axes, expert in zip(panels, experts, strict=False):
-        unit, sign = curves.unit(float(expert.step[-1]))
-        x, mean = expert.step / unit, expert.returns.mean(axis=1)
-        axes.fill_between(
-            x, expert.returns.min(axis=1), expert.returns.max(axis=1), color=look.color,
-            alpha=0.2, linewidth=0,
-        )  # fmt: skip
-        axes.plot(x, mean, color=look.color)
-        kept = expert.record.get("kept", {"step": expert.step[-1], "return": mean[-1]})
+        rows = expert.evaluations
+        last = rows.iloc[-1]
+        unit, sign = curves.unit(float(last["step"]))
+        x = rows["step"] / unit
+        axes.fill_between(x, rows["low"], rows["high"], color=look.color, alpha=0.2, linewidth=0)
+        axes.plot(x, rows["return"], color=look.color)
+        kept = expert.record.get("kept", last)
         axes.plot(kept["step"] / unit, kept["return"], color=style.ALERT, marker="o")
         task = get_task(expert.env)
         if task.published_expert is not None:
@@ -83,7 +82,7 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
     ]
     if published:
         handles.append(Line2D([], [], **curves.EXPERT, label="published with the authors' code"))
-    episodes = "/".join(sorted({str(e.returns.shape[1]) for e in experts}))
+    episodes = "/".join(sorted({str(n) for e in experts for n in e.evaluations["episodes"]}))
     note = (
         f"Scale {config.scale}, one seed an env, {episodes} deterministic episodes an evaluation. "
         f"The policy kept is the best evaluation's, so its return there is optimistic."

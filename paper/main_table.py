@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ngt.cli import Parser, load_config
+from ngt.cli import Parser
 from ngt.config import Config, method_label
 from ngt.results import final_scores, read_runs
 from ngt.seeding import rng
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     def run() -> None:
         args = parser.parse_args(argv)
-        config, layout = load_config(args)
+        config, layout = cli.settings(args)
         runs, absent = read_runs(layout, config, FIGURE, allow_partial=args.allow_partial)
         print(table(runs, config))
         if absent:

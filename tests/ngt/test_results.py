@@ -1,4 +1,4 @@
-"""Runs read back: statuses, tables, final scores."""
+"""Tables of runs, final scores."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 import torch
 
-from ngt import results
 from ngt.config import Config, load
 from ngt.errors import UserError
 from ngt.files import read_json, write_json
+from ngt.folders import VALUES
 from ngt.policy import Policy
 from ngt.records import RunWriter
-from ngt.results import STATUSES, final_scores, read_run, read_runs, run_status
+from ngt.results import final_scores, read_runs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 from ngt.sac import Actor
 
@@ -28,7 +28,7 @@ SETTINGS: dict[str, Any] = {
 }
 FINISHED = {"status": "finished", "step": 400, "steps_per_second": 50.0}
 DIVERGED = {"status": "diverged", "step": 200, "tensor": "obs", "steps_per_second": 50.0}
-COLUMNS = ["env", "method", "mode", "rate", "demos", "seed", "step", "return", "score", "random",
+COLUMNS = ["step", *VALUES, "env", "method", "mode", "rate", "demos", "seed", "score", "random",
            "expert", "status"]  # fmt: skip
 
 
@@ -65,47 +65,6 @@ def keys(config: Config) -> list[RunKey]:
     return run_table(config, ["f"])
 
 
-# ---------------------------------------------------------------- statuses
-
-
-def test_statuses(layout: Layout, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    key = keys(config)[0]
-    assert run_status(layout, config, key) == ("missing", "", False)
-    writer = begin(layout, config, key)
-    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 0")
-    writer.evaluation(200, [1.0], [200])
-    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 200")
-    train(layout, config, key, {200: [1.0]})
-    assert run_status(layout, config, key) == ("finished", "step 400, 50.0 steps/s", False)
-    begin(layout, config, key)
-    assert run_status(layout, config, key).status == "finished", "until the new one is complete"
-    train(layout, config, key, {200: [1.0]}, DIVERGED)
-    assert run_status(layout, config, key) == (
-        "diverged", "step 200: obs is not finite", False
-    )  # fmt: skip
-    changed = load({**SETTINGS, "sac": {"gamma": 0.5}})
-    assert run_status(layout, changed, key)[:2] == ("stale", "trained with other settings")
-    unrelated = load({**SETTINGS, "pack": 3, "methods": {"bc": {"label": "x"}}})
-    assert run_status(layout, unrelated, key).status == "diverged"
-    monkeypatch.setattr(results, "source_hash", lambda: "another")
-    assert run_status(layout, config, key) == (
-        "diverged", "step 200: obs is not finite, other source", True
-    )  # fmt: skip
-    assert STATUSES == ("finished", "diverged", "stale", "part", "missing")
-
-
-def test_a_damaged_run_json_counts_for_nothing(layout: Layout, config: Config) -> None:
-    key = keys(config)[0]
-    train(layout, config, key, {200: [1.0]})
-    (layout.run(key) / "run.json").write_text('{"status": "fin')
-    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 200")
-    begin(layout, config, key).evaluation(400, [1.0], [200])
-    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 400")
-    for text in ("step,epis", ""):
-        (layout.run(key) / "eval.csv.part").write_text(text)
-        assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 0")
-
-
 # ---------------------------------------------------------------- reading
 
 
@@ -125,12 +84,6 @@ def test_the_table_by_hand(layout: Layout, config: Config) -> None:
     same = {"env": "Pendulum-v1", "method": "ngt", "mode": "state-action", "rate": 20, "seed": 0,
             "random": -1000.0, "expert": -200.0}  # fmt: skip
     assert {name: set(table[name]) for name in same} == {n: {v} for n, v in same.items()}
-
-
-def test_returns_are_read_exactly(layout: Layout, config: Config) -> None:
-    key = keys(config)[0]
-    train(layout, config, key, {200: [0.1 + 0.2], 400: [-1e-17]})
-    assert read_run(layout.run(key), key)["return"].tolist() == [0.1 + 0.2, -1e-17]
 
 
 @pytest.mark.parametrize("state", ["missing", "part", "stale"])
@@ -184,12 +137,33 @@ def test_a_run_that_diverged_before_its_first_evaluation(layout: Layout, config:
     assert table["step"].dtype.kind == "i" and table["score"].dtype.kind == "f"
 
 
-def test_runs_that_no_artefact_asks_for_are_not_read(layout: Layout, config: Config) -> None:
+def test_a_run_of_its_cells_that_no_artefact_names_is_an_error(
+    layout: Layout, config: Config
+) -> None:
     one, four = keys(config)
-    for key in (one, four, dataclasses.replace(one, seed=9)):
+    stray = dataclasses.replace(one, seed=9)
+    elsewhere = dataclasses.replace(one, method="bc", seed=9)
+    for key in (one, four, elsewhere):
         train(layout, config, key, {200: [-800.0]})
-    table, _ = read_runs(layout, config, "f")
-    assert set(table["seed"]) == {0}
+    assert len(read_runs(layout, config, "f")[0]) == 2, "other cells are not this table's"
+    train(layout, config, stray, {200: [-800.0]})
+    for partial in (False, True):
+        with pytest.raises(UserError) as caught:
+            read_runs(layout, config, "f", allow_partial=partial)
+        assert str(caught.value) == (
+            f"run {stray}: it is in no artefact at scale test; move it elsewhere, or name it in "
+            "figures.f"
+        )
+
+
+def test_what_is_drawn_beside_is_read_too(layout: Layout) -> None:
+    beside = {"methods": ["ngt-hlg"], "beside": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1],
+              "seeds": [0]}  # fmt: skip
+    config = load({**SETTINGS, "figures": {"f": beside}})
+    for key in run_table(config, ["f"], beside=True):
+        train(layout, config, key, {200: [-800.0]})
+    assert run_table(config, ["f"]) == [k for k in run_table(config, ["f"]) if k.method != "ngt"]
+    assert set(read_runs(layout, config, "f")[0]["method"]) == {"ngt-hlg", "ngt"}
 
 
 # ---------------------------------------------------------------- final scores
@@ -228,29 +202,19 @@ def test_the_window_is_the_configs(layout: Layout, config: Config) -> None:
     key = keys(config)[0]
     returns = {step: [-1000.0 + step] for step in range(10, 310, 10)}
     train(layout, config, key, returns)
-    final = final_scores(read_run(layout.run(key), key), config.window)
+    one = load({**SETTINGS, "figures": {"f": {**SETTINGS["figures"]["f"], "demos": [1]}}})
+    final = final_scores(read_runs(layout, one, "f")[0], config.window)
     last = [s / 800.0 for s in range(110, 310, 10)]
     assert len(last) == config.window == 20
     assert final["score"].tolist() == pytest.approx([sum(last) / 20])
 
 
-def test_a_run_json_of_no_run(layout: Layout, config: Config) -> None:
-    key = keys(config)[0]
-    train(layout, config, key, {200: [-800.0]})
-    record = read_json(layout.run(key) / "run.json")
-    del record["key"]
-    write_json(layout.run(key) / "run.json", record)
-    with pytest.raises(UserError, match=r"is of another run, None; train it again"):
-        read_run(layout.run(key), key)
-
-
 def test_other_demonstrations_are_named(layout: Layout, config: Config) -> None:
-    everything = run_table(config, ["main_figure"])
-    for key in everything:
+    for key in keys(config):
         train(layout, config, key, {200: [1.0]})
-    second = everything[1]
+    second = keys(config)[1]
     record = read_json(layout.run(second) / "run.json")
     record["reference"]["demos"] = "f" * 64
     write_json(layout.run(second) / "run.json", record)
     with pytest.raises(UserError, match=rf"run {second}: made from other demonstrations \(f"):
-        read_runs(layout, config, "main_figure")
+        read_runs(layout, config, "f")

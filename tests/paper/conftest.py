@@ -59,6 +59,7 @@ class Study:
                 mean = RANDOM + score * (EXPERT - RANDOM)
                 writer.writerow([i * every, 0, repr(mean - 10.0), 200])
                 writer.writerow([i * every, 1, repr(mean + 10.0), 200])
+        (folder / "train.csv").write_text("step,auc\n")
         end = {"status": "finished", "step": len(scores) * every}
         if diverged:
             end = {"status": "diverged", "step": end["step"] + 1, "tensor": "agent.actor"}

@@ -1,0 +1,146 @@
+"""Runs as their folders hold them: the status of each key, and its record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ngt.config import Config, config_hash
+from ngt.errors import UserError
+from ngt.files import read_json
+from ngt.records import PART, source_hash
+from ngt.runs import Layout, RunKey, resolve_key, run_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STATUSES = ("finished", "diverged", "stale", "part", "missing")
+
+# What is kept of an evaluation, one row a (run, step).
+VALUES = ("return", "std", "low", "high", "episodes", "auc", "seconds")
+
+
+class Status(NamedTuple):
+    """A run's state: `stale` has other settings, `part` has begun and not ended."""
+
+    status: str
+    note: str
+    other_source: bool = False  # made by other code than this
+
+
+class Record(NamedTuple):
+    """A complete run: its run.json, and its evaluations with columns step and VALUES.
+
+    return, std (sample), low and high are over the episodes of an evaluation; auc and seconds are
+    what train.csv and run.json's timing say at that step, nan where they do not.
+    """
+
+    run: dict[str, Any]
+    evaluations: pd.DataFrame
+
+
+class Folders:
+    """Runs that were made here."""
+
+    def __init__(self, layout: Layout, config: Config) -> None:
+        self.layout, self.config = layout, config
+
+    def status(self, key: RunKey) -> Status:
+        """As `run_status`."""
+        return run_status(self.layout, self.config, key)
+
+    def read(self, key: RunKey) -> Record:
+        """Its run.json must be of this key."""
+        record = read_folder(self.layout.run(key), f"run {key}")
+        found = record.run.get("key", {}).get("run")
+        if found != str(key):
+            folder = self.layout.run(key)
+            raise UserError(
+                f"run {key}: {folder}/run.json is of another run, {found}; train it again"
+            )
+        return record
+
+    def read_expert(self, env: str) -> Record:
+        """From its folder."""
+        return read_folder(self.layout.expert(env), f"expert {env}")
+
+    def strays(self, keys: Sequence[RunKey]) -> list[str]:
+        """Complete runs in the folders of these keys' cells."""
+        known = {str(key) for key in run_table(self.config)}
+        found = set()
+        for parent in {self.layout.run(key).parent for key in keys}:
+            for file in parent.glob("*/run.json"):
+                found.add(file.parent.relative_to(self.layout.runs).as_posix())
+        return sorted(found - known)
+
+
+def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
+    """The state of a run's folder against the config."""
+    folder = layout.run(key)
+    record = read_json(folder / "run.json")
+    if not isinstance(record, dict):
+        begun = [p for p in (folder / f"eval.csv{PART}", folder / "eval.csv") if p.exists()]
+        if not begun:
+            return Status("missing", "")
+        return Status("part", f"last evaluation at step {_last_step(begun[0])}")
+    if record.get("config_hash") != config_hash(resolve_key(config, key)):
+        return Status("stale", "trained with other settings")
+    if record.get("status") not in ("finished", "diverged"):
+        return Status("part", "run.json lacks its status")
+    note = f"step {record.get('step')}, {record.get('steps_per_second')} steps/s"
+    if record["status"] == "diverged":
+        note = f"step {record.get('step')}: {record.get('tensor')} is not finite"
+    other = record.get("source_hash") != source_hash()
+    return Status(record["status"], note + ", other source" * other, other)
+
+
+def _last_step(path: Path) -> str:
+    last = path.read_text().splitlines()[-1:]
+    step = last[0].split(",")[0] if last else ""
+    return step if step.isdigit() else "0"
+
+
+def read_folder(folder: Path, name: str) -> Record:
+    """A complete folder; UserError where it is not complete."""
+    import pandas as pd
+
+    record = read_json(folder / "run.json")
+    if not isinstance(record, dict):
+        raise UserError(f"{name}: {folder}/run.json is not there; train it first")
+    types = {"step": "int64", "return": "float64"}  # said, for a table without rows
+    try:
+        table = pd.read_csv(folder / "eval.csv", float_precision="round_trip", dtype=types)
+        grouped = table.groupby("step")["return"]
+    except (OSError, ValueError, KeyError) as error:  # pandas' own errors are ValueErrors
+        reason = " ".join(str(error).split())
+        raise UserError(f"{name}: {folder}/eval.csv: {reason}; train it again") from None
+    means = pd.DataFrame(
+        {
+            "return": grouped.mean(), "std": grouped.std(), "low": grouped.min(),
+            "high": grouped.max(), "episodes": grouped.size(),
+        }
+    )  # fmt: skip
+    means["auc"] = _logged(folder / "train.csv", "auc", name).reindex(means.index)
+    clock = np.array(record.get("timing", []), dtype=float).reshape(-1, 2)
+    means["seconds"] = pd.Series(clock[:, 1], clock[:, 0].astype(int)).reindex(means.index)
+    return Record(record, means.reset_index())
+
+
+def _logged(path: Path, column: str, name: str) -> pd.Series:
+    """A column of train.csv by step; empty where the run logged no such thing."""
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path)
+    except pd.errors.EmptyDataError:
+        table = pd.DataFrame(columns=["step"])
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{name}: {path}: {reason}; train it again") from None
+    if column not in table:
+        return pd.Series(dtype=float)
+    values: pd.Series = table.set_index("step")[column]
+    return values
