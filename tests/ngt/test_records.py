@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
