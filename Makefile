@@ -1,5 +1,6 @@
 # One command a task; `make` lists them. Needs only make and Python.
-#   SCALE=lite     another scale than the default (make figure)
+#   SCALE=lite         another scale than the default (make figure, make report)
+#   RECORDS=published  draw from the records that ship, train nothing
 #   PYTHON=path    the Python that a new .venv is made with
 #   ARGS="-k sac"  more arguments for pytest (make test)
 
@@ -14,6 +15,7 @@ READY := $(VENV)/.ready
 PYTHONS := 3.12 3.11
 PYTHON ?=
 SCALE ?=
+RECORDS ?=
 ARGS ?=
 TEST_JOBS ?= 2
 
@@ -23,8 +25,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Jobs of the workflow find `python` and `ngt` on the path.
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+CHOICES = $(strip $(SCALE:%=scale=%) $(RECORDS:%=records=%))
 SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake --quiet host reason --show-failed-logs \
-  $(if $(SCALE),--config scale=$(SCALE)) --cores all
+  $(if $(CHOICES),--config $(CHOICES)) --cores all
 
 # Prints "ok VERSION COMMAND" of the first Python that runs, is in range and can make environments,
 # else what was found. Each is tried by running it: a version manager's shim may exist and fail.
@@ -55,7 +58,7 @@ figure: setup  ## train, evaluate and draw results/main_figure.pdf (SCALE=test|q
 
 test: check  ## linters, types and the whole test suite
 	@echo "test: pytest on $(TEST_JOBS) processes"
-	@$(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist worksteal $(ARGS)
+	@$(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadgroup $(ARGS)
 
 check: setup  ## linters and types only
 	@echo "check: ruff"

@@ -446,7 +446,7 @@ def run_bench(args: argparse.Namespace) -> None:
     rounds = {"repeats": args.repeats, "updates": args.updates}
     if args.methods:
         config, _ = load_config(args)
-        names = list(config.methods) if args.methods == ["all"] else args.methods
+        names = cfg.distinct_methods(config) if args.methods == ["all"] else args.methods
         reference = args.relative_to or names[0]
         for option, name in [*(("--methods", n) for n in names), ("--relative-to", reference)]:
             cfg.find_method(config, name, option)

@@ -311,6 +311,18 @@ def find_method(config: Config, name: str, where: str = "method") -> MethodConfi
     return config.methods[name]
 
 
+def distinct_methods(config: Config) -> list[str]:
+    """The methods, but for those that differ from one they are `like` in `train` alone."""
+    own = [f.name for f in dataclasses.fields(MethodConfig) if f.name not in ("label", "like")]
+    plain = MethodConfig()
+    return [
+        name for name, entry in config.methods.items()
+        if not entry.like
+        or not entry.train
+        or any(getattr(entry, f) != getattr(plain, f) for f in own if f != "train")
+    ]  # fmt: skip
+
+
 def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
     """A method and those it is like, ancestors first."""
     chain: list[tuple[str, MethodConfig]] = []

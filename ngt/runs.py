@@ -91,11 +91,11 @@ class Layout:
 def run_table(
     config: Config, figures: Iterable[str] | None = None, *, beside: bool = False
 ) -> list[RunKey]:
-    """Every run that the given artefacts (default: all) count, once, sorted.
+    """Every run that the given artefacts count, once, sorted.
 
-    beside: with the runs that are drawn for comparison.
+    beside: with the runs that they draw for comparison. No figures: every run of the config.
     """
-    names = list(config.figures) if figures is None else list(figures)
+    names, beside = (list(config.figures), True) if figures is None else (list(figures), beside)
     keys = set()
     for name in names:
         f = config.figures[name]

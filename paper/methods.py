@@ -194,8 +194,9 @@ def link(config: Config, name: str) -> str:
 
 
 def ordered(config: Config) -> list[str]:
-    """Every method: those of the main figure in its order, then the others."""
-    return list(dict.fromkeys((*config.figures["main_figure"].methods, *config.methods)))
+    """Every method that differs from the others, those of the main figure in its order first."""
+    main = config.figures["main_figure"].methods
+    return list(dict.fromkeys((*main, *cfg.distinct_methods(config))))
 
 
 def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:

@@ -20,7 +20,16 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ngt.config import MODES, CellConfig, Config, load, load_model, method_rate, resolve
+from ngt.config import (
+    MODES,
+    CellConfig,
+    Config,
+    distinct_methods,
+    load,
+    load_model,
+    method_rate,
+    resolve,
+)
 from ngt.demos import DemoSet
 from ngt.envs import Task, get_task
 from ngt.learner import Learner, Member, build_model
@@ -33,7 +42,7 @@ RUNS = (0, 1, 2)  # the seeds of a pack
 SIZES = {0: 1, 1: 30, 2: 47}  # transitions of a run's demonstrations, by its seed
 
 configs: Callable[[str], Config] = functools.cache(lambda scale: load({"scale": scale}))
-METHODS = tuple(configs("paper").methods)
+METHODS = tuple(distinct_methods(configs("paper")))
 every_method = pytest.mark.parametrize("method", METHODS)
 
 

@@ -236,6 +236,8 @@ def test_make_passes_the_scale_on(checkout: Path) -> None:
     assert "--config scale=lite --cores all results/main_figure.pdf" in scaled
     plain = make(checkout, "-n", "figure", f"PYTHON={python}").stdout
     assert "--config" not in plain
+    both = make(checkout, "-n", "figure", f"PYTHON={python}", "SCALE=lite", "RECORDS=published")
+    assert "--config scale=lite records=published --cores all results" in both.stdout
 
 
 def scripted_setup(checkout: Path) -> tuple[Path, Path]:

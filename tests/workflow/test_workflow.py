@@ -12,10 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from ngt.config import load
+from ngt.runs import Layout, run_hash, run_table
+from paper.artefacts import FIGURES, TABLES
+from paper.tables import from_json
+
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = "results/main_figure.pdf"
 
-pytestmark = pytest.mark.slow
+# One process for all of them: they share what the first builds.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workflow")]
+
+TRAINED = {"train": 35, "run": 93}  # of everything at scale `test`
 
 
 def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
@@ -46,7 +54,7 @@ def dry_run(folder: Path, *args: str) -> dict[str, int]:
 
 def checkout(folder: Path) -> Path:
     """A copy of the tracked tree as it stands."""
-    keep = ("Snakefile", "workflow", "ngt", "baselines", "paper", "environment.yml")
+    keep = ("Snakefile", "workflow", "ngt", "baselines", "paper", "data", "environment.yml")
     folder.mkdir()
     for name in keep:
         source = ROOT / name
@@ -61,20 +69,31 @@ def checkout(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout with the main figure of scale `test` made from nothing."""
+    """A checkout with every artefact of scale `test` made from nothing by one command."""
     folder = checkout(tmp_path_factory.mktemp("workflow") / "suite")
-    done = snakemake(folder, FIGURE, "--config", "scale=test")
+    done = snakemake(folder, "--config", "scale=test")
     assert done.returncode == 0, done.stdout
     assert jobs(done.stdout) == {
-        "settings": 1, "expert": 1, "record": 1, "train": 10, "run": 40, "main_figure": 1,
+        "settings": 1, "expert": 2, "record": 2, **TRAINED,
+        "figure": len(FIGURES), "table": len(TABLES), "all": 1,
     }  # fmt: skip
     return folder
 
 
-def test_figure_from_nothing(built: Path) -> None:
-    pdf = (built / FIGURE).read_bytes()
-    assert pdf.startswith(b"%PDF") and len(pdf) > 5_000
-    assert (built / "results/main_figure.png").read_bytes().startswith(b"\x89PNG")
+def test_everything_from_nothing(built: Path) -> None:
+    for name in FIGURES:
+        pdf = (built / f"results/{name}.pdf").read_bytes()
+        assert pdf.startswith(b"%PDF") and len(pdf) > 5_000, name
+        png = (built / f"results/{name}.png").read_bytes()
+        assert png.startswith(b"\x89PNG") and len(png) > 5_000, name
+    for name in TABLES:
+        table = from_json((built / f"results/{name}.json").read_text())
+        assert table.rows and table.caption, name
+        assert (built / f"results/{name}.csv").read_text().count("\n") > len(table.rows), name
+        assert r"\toprule" in (built / f"results/{name}.tex").read_text(), name
+
+
+def test_a_runs_folder_is_a_closed_set(built: Path) -> None:
     run = built / "results/test/runs/Pendulum-v1/ngt/state-action-demos2-rate20/seed1"
     receipts = {p.name for p in run.iterdir() if p.name.startswith("done.")}
     assert len(receipts) == 1
@@ -94,13 +113,13 @@ def test_fresh_mtimes_train_nothing(built: Path) -> None:
     for path in built.rglob("*"):
         if path.is_file() and path.relative_to(built).parts[0] not in ("results", ".snakemake"):
             path.touch()
-    assert set(dry_run(built, FIGURE, "--config", "scale=test")) <= {"main_figure"}
+    assert set(dry_run(built, FIGURE, "--config", "scale=test")) <= {"figure"}
 
 
 @pytest.mark.parametrize("pack", [1, 3])
 def test_pack_size_trains_nothing(built: Path, pack: int) -> None:
     planned = dry_run(built, FIGURE, "--config", "scale=test", f"pack={pack}")
-    assert set(planned) <= {"settings", "main_figure"}, planned
+    assert set(planned) <= {"settings", "figure"}, planned
 
 
 def dry_run_with(folder: Path, differences: str) -> dict[str, int]:
@@ -112,19 +131,19 @@ def dry_run_with(folder: Path, differences: str) -> dict[str, int]:
 
 def test_changed_setting_retrains_what_uses_it(built: Path) -> None:
     planned = dry_run_with(built, "methods: {ngt: {params: {lr: 0.002}}}")
-    assert planned == {"settings": 1, "train": 2, "run": 8, "main_figure": 1}, "ngt, and red"
+    assert planned == {"settings": 1, "train": 2, "run": 8, "figure": 1}, "ngt, and red"
 
 
 def test_changed_agent_retrains_everything(built: Path) -> None:
     planned = dry_run_with(built, "sac: {gamma: 0.98}")
     assert planned == {
-        "settings": 1, "expert": 1, "record": 1, "train": 10, "run": 40, "main_figure": 1,
+        "settings": 1, "expert": 1, "record": 1, "train": 10, "run": 40, "figure": 1,
     }  # fmt: skip
 
 
 def test_added_seed_leaves_finished_runs_alone(built: Path) -> None:
     planned = dry_run_with(built, "figures: {main_figure: {seeds: [0, 1, 2]}}")
-    assert planned == {"settings": 1, "train": 10, "run": 20, "main_figure": 1}
+    assert planned == {"settings": 1, "train": 10, "run": 20, "figure": 1}
 
 
 def test_lost_receipt_costs_no_training(built: Path) -> None:
@@ -135,7 +154,7 @@ def test_lost_receipt_costs_no_training(built: Path) -> None:
     receipt.unlink()
     done = snakemake(built, FIGURE, "--config", "scale=test")
     assert done.returncode == 0, done.stdout
-    assert jobs(done.stdout) == {"train": 1, "run": 1, "main_figure": 1}
+    assert jobs(done.stdout) == {"train": 1, "run": 1, "figure": 1}
     assert receipt.exists() and (run / "run.json").stat().st_mtime_ns == before
 
 
@@ -145,21 +164,83 @@ def test_removed_run_is_trained_again(built: Path) -> None:
     shutil.move(run, saved)
     planned = dry_run(built, FIGURE, "--config", "scale=test")
     shutil.move(saved, run)
-    assert planned == {"train": 1, "run": 1, "main_figure": 1}
+    assert planned == {"train": 1, "run": 1, "figure": 1}
 
 
-def test_paper_scale_counts() -> None:
-    """Methods x envs x demonstrations x seeds runs, in packs of a cell."""
+@pytest.mark.parametrize(
+    ("figure", "runs"), [("main_figure", 720), ("grid_figure", 72), ("seeds_figure", 20),
+                         ("dmc_figure", 252), ("speed_figure", 14)],
+)  # fmt: skip
+def test_paper_scale_counts_from_nothing(figure: str, runs: int) -> None:
+    start = time.monotonic()
+    planned = dry_run(ROOT, f"results/{figure}.pdf", "--config", "scale=paper")
+    assert planned["run"] == runs and planned["figure"] == 1
+    assert time.monotonic() - start < 60, "seconds on an idle machine"
+
+
+def test_paper_scale_packs_are_cells() -> None:
     planned = dry_run(ROOT, FIGURE, "--config", "scale=paper")
     assert planned == {
-        "settings": 1, "expert": 6, "record": 6, "train": 10 * 6, "run": 720,
-        "main_figure": 1,
+        "settings": 1, "expert": 6, "record": 6, "train": 10 * 6, "run": 720, "figure": 1,
     }  # fmt: skip
 
 
-def test_default_target_is_every_figure(built: Path) -> None:
-    planned = dry_run(built, "--config", "scale=test")
-    assert planned["expert_figure"] == 1 and "train" not in planned
+@pytest.mark.parametrize(
+    ("figure", "own", "shared"),
+    [
+        ("ablation_mse_softmax", 12, 12), ("ablation_hlg_elsewhere", 20, 20),
+        ("ablation_init", 24, 24), ("ablation_spectral_norm", 24, 24),
+        ("ablation_embedding", 12, 4),
+    ],
+)  # fmt: skip
+def test_ablations_add_their_own_runs_to_the_main_figures(
+    tmp_path: Path, figure: str, own: int, shared: int
+) -> None:
+    folder, config = checkout(tmp_path / "suite"), load({"scale": "paper"})
+    target = (f"results/{figure}.pdf", "--config", "scale=paper")
+    both = run_table(config, [figure], beside=True)
+    assert len(both) == own + shared
+    layout = Layout("paper", folder / "results")
+    for key in set(both) & set(run_table(config, ["main_figure"])):
+        layout.run(key).mkdir(parents=True)
+        for name in (f"done.{run_hash(config, key)}", "run.json"):
+            (layout.run(key) / name).touch()
+    assert dry_run(folder, *target)["run"] == own
+
+
+def test_paper_scale_total_with_sharing() -> None:
+    """The paper's 1150: 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 14; ablation_sigma's 12."""
+    planned = dry_run(ROOT, "--config", "scale=paper")
+    assert planned["run"] == 1150 + 12
+    assert (planned["expert"], planned["figure"]) == (9, len(FIGURES))
+
+
+def test_a_figure_that_the_scale_has_not_says_so(built: Path) -> None:
+    done = snakemake(built, "results/dmc_figure.pdf", "--config", "scale=quick")
+    assert done.returncode != 0
+    log = (built / "results/quick/logs/dmc_figure.log").read_text()
+    assert log.startswith("dmc_figure: error: figures.dmc_figure: not drawn at scale quick;")
+
+
+def test_published_records_train_nothing(built: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "ngt.cli", "publish", "--scale", "test"], cwd=built, check=True
+    )
+    published = ("--config", "scale=test", "records=published")
+    planned = dry_run(built, "--forceall", *published)
+    assert planned == {
+        "settings": 1, "figure": len(FIGURES), "table": len(TABLES), "all": 1
+    }  # fmt: skip
+    before = (built / FIGURE).read_bytes()
+    done = snakemake(built, "--force", FIGURE, *published)
+    assert done.returncode == 0, done.stdout
+    assert (built / FIGURE).read_bytes() == before, "the same numbers give the same picture"
+
+
+def test_no_published_records_is_one_line() -> None:
+    done = snakemake(ROOT, "-n", FIGURE, "--config", "scale=paper", "records=published")
+    assert done.returncode == 2 and len(done.stdout.strip().splitlines()) == 1
+    assert "paper.parquet is not there; write `records: trained`" in done.stdout
 
 
 def test_lint() -> None:

@@ -11,19 +11,24 @@ sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed o
 from ngt.config import MODES, config_hash, demos_file, load, read_yaml, resolve_expert, to_json
 from ngt.envs import TASKS
 from ngt.errors import UserError
+from ngt.publish import Published
 from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run_table
+from paper.artefacts import FIGURES, TABLES, at_scale
 
 try:
     for file in workflow.config_settings.configfiles:
         read_yaml(Path(file))  # Snakemake keeps the last of two equal keys and says nothing
     CONFIG = load(config)  # `config` holds the user's own differences: --config, --configfile
+    LAYOUT = Layout(CONFIG.scale)
+    PUBLISHED = [LAYOUT.published, LAYOUT.published.with_suffix(".json")]
+    if CONFIG.records == "published":
+        Published(LAYOUT.published, CONFIG)  # complete and whole, or one line
 except UserError as error:
     hint = " (--config reads nested values as text: use --configfile)" if config else ""
     print(f"snakemake: error: {error}{hint if 'found text' in str(error) else ''}", file=sys.stderr)
     sys.exit(2)
 
 NOW = time.time()
-LAYOUT = Layout(CONFIG.scale)
 WORK = f"results/{CONFIG.scale}"
 RUN_HASH = {key: run_hash(CONFIG, key) for key in run_table(CONFIG)}
 
@@ -43,9 +48,14 @@ UNFINISHED = [
 PACK_OF = {key: pack for pack in packs(UNFINISHED, CONFIG.pack) for key in pack}
 
 
-def receipts(figure):
-    """Receipts of all runs that an artefact needs."""
-    return [receipt(key) for key in run_table(CONFIG, [figure])]
+def records_of(artefact):
+    """What stands for the runs and experts that an artefact shows."""
+    names = artefact.shown(CONFIG)
+    if CONFIG.records == "published":
+        return PUBLISHED if names else []
+    runs = [] if artefact.experts else run_table(CONFIG, names, beside=True)
+    envs = {env for name in names for env in CONFIG.figures[name].envs} if artefact.experts else ()
+    return [receipt(key) for key in runs] + [expert_receipt(env) for env in sorted(envs)]
 
 
 def key_of(wildcards):
@@ -91,8 +101,12 @@ wildcard_constraints:
     rate=r"\d+",
     seed=r"\d+",
     members=r"[\d.,_-]+",
+    figure="|".join(FIGURES),
+    table="|".join(TABLES),
 
 
 localrules:
     settings,
     run,
+    figure,
+    table,

@@ -1,0 +1,19 @@
+# Each table is made by the module of its name in paper/.
+
+
+rule table:
+    input:
+        config=f"{WORK}/config.json",
+        records=lambda wildcards: records_of(TABLES[wildcards.table]),
+    output:
+        csv="results/{table}.csv",
+        tex="results/{table}.tex",
+        json="results/{table}.json",
+    log:
+        f"{WORK}/logs/{{table}}.log",
+    conda:
+        "../../environment.yml"
+    message:
+        "make {wildcards.table} at scale {CONFIG.scale}"
+    shell:
+        "python -m paper.{wildcards.table} --config {input.config} --out {output.csv} > {log} 2>&1"
