@@ -76,12 +76,14 @@ class Study:
     """Everything that is shown; the samples are (SAMPLES, input) each."""
 
     config: PotentialConfig
+    inputs: int  # dimensions of a sample
     emd: float  # between the samples
     hlg: Hlg
     trainings: dict[str, Training]  # by pairing
     layers: Layers
     twin: tuple[float, float]  # predictor = prior: the product, and the largest slope
-    target_slope: float  # of the HL-Gauss loss in t, at the agent's sigma, by autograd
+    target: Floats  # slope of the HL-Gauss loss in t by autograd, over SIGMAS
+    target_agent: float  # at the agent's sigma
     one_law: Floats  # earth mover's distance of two samples of one law, (SIZES, DRAWS)
     epsilon: Floats  # k / COINS
     coins: Floats  # exact P(|L^ - L| >= epsilon), fair coins
@@ -97,12 +99,14 @@ def study() -> Study:
     epsilon = np.arange(1, COINS + 1) / COINS
     return Study(
         config=config,
+        inputs=expert.shape[-1],
         emd=theory.emd(expert.numpy(), agent.numpy()),
         hlg=hlg(),
         trainings={pairing: train(pairing, expert, agent) for pairing in PAIRINGS},
         layers=layers(torch.cat([expert, agent])),
         twin=twin(torch.cat([expert, agent])),
-        target_slope=target_slope(config),
+        target=np.array([target_slope(config, float(sigma)) for sigma in SIGMAS]),
+        target_agent=target_slope(config, config.sigma_agent),
         one_law=one_law(expert.shape[-1]),
         epsilon=epsilon,
         coins=np.array([theory.coin_deviation(COINS, k) for k in range(1, COINS + 1)]),
@@ -240,15 +244,13 @@ def _least_gain(weight: Tensor) -> float:
     return float(torch.linalg.eigvalsh(weight @ weight.mT).clamp(min=0.0).min().sqrt())
 
 
-def target_slope(config: PotentialConfig) -> float:
+def target_slope(config: PotentialConfig, sigma: float) -> float:
     """|dl/dt| of HL-Gauss with t on an inner edge and logits of either sign beside it."""
     edges = losses.hl_gauss_edges(-config.support, config.support, config.bins).double()
     inner = config.bins // 2
     logits = torch.where(torch.arange(config.bins) < inner, -config.rescale, config.rescale)
     t = edges[inner : inner + 1].clone().requires_grad_()
-    loss = losses.hl_gauss(
-        logits.double(), losses.hl_gauss_target(t, edges, config.sigma_agent)
-    )
+    loss = losses.hl_gauss(logits.double(), losses.hl_gauss_target(t, edges, sigma))
     (gradient,) = torch.autograd.grad(loss, t)
     return abs(gradient.item())
 
