@@ -118,11 +118,6 @@ class Potential(RewardModel):
         """h(x) for x (R, B, input), (R, B); the sides differ in HL-Gauss's sigma."""
         return self._pair(self.prediction(x), self.target(x), side)
 
-    def h(self, x: Tensor, side: Side) -> Tensor:
-        """`potential` as a function of x: its gradient in x goes through the prior too."""
-        prior = self._squash(self.prior(x), self.target_scale)
-        return self._pair(self.prediction(x), prior, side)
-
     def prediction(self, x: Tensor) -> Tensor:
         """The predictor's squashed outputs, (R, B, m), or (R, B, bins * m) logits."""
         return self._squash(self.predictor(x), self.config.rescale)
@@ -130,13 +125,9 @@ class Potential(RewardModel):
     def target(self, x: Tensor) -> Tensor:
         """The prior's squashed outputs, (R, B, m), no gradient."""
         with torch.no_grad():
-            return self._squash(self.prior(x), self.target_scale)
-
-    @property
-    def target_scale(self) -> float:
-        """Largest size of a squashed target."""
-        plain = self.config.pairing == "hl_gauss" and self.config.hlg_target == "tanh"
-        return 1.0 if plain else self.config.rescale
+            plain = self.config.pairing == "hl_gauss" and self.config.hlg_target == "tanh"
+            scale = 1.0 if plain else self.config.rescale
+            return self._squash(self.prior(x), scale)
 
     def _squash(self, outputs: Tensor, scale: float) -> Tensor:
         return scale * torch.tanh(outputs) if self.config.squash else outputs

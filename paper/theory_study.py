@@ -163,7 +163,21 @@ def slopes(model: Potential) -> Slopes:
     else:
         sigma = c.sigma_expert if c.reward_sigma == "expert" else c.sigma_agent
         pair = theory.hl_gauss_slopes(c.m, c.bins, 2.0 * c.support, sigma, c.rescale)
-    return pair.squashed(c.rescale, model.target_scale)
+    return pair.squashed(c.rescale, target_scale(model))
+
+
+def target_scale(model: Potential) -> float:
+    """Largest size of a squashed target: HL-Gauss has it by plain tanh, inside the support."""
+    return 1.0 if model.config.pairing == "hl_gauss" else model.config.rescale
+
+
+def potential(model: Potential, x: Tensor) -> Tensor:
+    """h(x) as the reward reads it, (R, B), for x (R, B, input): a gradient in x is whole.
+
+    `Potential.potential` is the same number, but keeps no gradient through the prior.
+    """
+    target = target_scale(model) * torch.tanh(model.prior(x))
+    return model._pair(model.prediction(x), target, model.config.reward_sigma)
 
 
 def train(pairing: str, expert: Tensor, agent: Tensor) -> Training:
@@ -199,7 +213,7 @@ def _batch(x: Tensor) -> Batch:
 def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
     """h at points (n, input), read as the reward reads it, and the largest norm of its gradient."""
     x = points[None].clone().requires_grad_()
-    h = model.h(x, model.config.reward_sigma)
+    h = potential(model, x)
     (gradient,) = torch.autograd.grad(h.sum(), x)
     return h[0].detach().numpy(), gradient.norm(dim=-1).max().item()
 

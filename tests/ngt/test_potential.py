@@ -93,21 +93,6 @@ def plain_h(model: Potential, run: int, x: np.ndarray, sigma: float) -> float:
     return total / c.m
 
 
-@pytest.mark.parametrize("pairing", PAIRINGS)
-def test_gradient_in_x_is_that_of_differences(float64, pairing: str) -> None:
-    """Of h, whose prior is frozen but depends on x."""
-    model, x, step = build(pairing=pairing, leak=0.5), rows(1, 1, OBS + ACT), 1e-6
-    x.requires_grad_()
-    h = model.h(x, "expert")
-    assert torch.equal(h, model.potential(x, "expert"))
-    (got,) = torch.autograd.grad(h.sum(), x)
-    for i in range(OBS + ACT):
-        shift = torch.zeros_like(x)
-        shift[..., i] = step
-        high, low = (model.potential(x.detach() + s * shift, "expert") for s in (1, -1))
-        assert got[0, 0, i].item() == pytest.approx((high - low).item() / (2 * step), abs=1e-7)
-
-
 @pytest.mark.parametrize(
     "options",
     [
