@@ -241,16 +241,20 @@ def layers(points: Tensor) -> Layers:
     before = [layer.weight[0].detach().clone() for layer in net.layers]
     net.freeze(normalise=True)
     after = [layer.weight[0] for layer in net.layers]
-    x = points[None].clone().requires_grad_()
-    out = net(x)[0]
-    rows = [torch.autograd.grad(out[:, j].sum(), x, retain_graph=True)[0] for j in range(config.m)]
     return Layers(
         shapes=tuple(itertools.pairwise(sizes)),
         singular=tuple(torch.linalg.svdvals(w).numpy() for w in before),
         least_gain=np.array([_least_gain(w) for w in before]),
         change=np.array([(a - b).abs().max().item() for a, b in zip(after, before, strict=True)]),
-        local=float(torch.linalg.matrix_norm(torch.cat(rows).transpose(0, 1), 2).max()),
+        local=local_slope(net, points),
     )
+
+
+def local_slope(net: PackedMLP, points: Tensor) -> float:
+    """Largest spectral norm of the Jacobian of a net of one run at points (n, input)."""
+    x = points[None].clone().requires_grad_()
+    columns = [torch.autograd.grad(column.sum(), x, retain_graph=True)[0] for column in net(x)[0].T]
+    return float(torch.linalg.matrix_norm(torch.cat(columns).transpose(0, 1), 2).max())
 
 
 def _least_gain(weight: Tensor) -> float:
