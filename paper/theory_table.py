@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +90,7 @@ def _duality(s: Study) -> Iterator[Statement]:
     yield Statement(
         "reached", "Eq. emdeq: −L is at most EMD for 1-Lipschitz h, and near it", "<=",
         s.emd, list(last.values()), s.emd, min(last.values()),
-        f"After {STEPS[-1]} updates h/Λ(h) gives {shares} of EMD; Huber's −L is "
+        f"h/Λ(h), share after {STEPS[-1]} updates: {shares}; Huber's −L itself "
         f"{100 * objective:.0f} %.",
     )  # fmt: skip
 
@@ -111,6 +112,13 @@ def _lipschitz(s: Study) -> Iterator[Statement]:
             f"{ratio.min():.0f} to {ratio.max():.0f} times the largest |∇h| found (argument by "
             f"argument {chain.min():.0f} to {chain.max():.0f} times).",
         )  # fmt: skip
+    last = {pairing: t.gradient[-1] for pairing, t in s.trainings.items()}
+    yield Statement(
+        "near_one", "Sec. controlf: in practice Λ(h) is near 1, without surges", "<=", 1.0,
+        list(last.values()), 1.0, max(last.values()),
+        f"Largest |∇h| found after {STEPS[-1]} updates: "
+        f"{', '.join(f'{LABELS[p]} {v:.2f}' for p, v in last.items())}.",
+    )  # fmt: skip
 
 
 def _networks(s: Study) -> Iterator[Statement]:
@@ -124,14 +132,14 @@ def _networks(s: Study) -> Iterator[Statement]:
     singular = np.concatenate(s.layers.singular)
     yield Statement(
         "orthogonal",
-        "Sec. controlf: orthogonal init has singular values 1, spectral norm does not change f†",
+        "Sec. controlf: spectral norm has no effect on orthogonal f†",
         "==", 1.0, np.concatenate([singular, 1.0 + s.layers.change]), 1.0, float(singular.max()),
-        f"All {len(singular)} singular values, and all weights before and after, to float32 "
-        "rounding.", ROUNDED,
+        f"All {len(singular)} singular values are 1 and no weight changes, to float32 rounding.",
+        ROUNDED,
     )  # fmt: skip
     shape, gain = s.layers.shapes[-1], s.layers.least_gain
     yield Statement(
-        "preserving", "Sec. controlf: with it every layer preserves norms", "==", 1.0, gain, 1.0,
+        "preserving", "Sec. controlf: orthogonal layers all preserve norms", "==", 1.0, gain, 1.0,
         float(gain.min()),
         f"The head maps {shape[0]} dimensions to {shape[1]}: {shape[0] - shape[1]} of them go to "
         "0.", ROUNDED,
@@ -155,8 +163,8 @@ def _pairings(s: Study) -> Iterator[Statement]:
     yield Statement(
         "pair", "Th. sigma in Th. hlip: its bound is Λ(ℓ) of the pair (f, f†)", "<=", logits,
         s.target_agent, logits, s.target_agent,
-        f"It bounds the logits alone. σ = {c.sigma_agent:g}, t on a bin's edge, logits "
-        f"−{c.rescale:g} below and {c.rescale:g} above: |∂ℓ/∂t| = {c.rescale:g}√(2/π)/σ.",
+        f"It bounds the logits alone. σ = {c.sigma_agent:g}, t on an edge, logits ±{c.rescale:g} "
+        f"beside it: |∂ℓ/∂t| = {c.rescale:g}√(2/π)/σ.",
     )  # fmt: skip
 
 
@@ -168,25 +176,27 @@ def _hlg(s: Study) -> Iterator[Statement]:
     yield Statement(
         "pmax", "Th. pmax: Λ ≤ √(1 + (N − 1) p_max²)", "<=", g.bound_p_max, g.slope,
         g.bound_p_max[row, column], g.slope[row, column],
-        f"N = {BINS[row]}, σ = {SIGMAS[column]:g}. Past √2, the most two laws differ by, in "
-        f"{_share(g.bound_p_max > root)} of the grid; √(1 + p_max) is within "
+        f"N = {BINS[row]}, σ = {SIGMAS[column]:g}. Past √2, so void, in "
+        f"{_share(g.bound_p_max > root)} of the grid. √(1 + p_max) is within a factor "
         f"{(ours / g.slope).max():.2f}.",
     )  # fmt: skip
-    exact = theory.p_max(*LIMIT) / theory.p_max_estimate(*LIMIT)
+    estimate = theory.p_max_estimate(*LIMIT)
+    exact = theory.p_max(*LIMIT) / estimate
+    inside = theory.hlg_probs(LIMIT[1] / 2.0, *LIMIT).max() / estimate
     spread = g.mass / g.estimate
     yield Statement(
         "lemma", "Lemma pmax: p_max / (Δs / (σ√(2π))) → 1 for Δs ≪ σ ≪ b − a", "==", 1.0,
         exact, 1.0, exact,
-        "t on the support's edge: half of the Gaussian is cut, so bins count twice. "
-        f"{spread.min():.2g} to {spread.max():.2g} on the grid.", 0.05,
+        f"t on the edge: half of the Gaussian is cut, bins count twice. Inside {inside:.2f}; "
+        f"on the grid {spread.min():.2g} to {spread.max():.2g}.", 0.05,
     )  # fmt: skip
     excess = g.slope[default] / g.bound_sigma[default]
     claimed, found = theory.bound_sigma(*HAND), theory.hlg_slope(*HAND)
     yield Statement(
         "sigma", "Th. sigma: Λ ≤ √(1 + (C/σ)²)", "<=", [*g.bound_sigma.ravel(), claimed],
         [*g.slope.ravel(), found], claimed, found,
-        f"N = {HAND[0]}, σ = {HAND[2]:g}, t = −1, q on the other bin. Broken in "
-        f"{_share(g.bound_sigma < g.slope)} of the grid; at N = {s.config.bins} by up to "
+        f"N = {HAND[0]}, σ = {HAND[2]:g}, t = −1, q on the other bin. "
+        f"{_share(g.bound_sigma < g.slope)} of the grid; N = {s.config.bins}: by up to "
         f"{100 * (excess.max() - 1):.1f} % (σ = {SIGMAS[excess.argmax()]:.2f}).",
     )  # fmt: skip
     narrow, least = g.bound_sigma[default, 0], g.slope[default, 0]
@@ -213,23 +223,23 @@ def _concentration(s: Study) -> Iterator[Statement]:
     yield Statement(
         "two_sided", "Th. rewloss: P(|L_n − L| ≥ ε) ≤ exp(−ε²n / (Λ diam)²)", "<=", once, exact,
         once[0], exact[0],
-        f"n = 1, ε = 1, fair coins on {{0, 1}}, h(x) = x. Broken for n = {broken} of n ≤ {FLIPS}; "
-        "true for either side alone.",
+        f"n = 1, ε = 1, fair coins, h(x) = x. Broken for n = {broken} of n ≤ {FLIPS}; true for "
+        "one side.",
     )  # fmt: skip
     seen = exact >= 0.01
     at = np.flatnonzero(seen)[(twice / exact)[seen].argmax()]
     yield Statement(
-        "corrected", "Th. rewloss with McDiarmid's factor 2: ≤ 2 exp(−ε²n / (Λ diam)²)", "<=",
+        "corrected", "Th. rewloss with a factor 2: ≤ 2 exp(−ε²n / (Λ diam)²)", "<=",
         twice[seen], exact[seen], twice[at], exact[at],
         f"The same coins, where P ≥ 1 % (here n = {n[at]}, ε = {epsilon[at]:.2g}).",
     )  # fmt: skip
     least = s.one_law.min(axis=1)
     claimed = theory.concentration_bound(least, np.array(SIZES))
     yield Statement(
-        "learned", "Th. rewloss, prose: it covers the h learned on the samples", "<=",
+        "learned", "Th. rewloss, prose: it controls how a learned h generalises", "<=",
         claimed, np.ones(len(SIZES)), claimed[-1], 1.0,
-        f"{SIZES[-1]} samples a side of one law in {s.inputs} dimensions, diameter 1: L = 0, but "
-        f"some 1-Lipschitz h has |L_n| ≥ {least[-1]:.2f} in {DRAWS} of {DRAWS} draws.",
+        f"{SIZES[-1]} samples a side of one law, {s.inputs} dimensions, diameter 1: L = 0, but "
+        f"the best h has |L_n| ≥ {least[-1]:.2f} in all {DRAWS} draws.",
     )  # fmt: skip
 
 
@@ -258,23 +268,30 @@ def by_hand(s: Study) -> str:
     claimed, found = theory.bound_sigma(*HAND), theory.hlg_slope(*HAND)
     emd, most = s.far
     c = s.config
-    return f"""\
-1. **Concentration (Th. rewloss).** Let both laws be a fair coin on {{0, 1}}, h(x) = x, n = 1. Then
-   Λ = diam = 1, L = 0, and L_n is the difference of two coins: it is −1, 0 or 1 with probability
-   1/4, 1/2, 1/4. So P(|L_n − L| ≥ 1) = {theory.coin_deviation(1, 1):g}, above exp(−1) =
-   {theory.concentration_bound(1.0, 1):.3f}. McDiarmid's inequality for both sides has a factor 2:
-   2 exp(−1) = {2 * theory.concentration_bound(1.0, 1):.3f}.
-2. **HL-Gauss (Th. sigma).** Take N = {HAND[0]} bins on [−1, 1], σ = {HAND[2]:g}, t = −1. By a
-   normal table p = ((Φ(2) − 1/2) / (Φ(4) − 1/2), rest) = ({first:.4f}, {second:.4f}). Logits that
-   put all mass on the second bin give a gradient q − p = (−{first:.4f}, {first:.4f}) of norm
-   √2 · {first:.4f} = {found:.3f}. The theorem's bound is √(1 + 1/(2πσ²)) = {claimed:.3f}.
-3. **Duality (Eq. emdeq).** Put P_expert on one point and P_agent on another, {emd:g} away. Their
-   earth mover's distance is {emd:g}. Outputs squashed by {c.rescale:g} tanh differ by at most
-   {2 * c.rescale:g}, so Huber's h lies between 0 and {2 * c.rescale:g} − 1/2 = {most:g}, for any
-   weights: −L can't exceed {most:g}. Without squashing the bound is Th. hlip's: spectral norm
-   and the mean over m = {c.m} outputs leave Λ(h) ≤ 2/√m = {2 / math.sqrt(c.m):.2f}, so
-   −L ≤ {2 / math.sqrt(c.m):.2f} EMD.
-"""
+    coin, bound = theory.coin_deviation(1, 1), float(theory.concentration_bound(1.0, 1))
+    flat = theory.huber_slopes(c.m, c.delta).potential(1.0, 1.0)
+    items = (
+        "**Concentration (Th. rewloss).** Let both laws be a fair coin on {0, 1}, h(x) = x, n = 1. "
+        "Then Λ = diam = 1, L = 0, and L_n is the difference of two coins: −1, 0 or 1 with "
+        f"probability 1/4, 1/2, 1/4. So P(|L_n − L| ≥ 1) = {coin:g}, above exp(−1) = {bound:.3f}. "
+        f"McDiarmid's inequality for both sides has a factor 2: 2 exp(−1) = {2 * bound:.3f}.",
+        f"**HL-Gauss (Th. sigma).** Take N = {HAND[0]} bins on [−1, 1], σ = {HAND[2]:g}, t = −1. "
+        f"By a normal table p = ((Φ(2) − 1/2) / (Φ(4) − 1/2), the rest) = ({first:.4f}, "
+        f"{second:.4f}). Logits that put all mass on the second bin give a gradient q − p = "
+        f"(−{first:.4f}, {first:.4f}) of norm √2 · {first:.4f} = {found:.3f}. The theorem's bound "
+        f"is √(1 + 1/(2πσ²)) = {claimed:.3f}.",
+        f"**Duality (Eq. emdeq).** Put P_expert on one point and P_agent on another, {emd:g} away: "
+        f"their earth mover's distance is {emd:g}. Outputs squashed by {c.rescale:g} tanh differ "
+        f"by at most {2 * c.rescale:g}, so Huber's h lies between 0 and {2 * c.rescale:g} − 1/2 = "
+        f"{most:g} for all weights: −L ≤ {most:g}. Without squashing it is no closer: spectral "
+        f"norm and the mean over m = {c.m} outputs leave Λ(h) ≤ 2/√m = {flat:.2f} (Th. hlip), so "
+        f"−L ≤ {flat:.2f} EMD.",
+    )
+    filled = (
+        textwrap.fill(f"{i}. {item}", 100, subsequent_indent="   ", break_on_hyphens=False)
+        for i, item in enumerate(items, 1)
+    )
+    return "\n".join(filled) + "\n"
 
 
 def page(s: Study) -> str:
