@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from ngt import demos, theory
+from ngt.seeding import rng
 from paper import theory_study
 from paper.theory_study import COINS, PAIRINGS, SAMPLES, SIGMAS, SIZES, build, slopes
 
@@ -92,6 +93,15 @@ def test_training(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(getattr(t, field.name), getattr(again, field.name))
 
 
+def test_the_product_has_the_larger_slope_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(theory_study, "STEPS", (0,))
+    t = theory_study.train("hl_gauss", *theory_study.samples())
+    pair = slopes(build(23, pairing="hl_gauss"))
+    assert pair.target > pair.prediction
+    assert t.product[0] == pytest.approx(2 * pair.target, rel=1e-5)
+    assert t.chain[0] == pytest.approx(pair.target + pair.prediction, rel=1e-5)
+
+
 def test_a_predictor_that_equals_the_prior() -> None:
     product, slope = theory_study.twin(theory_study.samples()[0])
     assert slope == 0.0
@@ -141,6 +151,8 @@ def test_grid() -> None:
 def test_laws() -> None:
     values = theory_study.one_law(2)
     assert values.shape == (len(SIZES), theory_study.DRAWS)
+    first = rng(0, "theory", "one law").random((2, SIZES[0], 2)) / math.sqrt(2.0)
+    assert values[0, 0] == pytest.approx(theory.emd(*first)), "a square of diameter 1"
     mean = values.mean(axis=1)
     assert (np.diff(mean) < 0).all() and mean[-1] < 0.5 * mean[0], "in the plane it shrinks fast"
     epsilon = np.array([0.05, 0.1])

@@ -49,6 +49,8 @@ def test_other_numbers_give_other_verdicts(theory_numbers: Study) -> None:
     emd = np.full_like(huber.dual, theory_numbers.emd)
     assert changed(dual=emd / 1.5)["reached"] == "holds"
     assert changed(dual=emd * 1.01)["reached"] == "false"
+    peak = np.where(np.arange(len(emd)) < len(emd) - 1, emd / 1.5, emd / 3.0)
+    assert changed(dual=peak)["reached"] == "loose", "where training ends, not its best"
     layers = theory_numbers.layers
     for key, other in {
         "prior": replace(theory_numbers, layers=replace(layers, local=0.9)),
