@@ -28,7 +28,9 @@ _TEX = {
     "·": r"\ensuremath{\cdot}", "∈": r"\ensuremath{\in}", "Δ": r"\ensuremath{\Delta}",
     "Λ": r"\ensuremath{\Lambda}", "Φ": r"\ensuremath{\Phi}", "α": r"\ensuremath{\alpha}",
     "γ": r"\ensuremath{\gamma}", "δ": r"\ensuremath{\delta}", "ε": r"\ensuremath{\varepsilon}",
-    "σ": r"\ensuremath{\sigma}", "τ": r"\ensuremath{\tau}", "ℓ": r"\ensuremath{\ell}",
+    "π": r"\ensuremath{\pi}", "σ": r"\ensuremath{\sigma}", "τ": r"\ensuremath{\tau}",
+    "ℓ": r"\ensuremath{\ell}", "∇": r"\ensuremath{\nabla}", "∂": r"\ensuremath{\partial}",
+    "≪": r"\ensuremath{\ll}",
     "²": r"\textsuperscript{2}", "†": r"\ensuremath{\dagger}", "–": "--", "…": r"\ldots{}",
     "\u00a0": "~",
 }  # fmt: skip

@@ -12,13 +12,10 @@ from ngt import config as cfg
 from ngt.cli import Parser
 from ngt.config import CellConfig, Config, SacConfig, TrainConfig
 from ngt.envs import get_task
-from ngt.errors import UserError
-from ngt.files import atomic
-from paper import cli
+from paper import cli, pages
 
 NAME = "variants"
 ENVS = ("HalfCheetah-v4", "Humanoid-v4")
-BEGIN, END = "<!-- begin: paper.variants -->\n", "<!-- end: paper.variants -->\n"
 KEY = ("env", "method", "demos_source")  # what a cell is of, not how it is set
 
 
@@ -83,15 +80,6 @@ def table(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
 
 
-def between(page: str, where: str) -> tuple[str, str, str]:
-    """A page up to its generated part, that part, and what follows."""
-    head, begin, rest = page.partition(BEGIN)
-    part, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise UserError(f"--into: {where} lacks the lines {BEGIN.strip()} and {END.strip()}")
-    return head + begin, part, end + tail
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
     parser = Parser(
@@ -113,13 +101,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         text = table(cfg.load({"scale": args.scale}), args.a, args.b, envs)
         if args.into is None:
             print(text, end="")
-            return
-        try:
-            head, _, tail = between(args.into.read_text(), str(args.into))
-            with atomic(args.into) as temporary:
-                temporary.write_text(head + text + tail)
-        except OSError as error:
-            raise UserError(f"--into: {args.into}: {error.strerror}") from None
+        else:
+            pages.write_into(args.into, text, NAME)
 
     cli.one_line_errors(NAME, run)
 

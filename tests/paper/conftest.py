@@ -9,12 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 from ngt import config as cfg
 from ngt.records import EVAL_FIELDS
 from ngt.runs import Layout, RunKey, resolve_key, run_table
+from paper import theory_study
 
 RANDOM, EXPERT = -200.0, 300.0
 
@@ -111,3 +113,24 @@ def fill() -> Callable[..., None]:
                 study.write(key, [level * min(1.0, j / 4) for j in range(6)])
 
     return write_all
+
+
+@pytest.fixture(scope="session")
+def theory_numbers() -> theory_study.Study:
+    """The theory's study, whose trainings are typed: the rest takes a second."""
+
+    def training(scale: float) -> theory_study.Training:
+        rising = np.linspace(1.0, 2.0, len(theory_study.STEPS))
+        return theory_study.Training(
+            dual=2.0 * scale * rising, objective=scale * rising, gradient=0.1 * rising,
+            pairs=0.05 * rising, product=scale * rising, chain=0.5 * scale * rising, layer=rising,
+        )  # fmt: skip
+
+    with pytest.MonkeyPatch.context() as patch:
+        trainings = {
+            "huber": training(3.0),
+            "mse_softmax": training(1.0),
+            "hl_gauss": training(2.0),
+        }
+        patch.setattr(theory_study, "train", lambda pairing, *_: trainings[pairing])
+        return theory_study.study.__wrapped__()
