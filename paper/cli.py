@@ -34,10 +34,11 @@ def build_parser(
 
     scale: the one that it is made of where the user names none; the config's where None.
     """
+    example = f"--scale {scale or Config.scale} --out results/{name}.{ending}"
     parser = Parser(
         prog=f"python -m paper.{name}",
         description=about,
-        epilog=f"example: python -m paper.{name} --scale {scale or Config.scale} --out results/{name}.{ending}",
+        epilog=f"example: python -m paper.{name} {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     beside = "" if ending == "pdf" else "; .tex and .json beside it"

@@ -35,8 +35,8 @@ PAPER = {
 }
 
 COLUMNS = {
-    "paper_id": Column("id in the paper"),
-    "made": Column("made here as", width=0.19),
+    "paper_id": Column("id in\nthe paper"),
+    "made": Column("made here as", width=0.13),
     "obs": Column("obs"),
     "act": Column("act"),
     "paper_sizes": Column("paper's\nobs × act"),
@@ -45,8 +45,8 @@ COLUMNS = {
     "limit": Column("step\nlimit"),
     "early": Column("ends\nearly"),
     "kept": Column(f"kept at\nrate {CellConfig.rate}"),
-    "published_random": Column("published\nrandom", "{:.0f}"),
-    "published_expert": Column("published\nexpert", "{:.0f}"),
+    "published_random": Column("authors'\nrandom", "{:.0f}"),
+    "published_expert": Column("authors'\nexpert", "{:.0f}"),
     "own_random": Column("ours,\nrandom", "{:.0f}"),
     "own_expert": Column("ours,\nexpert", "{:.0f}"),
 }
@@ -110,8 +110,8 @@ def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
         "kept": kept(facts.limit, CellConfig.rate),
         "published_random": task.published_random,
         "published_expert": task.published_expert,
-        "own_random": own and own.random,
-        "own_expert": own and own.expert,
+        "own_random": own.random if own else None,
+        "own_expert": own.expert if own else None,
     }
 
 
@@ -134,15 +134,14 @@ def table(config: Config, data: Path = DATA) -> Table:
         COLUMNS,
         rows,
         [
-            f"Scale {config.scale}. Sizes, bounds and limits are those of the live envs "
-            f"({versions}); the paper's sizes are its appendix's table, which has no others.",
+            f"Scale {config.scale}. Sizes, bounds and limits are read from the live envs "
+            f"({versions}); the paper's sizes are those of its appendix.",
             *refused,
-            "Ends early: terminate_when_unhealthy, a setting where the env has it. Kept: "
-            "transitions that a demonstration of full length leaves; one that ends early leaves "
-            "fewer.",
-            "Published: mean returns that come with the authors' code, whose Ant has 27 "
-            "observations and whose episodes never end early. Ours: means of the expert that "
-            "ships in data/ and of a uniform-random policy.",
+            "Ends early: by terminate_when_unhealthy, where the env has it. Kept: transitions that "
+            "a demonstration of full length leaves; one that ends early leaves fewer.",
+            "Authors': mean returns published with their code, where Ant has 27 observations and "
+            "no episode ends early. Ours: mean returns of the expert that ships in data/ and of a "
+            "uniform-random policy.",
         ],
     )
 

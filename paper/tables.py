@@ -16,6 +16,7 @@ from typing import Any
 from ngt.files import atomic
 
 PAGE = 45  # rows that fit one, where no cell wraps
+WIDE = 10  # columns that fit the text in LaTeX's small; more are set smaller
 
 Cell = str | int | float | None
 
@@ -94,6 +95,7 @@ class Table:
 
         Needs booktabs; array where a column has a width; longtable where rows fill over a PAGE.
         """
+        size = r"\footnotesize" if len(self.columns) > WIDE else r"\small"
         if len(self.rows) > PAGE:
             head = [r"\toprule", self._tex_head(), r"\midrule"]
             lines = [
@@ -104,7 +106,7 @@ class Table:
             ]  # fmt: skip
         else:
             lines = [
-                r"\begin{table}[p]", r"\centering\small\setlength{\tabcolsep}{3pt}",
+                r"\begin{table}[p]", rf"\centering{size}\setlength{{\tabcolsep}}{{3pt}}",
                 self._tex_caption(), rf"\begin{{tabular}}{self._tex_columns()}", r"\toprule",
                 self._tex_head(), r"\midrule", *self._tex_rows(), r"\bottomrule",
                 r"\end{tabular}", *self._tex_notes(), r"\end{table}",
@@ -127,8 +129,8 @@ class Table:
             if column.width or len(lines) == 1:
                 cells.append(" ".join(lines))
             else:
-                side = "r" if self._numeric(key) else "l"
-                cells.append(rf"\shortstack[{side}]{{{r'\\'.join(lines)}}}")
+                side, stack = "r" if self._numeric(key) else "l", r"\\".join(lines)
+                cells.append(rf"\shortstack[{side}]{{{stack}}}")
         return rf"{' & '.join(cells)} \\"
 
     def _tex_rows(self) -> list[str]:
@@ -178,7 +180,7 @@ def show(value: Cell, number: str = "{:.2f}") -> str:
 
 def tex(text: str, wraps: bool = False) -> str:
     """Text as LaTeX shows it literally; wraps: dotted and joined names may be broken."""
-    parts = re.split(r"(?<=[a-z][._:])(?=[A-Za-z])", text) if wraps else [text]
+    parts = re.split(r"(?<=[a-z][._:/])(?=[A-Za-z])", text) if wraps else [text]
     return r"\allowbreak{}".join("".join(_TEX.get(c, c) for c in part) for part in parts)
 
 
