@@ -15,12 +15,12 @@ from gymnasium.spaces import Box
 from gymnasium.wrappers import RescaleAction
 
 from ngt import config as cfg
-from ngt import demos
+from ngt import demos, envs
 from ngt.config import CellConfig, Config
-from ngt.envs import REFUSED, TASKS, Task, make
+from ngt.envs import REFUSED, TASKS, Task
 from ngt.runs import Layout
 from paper import artefacts, cli
-from paper.tables import Cell, Column, Table
+from paper.tables import Cell, Column, Table, words
 
 NAME = "environment_table"
 DATA = Path(__file__).resolve().parents[1] / "data"  # recorded experts that ship
@@ -64,7 +64,7 @@ class Live(NamedTuple):
 
 def live(task: Task, terminate_when_unhealthy: bool) -> Live:
     """Make the env and read its spaces."""
-    env = make(task.id, terminate_when_unhealthy=terminate_when_unhealthy)
+    env = envs.make(task.id, terminate_when_unhealthy=terminate_when_unhealthy)
     try:
         assert isinstance(env, RescaleAction) and env.spec is not None
         obs, action, limit = env.observation_space, env.env.action_space, env.spec.max_episode_steps
@@ -115,11 +115,6 @@ def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
     }
 
 
-def words(value: bool) -> str:
-    """A truth value for readers."""
-    return "yes" if value else "no"
-
-
 def table(config: Config, data: Path = DATA) -> Table:
     """A row an env of the paper's run table, and of the scale's where it has others."""
     tasks = [TASKS[name] for name in artefacts.envs(cfg.load({"scale": "paper"}), config)]
@@ -146,7 +141,7 @@ def table(config: Config, data: Path = DATA) -> Table:
     )
 
 
-def make_table(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
+def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
     """The table; it needs no runs."""
     return table(config)
 
@@ -154,7 +149,7 @@ def make_table(config: Config, layout: Layout, args: argparse.Namespace) -> Tabl
 def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
     about = "The environments, as they are made, beside the paper's."
-    cli.entry_table(NAME, cli.build_parser(NAME, about, "csv", "paper"), make_table, argv)
+    cli.entry_table(NAME, cli.build_parser(NAME, about, "csv", "paper"), make, argv)
 
 
 if __name__ == "__main__":

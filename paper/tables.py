@@ -178,6 +178,11 @@ def show(value: Cell, number: str = "{:.2f}") -> str:
     return re.sub(r"^-", "−", text)
 
 
+def words(value: bool) -> str:
+    """A truth value for readers."""
+    return "yes" if value else "no"
+
+
 def tex(text: str, wraps: bool = False) -> str:
     """Text as LaTeX shows it literally; wraps: dotted and joined names may be broken."""
     parts = re.split(r"(?<=[a-z][._:/])(?=[A-Za-z])", text) if wraps else [text]
