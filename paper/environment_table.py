@@ -36,7 +36,7 @@ PAPER = {
 
 COLUMNS = {
     "paper_id": Column("id in\nthe paper"),
-    "made": Column("made here as", width=0.13),
+    "made": Column("made here as", width=0.17),
     "obs": Column("obs"),
     "act": Column("act"),
     "paper_sizes": Column("paper's\nobs × act"),

@@ -88,7 +88,7 @@ PAPER = (
 
 COLUMNS = {
     "method": Column("method", width=0.085),
-    "like": Column("like", width=0.06),
+    "like": Column("like", width=0.065),
     "setting": Column("setting", width=0.14),
     "envs": Column("on", width=0.1),
     "value": Column("value", width=0.1),
@@ -190,7 +190,9 @@ def table(config: Config) -> Table:
     envs, methods = artefacts.envs(config), cfg.distinct_methods(config)
     if not envs:
         raise UserError("figures: none names an env, so there is no setting to show; name one")
-    ours, paper = sides(config, envs), sides(cfg.load({"scale": "paper"}), envs)
+    default = cfg.load({"scale": "paper"})
+    ours = sides(config, envs)
+    paper = ours if config == default else sides(default, envs)
     lines = [
         row for name in (BACKBONE, EXPERT, *methods)
         for row in rows(name, like(config, name), ours, paper)
