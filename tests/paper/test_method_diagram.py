@@ -188,7 +188,7 @@ def test_a_scaling_that_it_can_not_show(capsys: pytest.CaptureFixture[str]) -> N
 def test_other_configs_that_it_can_not_show() -> None:
     config = load({"scale": "test"})
     other = {**config.methods, "ngt": MethodConfig(model="baselines.dac:Dac")}
-    with pytest.raises(UserError, match="use ngt.potential:Potential"):
+    with pytest.raises(UserError, match=r"use ngt\.potential:Potential"):
         facts(dataclasses.replace(config, methods=other))
     with pytest.raises(UserError, match="figures: none names an env"):
         facts(dataclasses.replace(config, figures={}))
