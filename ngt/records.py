@@ -34,6 +34,9 @@ PACKAGE = Path(__file__).resolve().parent
 EVAL_FIELDS = ("step", "episode", "return", "length")
 PART = ".part"
 
+# Modules of the package that no training imports: what they say of runs decides no number of one.
+ASIDE = ("bench", "cli", "folders", "gpucheck", "publish", "results", "theory")
+
 
 def finished(
     folder: Path, cell: CellConfig, key: Mapping[str, Any], reference: Mapping[str, Any]
@@ -57,6 +60,8 @@ def source_hash() -> str:
     digest = hashlib.sha256()
     for folder in (PACKAGE, PACKAGE.parent / "baselines"):
         for file in sorted(folder.glob("*.py")):
+            if folder == PACKAGE and file.stem in ASIDE:
+                continue
             digest.update(file.name.encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
@@ -157,15 +162,18 @@ class RunWriter:
 
     def _flush(self) -> None:
         for file in self._files:
-            file.flush()
+            try:
+                file.flush()
+            except OSError as error:  # a full disk: the file's own errors do not name it
+                raise OSError(error.errno, error.strerror, file.name) from None
 
     def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
         """Put the run in place of what the folder held; run.json last.
 
         All that can fail for want of space is written before the former run is touched.
         """
+        self._flush()
         for file in self._files:
-            file.flush()
             os.fsync(file.fileno())
             file.close()
         policy.save(self._part("policy.safetensors"), tensors, self.cell.env, self.cell.sac)

@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,29 @@ def test_the_source_hash_is_of_the_packages_and_the_baselines_code(
         (package / "b.py").write_text("")
         look()
         assert len(set(seen)) == 3
+        (package / "bench.py").write_text("x = 3\n")
+        assert look() == seen[-2], "it decides no number"
+        (tmp_path / "baselines" / "bench.py").write_text("x = 3\n")
+        look()
+        assert len(set(seen)) == 4, "there it may"
     finally:
         source_hash.cache_clear()
+
+
+def test_no_training_imports_what_the_source_hash_leaves_aside() -> None:
+    code = """
+        import importlib, sys, ngt.jobs
+        from ngt.config import load
+        for entry in load({"scale": "paper"}).methods.values():
+            importlib.import_module(entry.model.partition(":")[0] or "ngt.trainer")
+        print(*(name for name in sys.modules if name.startswith("ngt.")))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=records.PACKAGE.parent,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    imported = {name.removeprefix("ngt.") for name in done.stdout.split()}
+    assert "trainer" in imported and not imported & set(records.ASIDE)
 
 
 # ---------------------------------------------------------------- run.json is last
