@@ -53,7 +53,7 @@ class Task:
 TASKS: dict[str, Task] = {}
 
 # Why a known id is not offered, and the id to use in its place.
-_REFUSED = {
+REFUSED = {
     "Pusher-v4": (
         "gymnasium refuses it on mujoco >= 3 (its object is lighter than air and is never pushed)",
         "Pusher-v5",
@@ -70,8 +70,8 @@ def register(task: Task) -> None:
 def get_task(task_id: str) -> Task:
     if task_id in TASKS:
         return TASKS[task_id]
-    if task_id in _REFUSED:
-        reason, instead = _REFUSED[task_id]
+    if task_id in REFUSED:
+        reason, instead = REFUSED[task_id]
         raise UserError(f"env {task_id!r} is refused: {reason}: use {instead}")
     nearest = difflib.get_close_matches(task_id, TASKS, n=3, cutoff=0.4) or sorted(TASKS)
     raise UserError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,9 @@ ENVS = ("HalfCheetah-v4", "Humanoid-v4")
 KEY = ("env", "method", "demos_source")  # what a cell is of, not how it is set
 
 
+Settings = dict[str, tuple[str, str]]  # by name: value and meaning
+
+
 class Difference(NamedTuple):
     """A setting with its value in either method, `-` where a method's model knows no such one."""
 
@@ -28,7 +31,7 @@ class Difference(NamedTuple):
     meaning: str
 
 
-def settings(cell: CellConfig) -> dict[str, tuple[str, str]]:
+def settings(cell: CellConfig) -> Settings:
     """Value and meaning of every setting of a cell, by its name in a method's entry."""
     model = cfg.load_model(cell.model, f"methods.{cell.method}.model")
     sections: list[tuple[str, type, dict[str, Any]]] = [
@@ -50,14 +53,21 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def cell(config: Config, env: str, method: str) -> CellConfig:
+    """A method's settings on an env, at its own rate or the default one."""
+    rate = cfg.method_rate(config, method) or CellConfig.rate
+    return cfg.resolve(config, env, method, CellConfig.mode, rate)
+
+
 def differences(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> list[Difference]:
     """Every setting in which two methods differ on one of the envs, in the config's order."""
+    return compare(
+        {env: (settings(cell(config, env, a)), settings(cell(config, env, b))) for env in envs}
+    )
 
-    def cell(env: str, method: str) -> CellConfig:
-        rate = cfg.method_rate(config, method) or CellConfig.rate
-        return cfg.resolve(config, env, method, CellConfig.mode, rate)
 
-    sides = {env: (settings(cell(env, a)), settings(cell(env, b))) for env in envs}
+def compare(sides: Mapping[str, tuple[Settings, Settings]]) -> list[Difference]:
+    """Every setting in which the two sides of an env differ, in the settings' order."""
     meanings = {n: doc for pair in sides.values() for side in pair for n, (_, doc) in side.items()}
     rows = []
     for name, meaning in meanings.items():
