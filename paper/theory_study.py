@@ -93,7 +93,8 @@ class Study:
 
 @functools.cache
 def study() -> Study:
-    """All of it."""
+    """All of it, on one thread: more would make it slower, and other numbers."""
+    torch.set_num_threads(1)
     config = PotentialConfig()
     expert, agent = samples()
     epsilon = np.arange(1, COINS + 1) / COINS
