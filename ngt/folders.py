@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ngt.config import Config, config_hash
 from ngt.errors import UserError
 from ngt.files import read_json
-from ngt.records import PART, source_hash
+from ngt.records import PART, checksum, source_hash
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 
 if TYPE_CHECKING:
@@ -109,6 +109,13 @@ def read_folder(folder: Path, name: str) -> Record:
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
         raise UserError(f"{name}: {folder}/run.json is not there; train it first")
+    known = record.get("files")  # a record of before there were checksums has none
+    sums = known if isinstance(known, dict) else {}
+    for file in sums.keys() & {"eval.csv", "train.csv"}:
+        if (folder / file).exists() and checksum(folder / file) != sums[file]:
+            raise UserError(
+                f"{name}: {folder / file} was changed or damaged (checksum); train it again"
+            )
     types = {"step": "int64", "return": "float64"}  # said, for a table without rows
     try:
         table = pd.read_csv(folder / "eval.csv", float_precision="round_trip", dtype=types)

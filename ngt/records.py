@@ -48,6 +48,11 @@ def finished(
     ) == (dict(key), config_hash(cell), dict(reference))  # fmt: skip
 
 
+def checksum(path: Path) -> str:
+    """Of a file's bytes."""
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+
+
 def drop_receipts(done: Path) -> None:
     """Remove the workflow's receipts `<done>.<hash>`: what they stood for is replaced."""
     for receipt in done.parent.glob(f"{done.name}.*"):
@@ -177,12 +182,14 @@ class RunWriter:
             os.fsync(file.fileno())
             file.close()
         policy.save(self._part("policy.safetensors"), tensors, self.cell.env, self.cell.sac)
+        names = ("config.json", "eval.csv", "train.csv", "policy.safetensors")
         write_json(
             self._part("run.json"),
             {
                 "key": self.key,
                 "config_hash": config_hash(self.cell),
                 **record,
+                "files": {name: checksum(self._part(name)) for name in names},
                 "wall_seconds": round(time.monotonic() - self._clock, 1),
                 "threads": torch.get_num_threads(),
                 **self.provenance,
@@ -190,5 +197,5 @@ class RunWriter:
         )
         drop_receipts(self.folder / "done")
         (self.folder / "run.json").unlink(missing_ok=True)  # from here on the former run is gone
-        for name in ("config.json", "eval.csv", "train.csv", "policy.safetensors", "run.json"):
+        for name in (*names, "run.json"):
             self._part(name).replace(self.folder / name)

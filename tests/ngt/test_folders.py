@@ -15,7 +15,7 @@ from ngt.errors import UserError
 from ngt.files import read_json, write_json
 from ngt.folders import STATUSES, VALUES, Folders, run_status
 from ngt.policy import Policy
-from ngt.records import RunWriter
+from ngt.records import RunWriter, checksum
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 from ngt.sac import Actor
 
@@ -111,7 +111,13 @@ def test_a_record_by_hand(layout: Layout, config: Config) -> None:
     key = keys(config)[0]
     returns = {200: [0.1 + 0.2], 400: [-1.0, 2.0, 5.0]}
     train(layout, config, key, returns, timing=[[200, 1.5], [300, 2.0]])
-    (layout.run(key) / "train.csv").write_text("step,auc\n400,0.25\n")
+    log = layout.run(key) / "train.csv"
+    log.write_text("step,auc\n400,0.25\n")
+    with pytest.raises(UserError, match=r"train\.csv was changed or damaged"):
+        Folders(layout, config).read(key)
+    run = read_json(layout.run(key) / "run.json")
+    run["files"]["train.csv"] = checksum(log)
+    write_json(layout.run(key) / "run.json", run)
     record = Folders(layout, config).read(key)
     assert record.run["status"] == "finished"
     rows = record.evaluations
@@ -123,6 +129,15 @@ def test_a_record_by_hand(layout: Layout, config: Config) -> None:
     assert rows["episodes"].tolist() == [1, 3]
     assert rows["auc"].isna().tolist() == [True, False] and rows["auc"].iloc[1] == 0.25
     assert rows["seconds"].isna().tolist() == [False, True] and rows["seconds"].iloc[0] == 1.5
+
+
+def test_a_changed_digit_is_noticed(layout: Layout, config: Config) -> None:
+    key = keys(config)[0]
+    train(layout, config, key, {200: [-800.0]})
+    file = layout.run(key) / "eval.csv"
+    file.write_text(file.read_text().replace("-800", "-900"))
+    with pytest.raises(UserError, match=r"eval\.csv was changed or damaged"):
+        Folders(layout, config).read(key)
 
 
 def test_a_run_json_of_no_run(layout: Layout, config: Config) -> None:
