@@ -78,10 +78,14 @@ def _rows(
         e, look = value(method), looks[method]
         if e is None:
             continue
-        axes.plot([e.low, e.high], [y, y], color=look.color, linewidth=4, alpha=0.35,
-                  solid_capstyle="butt")  # fmt: skip
-        axes.plot(e.value, y, color=look.color, marker=look.marker, markersize=4.2,
-                  markeredgecolor="white", markeredgewidth=0.3, zorder=3, clip_on=False)  # fmt: skip
+        axes.plot(
+            [e.low, e.high], [y, y], color=look.color, linewidth=4, alpha=0.35,
+            solid_capstyle="butt",
+        )  # fmt: skip
+        axes.plot(
+            e.value, y, color=look.color, marker=look.marker, markersize=4.2,
+            markeredgecolor="white", markeredgewidth=0.3, zorder=3, clip_on=False,
+        )  # fmt: skip
 
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
@@ -94,12 +98,15 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
         look, front = looks[method], len(a.methods) - place
         profile = statistics.profile(a.scores.of[method], taus, a.config.statistics, method)
         value, lower, upper = np.array(profile).T
-        axes.fill_between(taus, lower, upper, step="post", color=look.color, alpha=0.13, linewidth=0,
-                          zorder=front)  # fmt: skip
+        axes.fill_between(
+            taus, lower, upper, step="post", color=look.color, alpha=0.13, linewidth=0,
+            zorder=front,
+        )  # fmt: skip
+        every = TAUS // 6
         axes.plot(
-            taus, value, drawstyle="steps-post", **look.line, linewidth=1.5 if place == 0 else 1.1, zorder=400 + front,
-            marker=look.marker, markevery=(place * TAUS // 6 // len(a.methods), TAUS // 6),
-            markeredgecolor="white", markeredgewidth=0.3,
+            taus, value, **look.line, linewidth=1.5 if place == 0 else 1.1, zorder=400 + front,
+            drawstyle="steps-post", marker=look.marker, markeredgecolor="white",
+            markeredgewidth=0.3, markevery=(place * every // len(a.methods), every),
         )  # fmt: skip
     axes.axvline(1, **EXPERT, zorder=300)
     axes.set(xlim=(low, high), ylim=(-0.02, 1.02), xlabel="normalised return τ")

@@ -14,8 +14,7 @@ from ngt.config import Config, method_label
 from ngt.errors import UserError
 from ngt.runs import Layout, RunKey, run_table
 from paper import cli, statistics
-from paper.curves import AXES
-from paper.statistics import OURS, Estimate, Scores
+from paper.statistics import OURS, Diverged, Estimate, Scores
 from paper.style import Note
 from paper.tables import Cell, Column, Table
 
@@ -41,8 +40,7 @@ class Aggregates:
 
     config: Config
     scores: Scores
-    diverged: frozenset[RunKey]
-    unevaluated: int
+    diverged: Diverged
     absent: tuple[RunKey, ...]
 
     @property
@@ -64,7 +62,8 @@ class Aggregates:
 
     def lost(self, method: str, scores: Scores) -> int:
         """Diverged runs among a method's."""
-        return sum(k.method == method and (k.env, k.demos) in scores.tasks for k in self.diverged)
+        keys = self.diverged.runs
+        return sum(k.method == method and (k.env, k.demos) in scores.tasks for k in keys)
 
     def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
         """Probability that NGT improves on a method; None for NGT itself."""
@@ -84,11 +83,7 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
             f"figures.{FIGURE}.methods: {OURS}, which the others are compared with, has no run "
             f"there; train it"
         )
-    ended = runs[[*AXES, "status"]].drop_duplicates()
-    status = {RunKey(*row[:-1]): row[-1] for row in ended.itertuples(index=False, name=None)}
-    diverged = frozenset(key for key in present if status.get(key, "diverged") == "diverged")
-    early = sum(key not in status for key in present)
-    return Aggregates(config, scores, diverged, early, tuple(absent))
+    return Aggregates(config, scores, statistics.diverged(runs, present), tuple(absent))
 
 
 def notes(a: Aggregates) -> list[Note]:
@@ -111,14 +106,8 @@ def notes(a: Aggregates) -> list[Note]:
     else:
         text += "One seed a task leaves nothing to resample, so there are no intervals."
     out = [Note(text)]
-    if a.diverged:
-        early = f" ({a.unevaluated} of them had none and count as 0)" if a.unevaluated else ""
-        out.append(
-            Note(
-                f"{len(a.diverged)} run{'s' * (len(a.diverged) != 1)} diverged and count with the "
-                f"evaluations until then{early}."
-            )
-        )
+    if a.diverged.runs:
+        out.append(Note(str(a.diverged)))
     if a.absent:
         runs = "1 run is" if len(a.absent) == 1 else f"{len(a.absent)} runs are"
         text = f"PARTIAL: {runs} missing."

@@ -89,7 +89,6 @@ def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
 
 def main(name: str, about: str, draw: Draw, argv: Sequence[str] | None = None) -> None:
     """Entry point of a figure of runs."""
-
     main_of(name, about, name, draw, argv)
 
 

@@ -22,7 +22,7 @@ from ngt.errors import UserError
 from ngt.results import final_scores
 from ngt.runs import RunKey
 from ngt.seeding import derive
-from paper.curves import usable
+from paper.curves import AXES, usable
 from paper.tables import show
 
 if TYPE_CHECKING:
@@ -64,6 +64,32 @@ def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> 
     rows = final_scores(usable(runs), window).itertuples(index=False, name=None)
     found = {RunKey(*row[:-1]): float(row[-1]) for row in rows}
     return {key: found.get(key, UNEVALUATED) for key in present}
+
+
+class Diverged(NamedTuple):
+    """Runs that ended early, and those of them that had no evaluation yet."""
+
+    runs: frozenset[RunKey]
+    silent: frozenset[RunKey]
+
+    def __str__(self) -> str:
+        """What is said of them; empty where there are none."""
+        n, early = len(self.runs), len(self.silent)
+        if not n:
+            return ""
+        none = f" ({early} of them had none and count{'s' * (early == 1)} as 0)" if early else ""
+        many = "s diverged and count" if n > 1 else " diverged and counts"
+        return f"{n} run{many} with the evaluations until then{none}."
+
+
+def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
+    """Those among the runs that are there. Arguments as `final`."""
+    status: dict[RunKey, str] = {}
+    if runs is not None:
+        rows = runs[[*AXES, "status"]].drop_duplicates().itertuples(index=False, name=None)
+        status = {RunKey(*row[:-1]): row[-1] for row in rows}
+    keys = frozenset(key for key in present if status.get(key, "diverged") == "diverged")
+    return Diverged(keys, keys - status.keys())
 
 
 @dataclass(frozen=True)
