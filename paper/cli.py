@@ -28,14 +28,14 @@ MakeTable = Callable[[Config, Layout, argparse.Namespace], tables.Table]
 
 
 def build_parser(name: str, about: str, ending: str = "pdf") -> argparse.ArgumentParser:
-    """The options of an artefact that is made from runs; a figure where `ending` is pdf."""
+    """The options of an artefact that is made from runs: figure (pdf), table (csv) or page."""
     parser = Parser(
         prog=f"python -m paper.{name}",
         description=about,
         epilog=f"example: python -m paper.{name} --scale quick --out results/{name}.{ending}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    beside = "" if ending == "pdf" else "; .tex and .json beside it"
+    beside = "; .tex and .json beside it" if ending == "csv" else ""
     parser.add_argument(
         "--out",
         type=Path,
