@@ -76,6 +76,7 @@ TABLES = {
         Artefact("environment_table", "Environments"),
     )
 }
+REPORT = Artefact("report", "All of them in one page", everything=True)
 
 
 def at_scale(config: Config) -> Iterator[str]:

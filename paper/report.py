@@ -22,10 +22,10 @@ from ngt.files import atomic
 from ngt.results import Runs, read_keys
 from ngt.runs import Layout, run_table
 from paper import cli, pictures, report_curves, report_runs, style, tables
-from paper.artefacts import CURVES, FIGURES, TABLES, Artefact
+from paper.artefacts import CURVES, FIGURES, REPORT, TABLES, Artefact
 from paper.tables import Table
 
-NAME = "report"
+NAME = REPORT.name
 LIMIT = 5_000_000  # bytes of the page, so that it can be mailed and opens at once
 PAGE = Path(__file__).with_name("page")
 
@@ -205,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 temporary.write_text(text)
         except OSError as error:
             raise UserError(f"{out}: can't be written: {error.strerror}") from None
-        print(f"{out} ({len(text.encode()) / 1e6:.1f} MB)")
+        print(f"{out}: {len(text.encode()) / 1000:.0f} kB")
 
     cli.one_line_errors(NAME, run)
 
