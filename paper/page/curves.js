@@ -66,7 +66,9 @@
 
   const choose = () => {
     AXES.forEach((axis, i) => {
-      const cells = data.cells.filter((cell) => AXES.slice(0, i).every((a) => fits(cell, a)));
+      const fitting = data.cells.filter((cell) => AXES.slice(0, i).every((a) => fits(cell, a)));
+      const bound = fitting.filter((cell) => cell.rate !== null); // the others are only beside these
+      const cells = bound.length ? bound : fitting;
       let values = [...new Set(cells.map((cell) => cell[axis]))].filter((v) => v !== null);
       values.sort((a, b) => (rank[axis] ? rank[axis].indexOf(a) - rank[axis].indexOf(b) : a - b));
       if (!values.length) values = [null];

@@ -133,7 +133,7 @@ def make_artefacts() -> Callable[[Study], None]:
             "name": Column("name"), "score": Column("score"), "verdict": Column("Verdict"),
         }  # fmt: skip
         rows: list[dict[str, Any]] = [
-            {"name": "b <i>", "score": 2.5, "verdict": "not reproduced"},
+            {"name": "b <i>", "score": -2.5, "verdict": "not reproduced"},
             {"name": "a & c", "score": -10.123456, "verdict": "reproduced"},
             {"name": "d", "score": None, "verdict": "reproduced"},
             {"name": "c", "score": 10.0, "verdict": "not run at this scale"},

@@ -57,6 +57,7 @@ SCORES = {  # of each method's two seeds, at three evaluations
     "ngt": ([0.0, 0.4, 0.8], [0.2, 0.6, 1.0]),
     "dac-r": ([0.0, 0.1, 0.2], [0.0, 0.1, 0.2]),
     "bc": ([0.3, 0.3, 0.3], [0.5, 0.5, 0.5]),
+    "bc-full": ([0.7, 0.7, 0.7], [0.7, 0.7, 0.7]),
 }
 
 
@@ -181,7 +182,7 @@ def test_it_runs_without_errors_and_without_a_network(page: Page) -> None:
 def test_choices_change_the_curves(page: Page) -> None:
     assert page.options("env") == ["Pendulum-v1", "Hopper-v4"]
     assert page.options("demos") == ["1", "4"]
-    assert page.curves() == ["ngt", "dac-r", "bc"]
+    assert page.curves() == ["ngt", "dac-r", "bc", "bc-full"]
     assert page.last()["NGT"] == ["30,000", "0.900", "0.141", "2", "0"]
     before = page.lines()
     page.choose("demos", "4")
@@ -200,29 +201,34 @@ def test_a_choice_narrows_the_next(page: Page) -> None:
     assert page.options("mode") == ["state-action", "state-state"]
     assert page.options("rate") == ["1 in 10", "1 in 20"]
     assert Select(page.one("[name=rate]")).first_selected_option.text == "1 in 20"
-    page.choose("mode", "state-state")
+    page.choose("rate", "1 in 10")
     assert page.options("demos") == ["4"], "what there is, and no empty chart"
+    assert page.curves() == ["ngt", "bc-full"], "BC(1) has its own rate, so it is always beside"
+    assert page.point("bc-full", 0.9)["transitions kept"] == "all"
+    page.choose("mode", "state-state")
+    assert page.options("demos") == ["4"]
     assert page.curves() == ["ngt"]
     page.choose("env", "Hopper-v4")
+    page.choose("demos", "1")
     assert (page.options("mode"), page.options("rate")) == (["state-action"], ["1 in 20"])
-    assert page.curves() == ["ngt", "dac-r", "bc"]
+    assert page.curves() == ["ngt", "dac-r", "bc", "bc-full"]
 
 
 def test_methods_are_switched_on_and_off(page: Page) -> None:
     page.click("input[value=ngt]")
-    assert page.curves() == ["dac-r", "bc"] and "NGT" not in page.last()
+    assert page.curves() == ["dac-r", "bc", "bc-full"] and "NGT" not in page.last()
     page.choose("demos", "4")
-    assert page.curves() == ["dac-r", "bc"], "a choice stays while others change"
+    assert page.curves() == ["dac-r", "bc", "bc-full"], "a choice stays while others change"
     page.click("[name=none]")
     assert page.curves() == [] and page.last() == {}
     page.click("input[value=bc]")
     assert page.curves() == ["bc"]
     page.click("[name=all]")
-    assert page.curves() == ["ngt", "dac-r", "bc"]
+    assert page.curves() == ["ngt", "dac-r", "bc", "bc-full"]
 
 
 def test_bands_and_units(page: Page) -> None:
-    assert len(page.texts(".band")) == 3
+    assert len(page.texts(".band")) == 4
     page.click("[name=band]")
     assert page.texts(".band") == []
     assert "normalised return" in page.texts(".chart .title")
@@ -269,13 +275,13 @@ def test_tables_sort_by_value(page: Page) -> None:
     def scores() -> list[str]:
         return page.texts(f"{table} tbody td:nth-child(2)")
 
-    original = ["2.50", "−10.12", "–", "10.00"]
+    original = ["−2.50", "−10.12", "–", "10.00"]
     assert scores() == original
     page.click(f"{table} th:nth-child(2) button")
-    assert scores() == ["−10.12", "2.50", "10.00", "–"], "numbers as numbers, blanks last"
+    assert scores() == ["−10.12", "−2.50", "10.00", "–"], "numbers as numbers, blanks last"
     assert page.one(f"{table} th:nth-child(2)").get_attribute("aria-sort") == "ascending"
     page.one(f"{table} th:nth-child(2) button").send_keys(Keys.ENTER)
-    assert scores() == ["10.00", "2.50", "−10.12", "–"]
+    assert scores() == ["10.00", "−2.50", "−10.12", "–"]
     page.click(f"{table} th:nth-child(1) button")
     assert page.texts(f"{table} tbody td:nth-child(1)") == ["a & c", "b <i>", "c", "d"]
     assert page.one(f"{table} th:nth-child(2)").get_attribute("aria-sort") is None
