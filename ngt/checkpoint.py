@@ -27,7 +27,7 @@ from torch import Tensor
 from ngt.errors import UserError
 from ngt.files import atomic, read_json, write_json
 
-FORMAT, VERSION, KEEP = "ngt-checkpoint", 1, 2
+FORMAT, VERSION, KEEP = "ngt-checkpoint", 2, 2
 Rows = NDArray[np.float32]
 
 
@@ -72,13 +72,11 @@ def save(
             files[name] = entry
     name = f"state-{step}.safetensors"
     files[name] = _write(folder / name, to_bytes(tensors))
-    write_json(
-        folder / f"step-{step}.json",
-        {
-            "format": FORMAT, "version": VERSION, "step": step, "total": total, "first": first,
-            "made_with": dict(made_with), "files": files, "meta": dict(meta),
-        },
-    )  # fmt: skip
+    manifest = {
+        "format": FORMAT, "version": VERSION, "step": step, "total": total, "first": first,
+        "made_with": dict(made_with), "files": files, "meta": dict(meta),
+    }  # fmt: skip
+    write_json(folder / f"step-{step}.json", {**manifest, "blake2b": _digest(manifest)})
     kept = steps(run)[:KEEP]
     for old in steps(run)[KEEP:]:
         (folder / f"step-{old}.json").unlink()
@@ -157,10 +155,17 @@ def _write(path: Path, data: bytes) -> dict[str, Any]:
     return {"bytes": len(data), "blake2b": hashlib.blake2b(data, digest_size=16).hexdigest()}
 
 
+def _digest(manifest: Mapping[str, Any]) -> str:
+    text = json.dumps(manifest, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
 def _manifest(folder: Path, step: int) -> dict[str, Any] | None:
-    """A manifest, if it is one: every field that is read later has its type."""
+    """A whole manifest, if it is one: every field that is read later has its type."""
     data = read_json(folder / f"step-{step}.json")
     if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
+        return None
+    if data.pop("blake2b", None) != _digest(data):
         return None
     meta, files = data.get("meta"), data.get("files")
     numbers = [data.get("step"), data.get("total"), data.get("first")]

@@ -27,6 +27,7 @@ from ngt.replay import Batch
 from ngt.seeding import derive, rng
 
 FORMAT, VERSION = "ngt-demos", 1
+LARGEST = 4_000_000_000  # bytes, unpacked: an archive of zeros may claim anything
 
 ARRAYS = {  # name -> dtype on disk, number of dimensions
     "obs": ("float32", 2),  # all episodes end to end, T + 1 rows each
@@ -183,6 +184,9 @@ def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
     data, name = {}, ""
     try:
         with zipfile.ZipFile(path) as archive:
+            size = sum(info.file_size for info in archive.infolist())
+            if size > LARGEST:
+                raise ValueError(f"unpacked, {size} bytes, at most {LARGEST} are read")
             for member in archive.namelist():
                 name = member.removesuffix(".npy")
                 with archive.open(member) as file:

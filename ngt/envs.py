@@ -10,7 +10,7 @@ import importlib
 import logging
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ class Task:
 TASKS: dict[str, Task] = {}
 
 # Why a known id is not offered, and the id to use in its place.
-_REFUSED = {
+REFUSED = {
     "Pusher-v4": (
         "gymnasium refuses it on mujoco >= 3 (its object is lighter than air and is never pushed)",
         "Pusher-v5",
@@ -70,8 +70,8 @@ def register(task: Task) -> None:
 def get_task(task_id: str) -> Task:
     if task_id in TASKS:
         return TASKS[task_id]
-    if task_id in _REFUSED:
-        reason, instead = _REFUSED[task_id]
+    if task_id in REFUSED:
+        reason, instead = REFUSED[task_id]
         raise UserError(f"env {task_id!r} is refused: {reason}: use {instead}")
     nearest = difflib.get_close_matches(task_id, TASKS, n=3, cutoff=0.4) or sorted(TASKS)
     raise UserError(
@@ -296,10 +296,25 @@ class VectorEnv:
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
         """Start all envs, each from its own seed; (num, obs) float32."""
+        if len(seeds) != self.num:
+            raise ValueError(f"seeds of length {len(seeds)} for {self.num} envs")
         self._seed = np.array([int(seed) for seed in seeds])
         self._episode, self._length = np.zeros(self.num, np.int64), np.zeros(self.num, np.int64)
-        obs: np.ndarray = self._envs.reset(seed=self._seed.tolist())[0]
+        with self._said():
+            obs: np.ndarray = self._envs.reset(seed=self._seed.tolist())[0]
         return obs
+
+    @contextlib.contextmanager
+    def _said(self) -> Iterator[None]:
+        """What an env raises is its author's mistake: one line that names it."""
+        try:
+            yield
+        except Exception as error:
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            raise UserError(
+                f"env {self.task.id!r} raised {reason}; mend it, then the same command goes on "
+                f"from the last checkpoint"
+            ) from error
 
     def state(self) -> dict[str, np.ndarray]:
         """Where every env stands: its seed, its episode's number and the actions taken in it."""
@@ -336,7 +351,8 @@ class VectorEnv:
             raise ValueError(f"action {action.shape} is not ({self.num}, {self.task.act})")
         if not np.isfinite(action).all():
             raise FloatingPointError(f"env {self.task.id!r}: action is not finite: {action}")
-        obs, reward, terminated, truncated, info = self._envs.step(action)
+        with self._said():
+            obs, reward, terminated, truncated, info = self._envs.step(action)
         if self._never_terminates and terminated.any():
             raise UserError(
                 f"env {self.task.id!r} terminated with terminate_when_unhealthy=False, which it "

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from ngt.config import Config, config_hash
 from ngt.errors import UserError
 from ngt.files import read_json
@@ -56,7 +54,8 @@ class Folders:
     def read(self, key: RunKey) -> Record:
         """Its run.json must be of this key."""
         record = read_folder(self.layout.run(key), f"run {key}")
-        found = record.run.get("key", {}).get("run")
+        told = record.run.get("key")
+        found = told.get("run") if isinstance(told, dict) else None
         if found != str(key):
             folder = self.layout.run(key)
             raise UserError(
@@ -115,7 +114,7 @@ def read_folder(folder: Path, name: str) -> Record:
     try:
         table = pd.read_csv(folder / "eval.csv", float_precision="round_trip", dtype=types)
         grouped = table.groupby("step")["return"]
-    except (OSError, ValueError, KeyError) as error:  # pandas' own errors are ValueErrors
+    except (OSError, ValueError, KeyError, OverflowError) as error:  # pandas' own are ValueErrors
         reason = " ".join(str(error).split())
         raise UserError(f"{name}: {folder}/eval.csv: {reason}; train it again") from None
     means = pd.DataFrame(
@@ -125,8 +124,13 @@ def read_folder(folder: Path, name: str) -> Record:
         }
     )  # fmt: skip
     means["auc"] = _logged(folder / "train.csv", "auc", name).reindex(means.index)
-    clock = np.array(record.get("timing", []), dtype=float).reshape(-1, 2)
-    means["seconds"] = pd.Series(clock[:, 1], clock[:, 0].astype(int)).reindex(means.index)
+    try:
+        clock = {int(step): float(seconds) for step, seconds in record.get("timing", [])}
+        means["seconds"] = pd.Series(clock, dtype=float).reindex(means.index)
+    except (TypeError, ValueError, OverflowError):
+        raise UserError(
+            f"{name}: {folder}/run.json: timing is not pairs of step and seconds; train it again"
+        ) from None
     return Record(record, means.reset_index())
 
 
@@ -135,13 +139,13 @@ def _logged(path: Path, column: str, name: str) -> pd.Series:
     import pandas as pd
 
     try:
-        table = pd.read_csv(path)
+        table = pd.read_csv(path, dtype={"step": "int64", column: "float64"})
     except pd.errors.EmptyDataError:
         table = pd.DataFrame(columns=["step"])
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{name}: {path}: {reason}; train it again") from None
-    if column not in table:
+    if column not in table or "step" not in table:
         return pd.Series(dtype=float)
-    values: pd.Series = table.set_index("step")[column]
+    values: pd.Series = table.drop_duplicates("step", keep="last").set_index("step")[column]
     return values

@@ -88,6 +88,9 @@ def load(path: Path) -> tuple[Policy, str]:
     normaliser = (
         ObsNormaliser(1, task.obs) if any(n.startswith("normaliser.") for n in tensors) else None
     )
+    sizes = {size for tensor in tensors.values() for size in tensor.shape}
+    if len(sac.hidden) > len(tensors) or not set(sac.hidden) <= sizes:  # before it takes memory
+        raise UserError(f"{where}: tensors do not fit {task.id}: no layers of {sac.hidden}")
     policy = Policy(Actor(task.obs, task.act, sac, [0]), normaliser)
     try:
         policy.load_state_dict(tensors)

@@ -127,6 +127,14 @@ class Published:
             raise self._fail(f"{beside.name} is not a manifest")
         if data["format"] != FORMAT:
             raise self._fail(f"format {data['format']} is not {FORMAT}")
+        made, runs = data["made"], data["runs"]
+        if not (isinstance(made, list) and all(isinstance(m, dict) for m in made)):
+            raise self._fail(f"{beside.name}: made is not a list of mappings")
+        if not isinstance(runs, dict):
+            raise self._fail(f"{beside.name}: runs is not a mapping")
+        for name, own in runs.items():
+            if not isinstance(own, dict) or own.get("made") not in range(len(made)):
+                raise self._fail(f"{beside.name}: run {name} does not say what made it")
         return data
 
     def _frames(self) -> dict[str, pd.DataFrame]:

@@ -162,15 +162,18 @@ class RunWriter:
 
     def _flush(self) -> None:
         for file in self._files:
-            file.flush()
+            try:
+                file.flush()
+            except OSError as error:  # a full disk: the file's own errors do not name it
+                raise OSError(error.errno, error.strerror, file.name) from None
 
     def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
         """Put the run in place of what the folder held; run.json last.
 
         All that can fail for want of space is written before the former run is touched.
         """
+        self._flush()
         for file in self._files:
-            file.flush()
             os.fsync(file.fileno())
             file.close()
         policy.save(self._part("policy.safetensors"), tensors, self.cell.env, self.cell.sac)

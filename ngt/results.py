@@ -120,20 +120,29 @@ def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
 def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
     """One run's evaluations as rows of `read_runs`."""
     run, frame = record
-    try:
-        random, expert = run["reference"]["random"], run["reference"]["expert"]
-        status = run["status"]
-    except (KeyError, TypeError) as error:
-        raise UserError(f"run {key}: its run.json lacks {error}; train it again") from None
+    random, expert = (_reference(run, name, key) for name in ("random", "expert"))
     if random == expert:
         raise UserError(f"run {key}: random and expert return are both {expert}; record again")
     frame = frame.assign(
         env=key.env, method=key.method, mode=key.mode, rate=key.rate, demos=key.demos,
         seed=key.seed, score=(frame["return"] - random) / (expert - random),
-        random=random, expert=expert, status=status,
+        random=random, expert=expert, status=run.get("status"),
     )  # fmt: skip
-    frame.attrs = {"run": str(key), "env": key.env, "demos": run["reference"].get("demos", "")}
+    frame.attrs = {"run": str(key), "env": key.env, "demos": str(run["reference"].get("demos", ""))}
     return frame
+
+
+def _reference(run: dict[str, Any], name: str, key: RunKey) -> float:
+    """A return that a run is normalised by."""
+    references = run.get("reference")
+    value: Any = references.get(name) if isinstance(references, dict) else None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not abs(value) < 1e300:
+        raise UserError(
+            f"run {key}: its run.json: reference.{name} is {value!r:.20}, not a finite number; "
+            f"train it again"
+        )
+    return float(value)
 
 
 def final_scores(runs: pd.DataFrame, window: int) -> pd.DataFrame:

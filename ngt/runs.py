@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -110,14 +110,16 @@ def run_table(
     return sorted(keys)
 
 
-def packs(keys: Sequence[RunKey], size: int) -> list[tuple[RunKey, ...]]:
-    """Keys, each once, in packs of at most `size` that share a cell."""
-    cells: dict[tuple[str, str, Mode, int], list[RunKey]] = {}
+def packs(
+    keys: Sequence[RunKey], size: int, apart: Callable[[RunKey], Hashable] | None = None
+) -> list[tuple[RunKey, ...]]:
+    """Keys, each once, in packs of at most `size` that share a cell, and `apart` where given."""
+    groups: dict[Hashable, list[RunKey]] = {}
     for key in sorted(set(keys)):
-        cells.setdefault(key.cell, []).append(key)
+        groups.setdefault((key.cell, apart and apart(key)), []).append(key)
     return [
         tuple(members[i : i + size])
-        for members in cells.values()
+        for members in groups.values()
         for i in range(0, len(members), size)
     ]
 

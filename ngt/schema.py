@@ -104,7 +104,7 @@ def _value(hint: Any, value: Any, path: str) -> Any:
     if hint is int and isinstance(value, int) and not isinstance(value, bool):
         return value
     if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        return float(value) if abs(value) < 1e300 or isinstance(value, float) else math.inf
     if hint is str and isinstance(value, str):
         return value
     expected = {bool: "true or false", int: "an integer", float: "a number", str: "text"}[hint]
@@ -124,6 +124,8 @@ def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
         raise UserError(f"{path}: empty; name at least one")
     for v in value if isinstance(value, tuple) else (value,):
         if isinstance(v, int | float) and not isinstance(v, bool):
+            if isinstance(v, int) and abs(v) >= 2**63:
+                raise UserError(f"{path}: too large a number; below 2^63 it is one")
             if not math.isfinite(v):
                 raise UserError(f"{path}: must be finite, found {v}")
             if (low is not None and v < low) or (high is not None and v > high):

@@ -21,7 +21,7 @@ from ngt import checkpoint
 from ngt.collect import Collector
 from ngt.config import CellConfig
 from ngt.envs import VectorEnv, get_task
-from ngt.errors import Interrupted
+from ngt.errors import Interrupted, UserError
 from ngt.evaluation import Evaluator
 from ngt.learner import Learner, Member, run_seed
 from ngt.progress import Progress
@@ -198,6 +198,18 @@ class Trainer:
         self.pause += time.monotonic() - start
 
     def _restore(self, saved: Sequence[checkpoint.Saved]) -> None:
+        """Put everything back; UserError where a whole checkpoint is not of this form."""
+        try:
+            self._put_back(saved)
+        except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            raise UserError(
+                f"checkpoint {checkpoint.folder_of(self.members[0].folder)}: step "
+                f"{saved[0].step} is not of this training's form ({reason}); start over with "
+                f"--restart"
+            ) from error
+
+    def _put_back(self, saved: Sequence[checkpoint.Saved]) -> None:
         if not saved:
             return
         parts: list[dict[str, Tensor]] = []

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ngt.config import Config
+from ngt.envs import TASKS
 
 # Artefacts of the run table that are figures of learning curves.
 CURVES = (
@@ -77,6 +78,12 @@ TABLES = {
     )
 }
 REPORT = Artefact("report", "All of them in one page", everything=True)
+
+
+def envs(*configs: Config) -> list[str]:
+    """Every env that a figure of one of the configs names, in the registry's order."""
+    named = {env for config in configs for plan in config.figures.values() for env in plan.envs}
+    return [env for env in TASKS if env in named]
 
 
 def at_scale(config: Config) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ngt.cli import Parser, load_config
+from ngt.cli import Parser, load_config, user_settings
 from ngt.config import Config
 from ngt.errors import UserError
 from ngt.results import read_runs
@@ -27,12 +27,18 @@ Make = Callable[[Config, Layout, argparse.Namespace], tuple["Figure", str]]
 MakeTable = Callable[[Config, Layout, argparse.Namespace], tables.Table]
 
 
-def build_parser(name: str, about: str, ending: str = "pdf") -> argparse.ArgumentParser:
-    """The options of an artefact that is made from runs: figure (pdf), table (csv) or page."""
+def build_parser(
+    name: str, about: str, ending: str = "pdf", scale: str | None = None
+) -> argparse.ArgumentParser:
+    """The options of an artefact: a figure (pdf), a table (csv) or a page (html).
+
+    scale: the one that it is made of where the user names none; the config's where None.
+    """
+    example = f"--scale {scale or Config.scale} --out results/{name}.{ending}"
     parser = Parser(
         prog=f"python -m paper.{name}",
         description=about,
-        epilog=f"example: python -m paper.{name} --scale quick --out results/{name}.{ending}",
+        epilog=f"example: python -m paper.{name} {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     beside = "; .tex and .json beside it" if ending == "csv" else ""
@@ -46,14 +52,17 @@ def build_parser(name: str, about: str, ending: str = "pdf") -> argparse.Argumen
     parser.add_argument(
         "--allow-partial", action="store_true", help="draw what there is, and say what is missing"
     )
-    add_settings(parser)
+    add_settings(parser, scale)
     return parser
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
+def add_settings(parser: argparse.ArgumentParser, scale: str | None = None) -> None:
     """The options that `settings` reads."""
+    parser.set_defaults(default_scale=scale)
     group = parser.add_argument_group("settings")
-    group.add_argument("--scale", help="which workflow/config/<scale>.yaml (default: quick)")
+    group.add_argument(
+        "--scale", help=f"which workflow/config/<scale>.yaml (default: {scale or Config.scale})"
+    )
     group.add_argument("--config", type=Path, help="a YAML file of further differences")
     group.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
@@ -70,6 +79,8 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
     """The config and the places it reads from."""
+    if args.default_scale and "scale" not in user_settings(args):
+        args.scale = args.default_scale
     config, layout = load_config(args)
     if args.records is None:
         return config, layout

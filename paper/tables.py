@@ -15,11 +15,15 @@ from typing import Any
 
 from ngt.files import atomic
 
+PAGE = 45  # rows that fit one, where no cell wraps
+WIDE = 10  # columns that fit the text in LaTeX's small; more are set smaller
+
 Cell = str | int | float | None
 
 # What LaTeX reads otherwise, or has no glyph for.
 _TEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "[": "{[}",  # after a row it would be an argument
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\ensuremath{<}", ">": r"\ensuremath{>}", "|": r"\textbar{}",
     "−": r"\ensuremath{-}", "±": r"\ensuremath{\pm}", "×": r"\ensuremath{\times}",
@@ -28,7 +32,9 @@ _TEX = {
     "·": r"\ensuremath{\cdot}", "∈": r"\ensuremath{\in}", "Δ": r"\ensuremath{\Delta}",
     "Λ": r"\ensuremath{\Lambda}", "Φ": r"\ensuremath{\Phi}", "α": r"\ensuremath{\alpha}",
     "γ": r"\ensuremath{\gamma}", "δ": r"\ensuremath{\delta}", "ε": r"\ensuremath{\varepsilon}",
-    "σ": r"\ensuremath{\sigma}", "τ": r"\ensuremath{\tau}", "ℓ": r"\ensuremath{\ell}",
+    "π": r"\ensuremath{\pi}", "σ": r"\ensuremath{\sigma}", "τ": r"\ensuremath{\tau}",
+    "ℓ": r"\ensuremath{\ell}", "∇": r"\ensuremath{\nabla}", "∂": r"\ensuremath{\partial}",
+    "≪": r"\ensuremath{\ll}",
     "²": r"\textsuperscript{2}", "†": r"\ensuremath{\dagger}", "–": "--", "…": r"\ldots{}",
     "\u00a0": "~",
 }  # fmt: skip
@@ -38,7 +44,7 @@ _TEX = {
 class Column:
     """A column: its heading, how its numbers are shown, its width in LaTeX where text wraps."""
 
-    head: str
+    head: str  # may have line breaks, which LaTeX alone keeps
     number: str = "{:.2f}"  # of floats, for readers; the CSV has them whole
     width: float | None = None  # of the line, 0 to 1; None: as wide as its longest cell
 
@@ -79,32 +85,71 @@ class Table:
 
     def markdown(self) -> str:
         """For a terminal or a page."""
-        lines = [[c.head for c in self.columns.values()], ["---"] * len(self.columns)]
+        heads = [c.head.replace("\n", " ") for c in self.columns.values()]
+        lines = [heads, ["---"] * len(heads)]
         lines += [self.shown(row) for row in self.rows]
         escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
         text = [f"| {' | '.join(line)} |" for line in escaped]
         return "\n".join([*text, *(f"\n{note}" for note in self.notes)]) + "\n"
 
     def tex(self) -> str:
-        r"""A booktabs table with caption and notes, to be \input; needs booktabs alone."""
-        numeric = {
-            key: all(not isinstance(row[key], str) for row in self.rows) for key in self.columns
-        }
-        align = [
-            f"p{{{c.width:g}\\linewidth}}" if c.width else "r" if numeric[key] else "l"
+        r"""A booktabs table with caption and notes, to be \input in a single column.
+
+        Needs booktabs; array where a column has a width; longtable where rows fill over a PAGE.
+        """
+        size = r"\footnotesize" if len(self.columns) > WIDE else r"\small"
+        if len(self.rows) > PAGE:
+            head = [r"\toprule", self._tex_head(), r"\midrule"]
+            lines = [
+                r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
+                rf"\begin{{longtable}}{self._tex_columns()}", rf"{self._tex_caption()} \\",
+                *head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot",
+                *self._tex_rows(), r"\end{longtable}", *self._tex_notes(), r"\par\endgroup",
+            ]  # fmt: skip
+        else:
+            lines = [
+                r"\begin{table}[p]", rf"\centering{size}\setlength{{\tabcolsep}}{{3pt}}",
+                self._tex_caption(), rf"\begin{{tabular}}{self._tex_columns()}", r"\toprule",
+                self._tex_head(), r"\midrule", *self._tex_rows(), r"\bottomrule",
+                r"\end{tabular}", *self._tex_notes(), r"\end{table}",
+            ]  # fmt: skip
+        return "\n".join(lines) + "\n"
+
+    def _tex_columns(self) -> str:
+        sides = (
+            rf">{{\raggedright\arraybackslash}}p{{{c.width:g}\linewidth}}" if c.width
+            else "r" if self._numeric(key) else "l"
             for key, c in self.columns.items()
-        ]
-        lines = [
-            r"\begin{table}[p]", r"\centering\small", rf"\caption{{{tex(self.caption)}}}",
-            rf"\begin{{tabular}}{{@{{}}{''.join(align)}@{{}}}}", r"\toprule",
-            " & ".join(tex(c.head) for c in self.columns.values()) + r" \\", r"\midrule",
-            *(" & ".join(map(tex, self.shown(row))) + r" \\" for row in self.rows),
-            r"\bottomrule", r"\end{tabular}",
-        ]  # fmt: skip
-        if self.notes:
-            words = " ".join(tex(note) for note in self.notes)
-            lines += ["", rf"\vspace{{3pt}}\parbox{{\linewidth}}{{\footnotesize {words}}}"]
-        return "\n".join([*lines, r"\end{table}"]) + "\n"
+        )  # fmt: skip
+        return f"{{@{{}}{''.join(sides)}@{{}}}}"
+
+    def _tex_head(self) -> str:
+        """Headings, their lines stacked where they have more than one and no width."""
+        cells = []
+        for key, column in self.columns.items():
+            lines = [tex(line) for line in column.head.split("\n")]
+            if column.width or len(lines) == 1:
+                cells.append(" ".join(lines))
+            else:
+                side, stack = "r" if self._numeric(key) else "l", r"\\".join(lines)
+                cells.append(rf"\shortstack[{side}]{{{stack}}}")
+        return rf"{' & '.join(cells)} \\"
+
+    def _tex_rows(self) -> list[str]:
+        widths = [c.width for c in self.columns.values()]
+        rows = (zip(self.shown(row), widths, strict=True) for row in self.rows)
+        return [rf"{' & '.join(tex(c, wraps=w is not None) for c, w in row)} \\" for row in rows]
+
+    def _tex_caption(self) -> str:
+        return rf"\caption{{{tex(self.caption)}}}"
+
+    def _tex_notes(self) -> list[str]:
+        words = " ".join(tex(note) for note in self.notes)
+        box = rf"\vspace{{3pt}}\parbox{{\linewidth}}{{\footnotesize {words}}}"
+        return ["", box] if words else []
+
+    def _numeric(self, key: str) -> bool:
+        return all(not isinstance(row[key], str) for row in self.rows)
 
     def json(self) -> str:
         """Everything, for other programs; what is not finite is null."""
@@ -135,9 +180,15 @@ def show(value: Cell, number: str = "{:.2f}") -> str:
     return re.sub(r"^-", "−", text)
 
 
-def tex(text: str) -> str:
-    """Text as LaTeX shows it literally."""
-    return "".join(_TEX.get(c, c) for c in text)
+def words(value: bool) -> str:
+    """A truth value for readers."""
+    return "yes" if value else "no"
+
+
+def tex(text: str, wraps: bool = False) -> str:
+    """Text as LaTeX shows it literally; wraps: dotted and joined names may be broken."""
+    parts = re.split(r"(?<=[a-z][._:/])(?=[A-Za-z])", text) if wraps else [text]
+    return r"\allowbreak{}".join("".join(_TEX.get(c, c) for c in part) for part in parts)
 
 
 def save(table: Table, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,14 +12,14 @@ from ngt import config as cfg
 from ngt.cli import Parser
 from ngt.config import CellConfig, Config, SacConfig, TrainConfig
 from ngt.envs import get_task
-from ngt.errors import UserError
-from ngt.files import atomic
-from paper import cli
+from paper import cli, pages
 
 NAME = "variants"
 ENVS = ("HalfCheetah-v4", "Humanoid-v4")
-BEGIN, END = "<!-- begin: paper.variants -->\n", "<!-- end: paper.variants -->\n"
 KEY = ("env", "method", "demos_source")  # what a cell is of, not how it is set
+
+
+Settings = dict[str, tuple[str, str]]  # by name: value and meaning
 
 
 class Difference(NamedTuple):
@@ -31,7 +31,7 @@ class Difference(NamedTuple):
     meaning: str
 
 
-def settings(cell: CellConfig) -> dict[str, tuple[str, str]]:
+def settings(cell: CellConfig) -> Settings:
     """Value and meaning of every setting of a cell, by its name in a method's entry."""
     model = cfg.load_model(cell.model, f"methods.{cell.method}.model")
     sections: list[tuple[str, type, dict[str, Any]]] = [
@@ -53,14 +53,21 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def cell(config: Config, env: str, method: str) -> CellConfig:
+    """A method's settings on an env, at its own rate or the default one."""
+    rate = cfg.method_rate(config, method) or CellConfig.rate
+    return cfg.resolve(config, env, method, CellConfig.mode, rate)
+
+
 def differences(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> list[Difference]:
     """Every setting in which two methods differ on one of the envs, in the config's order."""
+    return compare(
+        {env: (settings(cell(config, env, a)), settings(cell(config, env, b))) for env in envs}
+    )
 
-    def cell(env: str, method: str) -> CellConfig:
-        rate = cfg.method_rate(config, method) or CellConfig.rate
-        return cfg.resolve(config, env, method, CellConfig.mode, rate)
 
-    sides = {env: (settings(cell(env, a)), settings(cell(env, b))) for env in envs}
+def compare(sides: Mapping[str, tuple[Settings, Settings]]) -> list[Difference]:
+    """Every setting in which the two sides of an env differ, in the settings' order."""
     meanings = {n: doc for pair in sides.values() for side in pair for n, (_, doc) in side.items()}
     rows = []
     for name, meaning in meanings.items():
@@ -81,15 +88,6 @@ def table(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> str:
         lines.append([f"`{row.name}`{where}", *row.values, row.meaning])
     escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
     return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
-
-
-def between(page: str, where: str) -> tuple[str, str, str]:
-    """A page up to its generated part, that part, and what follows."""
-    head, begin, rest = page.partition(BEGIN)
-    part, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise UserError(f"--into: {where} lacks the lines {BEGIN.strip()} and {END.strip()}")
-    return head + begin, part, end + tail
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -113,13 +111,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         text = table(cfg.load({"scale": args.scale}), args.a, args.b, envs)
         if args.into is None:
             print(text, end="")
-            return
-        try:
-            head, _, tail = between(args.into.read_text(), str(args.into))
-            with atomic(args.into) as temporary:
-                temporary.write_text(head + text + tail)
-        except OSError as error:
-            raise UserError(f"--into: {args.into}: {error.strerror}") from None
+        else:
+            pages.write_into(args.into, text, NAME)
 
     cli.one_line_errors(NAME, run)
 

@@ -26,10 +26,12 @@ LARGEST_FILE = 3_000_000  # bytes
 # Test files that cover no single module, with what they cover instead.
 NOT_MIRRORED: dict[str, str] = {
     "tests/test_data.py": "what ships in data/",
+    "tests/test_fuzz.py": "every loader of a file that may come from others",
     "tests/test_methods.py": "what every method of the config owes the trainer",
     "tests/test_new_method.py": "docs/new-method.md and the README's first example",
     "tests/ngt/test_bad_inputs.py": "every mistake that a user can make at the command line",
     "tests/paper/test_page.py": "paper/page/: the report as a browser runs it",
+    "tests/ngt/test_faults.py": "what a training survives: kills, disks, envs, clocks",
     "tests/workflow/test_workflow.py": "Snakefile and all rules together",
 }
 

@@ -154,6 +154,13 @@ def test_packs_do_not_depend_on_the_order_of_keys() -> None:
     assert packs(table[::-1], 3) == packs(table, 3)
 
 
+def test_packs_keep_apart_what_is_told_apart() -> None:
+    table = run_table(load(FIGURES))
+    made = packs(table, 12, apart=lambda key: key.seed % 2)
+    assert sorted(key for pack in made for key in pack) == table
+    assert all(len({(key.cell, key.seed % 2) for key in pack}) == 1 for pack in made)
+
+
 @given(members)
 def test_pack_names_round_trip_and_are_file_names(pairs: set[tuple[int, int]]) -> None:
     pack = sorted(RunKey(*CELL, demos, seed) for demos, seed in pairs)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from PIL import Image
@@ -16,7 +17,7 @@ from PIL import Image
 from ngt import config as cfg
 from ngt.records import EVAL_FIELDS
 from ngt.runs import Layout, RunKey, resolve_key, run_table
-from paper import tables
+from paper import tables, theory_study
 from paper.artefacts import FIGURES, TABLES
 from paper.tables import Column
 
@@ -143,3 +144,24 @@ def make_artefacts() -> Callable[[Study], None]:
             tables.save(made, root / f"{table.name}.csv")
 
     return make
+
+
+@pytest.fixture(scope="session")
+def theory_numbers() -> theory_study.Study:
+    """The theory's study, whose trainings are typed: the rest takes a second."""
+
+    def training(scale: float) -> theory_study.Training:
+        rising = np.linspace(1.0, 2.0, len(theory_study.STEPS))
+        return theory_study.Training(
+            dual=2.0 * scale * rising, objective=scale * rising, gradient=0.1 * rising,
+            pairs=0.05 * rising, product=scale * rising, chain=0.5 * scale * rising, layer=rising,
+        )  # fmt: skip
+
+    with pytest.MonkeyPatch.context() as patch:
+        trainings = {
+            "huber": training(3.0),
+            "mse_softmax": training(1.0),
+            "hl_gauss": training(2.0),
+        }
+        patch.setattr(theory_study, "train", lambda pairing, *_: trainings[pairing])
+        return theory_study.study.__wrapped__()

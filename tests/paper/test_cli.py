@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ngt import config as cfg
-from paper import main_figure
+from paper import cli, main_figure
 
 
 @pytest.fixture
@@ -109,3 +109,16 @@ def test_a_config_without_the_figure(study: Any, capsys: Any) -> None:
     settings = {**study.settings, "figures": {}}
     Path("scales/base.yaml").write_text(yaml.safe_dump(settings))
     assert "figures.main_figure" in mistake(capsys)
+
+
+def test_the_scale_of_an_artefact_that_needs_no_runs(study: Any, tmp_path: Path) -> None:
+    """The user's own, wherever it stands; else the artefact's."""
+    Path("scales/paper.yaml").write_text("scale: paper\n")
+    Path("mine.yaml").write_text("scale: quick\n")
+    parser = cli.build_parser("x", "X.", scale="paper")
+    for arguments, scale in (
+        ([], "paper"), (["--scale", "quick"], "quick"), (["--config", "mine.yaml"], "quick"),
+        (["--set", "scale=quick"], "quick"), (["--set", "window=2"], "paper"),
+    ):  # fmt: skip
+        assert cli.settings(parser.parse_args(arguments))[0].scale == scale, arguments
+    assert cli.settings(cli.build_parser("x", "X.").parse_args([]))[0].scale == "quick"

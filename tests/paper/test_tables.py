@@ -46,6 +46,23 @@ def test_tex_escapes_and_aligns() -> None:
     assert text.isascii()
 
 
+def test_tex_of_a_wide_or_long_table() -> None:
+    columns = {"a": Column("one\ntwo"), "b": Column("b\nc", width=0.2), "n": Column("n\n(s)")}
+    row = {"a": "[x]", "b": "sac.tau_b 0.5 a/b", "n": 1}
+    short = Table("T", columns, [row] * tables.PAGE).tex()
+    assert r"{@{}l>{\raggedright\arraybackslash}p{0.2\linewidth}r@{}}" in short
+    assert r"\shortstack[l]{one\\two} & b c & \shortstack[r]{n\\(s)} \\" in short
+    names = r"sac.\allowbreak{}tau\_\allowbreak{}b 0.5 a/\allowbreak{}b"
+    assert rf"{{[}}x] & {names} & 1 \\" in short, "a bracket would be the row before's argument"
+    long = Table("T", columns, [row] * (tables.PAGE + 1), notes=("N.",)).tex()
+    for text, part in ((short, "table"), (long, "longtable")):
+        assert text.count(rf"\begin{{{part}}}") == text.count(rf"\end{{{part}}}") == 1
+        assert text.count(r"\begin{") == text.count(r"\end{")
+    assert long.count(names) == tables.PAGE + 1 and long.count(r"\shortstack[l]") == 2
+    assert r"\begin{tabular}" not in long and "N." in long
+    assert Table("T", columns, [row]).markdown().startswith("| one two | b c | n (s) |")
+
+
 def test_json_round_trip_but_for_what_is_not_finite() -> None:
     again = tables.from_json(TABLE.json())
     assert again.csv().splitlines()[:3] == TABLE.csv().splitlines()[:3]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ngt.config import load, resolve
-from paper import variants
-from paper.variants import ENVS, Difference, between, differences, table
+from paper import pages, variants
+from paper.variants import ENVS, Difference, differences, table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ngt-release.md"
 
@@ -22,7 +22,7 @@ def changed(**methods: Any) -> list[tuple[str, tuple[str, ...], tuple[str, str]]
 
 
 def test_the_page_shows_what_the_config_holds() -> None:
-    _, part, _ = between(PAGE.read_text(), str(PAGE))
+    _, part, _ = pages.between(PAGE.read_text(), str(PAGE), variants.NAME)
     remedy = "run: python -m paper.variants ngt ngt-release --into docs/ngt-release.md"
     assert part == table(load({"scale": "paper"}), "ngt", "ngt-release"), remedy
 
@@ -100,11 +100,12 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert printed == table(load({"scale": "quick"}), "ngt", "bc", ["Hopper-v4"])
     assert "Hopper" not in printed, "a row names an env only where it holds on some"
     page = tmp_path / "page.md"
-    page.write_text(f"head\n{variants.BEGIN}old\n{variants.END}tail\n")
+    begin, end = pages.markers(variants.NAME)
+    page.write_text(f"head\n{begin}old\n{end}tail\n")
     for _ in range(2):
         variants.main(["ngt", "bc", "--into", str(page)])
         new = table(load({"scale": "paper"}), "ngt", "bc")
-        assert page.read_text() == f"head\n{variants.BEGIN}{new}{variants.END}tail\n"
+        assert page.read_text() == f"head\n{begin}{new}{end}tail\n"
     assert capsys.readouterr().out == ""
 
 
@@ -124,7 +125,7 @@ def test_mistakes(
     arguments: list[str], part: str,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty.md").write_text(variants.BEGIN)
+    (tmp_path / "empty.md").write_text(pages.markers(variants.NAME)[0])
     with pytest.raises(SystemExit) as stop:
         variants.main(arguments)
     err = capsys.readouterr().err

@@ -38,6 +38,11 @@ def receipt(key):
     return f"{LAYOUT.run(key)}/done.{RUN_HASH[key]}"
 
 
+def counted_by(key):
+    """The artefacts that count a run as theirs."""
+    return tuple(figure for figure, keys in COUNTED_BY.items() if key in keys)
+
+
 # A run that has its receipt is a source file to the workflow: no rule makes it, so nothing can
 # retrain or delete it, whatever the pack size.
 UNFINISHED = [
@@ -45,7 +50,13 @@ UNFINISHED = [
     for key in RUN_HASH
     if not (os.path.exists(receipt(key)) and (LAYOUT.run(key) / "run.json").exists())
 ]
-PACK_OF = {key: pack for pack in packs(UNFINISHED, CONFIG.pack) for key in pack}
+# The runs of a pack are counted by the same artefacts, so that asking for one trains no other's.
+COUNTED_BY = {figure: set(run_table(CONFIG, [figure])) for figure in CONFIG.figures}
+PACK_OF = {
+    key: pack
+    for pack in packs(UNFINISHED, CONFIG.pack, apart=counted_by)
+    for key in pack
+}
 
 
 def records_of(artefact):

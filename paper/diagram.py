@@ -1,0 +1,121 @@
+"""Parts of a diagram: boxes with words in them, arrows between their edges, a legend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
+from matplotlib.path import Path
+
+TITLE, SMALL, LINE = 7.0, 6.5, 0.128  # points; points; inches between lines of text
+
+Kind = Literal["trained", "frozen", "data", "formula"]
+Flow = Literal["expert", "agent", "plain", "gradient"]
+Side = Literal["left", "right", "top", "bottom"]
+
+BOXES: dict[Kind, dict[str, Any]] = {
+    "trained": {"facecolor": "white", "edgecolor": "black", "linewidth": 1.8},
+    "frozen": {"facecolor": "#d4d4d4", "edgecolor": "black", "linewidth": 1.0, "linestyle": "--"},
+    "data": {"facecolor": "white", "edgecolor": "#404040", "linewidth": 0.7},
+    "formula": {"facecolor": "white", "edgecolor": "#404040", "linewidth": 0.7},
+}
+FLOWS: dict[Flow, dict[str, Any]] = {
+    "expert": {"color": "#0072B2", "linestyle": (0, (7, 1.3, 1.2, 1.3))},
+    "agent": {"color": "#D55E00", "linestyle": (0, (4, 1.6))},
+    "plain": {"color": "#404040", "linestyle": "-"},
+    "gradient": {"color": "black", "linestyle": (0, (1, 1.2))},
+}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box around a point: x, y, width and height in inches; the first line is its title."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: Kind
+    lines: tuple[str, ...]
+
+    def at(self, side: Side, shift: float = 0.0) -> tuple[float, float]:
+        """A point of its edge, `shift` inches up or to the right of the side's middle."""
+        if side in ("left", "right"):
+            return self.x + self.width / 2 * (1 if side == "right" else -1), self.y + shift
+        return self.x + shift, self.y + self.height / 2 * (1 if side == "top" else -1)
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A line through points, whose last is its tip."""
+
+    flow: Flow
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Label:
+    """Words beside an arrow; `ha` and `va` say which side of the point they lie on."""
+
+    x: float
+    y: float
+    text: str
+    ha: str = "center"
+    va: str = "bottom"
+    color: str = "black"
+
+
+def add_box(axes: Axes, name: str, box: Box) -> None:
+    """The box with its lines centred, the first in bold; gids box:<name> and text:<name>."""
+    pad = "round,pad=0,rounding_size=0.09" if box.kind == "data" else "square,pad=0"
+    corner = (box.x - box.width / 2, box.y - box.height / 2)
+    axes.add_patch(
+        FancyBboxPatch(corner, box.width, box.height, boxstyle=pad, gid=f"box:{name}", zorder=2,
+                       **BOXES[box.kind])
+    )  # fmt: skip
+    for i, line in enumerate(box.lines):
+        y = box.y + LINE * ((len(box.lines) - 1) / 2 - i)
+        look: dict[str, Any] = (
+            {"fontsize": SMALL} if i else {"fontsize": TITLE, "fontweight": "bold"}
+        )
+        axes.text(box.x, y, line, ha="center", va="center", zorder=3, gid=f"text:{name}", **look)
+
+
+def add_arrow(axes: Axes, gid: str, arrow: Arrow) -> None:
+    """A line with square corners and a solid tip."""
+    look = FLOWS[arrow.flow]
+    x, y = zip(*arrow.points, strict=True)
+    axes.plot(x, y, linewidth=1.0, solid_joinstyle="miter", gid=gid, zorder=1, **look)
+    tip = FancyArrowPatch(
+        path=Path(arrow.points[-2:]), arrowstyle="-|>,head_width=0.3,head_length=0.5",
+        mutation_scale=9, linewidth=0, color=look["color"], shrinkA=0, shrinkB=0, zorder=1,
+    )  # fmt: skip
+    axes.add_patch(tip)
+
+
+def add_label(axes: Axes, gid: str, label: Label) -> None:
+    """The words of an arrow."""
+    axes.text(
+        label.x, label.y, label.text, ha=label.ha, va=label.va, color=label.color,
+        fontsize=SMALL, linespacing=1.15, gid=gid,
+    )  # fmt: skip
+
+
+def add_legend(axes: Axes, x: float, y: float) -> None:
+    """What the looks mean, in a row centred at a point."""
+    kinds: dict[str, Kind] = {"trained": "trained", "frozen": "frozen"}
+    flows: dict[str, Flow] = {
+        "expert data": "expert", "agent data": "agent", "both, or other": "plain",
+        "gradient": "gradient",
+    }  # fmt: skip
+    handles: list[Artist] = [Patch(label=text, **BOXES[kind]) for text, kind in kinds.items()]
+    handles += [Line2D([], [], label=text, linewidth=1.0, **FLOWS[flow])
+                for text, flow in flows.items()]  # fmt: skip
+    axes.legend(
+        handles=handles, ncols=len(handles), loc="center", bbox_transform=axes.transData,
+        bbox_to_anchor=(x, y), fontsize=SMALL, handlelength=2.6,
+    )  # fmt: skip
