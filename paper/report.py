@@ -108,13 +108,13 @@ def about(config: Config, artefact: Artefact) -> tuple[str, str]:
     def join(axis: str) -> str:
         return ", ".join(dict.fromkeys(str(v) for plan in plans for v in getattr(plan, axis)))
 
-    text, caption = f"{artefact.title}.", f"{artefact.title}, at scale {config.scale}"
+    text, caption = f"{artefact.title}.", artefact.title
     if names:
         methods = [m for plan in plans for m in (*plan.methods, *plan.beside)]
         labels = ", ".join(dict.fromkeys(method_label(config, m) for m in methods))
         what = "Learning curves" if artefact.name in CURVES else "Drawn from runs"
         text += f" {what} of {labels} on {join('envs')}; demonstrations: {join('demos')}."
-        caption += f": {len(run_table(config, names, beside=True))} runs"
+        caption += f": {len(run_table(config, names, beside=True))} runs of scale {config.scale}"
     return text, f"{caption}."
 
 
