@@ -33,6 +33,9 @@ ALERT = "#B00020"  # what a reader must not miss
 DARK = "#16191d"  # a page for readers who ask for dark ones
 NOTE_SIZE = 6.5  # points
 
+# An order from light to dark, of equal steps in grey (viridis, without its palest third).
+RAMP = ("#35B779", "#1F9E89", "#26828E", "#31688E", "#3E4989", "#482878")
+
 Dashes = tuple[float, ...]
 
 
