@@ -60,7 +60,7 @@ def strong(axes: Any) -> list[Line2D]:
 def test_every_curve_artefact_has_its_module() -> None:
     for name in CURVES:
         module = importlib.import_module(f"paper.{name}")
-        assert module.NAME == name and module.__doc__
+        assert name == module.NAME and module.__doc__
 
 
 def test_a_variant_stands_beside_what_it_differs_from(draw: Draw) -> None:
