@@ -87,16 +87,23 @@ def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
     return replace(config, records="published"), replace(layout, records=args.records)
 
 
+def entry_of(config: Config, name: str) -> str:
+    """The name of an artefact that the scale has."""
+    if name not in config.figures:
+        raise UserError(
+            f"figures.{name}: not drawn at scale {config.scale}; choose another scale, or add it "
+            f"to the config"
+        )
+    return name
+
+
 def main(name: str, about: str, draw: Draw, argv: Sequence[str] | None = None) -> None:
     """Entry point of a figure of runs."""
 
     def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
-        if name not in config.figures:
-            raise UserError(
-                f"figures.{name}: not drawn at scale {config.scale}; choose another scale, or add "
-                f"it to the config"
-            )
-        runs, absent = read_runs(layout, config, name, allow_partial=args.allow_partial)
+        runs, absent = read_runs(
+            layout, config, entry_of(config, name), allow_partial=args.allow_partial
+        )
         note = f": partial, runs missing: {len(absent)}" if absent else ""
         return draw(runs, config, absent), note
 
