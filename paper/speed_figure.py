@@ -5,7 +5,6 @@ python -m paper.speed_figure --scale paper --out results/speed_figure.pdf
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ngt.config import Config, method_label
-from ngt.results import read_runs
-from ngt.runs import Layout, RunKey
+from ngt.runs import RunKey
 from paper import cli, curves, speed, style
 from paper.panels import plan_of
 from paper.style import Note
@@ -73,17 +71,9 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     return figure
 
 
-def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
-    """The figure from the speed table's runs."""
-    cli.entry_of(config, speed.NAME)
-    runs, absent = read_runs(layout, config, speed.NAME, allow_partial=args.allow_partial)
-    return draw(runs, config, absent), f": partial, runs missing: {len(absent)}" if absent else ""
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
-    parser = cli.build_parser(NAME, (__doc__ or "").splitlines()[0])
-    cli.entry(NAME, parser, make, argv)
+    cli.main_of(NAME, (__doc__ or "").splitlines()[0], speed.NAME, draw, argv)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 
 from ngt.config import Config, method_label
-from ngt.results import read_runs, source
+from ngt.results import source
 from ngt.runs import Layout, run_table
 from paper import cli, speed
 from paper.panels import plan_of
@@ -21,8 +21,8 @@ REFERENCE = "ngt"  # whose rate is 1
 
 def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
     """A row a method; for each env the rate at the end of the run, and over NGT's."""
-    plan = plan_of(config, cli.entry_of(config, NAME), one=("modes", "rates", "demos", "seeds"))
-    runs, absent = read_runs(layout, config, NAME, allow_partial=args.allow_partial)
+    runs, absent = cli.read(config, layout, NAME, args)
+    plan = plan_of(config, NAME, one=("modes", "rates", "demos", "seeds"))
     at_end: dict[tuple[str, str], float] = {}
     for (env, method), run in runs.groupby(["env", "method"]):
         at_end[env, method] = speed.rates(*speed.clock(run, f"{env}/{method}"))[1][-1]

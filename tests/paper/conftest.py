@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -96,6 +97,7 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
         settings = {
             "scale": "quick",
             "window": window,
+            "statistics": {"reps": 20},
             "train": {"steps": steps, "eval_every": steps // 6},
             "methods": yaml.safe_load(METHODS),
             "figures": {"main_figure": plan},
@@ -165,3 +167,18 @@ def theory_numbers() -> theory_study.Study:
         }
         patch.setattr(theory_study, "train", lambda pairing, *_: trainings[pairing])
         return theory_study.study.__wrapped__()
+
+
+@pytest.fixture
+def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study], None]:
+    """as_scale(study): commands run in its folder, where its settings are the scale `quick`."""
+
+    def place(study: Study) -> None:
+        folder = tmp_path / "scales"
+        folder.mkdir()
+        (folder / "base.yaml").write_text(yaml.safe_dump(study.settings))
+        (folder / "quick.yaml").write_text("scale: quick\n")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(cfg, "load", functools.partial(cfg.load, directory=folder))
+
+    return place

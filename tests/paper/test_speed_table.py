@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ngt.errors import UserError
-from paper import speed, speed_figure, speed_table, style
+from paper import cli, speed, speed_figure, speed_table, style
 
 METHODS = {
     "speed-ngt": {"label": "NGT", "like": "ngt"},
@@ -68,13 +68,14 @@ def test_a_missing_run_leaves_a_gap_only_when_asked(study: Any) -> None:
     assert table.rows[0]["Pendulum-v1 steps/s"] is None
     assert all(row["Pendulum-v1 relative"] is None for row in table.rows)
     assert table.notes[-1] == "PARTIAL: 1 runs are missing."
-    figure, note = speed_figure.make(study.config, study.layout, PARTIAL)
-    assert note == ": partial, runs missing: 1"
+    runs, absent = cli.read(study.config, study.layout, speed.NAME, PARTIAL)
+    figure = speed_figure.draw(runs, study.config, absent)
     assert "PARTIAL: missing Pendulum-v1 NGT" in " ".join(t.get_text() for t in figure.texts)
 
 
 def test_curves_have_the_looks_of_what_they_time(study: Any) -> None:
-    figure, _ = speed_figure.make(study.config, study.layout, WHOLE)
+    runs, _ = cli.read(study.config, study.layout, speed.NAME, WHOLE)
+    figure = speed_figure.draw(runs, study.config)
     (axes,) = figure.axes
     colors = {line.get_color(): line for line in axes.lines}
     assert set(colors) == {style.LOOKS[name].color for name in ("ngt", "dac-r", "red")}
