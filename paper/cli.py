@@ -30,7 +30,7 @@ MakeTable = Callable[[Config, Layout, argparse.Namespace], tables.Table]
 def build_parser(
     name: str, about: str, ending: str = "pdf", scale: str | None = None
 ) -> argparse.ArgumentParser:
-    """The options of an artefact; a figure where `ending` is pdf.
+    """The options of an artefact: a figure (pdf), a table (csv) or a page (html).
 
     scale: the one that it is made of where the user names none; the config's where None.
     """
@@ -41,7 +41,7 @@ def build_parser(
         epilog=f"example: python -m paper.{name} {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    beside = "" if ending == "pdf" else "; .tex and .json beside it"
+    beside = "; .tex and .json beside it" if ending == "csv" else ""
     parser.add_argument(
         "--out",
         type=Path,

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from PIL import Image
 
 from ngt import config as cfg
 from ngt.records import EVAL_FIELDS
 from ngt.runs import Layout, RunKey, resolve_key, run_table
-from paper import theory_study
+from paper import tables, theory_study
+from paper.artefacts import FIGURES, TABLES
+from paper.tables import Column
 
 RANDOM, EXPERT = -200.0, 300.0
 
@@ -115,6 +118,34 @@ def fill() -> Callable[..., None]:
                 study.write(key, [level * min(1.0, j / 4) for j in range(6)])
 
     return write_all
+
+
+@pytest.fixture
+def make_artefacts() -> Callable[[Study], None]:
+    """make_artefacts(study): a picture or a table for every artefact that the study has."""
+
+    def make(study: Study) -> None:
+        root = study.layout.root
+        root.mkdir(parents=True, exist_ok=True)
+        for i, figure in enumerate(a for a in FIGURES.values() if a.at(study.config)):
+            image = Image.new("RGB", (400, 100), "white")
+            image.paste((40 * (i % 6), 0, 0), (0, 0, 200, 100))
+            image.save(root / f"{figure.name}.png")
+            (root / f"{figure.name}.pdf").write_text("%PDF")
+        columns = {
+            "name": Column("name"), "score": Column("score"), "verdict": Column("Verdict"),
+        }  # fmt: skip
+        rows: list[dict[str, Any]] = [
+            {"name": "b <i>", "score": -2.5, "verdict": "not reproduced"},
+            {"name": "a & c", "score": -10.123456, "verdict": "reproduced"},
+            {"name": "d", "score": None, "verdict": "reproduced"},
+            {"name": "c", "score": 10.0, "verdict": "not run at this scale"},
+        ]
+        for table in (a for a in TABLES.values() if a.at(study.config)):
+            made = tables.Table(f"Caption of {table.name}", columns, rows, ("A note.",))
+            tables.save(made, root / f"{table.name}.csv")
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from ngt.envs import TASKS
 from ngt.errors import UserError
 from ngt.publish import Published
 from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run_table
-from paper.artefacts import FIGURES, TABLES, at_scale
+from paper.artefacts import FIGURES, REPORT, TABLES, at_scale
 
 try:
     for file in workflow.config_settings.configfiles:
@@ -121,3 +121,4 @@ localrules:
     run,
     figure,
     table,
+    report,
