@@ -35,7 +35,8 @@ _TEX = {
     "π": r"\ensuremath{\pi}", "σ": r"\ensuremath{\sigma}", "τ": r"\ensuremath{\tau}",
     "ℓ": r"\ensuremath{\ell}", "∇": r"\ensuremath{\nabla}", "∂": r"\ensuremath{\partial}",
     "≪": r"\ensuremath{\ll}",
-    "²": r"\textsuperscript{2}", "†": r"\ensuremath{\dagger}", "–": "--", "…": r"\ldots{}",
+    "“": "``", "”": "''", "†": r"\ensuremath{\dagger}", "–": "--", "…": r"\ldots{}",
+    "²": r"\textsuperscript{2}", "⁷": r"\textsuperscript{7}",
     "\u00a0": "~",
 }  # fmt: skip
 
