@@ -25,14 +25,15 @@ from paper.tables import Column, Table
 
 NAME = "claims_table"
 COLUMNS = {
-    "claim": Column("claim", width=0.16),
-    "where": Column("where", width=0.1),
-    "source": Column("the paper", width=0.14),
-    "ours": Column("ours", width=0.17),
+    "claim": Column("claim", width=0.145),
+    "where": Column("where", width=0.09),
+    "source": Column("the paper", width=0.13),
+    "ours": Column("ours", width=0.155),
     "runs": Column("runs"),
     "seeds": Column("seeds"),
-    "verdict": Column("verdict", width=0.09),
-    "rule": Column("rule", width=0.15),
+    "verdict": Column("verdict", width=0.085),
+    "rule": Column("rule", width=0.13),
+    "artefact": Column("artefact", width=0.09),
 }
 
 
@@ -70,6 +71,7 @@ def table(e: Evidence) -> Table:
             "claim": claim.text, "where": claim.where, "source": claim.source,
             "ours": finding.text(), "runs": len(finding.keys) or None, "seeds": finding.seeds,
             "verdict": finding.verdict, "rule": claim.rule,
+            "artefact": claim.artefact or None,
         }
         for claim, finding in found
     ]  # fmt: skip
