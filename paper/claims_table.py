@@ -25,15 +25,15 @@ from paper.tables import Column, Table
 
 NAME = "claims_table"
 COLUMNS = {
-    "claim": Column("claim", width=0.145),
-    "where": Column("where", width=0.09),
-    "source": Column("the paper", width=0.13),
-    "ours": Column("ours", width=0.155),
+    "claim": Column("claim", width=0.14),
+    "where": Column("where", width=0.105),
+    "source": Column("the paper", width=0.125),
+    "ours": Column("ours", width=0.15),
     "runs": Column("runs"),
     "seeds": Column("seeds"),
-    "verdict": Column("verdict", width=0.085),
+    "verdict": Column("verdict", width=0.09),
     "rule": Column("rule", width=0.13),
-    "artefact": Column("artefact", width=0.09),
+    "artefact": Column("artefact", width=0.085),
 }
 
 
