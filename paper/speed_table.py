@@ -51,9 +51,9 @@ def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
     machines = sorted({f"{run.get('machine')} ({run.get('device')})" for run in made})
     steps = sorted({int(step) for step in runs.groupby(["env", "method"])["step"].max()})
     notes = [
-        f"Scale {config.scale}. A run in a process of its own on: {'; '.join(machines)}. Rate over the last "
-        f"{speed.STRETCH:.0%} of {' or '.join(f'{s:,}' for s in steps)} env steps, evaluations "
-        f"left out.",
+        f"Scale {config.scale}. A run in a process of its own on: {'; '.join(machines)}. Rate over "
+        f"the last {speed.STRETCH:.0%} of {' or '.join(f'{s:,}' for s in steps)} env steps, "
+        f"evaluations left out.",
         "paper: one NVIDIA RTX 4090, at 200,000 env steps. Rates of different machines do not "
         "compare; the columns over NGT's do.",
     ]
