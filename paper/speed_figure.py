@@ -60,8 +60,8 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     ]  # fmt: skip
     notes = [
         Note(
-            f"Scale {config.scale}, one run a method, in a process of its own. A rate is formed over "
-            f"{speed.STRETCH:.0%} of the run up to the point; evaluations are left out."
+            f"Scale {config.scale}, one run a method, in a process of its own. A rate is formed "
+            f"over {speed.STRETCH:.0%} of the run up to the point; evaluations are left out."
         )
     ]
     if absent:

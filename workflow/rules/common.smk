@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -29,6 +30,7 @@ except UserError as error:
     sys.exit(2)
 
 NOW = time.time()
+READINGS = [f"{REPORT.name}.html"] + (["paper.pdf"] if shutil.which("latexmk") else [])
 WORK = f"results/{CONFIG.scale}"
 RUN_HASH = {key: run_hash(CONFIG, key) for key in run_table(CONFIG)}
 
@@ -122,3 +124,4 @@ localrules:
     figure,
     table,
     report,
+    paper,
