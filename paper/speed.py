@@ -40,8 +40,13 @@ def clock(run: pd.DataFrame, name: str) -> tuple[Array, Array]:
     return steps, np.concatenate([[0.0], rows["seconds"].to_numpy(float)])
 
 
+def reach(steps: Array) -> int:
+    """Evaluations in a stretch."""
+    return max(1, round(STRETCH * (len(steps) - 1)))
+
+
 def rates(steps: Array, seconds: Array) -> tuple[Array, Array]:
     """Env steps a second over stretches of the run: (step at the end of each, rate)."""
-    reach = max(1, round(STRETCH * (len(steps) - 1)))
-    passed = np.maximum(seconds[reach:] - seconds[:-reach], 1e-9)
-    return steps[reach:], (steps[reach:] - steps[:-reach]) / passed
+    n = reach(steps)
+    passed = np.maximum(seconds[n:] - seconds[:-n], 1e-9)
+    return steps[n:], (steps[n:] - steps[:-n]) / passed

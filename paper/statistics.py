@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -107,10 +107,13 @@ class Scores:
 
     def at(self, demos: int) -> Scores:
         """The tasks with this many demonstrations."""
-        at = [i for i, task in enumerate(self.tasks) if task[1] == demos]
+        return self.only([task for task in self.tasks if task[1] == demos])
+
+    def only(self, tasks: Collection[Task]) -> Scores:
+        """Some of the tasks."""
+        at = [i for i, task in enumerate(self.tasks) if task in tasks]
         some = {method: scores[:, at] for method, scores in self.of.items()}
-        tasks = tuple(self.tasks[i] for i in at)
-        return Scores(tasks, some, self.silent, self.left_out)
+        return Scores(tuple(self.tasks[i] for i in at), some, self.silent, self.left_out)
 
 
 def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -> Scores:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import csv
 import functools
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from PIL import Image
 
 from ngt import config as cfg
+from ngt.folders import Status
 from ngt.records import EVAL_FIELDS
+from ngt.results import Runs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 from paper import tables, theory_study
 from paper.artefacts import FIGURES, TABLES
@@ -182,3 +185,38 @@ def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study
         monkeypatch.setattr(cfg, "load", functools.partial(cfg.load, directory=folder))
 
     return place
+
+
+@pytest.fixture(scope="session")
+def paper_config() -> cfg.Config:
+    """Scale `paper`, its intervals of few repetitions."""
+    config: cfg.Config = cfg.load({"scale": "paper", "statistics": {"reps": 20}})
+    return config
+
+
+@pytest.fixture(scope="session")
+def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
+    """make_evidence(scores): complete runs with these final scores, as `paper.judges` sees them.
+
+    paces: of timed runs, env steps a second over equal stretches.
+    """
+    from paper.evidence import Evidence
+
+    def make(
+        scores: Mapping[RunKey, float], config: cfg.Config = paper_config,
+        paces: Mapping[RunKey, Sequence[float]] | None = None,
+        record: Mapping[str, Any] | None = None, gpu: Any = None,
+    ) -> Evidence:  # fmt: skip
+        rows = []
+        for key in (*scores, *(paces or {})):
+            pace = np.array((paces or {}).get(key, [np.nan]), float)
+            seconds = np.cumsum(1000 / pace)
+            for step, second in enumerate(seconds, 1):
+                row = {**asdict(key), "step": 1000 * step, "score": scores.get(key, 0.5)}
+                rows.append({**row, "seconds": second, "status": "finished"})
+        records = {RunKey(*(row[f.name] for f in fields(RunKey))): record or {} for row in rows}
+        statuses = {key: Status("finished", "") for key in records}
+        frame = pd.DataFrame(rows) if rows else None
+        return Evidence(config, paper_config, Runs(frame, statuses, dict(records)), gpu)
+
+    return make
