@@ -8,7 +8,17 @@ from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed or not
 
-from ngt.config import MODES, config_hash, demos_file, load, read_yaml, resolve_expert, to_json
+from ngt.config import (
+    MODES,
+    config_hash,
+    demos_file,
+    demos_source,
+    expert_ships,
+    load,
+    read_yaml,
+    resolve_expert,
+    to_json,
+)
 from ngt.envs import TASKS
 from ngt.errors import UserError
 from ngt.publish import Published
