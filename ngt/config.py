@@ -323,7 +323,7 @@ def _check_demos(config: Config, env: str, count: int, where: str) -> None:
         most = shipped.read(env)["episodes"]
         if count > most:
             raise UserError(
-                f"{where}: {count} asked for, and {most} episodes of {env} ship; write "
+                f"{where}: {count} asked for, and {most} of {env} ship; ask for no more, or write "
                 f"`demos: trained`"
             )
 

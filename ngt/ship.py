@@ -59,7 +59,8 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
             f"evaluation ships; train it with `best`"
         )
     files = Sources(folder / shipped.POLICY, layout.demos(env), folder / "eval.csv")
-    if checksum(files.policy) != run["files"][files.policy.name]:
+    known = run.get("files", {}).get(shipped.POLICY)  # older records have none
+    if known not in (None, checksum(files.policy)):
         raise UserError(f"{name}: {files.policy} was changed or damaged (checksum); train it again")
     data = demos.load(files.demos, env)
     check_recorded(data, policy.load(files.policy)[0], str(run["config_hash"]), files.demos)
