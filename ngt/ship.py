@@ -94,7 +94,7 @@ def distance(data: Demos, actor: Policy) -> float:
 def write(
     env: str, files: Sources, run: dict[str, Any], settings: dict[str, Any], data: Demos
 ) -> str:  # fmt: skip
-    """The four files, all or none of them new; a line that says what ships."""
+    """The four files, each written whole before one takes its place; a line of what ships."""
     folder, count = shipped.DATA / env, len(data.length)
     for episodes in range(count, 0, -1):
         content = {
@@ -111,8 +111,8 @@ def write(
     else:
         raise UserError(f"expert {env}: with one episode {size} bytes, at most {LARGEST} ship")
     with contextlib.ExitStack() as stack:
-        for name in reversed(content):  # the stack puts expert.json in its place last
-            stack.enter_context(atomic(folder / name)).write_bytes(content[name])
+        for name, part in content.items():
+            stack.enter_context(atomic(folder / name)).write_bytes(part)
     return (
         f"{folder}: return {data.expert:.1f} over {count} episodes (from {data.returns.min():.1f} "
         f"to {data.returns.max():.1f}), {episodes} of them recorded, {size / 1e6:.1f} MB"

@@ -53,19 +53,27 @@ def read(env: str) -> dict[str, Any]:
 
 def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
     """Whether each field that others rely on is as it should be."""
-    files, returns, episodes = (expert.get(name) for name in ("files", "returns", "episodes"))
+    files, returns, kept = (expert.get(name) for name in ("files", "returns", "kept"))
+    count = len(returns) if isinstance(returns, list) else 0
+    numbers = {name: _number(expert.get(name)) for name in ("random", "wall_seconds")}
+    counts = {name: type(expert.get(name)) is int for name in ("step", "updates")}
     return {
         "env": expert.get("env") == env,
         "files": isinstance(files, dict)
         and files.keys() == {POLICY, DEMOS, CURVE}
         and all(isinstance(value, str) for value in files.values()),
-        "returns": isinstance(returns, list)
-        and len(returns) > 0
-        and all(isinstance(value, float) for value in returns),
-        "episodes": isinstance(returns, list) and episodes in range(1, len(returns) + 1),
-        "random": isinstance(expert.get("random"), float),
+        "returns": count > 0 and all(map(_number, returns or ())),
+        "episodes": expert.get("episodes") in range(1, count + 1),
+        "kept": isinstance(kept, dict) and all(_number(kept.get(k)) for k in ("step", "return")),
         "config": isinstance(expert.get("config"), dict),
+        **numbers,
+        **counts,
     }
+
+
+def _number(value: Any) -> bool:
+    """A number that tables and figures can show."""
+    return type(value) in (int, float) and abs(value) < 1e300
 
 
 def _damaged(file: Path, what: str) -> UserError:

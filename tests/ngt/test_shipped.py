@@ -81,7 +81,13 @@ def test_a_changed_file_is_named(data: Path, name: str, damage: str) -> None:
         ({"returns": ["8000"]}, "returns"),
         ({"episodes": 17}, "episodes"),
         ({"episodes": 0}, "episodes"),
+        ({"returns": [float("nan")]}, "returns"),
+        ({"returns": 3}, "returns"),
         ({"random": None}, "random"),
+        ({"step": 1.5}, "step"),
+        ({"updates": True}, "updates"),
+        ({"wall_seconds": "1"}, "wall_seconds"),
+        ({"kept": {"step": 1}}, "kept"),
         ({"config": "lite"}, "config"),
     ],
 )
