@@ -163,9 +163,9 @@ class FigureConfig:
 class StatisticsConfig:
     """The stratified bootstrap behind every interval: seeds are resampled within each task."""
 
-    # At 1000 the ends of an interval move by 2% of its width from seed to seed. rliable's 50 000
-    # would take an hour: a probability of improvement over 18 tasks is 9 ms a repetition.
-    reps: int = opt(1000, "repetitions", 1)
+    # At 2000 an end of an interval moves by 2% of its width from seed to seed. rliable's 50 000
+    # would take hours: a probability of improvement over 18 tasks is 9 ms a repetition.
+    reps: int = opt(2000, "repetitions", 1)
     seed: int = opt(0, "of the draws", 0)
 
 

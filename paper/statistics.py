@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ from ngt.errors import UserError
 from ngt.results import final_scores
 from ngt.runs import RunKey
 from ngt.seeding import derive
-from paper.curves import usable
+from paper.curves import AXES, usable
 from paper.tables import show
 
 if TYPE_CHECKING:
@@ -66,6 +66,32 @@ def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> 
     return {key: found.get(key, UNEVALUATED) for key in present}
 
 
+class Diverged(NamedTuple):
+    """Runs that ended early, and those of them that had no evaluation yet."""
+
+    runs: frozenset[RunKey]
+    silent: frozenset[RunKey]
+
+    def __str__(self) -> str:
+        """What is said of them; empty where there are none."""
+        n, early = len(self.runs), len(self.silent)
+        if not n:
+            return ""
+        none = f" ({early} of them had none and count{'s' * (early == 1)} as 0)" if early else ""
+        many = "s diverged and count" if n > 1 else " diverged and counts"
+        return f"{n} run{many} with the evaluations until then{none}."
+
+
+def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
+    """Those among the runs that are there. Arguments as `final`."""
+    status: dict[RunKey, str] = {}
+    if runs is not None:
+        rows = runs[[*AXES, "status"]].drop_duplicates().itertuples(index=False, name=None)
+        status = {RunKey(*row[:-1]): row[-1] for row in rows}
+    keys = frozenset(key for key in present if status.get(key, "diverged") == "diverged")
+    return Diverged(keys, keys - status.keys())
+
+
 @dataclass(frozen=True)
 class Scores:
     """Final scores of methods that are compared on the same tasks.
@@ -81,10 +107,13 @@ class Scores:
 
     def at(self, demos: int) -> Scores:
         """The tasks with this many demonstrations."""
-        at = [i for i, task in enumerate(self.tasks) if task[1] == demos]
+        return self.only([task for task in self.tasks if task[1] == demos])
+
+    def only(self, tasks: Collection[Task]) -> Scores:
+        """Some of the tasks."""
+        at = [i for i, task in enumerate(self.tasks) if task in tasks]
         some = {method: scores[:, at] for method, scores in self.of.items()}
-        tasks = tuple(self.tasks[i] for i in at)
-        return Scores(tasks, some, self.silent, self.left_out)
+        return Scores(tuple(self.tasks[i] for i in at), some, self.silent, self.left_out)
 
 
 def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -> Scores:

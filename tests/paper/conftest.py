@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from PIL import Image
 
 from ngt import config as cfg
+from ngt.folders import Status
 from ngt.records import EVAL_FIELDS
+from ngt.results import Runs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 from paper import tables, theory_study
 from paper.artefacts import FIGURES, TABLES
@@ -96,6 +100,7 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
         settings = {
             "scale": "quick",
             "window": window,
+            "statistics": {"reps": 20},
             "train": {"steps": steps, "eval_every": steps // 6},
             "methods": yaml.safe_load(METHODS),
             "figures": {"main_figure": plan},
@@ -165,3 +170,53 @@ def theory_numbers() -> theory_study.Study:
         }
         patch.setattr(theory_study, "train", lambda pairing, *_: trainings[pairing])
         return theory_study.study.__wrapped__()
+
+
+@pytest.fixture
+def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study], None]:
+    """as_scale(study): commands run in its folder, where its settings are the scale `quick`."""
+
+    def place(study: Study) -> None:
+        folder = tmp_path / "scales"
+        folder.mkdir()
+        (folder / "base.yaml").write_text(yaml.safe_dump(study.settings))
+        (folder / "quick.yaml").write_text("scale: quick\n")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(cfg, "load", functools.partial(cfg.load, directory=folder))
+
+    return place
+
+
+@pytest.fixture(scope="session")
+def paper_config() -> cfg.Config:
+    """Scale `paper`, its intervals of few repetitions."""
+    config: cfg.Config = cfg.load({"scale": "paper", "statistics": {"reps": 20}})
+    return config
+
+
+@pytest.fixture(scope="session")
+def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
+    """make_evidence(scores): complete runs with these final scores, as `paper.judges` sees them.
+
+    paces: of timed runs, env steps a second over equal stretches.
+    """
+    from paper.evidence import Evidence
+
+    def make(
+        scores: Mapping[RunKey, float], config: cfg.Config = paper_config,
+        paces: Mapping[RunKey, Sequence[float]] | None = None,
+        record: Mapping[str, Any] | None = None, gpu: Any = None,
+    ) -> Evidence:  # fmt: skip
+        rows = []
+        for key in (*scores, *(paces or {})):
+            pace = np.array((paces or {}).get(key, [np.nan]), float)
+            seconds = np.cumsum(1000 / pace)
+            for step, second in enumerate(seconds, 1):
+                row = {**asdict(key), "step": 1000 * step, "score": scores.get(key, 0.5)}
+                rows.append({**row, "seconds": second, "status": "finished"})
+        records = {RunKey(*(row[f.name] for f in fields(RunKey))): record or {} for row in rows}
+        statuses = {key: Status("finished", "") for key in records}
+        frame = pd.DataFrame(rows) if rows else None
+        return Evidence(config, paper_config, Runs(frame, statuses, dict(records)), gpu)
+
+    return make

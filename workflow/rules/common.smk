@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -54,6 +55,7 @@ except UserError as error:
     stop(f"{error}{hint if 'found text' in str(error) else ''}")
 
 NOW = time.time()
+READINGS = [f"{REPORT.name}.html"] + (["paper.pdf"] if shutil.which("latexmk") else [])
 WORK = f"results/{CONFIG.scale}"
 
 
@@ -169,3 +171,4 @@ localrules:
     figure,
     table,
     report,
+    paper,
