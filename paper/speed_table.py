@@ -29,11 +29,11 @@ def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
     ours = next((m for m in plan.methods if speed.base(config, m) == REFERENCE), None)
     columns = {"method": Column("method")}
     for env in plan.envs:
-        columns[f"{env} steps/s"] = Column(f"{env}, env steps/s", "{:.0f}")
-        columns[f"{env} relative"] = Column("over NGT's", "{:.2f}")
+        columns[f"{env} steps/s"] = Column(f"{env}\nenv steps/s", "{:.0f}")
+        columns[f"{env} relative"] = Column("over\nNGT's", "{:.2f}")
     for env in speed.PAPER_ENVS:
-        columns[f"paper {env} steps/s"] = Column(f"paper: {env}, env steps/s", "{:.0f}")
-        columns[f"paper {env} relative"] = Column("over NGT's", "{:.2f}")
+        columns[f"paper {env} steps/s"] = Column(f"paper: {env}\nenv steps/s", "{:.0f}")
+        columns[f"paper {env} relative"] = Column("over\nNGT's", "{:.2f}")
     rows: list[dict[str, Cell]] = []
     for method in plan.methods:
         row: dict[str, Cell] = {"method": method_label(config, method)}
