@@ -63,11 +63,16 @@ def target(config: Config, artefact: Artefact) -> str:
     return f"snakemake --cores all results/{artefact.name}.{ending}{choice}"
 
 
-def items(config: Config, layout: Layout, out: Path, *, allow_partial: bool) -> list[Item]:
-    """Every artefact of the scale, tables read; UserError names a file that is not there."""
+def items(
+    config: Config, layout: Layout, out: Path, *, allow_partial: bool, picture: str = "png"
+) -> list[Item]:
+    """Every artefact of the scale, tables read; UserError names a file that is not there.
+
+    picture: the form of the figures that must be there, png or pdf.
+    """
     return [
         _item(artefact, kind, config, layout, out, allow_partial)
-        for kind, artefacts in (("png", FIGURES), ("json", TABLES))
+        for kind, artefacts in ((picture, FIGURES), ("json", TABLES))
         for artefact in artefacts.values()
         if artefact.at(config)
     ]
@@ -84,12 +89,12 @@ def _item(
                 f"{why}; make it with `{command}`, or show the gap with --allow-partial"
             )
         return Item(artefact, (), gap=why, command=command)
-    endings = ("pdf", "png") if kind == "png" else ("csv", "tex", "json")
+    endings = ("csv", "tex", "json") if kind == "json" else ("pdf", "png")
     beside = [(end, file.with_suffix(f".{end}")) for end in endings]
     files = tuple(
         (FORMS[end], os.path.relpath(path, out.parent)) for end, path in beside if path.exists()
     )
-    if kind == "png":
+    if kind != "json":
         return Item(artefact, files, *about(config, artefact))
     try:
         table = tables.from_json(file.read_text())

@@ -156,8 +156,8 @@ class Table:
 
     def _tex_notes(self) -> list[str]:
         words = " ".join(tex(note) for note in self.notes)
-        box = rf"\noindent\vspace{{3pt}}\parbox{{\linewidth}}{{\footnotesize {words}}}"
-        return ["", box] if words else []
+        box = rf"\noindent\parbox[t]{{\linewidth}}{{\footnotesize {words}}}"
+        return ["", r"\vspace{3pt}", box] if words else []
 
     def _numeric(self, key: str) -> bool:
         return all(not isinstance(row[key], str) for row in self.rows)
