@@ -26,8 +26,8 @@ from paper.tables import from_json
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = "results/main_figure.pdf"
 
-# One process for all of them: they share what the first builds.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workflow")]
+# A file stays on one process (--dist loadfile): these share what the first builds.
+pytestmark = pytest.mark.slow
 
 READINGS = {"report": 1} | ({"paper": 1} if shutil.which("latexmk") else {})
 TRAINED = {"train": 36, "run": 93}  # of everything at scale `test`
