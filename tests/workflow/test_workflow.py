@@ -37,7 +37,7 @@ def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """Run Snakemake in a checkout; stdout and stderr together."""
     return subprocess.run(
         [sys.executable, "-m", "snakemake", "--cores", "2", *args],
-        cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
+        cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800,
         env=os.environ | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
         },
