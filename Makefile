@@ -69,7 +69,7 @@ experts: setup  ## train and ship the experts that data/ lacks (scale lite: hour
 
 test: check  ## linters, types and the whole test suite
 	@echo "test: pytest on $(TEST_JOBS) processes"
-	@$(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadgroup $(ARGS)
+	@$(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile $(ARGS)
 
 check: setup  ## linters and types only
 	@echo "check: ruff"

@@ -26,8 +26,8 @@ from paper.tables import from_json
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = "results/main_figure.pdf"
 
-# One process for all of them: they share what the first builds.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workflow")]
+# A file stays on one process (--dist loadfile): these share what the first builds.
+pytestmark = pytest.mark.slow
 
 READINGS = {"report": 1} | ({"paper": 1} if shutil.which("latexmk") else {})
 TRAINED = {"train": 36, "run": 93}  # of everything at scale `test`
@@ -37,7 +37,7 @@ def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """Run Snakemake in a checkout; stdout and stderr together."""
     return subprocess.run(
         [sys.executable, "-m", "snakemake", "--cores", "2", *args],
-        cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
+        cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800,
         env=os.environ | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
         },
