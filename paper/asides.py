@@ -59,7 +59,10 @@ def _methods(config: Config) -> Iterator[dict[str, Cell]]:
 
 def glance(config: Config, runs: Runs) -> Table:
     """The runs in a few lines."""
-    columns = {"what": Column("of the runs", width=0.12), "known": Column("what is known", width=0.84)}
+    columns = {
+        "what": Column("of the runs", width=0.12),
+        "known": Column("what is known", width=0.84),
+    }
     rows = [
         {"what": name, "known": text} for name, text, _ in report_runs.facts(config, runs)
     ]  # fmt: skip

@@ -15,6 +15,7 @@ from ngt.errors import UserError
 from ngt.results import read_runs
 from ngt.runs import Layout, RunKey
 from paper import style, tables
+from paper.artefacts import FIGURES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +48,7 @@ def build_parser(
         type=Path,
         help=f"{ending.upper()} file (default: <results>/{name}.{ending}){beside}",
     )
-    if ending == "pdf":
+    if name in FIGURES:
         parser.add_argument("--png", type=Path, help="a PNG file too")
     parser.add_argument(
         "--allow-partial", action="store_true", help="draw what there is, and say what is missing"

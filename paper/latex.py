@@ -11,47 +11,58 @@ from pathlib import Path
 from ngt.errors import UserError
 from ngt.files import atomic
 
-TOOLS = ("latexmk", "pdflatex")
-INSTALL = "on Debian: apt-get install latexmk texlive-latex-recommended texlive-fonts-recommended"
+TOOL = "pdflatex"
+INSTALL = "on Debian: apt-get install texlive-latex-recommended texlive-fonts-recommended"
+ROUNDS = 6  # the most until references and widths settle; two or three do
 
 # The same bytes each time.
-HEAD = r"\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1"
+HEAD = r"\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1\input{main.tex}"
 EPOCH = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
 
 
 def lacking() -> str:
-    """What is not installed and how to install it, in one line; empty where all is there."""
-    absent = [tool for tool in TOOLS if shutil.which(tool) is None]
-    return f"{' and '.join(absent)}: not installed; {INSTALL}" if absent else ""
+    """What is not installed and how to install it, in one line; empty where it is there."""
+    return "" if shutil.which(TOOL) else f"{TOOL} is not installed; {INSTALL}"
 
 
 def build(folder: Path, log: Path) -> Path:
-    """Typeset main.tex of a folder: its PDF.
+    """Typeset main.tex of a folder until nothing in it moves: its PDF.
 
     Errors: no LaTeX, or its first complaint, are a UserError; LaTeX's own log is then kept as
     `log`.
     """
     if lack := lacking():
         raise UserError(lack)
-    command = [
-        "latexmk", "-norc", "-pdf", "-interaction=nonstopmode", "-halt-on-error", "-silent",
-        f"-usepretex={HEAD}", "main.tex",
-    ]  # fmt: skip
-    done = subprocess.run(
-        command, cwd=folder, env=os.environ | EPOCH, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-    )  # fmt: skip
-    if done.returncode == 0:
-        return folder / "main.pdf"
-    own = folder / "main.log"
-    text = own.read_text(errors="replace") if own.exists() else done.stdout
+    # latexmk would take two versions of a file as one, if written within a second and as long.
+    options = ("-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "-jobname=main")
+    before: list[bytes] = []
+    for _ in range(ROUNDS):
+        done = subprocess.run(
+            [TOOL, *options, HEAD], cwd=folder, env=os.environ | EPOCH, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            errors="replace",
+        )  # fmt: skip
+        if done.returncode:
+            own = folder / "main.log"
+            raise _failed(own.read_text(errors="replace") if own.exists() else done.stdout, log)
+        files = (folder / f"main.{ending}" for ending in ("aux", "toc", "out"))
+        after = [file.read_bytes() for file in files if file.exists()]
+        if after == before:
+            return folder / "main.pdf"
+        before = after
+    text = (folder / "main.log").read_text(errors="replace")
+    raise _failed(f"! Page numbers still move after {ROUNDS} runs.\n{text}", log)
+
+
+def _failed(text: str, log: Path) -> UserError:
+    """The error, once the log is kept."""
     with atomic(log) as temporary:
         temporary.write_text(text)
-    raise UserError(f"LaTeX: {complaint(text)}; its log: {log}")
+    return UserError(f"LaTeX: {complaint(text)}; its log: {log}")
 
 
 def complaint(log: str) -> str:
-    """The first error in a log, with the line of main.tex where that is said."""
+    """The first error in a log, with its line where that is said."""
     found = re.search(r"^! *(.+?)$(?:.*?^(l\.\d+))?", log, re.MULTILINE | re.DOTALL)
     if found is None:
         return "it failed and its log has no error"

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ngt.config import Config, method_label
+from ngt.errors import UserError
 from ngt.folders import COMPLETE
 from ngt.records import provenance
 from ngt.results import Runs
-
 from paper.artefacts import FIGURES, TABLES, Artefact, envs
 from paper.evidence import FEW
 from paper.report import Item, about
@@ -51,9 +51,22 @@ def _named(kind: str, name: str, text: str) -> str:
     return rf"\expandafter\def\csname {kind}@{name}\endcsname{{{tex(text)}}}"
 
 
+# What is read of a table.
+COLUMNS = {
+    "claims_table": {"claim", "ours", "verdict", "artefact"},
+    "theory_table": {"verdict"},
+    "aggregate_table": {"demos", "method"}
+    | {f"{key}{end}" for key in ("iqm", "better") for end in ("", "_low", "_high")},
+}
+
+
 def rows_of(tables: Tables, name: str) -> Sequence[Row]:
-    """The rows of a table that may not be there."""
-    return tables[name].rows if name in tables else ()
+    """The rows of a table that may not be there; UserError where it lacks a column."""
+    if name not in tables:
+        return ()
+    if lack := sorted(COLUMNS[name] - set(tables[name].columns)):
+        raise UserError(f"{name}.json: lacks column {lack[0]}; make the table again")
+    return tables[name].rows
 
 
 def listed(values: Iterable[Any]) -> str:
@@ -166,9 +179,9 @@ def claims(rows: Sequence[Row]) -> str:
 # ---------------------------------------------------------------- outcomes
 
 
-def estimate(row: Row, key: str) -> Estimate | None:
-    """A value of the aggregates and its interval."""
-    if row[key] is None:
+def estimate(row: Row | None, key: str) -> Estimate | None:
+    """A value of the aggregates and its interval; None where it has none."""
+    if row is None or row[key] is None:
         return None
     ends = (row[key], row[f"{key}_low"], row[f"{key}_high"])
     return Estimate(*(float("nan") if x is None else float(x) for x in ends))
@@ -181,14 +194,13 @@ def _ours(rows: Sequence[Row], config: Config, demos: str) -> Row | None:
 
 def iqm(rows: Sequence[Row], config: Config) -> str:
     """NGT's interquartile mean over all tasks."""
-    row = _ours(rows, config, "all")
-    return str((row and estimate(row, "iqm")) or "not known")
+    return str(estimate(_ours(rows, config, "all"), "iqm") or "not known")
 
 
 def aggregate(rows: Sequence[Row], config: Config) -> str:
     """Where NGT stands among the methods."""
     own = _ours(rows, config, "all")
-    mine = own and estimate(own, "iqm")
+    mine = estimate(own, "iqm")
     if own is None or mine is None:
         return ""
     others = [r for r in rows if r["demos"] == "all" and r is not own]

@@ -20,6 +20,7 @@ from ngt import shipped
 from ngt.config import Config, config_hash, load, resolve_expert
 from ngt.envs import TASKS
 from ngt.runs import Layout, run_hash, run_table
+from paper import latex
 from paper.artefacts import FIGURES, TABLES
 from paper.tables import from_json
 
@@ -29,7 +30,7 @@ FIGURE = "results/main_figure.pdf"
 # A file stays on one process (--dist loadfile): these share what the first builds.
 pytestmark = pytest.mark.slow
 
-READINGS = {"report": 1} | ({"paper": 1} if shutil.which("latexmk") else {})
+READINGS = {"report": 1} | ({} if latex.lacking() else {"paper": 1})
 TRAINED = {"train": 36, "run": 93}  # of everything at scale `test`
 
 
@@ -230,6 +231,20 @@ def test_a_figure_that_the_scale_has_not_says_so(built: Path) -> None:
     assert done.returncode != 0
     log = (built / "results/quick/logs/dmc_figure.log").read_text()
     assert log.startswith("dmc_figure: error: figures.dmc_figure: not drawn at scale quick;")
+
+
+def test_without_latex_everything_else_is_made_and_the_paper_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tool in ("which", "bash"):  # what Snakemake itself calls
+        (tmp_path / tool).symlink_to(str(shutil.which(tool)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    planned = dry_run(ROOT, "--config", "scale=test")
+    assert "paper" not in planned and planned["report"] == 1
+    done = snakemake(ROOT, "-n", "results/paper.pdf", "--config", "scale=test")
+    assert done.returncode == 2 and "Traceback" not in done.stdout
+    (line,) = [text for text in done.stdout.splitlines() if "error" in text]
+    assert "results/paper.pdf: pdflatex is not installed; on Debian: apt-get" in line
 
 
 def test_published_records_train_nothing(built: Path) -> None:

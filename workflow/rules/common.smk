@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -25,6 +24,7 @@ from ngt.errors import UserError
 from ngt.publish import Published
 from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run_table
 from ngt.shipped import DATA, EXPERT, read, ships
+from paper import latex
 from paper.artefacts import FIGURES, REPORT, TABLES, at_scale
 
 
@@ -55,7 +55,7 @@ except UserError as error:
     stop(f"{error}{hint if 'found text' in str(error) else ''}")
 
 NOW = time.time()
-READINGS = [f"{REPORT.name}.html"] + (["paper.pdf"] if shutil.which("latexmk") else [])
+READINGS = [f"{REPORT.name}.html"] + ([] if latex.lacking() else ["paper.pdf"])
 WORK = f"results/{CONFIG.scale}"
 
 
@@ -102,6 +102,13 @@ def records_of(artefact):
     runs = [] if artefact.experts else run_table(CONFIG, names, beside=True)
     envs = {env for name in names for env in CONFIG.figures[name].envs} if artefact.experts else ()
     return [receipt(key) for key in runs] + [expert_of(env) for env in sorted(envs)]
+
+
+def records_of_paper(_):
+    """What the paper shows. Without LaTeX that is said before anything is made for it."""
+    if lack := latex.lacking():
+        stop(f"results/paper.pdf: {lack}")
+    return records_of(REPORT)
 
 
 def key_of(wildcards):

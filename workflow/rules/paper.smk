@@ -1,4 +1,4 @@
-# The report in LaTeX.
+# The report in LaTeX, where that is installed.
 
 
 rule paper:
@@ -6,7 +6,7 @@ rule paper:
         config=f"{WORK}/config.json",
         figures=[f"results/{a.name}.pdf" for a in FIGURES.values() if a.at(CONFIG)],
         tables=[f"results/{a.name}.json" for a in TABLES.values() if a.at(CONFIG)],
-        records=lambda _: records_of(REPORT),
+        records=records_of_paper,
     output:
         "results/paper.pdf",
     log:
