@@ -170,7 +170,7 @@ def claims(rows: Sequence[Row]) -> str:
             f"{row['claim']} – {row['verdict']}" + (f" ({row['ours']})" if row["ours"] else "")
             for row in rows
         )
-        return f"What the paper claims of it: {each}."
+        return f"Claimed: {each}."
     count = Counter(str(row["verdict"]).replace("partly", "reproduced in part") for row in rows)
     verdicts = listed(f"{n} {'is' if n == 1 else 'are'} {word}" for word, n in count.most_common())
     return f"Of the {len(rows)} claims that the paper rests on these runs {verdicts}."

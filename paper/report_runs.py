@@ -89,7 +89,8 @@ def machines(records: Mapping[RunKey, Mapping[str, Any]]) -> Table:
     flat = [{**r, **(r.get("versions") or {})} for r in records.values()]
     libraries = dict.fromkeys(name for r in records.values() for name in r.get("versions") or ())
     fields = ("machine", "device", "threads", "python", *libraries)
-    columns = {name: Column(name) for name in (*fields, "runs")}
+    widths = {"machine": 0.2, "device": 0.12}
+    columns = {name: Column(name, width=widths.get(name)) for name in (*fields, "runs")}
     return Table("Machines and versions", columns, _tally(flat, fields))
 
 

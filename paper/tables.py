@@ -104,9 +104,10 @@ class Table:
             head = [r"\toprule", self._tex_head(), r"\midrule"]
             lines = [
                 r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
-                rf"\begin{{longtable}}{self._tex_columns()}", rf"{self._tex_caption()} \\",
+                rf"\begin{{longtable}}{self._tex_columns()}",
+                rf"{self._tex_caption(self.notes)} \\",  # below the last page they'd be read last
                 *head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot",
-                *self._tex_rows(), r"\end{longtable}", *self._tex_notes(), r"\par\endgroup",
+                *self._tex_rows(), r"\end{longtable}", r"\par\endgroup",
             ]  # fmt: skip
         else:
             lines = [
@@ -151,8 +152,9 @@ class Table:
             lines += max(math.ceil(len(cell) / (w * LINE)) if w else 1 for cell, w in cells)
         return lines
 
-    def _tex_caption(self) -> str:
-        return rf"\caption{{{tex(self.caption)}}}"
+    def _tex_caption(self, notes: Sequence[str] = ()) -> str:
+        words = rf". \footnotesize {' '.join(tex(note) for note in notes)}" if notes else ""
+        return rf"\caption{{{tex(self.caption.rstrip('.') if words else self.caption)}{words}}}"
 
     def _tex_notes(self) -> list[str]:
         words = " ".join(tex(note) for note in self.notes)

@@ -124,7 +124,7 @@ def test_outcomes_are_the_verdicts() -> None:
         "Of the 4 claims that the paper rests on these runs 2 are reproduced, 1 is not reproduced "
         "and 1 is reproduced in part."
     )
-    assert says["seeds_figure"] == "What the paper claims of it: f – not run at this scale."
+    assert says["seeds_figure"] == "Claimed: f – not run at this scale."
     assert says[macros.MACHINE].endswith("g – reproduced (0.9 [0.8, 1.0]).")
 
 
