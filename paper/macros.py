@@ -35,7 +35,7 @@ def numbers(config: Config, runs: Runs, found: Sequence[Item]) -> str:
     macros = {**of_scale(config), **of_runs(runs), **of_verdicts(tables), **of_source()}
     macros["NgtIqm"] = iqm(rows_of(tables, "aggregate_table"), config)
     lines = [rf"\newcommand{{\{name}}}{{{tex(str(value))}}}" for name, value in macros.items()]
-    gaps = {item.anchor: f"{item.gap}; {item.command} makes it" for item in found if item.gap}
+    gaps = {item.anchor: item.gap for item in found if item.gap}
     for artefact in (*FIGURES.values(), *TABLES.values()):
         lines += of_artefact(config, artefact, gaps)
     says = {**claims_by_artefact(rows_of(tables, "claims_table"))}
@@ -48,7 +48,7 @@ def numbers(config: Config, runs: Runs, found: Sequence[Item]) -> str:
 
 def _named(kind: str, name: str, text: str) -> str:
     """A macro whose name has other characters than letters."""
-    return rf"\expandafter\def\csname {kind}@{name}\endcsname{{{tex(text)}}}"
+    return rf"\expandafter\def\csname {kind}@{name}\endcsname{{{tex(text, wraps=True)}}}"
 
 
 # What is read of a table.

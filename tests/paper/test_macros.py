@@ -112,7 +112,8 @@ def test_a_gap_says_why(made: tuple[Any, Runs]) -> None:
     study, runs = made
     lost = Item(FIGURES["main_figure"], (), gap="x/main_figure.pdf is not there", command="make it")
     text = macros.numbers(study.config, runs, [lost])
-    assert named(text, "gap", "main_figure") == r"x/main\_figure.pdf is not there; make it makes it"
+    gap = named(text, "gap", "main_figure").replace(r"\allowbreak{}", "")
+    assert gap == r"x/main\_figure.pdf is not there"
     assert named(text, "gap", "grid_figure") == "scale quick has no runs for it"
     assert named(text, "title", "grid_figure") == FIGURES["grid_figure"].title
     assert named(text, "caption", "main_figure").endswith(": 8 runs of scale quick.")

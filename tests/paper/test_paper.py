@@ -68,7 +68,8 @@ def test_what_is_not_there_is_named(study: Any, tmp_path: Path) -> None:
     paper.gather(study.config, study.layout, tmp_path, allow_partial=True)
     assert not (tmp_path / "main_figure.pdf").exists()
     assert not (tmp_path / "grid_figure.pdf").exists(), "the scale has none, whatever lies there"
-    assert r"main\_figure.pdf is not there; snakemake" in (tmp_path / "numbers.tex").read_text()
+    numbers = (tmp_path / "numbers.tex").read_text().replace(r"\allowbreak{}", "")
+    assert r"main\_figure.pdf is not there" in numbers
 
 
 def test_without_latex_the_command_is_one_line(
