@@ -1,0 +1,34 @@
+"""NGT with embeddings of other sizes (the paper's Fig. abl_embeddim).
+
+python -m paper.ablation_embedding --scale quick --out results/ablation_embedding.pdf
+"""
+
+from __future__ import annotations
+
+from ngt.config import Config, FigureConfig, model_params
+from ngt.errors import UserError
+from paper import style
+from paper.curve_figure import CurveFigure, variants
+from paper.panels import Series
+
+
+def sizes(config: Config, plan: FigureConfig, name: str) -> list[Series]:
+    """A line a method, the largest embedding first and darkest."""
+    found = variants(config, plan, name)
+
+    def size(one: Series) -> int:
+        _, params = model_params(config, one.method, plan.envs[0])
+        if "m" not in params:
+            raise UserError(f"figures.{name}.methods: {one.method} has no embedding size m")
+        return int(params["m"])
+
+    ordered = sorted(found, key=size, reverse=True)
+    looks = style.ramp(len(ordered))
+    return [one._replace(look=look) for one, look in zip(ordered, looks, strict=True)]
+
+
+FIGURE = CurveFigure("ablation_embedding", __doc__, series=sizes)
+draw, main = FIGURE.draw, FIGURE.main
+
+if __name__ == "__main__":
+    main()

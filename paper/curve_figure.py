@@ -1,0 +1,196 @@
+"""A figure of learning curves: rows of envs, columns of demonstrations, lines of methods or rates.
+
+Each module of `paper.artefacts.CURVES` is one, and says what is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+
+from ngt.config import Config, FigureConfig, method_label, method_rate
+from ngt.errors import UserError
+from ngt.runs import RunKey, run_table
+from paper import cli, curves, notes, panels, style
+from paper.labels import labels
+from paper.panels import RETURN, SCORE, Measure, Panel, Place, Series
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ACROSS = 3  # panels in a row where there is one number of demonstrations
+
+
+def methods(config: Config, plan: FigureConfig, name: str) -> list[Series]:
+    """A line a method, called as in the config."""
+    names = [*plan.methods, *plan.beside]
+    return by_method(config, plan, name, {m: method_label(config, m) for m in names})
+
+
+def variants(config: Config, plan: FigureConfig, name: str) -> list[Series]:
+    """What is compared with, then the variants; each called by the settings that differ."""
+    return by_method(config, plan, name, labels(config, [*plan.beside, *plan.methods], plan.envs))
+
+
+def by_method(
+    config: Config, plan: FigureConfig, name: str, called: dict[str, str]
+) -> list[Series]:
+    """A line a method at its own rate or the figure's."""
+    rate = only(plan, name, "rates")
+    looks = style.looks(called)
+    return [
+        Series(method, method_rate(config, method) or rate, label, looks[method])
+        for method, label in called.items()
+    ]
+
+
+def only(plan: FigureConfig, name: str, axis: str) -> Any:
+    """The value of an axis of which a figure shows one."""
+    values = getattr(plan, axis)
+    if len(values) != 1:
+        shown = ", ".join(map(str, values))
+        raise UserError(f"figures.{name}.{axis}: found [{shown}], this figure shows one")
+    return values[0]
+
+
+def called(place: Place, plan: FigureConfig) -> str:
+    """The name of a place in a figure where others differ in env or input mode."""
+    return f"{place.env}, {place.mode}" if len(plan.modes) > 1 else place.env
+
+
+def demonstrations(count: int) -> str:
+    """A number of demonstrations in words."""
+    return f"{count} demonstration{'s' * (count != 1)}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The places of a figure's panels in rows, and what is written at these."""
+
+    rows: list[list[Place]]
+    titles: list[list[str]]
+    labels: list[str]  # of the rows
+    note: str = ""
+
+
+def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
+    """A row an env and input mode, a column a number of demonstrations.
+
+    Where there is one such number, envs stand side by side, ACROSS in a row at most; not where
+    they have no unit in common.
+    """
+    first = [Place(env, mode, k) for env in plan.envs for mode in plan.modes for k in plan.demos]
+    across, packed = len(plan.demos), False
+    if across == 1 and len(first) > 1 and RETURN not in measures:
+        across, packed = -(-len(first) // -(-len(first) // ACROSS)), True
+    rows, titles, names = [], [], []
+    for start in range(0, len(first), across):
+        places = first[start : start + across]
+        for measure in measures:
+            rows.append([place._replace(measure=measure) for place in places])
+            name = called(places[0], plan)
+            names.append(measure.label if packed else f"{name}\n{measure.label}")
+            heads = [called(p, plan) if packed else demonstrations(p.demos) for p in places]
+            titled = measure == measures[0] if packed else len(rows) == 1
+            titles.append(heads if titled else [""] * len(places))
+    return Grid(rows, titles, names, f"{demonstrations(plan.demos[0])}." if packed else "")
+
+
+# (place, each series with its rows there, config) -> what is said above the panel
+Remark = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], str | None]
+
+
+@dataclass(frozen=True)
+class CurveFigure:
+    """A figure of the config's `figures`.
+
+    measures: a row of panels each. each: the thin lines are the seeds. remark: of a panel's rows,
+    which have its measure as `score`.
+    """
+
+    name: str
+    about: str | None  # its module's docstring
+    series: Callable[[Config, FigureConfig, str], list[Series]] = methods
+    measures: tuple[Measure, ...] = (SCORE,)
+    each: bool = False
+    remark: Remark | None = None
+
+    @style.context()
+    def draw(self, runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
+        """The figure.
+
+        runs: rows of `ngt.results.read_runs`. absent: the keys that are not there.
+        """
+        plan, table = config.figures[self.name], run_table(config, [self.name], beside=True)
+        series, laid = self.series(config, plan, self.name), grid(plan, self.measures)
+        runs = curves.usable(runs)
+        silent = curves.unevaluated(runs, table, absent)
+        figure, rows = _empty(config, laid, runs)
+        every = [panel for row in rows for panel in row]
+        for measure in self.measures:
+            rated = runs.assign(score=runs[measure.column]).dropna(subset=["score"])
+            cells = dict(iter(rated.groupby(curves.CELL)))
+            for panel in (panel for panel in every if panel.place.measure == measure):
+                here = [(one, cells.get(panel.place.cell(one), rated[:0])) for one in series]
+                for place, (one, rows_of) in enumerate(here):
+                    panel.add(rows_of, one, place, len(series), each=self.each)
+                self._say(panel, here, config, absent, silent)
+        cut = panels.finish(rows)
+        panels.headings(figure, rows, laid.titles)
+        env, crosses = plan.envs[0], any(panel.crosses for panel in every)
+        said = [laid.note] * bool(laid.note)
+        if (mode := plan.modes[0]) != FigureConfig.modes[0] and len(plan.modes) == 1:
+            said.append(f"Input of the reward: {mode}.")
+        style.footer(
+            figure,
+            notes.handles(config, series, env, self.measures, crosses),
+            [
+                notes.reading(
+                    config, series, env, [n for panel in every for n in panel.seeds],
+                    self.measures, each=self.each, also=said,
+                ),
+                *notes.warnings(runs, len(table), silent, cut, absent),
+            ],
+        )  # fmt: skip
+        return figure
+
+    def _say(
+        self, panel: Panel, here: Sequence[tuple[Series, pd.DataFrame]], config: Config,
+        absent: Sequence[RunKey], silent: Sequence[RunKey],
+    ) -> None:  # fmt: skip
+        """What stands above a panel; the first measure's names the runs that there are not."""
+        seeds, series = config.figures[self.name].seeds, [one for one, _ in here]
+        if panel.place.measure == self.measures[0]:
+            for title, keys in (("missing", absent), ("diverged, no evaluation", silent)):
+                if text := notes.lacking(panel, series, seeds, title, keys):
+                    panel.remarks.append((text, style.ALERT))
+        if self.remark and (text := self.remark(panel.place, here, config)):
+            panel.remarks.append((text, style.GREY))
+
+    def main(self, argv: Sequence[str] | None = None) -> None:
+        """The command."""
+        cli.main(self.name, (self.about or "").splitlines()[0], self.draw, argv)
+
+
+def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list[list[Panel]]]:
+    """Panels without a line; one column of them is a column of the paper."""
+    across = len(laid.rows[0])
+    height = min(1.9, (style.TEXT_HEIGHT - 1.7) / len(laid.rows))
+    width = style.TEXT_WIDTH if across > 1 else style.COLUMN_WIDTH
+    figure = style.new_figure(width, height * len(laid.rows) + 0.35)
+    drawn = figure.subplots(len(laid.rows), across, squeeze=False)
+    rows = []
+    for line, places, label in zip(drawn, laid.rows, laid.labels, strict=True):
+        for axes in line[len(places) :]:
+            axes.remove()
+        row = []
+        for axes, place in zip(line, places, strict=False):
+            own = curves.reference(runs, place.env) if place.measure == RETURN else None
+            ends = (0.0, 1.0) if place.measure == SCORE else own
+            row.append(Panel(axes, config, place, ends))
+        row[0].axes.set_ylabel(label)
+        rows.append(row)
+    return figure, rows
