@@ -9,23 +9,25 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ngt.config import Config
-from paper.curve_figure import CurveFigure, variants
+from paper import style
+from paper.curve_figure import CurveFigure, Remark, variants
 from paper.panels import AUC, SCORE, Place, Series
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def inverted(
-    place: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config
-) -> str | None:  # fmt: skip
-    """How much of a panel's AUC is under 0.5, of all its runs and evaluations."""
+def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Config) -> Remark:
+    """How often a panel's AUC is under 0.5, among all evaluations of its runs."""
     if place.measure != AUC:
         return None
     if all(runs.empty for _, runs in here):
-        return "no AUC was logged"
-    parts = [f"{one.label} {(runs['score'] < 0.5).mean():.0%}" for one, runs in here if len(runs)]
-    return f"under 0.5: {'; '.join(part.replace(' ', '~') for part in parts)}"
+        return "no AUC was logged", style.GREY
+    shares = [(one.label, float((runs["score"] < 0.5).mean())) for one, runs in here if len(runs)]
+    parts = [f"{label.replace(' ', '~')} at~{x:.0%}" for label, x in shares if x > 0]
+    if not parts:
+        return "never under 0.5", style.GREY
+    return f"inverted: {'; '.join(parts)} of~evaluations", style.ALERT
 
 
 FIGURE = CurveFigure(

@@ -73,7 +73,7 @@ class Grid:
     rows: list[list[Place]]
     titles: list[list[str]]
     labels: list[str]  # of the rows
-    note: str = ""
+    shared: list[str]  # what they have in common and none says
 
 
 def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
@@ -96,11 +96,15 @@ def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
             heads = [called(p, plan) if packed else demonstrations(p.demos) for p in places]
             titled = measure == measures[0] if packed else len(rows) == 1
             titles.append(heads if titled else [""] * len(places))
-    return Grid(rows, titles, names, f"{demonstrations(plan.demos[0])}." if packed else "")
+    shared = [demonstrations(plan.demos[0])] * packed
+    if len(plan.modes) == 1 and plan.modes != FigureConfig.modes:
+        shared.append(f"input {plan.modes[0]}")
+    return Grid(rows, titles, names, shared)
 
 
-# (place, each series with its rows there, config) -> what is said above the panel
-Remark = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], str | None]
+Remark = tuple[str, str] | None  # what is said above a panel, and its colour
+# (place, each series with its rows there, config)
+Remarks = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], Remark]
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class CurveFigure:
     series: Callable[[Config, FigureConfig, str], list[Series]] = methods
     measures: tuple[Measure, ...] = (SCORE,)
     each: bool = False
-    remark: Remark | None = None
+    remark: Remarks | None = None
 
     @style.context()
     def draw(self, runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
@@ -141,16 +145,13 @@ class CurveFigure:
         cut = panels.finish(rows)
         panels.headings(figure, rows, laid.titles)
         env, crosses = plan.envs[0], any(panel.crosses for panel in every)
-        said = [laid.note] * bool(laid.note)
-        if (mode := plan.modes[0]) != FigureConfig.modes[0] and len(plan.modes) == 1:
-            said.append(f"Input of the reward: {mode}.")
         style.footer(
             figure,
             notes.handles(config, series, env, self.measures, crosses),
             [
                 notes.reading(
                     config, series, env, [n for panel in every for n in panel.seeds],
-                    self.measures, each=self.each, also=said,
+                    self.measures, of=laid.shared, each=self.each,
                 ),
                 *notes.warnings(runs, len(table), silent, cut, absent),
             ],
@@ -167,8 +168,8 @@ class CurveFigure:
             for title, keys in (("missing", absent), ("diverged, no evaluation", silent)):
                 if text := notes.lacking(panel, series, seeds, title, keys):
                     panel.remarks.append((text, style.ALERT))
-        if self.remark and (text := self.remark(panel.place, here, config)):
-            panel.remarks.append((text, style.GREY))
+        if self.remark and (said := self.remark(panel.place, here, config)):
+            panel.remarks.append(said)
 
     def main(self, argv: Sequence[str] | None = None) -> None:
         """The command."""

@@ -51,18 +51,18 @@ def handles(
 
 def reading(
     config: Config, series: Sequence[Series], env: str, seeds: Iterable[int],
-    measures: Iterable[Measure], *, each: bool = False, also: Sequence[str] = (),
+    measures: Iterable[Measure], *, of: Sequence[str] = (), each: bool = False,
 ) -> Note:  # fmt: skip
     """How to read lines and bands, and of how many seeds. A no-break space is written ~.
 
-    each: the thin lines are the seeds. also: sentences on what every panel is of.
+    of: what all panels share. each: the thin lines are the seeds.
     """
     window, counts = config.window, sorted(set(seeds))
     n = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0] if counts else 0)
+    word = "seed" if n == "1" else "seeds"
     flat = [one for one in series if curves.offline(config, one.method, env)]
     text = [
-        f"Scale {config.scale}, n~=~{n.replace(' ', '~')} seed{'s' * (n != '1')} a curve.",
-        *also,
+        ", ".join([f"Scale {config.scale}", *of, f"n~=~{n.replace(' ', '~')} {word} a curve."]),
         *(MEANING[measure] for measure in measures),
         _kept(config, series),
     ]
@@ -89,7 +89,9 @@ def _lines(window: int, each: bool) -> str:
     """What is drawn of a run that has a curve."""
     one = f"run's running mean over {window} evaluations" if window > 1 else "run's evaluations"
     if each:
-        return f"Thin lines: each {one}; strong line: their mean over seeds."
+        last = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
+        text = f"Thin lines: each {one}; strong line: their mean over seeds."
+        return f"{text} Final score: a run's {last}."
     if window > 1:
         return (
             f"Strong line: each {one}, averaged over seeds; thin line: the evaluations themselves, "
@@ -103,7 +105,9 @@ def _kept(config: Config, series: Sequence[Series]) -> str:
     rates = [one.rate for one in series]
     if len({one.method for one in series}) == 1 and len(rates) > 1:
         name = method_label(config, series[0].method)
-        return f"{name}; the legend says which transitions of a demonstration are kept."
+        return (
+            f"All lines are {name}; the legend says which transitions of a demonstration it gets."
+        )
     most = max(rates, key=rates.count)
     others = [f"{one.label}: every {nth(one.rate)}" for one in series if one.rate != most]
     text = f"Every {nth(most)} transition of a demonstration is kept"

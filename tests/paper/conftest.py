@@ -44,16 +44,20 @@ class Study:
         config: cfg.Config = cfg.parse(cfg.Config, self.settings)
         return config
 
-    def key(self, method: str, demos: int = 1, seed: int = 0, env: str = "Pendulum-v1") -> RunKey:
-        rate = cfg.method_rate(self.config, method) or 20
-        return RunKey(env, method, "state-action", rate, demos, seed)
+    def key(
+        self, method: str, demos: int = 1, seed: int = 0, env: str = "Pendulum-v1",
+        mode: cfg.Mode = "state-action", rate: int = 20,
+    ) -> RunKey:  # fmt: skip
+        rate = cfg.method_rate(self.config, method) or rate
+        return RunKey(env, method, mode, rate, demos, seed)
 
     def table(self) -> list[RunKey]:
-        return run_table(self.config, ["main_figure"])
+        return run_table(self.config)
 
     def write(
-        self, key: RunKey, scores: Sequence[float], /, *, diverged: bool = False, **changes: Any
-    ) -> Path:
+        self, key: RunKey, scores: Sequence[float], /, *, diverged: bool = False,
+        auc: Sequence[float] = (), **changes: Any,
+    ) -> Path:  # fmt: skip
         """A complete run: scores are normalised, one an evaluation, two episodes each."""
         folder, every = self.layout.run(key), self.config.train.eval_every
         folder.mkdir(parents=True, exist_ok=True)
@@ -64,7 +68,8 @@ class Study:
                 mean = RANDOM + score * (EXPERT - RANDOM)
                 writer.writerow([i * every, 0, repr(mean - 10.0), 200])
                 writer.writerow([i * every, 1, repr(mean + 10.0), 200])
-        (folder / "train.csv").write_text("step,auc\n")
+        logged = [f"{i * every},{value!r}" for i, value in enumerate(auc, 1)]
+        (folder / "train.csv").write_text("\n".join(["step,auc", *logged, ""]))
         end = {"status": "finished", "step": len(scores) * every}
         if diverged:
             end = {"status": "diverged", "step": end["step"] + 1, "tensor": "agent.actor"}
@@ -106,6 +111,25 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
 
 
 @pytest.fixture
+def paper_study(tmp_path: Path) -> Callable[..., Study]:
+    """paper_study(figure, ...): of one figure as the paper has it, but for what is given."""
+
+    def make(figure: str, window: int = 3, **changes: Any) -> Study:
+        base = cfg.read_yaml(cfg.CONFIG_DIR / "base.yaml")
+        plan = {**base["figures"][figure], **changes}
+        settings = {
+            "scale": "paper",
+            "window": window,
+            "train": {"steps": 60_000, "eval_every": 10_000},
+            "methods": base["methods"],
+            "figures": {figure: plan},
+        }
+        return Study(settings, Layout("paper", tmp_path / "results"))
+
+    return make
+
+
+@pytest.fixture
 def fill() -> Callable[..., None]:
     """fill(study, skip=...): six evaluations of every run, different in each."""
 
@@ -113,7 +137,8 @@ def fill() -> Callable[..., None]:
         for i, key in enumerate(study.table()):
             if key not in skip:
                 level = 0.1 + 0.8 * ((i * 7) % 11) / 11
-                study.write(key, [level * min(1.0, j / 4) for j in range(6)])
+                scores = [level * min(1.0, j / 4) for j in range(6)]
+                study.write(key, scores, auc=[1.0 - level * j / 6 for j in range(6)])
 
     return write_all
 
