@@ -5,9 +5,9 @@
 
 
 rule all:
-    """Every figure and table of the scale, and the report that shows them."""
+    """Every figure and table of the scale, the report, and the paper where there is LaTeX."""
     input:
-        lambda _: [f"results/{name}" for name in (*at_scale(CONFIG), f"{REPORT.name}.html")],
+        lambda _: [f"results/{name}" for name in (*at_scale(CONFIG), *READINGS)],
 
 
 include: "workflow/rules/common.smk"
@@ -18,3 +18,4 @@ include: "workflow/rules/train.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/paper.smk"

@@ -88,6 +88,13 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--out", type=Path, help="demonstration file (default: under results/)")
 
     sub = add(
+        "ship", run_ship, "Put an env's recorded expert among those that ship, in data/.",
+        "ngt ship Pendulum-v1 --scale quick",
+    )  # fmt: skip
+    sub.add_argument("env", help="env id")
+    sub.add_argument("--replace", action="store_true", help="even one of a higher return")
+
+    sub = add(
         "train", run_train, "Imitate: train runs, in packs where they share a cell.",
         "ngt train Pendulum-v1/ngt/state-action-demos4-rate20/seed0 --scale quick",
     )  # fmt: skip
@@ -281,6 +288,16 @@ def run_record(args: argparse.Namespace) -> None:
     )
     if data.expert <= data.random:
         say(f"warning: the expert is no better than random on {args.env}; scores mean nothing")
+
+
+def run_ship(args: argparse.Namespace) -> None:
+    """Ship an expert."""
+    from ngt.ship import ship
+
+    one_thread("cpu")
+    get_task(args.env)
+    config, layout = load_config(args)
+    say(ship(layout, config, args.env, replace_better=args.replace))
 
 
 def run_train(args: argparse.Namespace) -> None:

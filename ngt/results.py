@@ -121,6 +121,8 @@ def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
     """One run's evaluations as rows of `read_runs`."""
     run, frame = record
     random, expert = (_reference(run, name, key) for name in ("random", "expert"))
+    if run.get("status") not in COMPLETE:
+        raise UserError(f"run {key}: its run.json lacks its status; train it again")
     if random == expert:
         raise UserError(f"run {key}: random and expert return are both {expert}; record again")
     frame = frame.assign(

@@ -5,26 +5,25 @@ python -m paper.ablation_embedding --scale quick --out results/ablation_embeddin
 
 from __future__ import annotations
 
-from ngt.config import Config, FigureConfig, model_params
+from ngt.config import Config, model_params
 from ngt.errors import UserError
 from paper import style
 from paper.curve_figure import CurveFigure, variants
 from paper.panels import Series
 
 
-def sizes(config: Config, plan: FigureConfig, name: str) -> list[Series]:
-    """A line a method, the largest embedding first and darkest."""
-    found = variants(config, plan, name)
+def sizes(config: Config, name: str) -> list[Series]:
+    """A line a method, the larger the embedding the darker."""
 
     def size(one: Series) -> int:
-        _, params = model_params(config, one.method, plan.envs[0])
+        _, params = model_params(config, one.method, config.figures[name].envs[0])
         if "m" not in params:
             raise UserError(f"figures.{name}.methods: {one.method} has no embedding size m")
         return int(params["m"])
 
-    ordered = sorted(found, key=size, reverse=True)
-    looks = style.ramp(len(ordered))
-    return [one._replace(look=look) for one, look in zip(ordered, looks, strict=True)]
+    ordered = sorted(variants(config, name), key=size)
+    looks = reversed(style.ramp(len(ordered)))
+    return [Series(*one[:3], look) for one, look in zip(ordered, looks, strict=True)]
 
 
 FIGURE = CurveFigure("ablation_embedding", __doc__, series=sizes)

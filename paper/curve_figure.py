@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
 from ngt.config import Config, FigureConfig, method_label, method_rate
-from ngt.errors import UserError
 from ngt.runs import RunKey, run_table
 from paper import cli, curves, notes, panels, style
 from paper.labels import labels
-from paper.panels import RETURN, SCORE, Measure, Panel, Place, Series
+from paper.panels import RETURN, SCORE, Measure, Panel, Place, Series, demonstrations, plan_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,46 +23,33 @@ if TYPE_CHECKING:
 ACROSS = 3  # panels in a row where there is one number of demonstrations
 
 
-def methods(config: Config, plan: FigureConfig, name: str) -> list[Series]:
+def methods(config: Config, name: str) -> list[Series]:
     """A line a method, called as in the config."""
-    names = [*plan.methods, *plan.beside]
-    return by_method(config, plan, name, {m: method_label(config, m) for m in names})
+    plan = plan_of(config, name, one=["rates"])
+    return by_method(
+        config, plan, {m: method_label(config, m) for m in (*plan.methods, *plan.beside)}
+    )
 
 
-def variants(config: Config, plan: FigureConfig, name: str) -> list[Series]:
+def variants(config: Config, name: str) -> list[Series]:
     """What is compared with, then the variants; each called by the settings that differ."""
-    return by_method(config, plan, name, labels(config, [*plan.beside, *plan.methods], plan.envs))
+    plan = plan_of(config, name, one=["rates"])
+    return by_method(config, plan, labels(config, [*plan.beside, *plan.methods], plan.envs))
 
 
-def by_method(
-    config: Config, plan: FigureConfig, name: str, called: dict[str, str]
-) -> list[Series]:
-    """A line a method at its own rate or the figure's."""
-    rate = only(plan, name, "rates")
-    looks = style.looks(called)
-    return [
+def by_method(config: Config, plan: FigureConfig, called: dict[str, str]) -> list[Series]:
+    """A line a method at its own rate or the figure's; the first one stands out."""
+    looks, (rate,) = style.looks(called), plan.rates
+    found = [
         Series(method, method_rate(config, method) or rate, label, looks[method])
         for method, label in called.items()
     ]
-
-
-def only(plan: FigureConfig, name: str, axis: str) -> Any:
-    """The value of an axis of which a figure shows one."""
-    values = getattr(plan, axis)
-    if len(values) != 1:
-        shown = ", ".join(map(str, values))
-        raise UserError(f"figures.{name}.{axis}: found [{shown}], this figure shows one")
-    return values[0]
+    return [found[0]._replace(width=1.5), *found[1:]]
 
 
 def called(place: Place, plan: FigureConfig) -> str:
     """The name of a place in a figure where others differ in env or input mode."""
     return f"{place.env}, {place.mode}" if len(plan.modes) > 1 else place.env
-
-
-def demonstrations(count: int) -> str:
-    """A number of demonstrations in words."""
-    return f"{count} demonstration{'s' * (count != 1)}"
 
 
 @dataclass(frozen=True)
@@ -72,7 +58,7 @@ class Grid:
 
     rows: list[list[Place]]
     titles: list[list[str]]
-    labels: list[str]  # of the rows
+    labels: list[list[str]]  # of the vertical axes
     shared: list[str]  # what they have in common and none says
 
 
@@ -80,26 +66,32 @@ def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
     """A row an env and input mode, a column a number of demonstrations.
 
     Where there is one such number, envs stand side by side, ACROSS in a row at most; not where
-    they have no unit in common.
+    they have no unit in common. The measures of a row stand below each other, or beside in a
+    figure of one column.
     """
     first = [Place(env, mode, k) for env in plan.envs for mode in plan.modes for k in plan.demos]
     across, packed = len(plan.demos), False
     if across == 1 and len(first) > 1 and RETURN not in measures:
         across, packed = -(-len(first) // -(-len(first) // ACROSS)), True
-    rows, titles, names = [], [], []
+    out = Grid([], [], [], [demonstrations(plan.demos[0])] * packed)
     for start in range(0, len(first), across):
         places = first[start : start + across]
+        name, blank = called(places[0], plan), [""] * len(places)
+        heads = [called(p, plan) if packed else demonstrations(p.demos) for p in places]
         for measure in measures:
-            rows.append([place._replace(measure=measure) for place in places])
-            name = called(places[0], plan)
-            names.append(measure.label if packed else f"{name}\n{measure.label}")
-            heads = [called(p, plan) if packed else demonstrations(p.demos) for p in places]
-            titled = measure == measures[0] if packed else len(rows) == 1
-            titles.append(heads if titled else [""] * len(places))
-    shared = [demonstrations(plan.demos[0])] * packed
+            titled = measure == measures[0] if packed else not out.rows
+            label = measure.label if packed else f"{name}\n{measure.label}"
+            out.rows.append([place._replace(measure=measure) for place in places])
+            out.titles.append(heads if titled else blank)
+            out.labels.append([label, *blank[1:]])
+        if across == 1 and len(measures) > 1:
+            several = slice(-len(measures), None)
+            out.rows[several] = [[row[0] for row in out.rows[several]]]
+            out.titles[several] = [heads * len(measures)]
+            out.labels[several] = [[name + "\n" + m.label for m in measures]]
     if len(plan.modes) == 1 and plan.modes != FigureConfig.modes:
-        shared.append(f"input {plan.modes[0]}")
-    return Grid(rows, titles, names, shared)
+        out.shared.append(f"input {plan.modes[0]}")
+    return out
 
 
 Remark = tuple[str, str] | None  # what is said above a panel, and its colour
@@ -117,7 +109,7 @@ class CurveFigure:
 
     name: str
     about: str | None  # its module's docstring
-    series: Callable[[Config, FigureConfig, str], list[Series]] = methods
+    series: Callable[[Config, str], list[Series]] = methods
     measures: tuple[Measure, ...] = (SCORE,)
     each: bool = False
     remark: Remarks | None = None
@@ -129,7 +121,7 @@ class CurveFigure:
         runs: rows of `ngt.results.read_runs`. absent: the keys that are not there.
         """
         plan, table = config.figures[self.name], run_table(config, [self.name], beside=True)
-        series, laid = self.series(config, plan, self.name), grid(plan, self.measures)
+        series, laid = self.series(config, self.name), grid(plan, self.measures)
         runs = curves.usable(runs)
         silent = curves.unevaluated(runs, table, absent)
         figure, rows = _empty(config, laid, runs)
@@ -184,14 +176,14 @@ def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list
     figure = style.new_figure(width, height * len(laid.rows) + 0.35)
     drawn = figure.subplots(len(laid.rows), across, squeeze=False)
     rows = []
-    for line, places, label in zip(drawn, laid.rows, laid.labels, strict=True):
+    for line, places, names in zip(drawn, laid.rows, laid.labels, strict=True):
         for axes in line[len(places) :]:
             axes.remove()
         row = []
-        for axes, place in zip(line, places, strict=False):
+        for axes, place, name in zip(line, places, names, strict=False):
+            axes.set_ylabel(name)
             own = curves.reference(runs, place.env) if place.measure == RETURN else None
             ends = (0.0, 1.0) if place.measure == SCORE else own
             row.append(Panel(axes, config, place, ends))
-        row[0].axes.set_ylabel(label)
         rows.append(row)
     return figure, rows

@@ -5,24 +5,27 @@ python -m paper.grid_figure --scale quick --out results/grid_figure.pdf
 
 from __future__ import annotations
 
-from ngt.config import Config, FigureConfig, method_rate
+from ngt.config import Config, method_rate
 from ngt.errors import UserError
 from paper import style
-from paper.curve_figure import CurveFigure, only
+from paper.curve_figure import CurveFigure
 from paper.notes import nth
-from paper.panels import RETURN, Series
+from paper.panels import RETURN, Series, plan_of
 
 
-def rates(config: Config, plan: FigureConfig, name: str) -> list[Series]:
-    """A line a rate, the one that keeps most first and darkest."""
-    method = only(plan, name, "methods")
+def rates(config: Config, name: str) -> list[Series]:
+    """A line a rate, the more it keeps the darker."""
+    plan = plan_of(config, name, one=["methods"])
+    (method,) = plan.methods
     if plan.beside:
         raise UserError(f"figures.{name}.beside: found {plan.beside[0]}, this figure shows none")
     if (own := method_rate(config, method)) is not None:
         raise UserError(f"figures.{name}.methods: {method} has rate {own}; name one of any rate")
     ordered = sorted(plan.rates)
     return [
-        Series(method, rate, f"every {nth(rate)}", look)
+        Series(
+            method, rate, f"every {nth(rate)} transition" if rate > 1 else "every transition", look
+        )
         for rate, look in zip(ordered, style.ramp(len(ordered)), strict=True)
     ]
 

@@ -77,7 +77,7 @@ def reading(
     if counts and counts[-1] > 1:
         alone = "; none where n~=~1" if counts[0] == 1 else ""
         text.append(
-            f"Band: mean ±~1 standard deviation over seeds (sample, n~−~1) of what the line "
+            f"Band: mean~±~1 standard deviation over seeds (sample, n~−~1) of what the line "
             f"averages{alone}."
         )
     else:
@@ -151,11 +151,12 @@ def warnings(
         notes.append(Note(text, alert=True))
     diverged = len(runs.loc[runs["status"] == "diverged", curves.AXES].drop_duplicates())
     if diverged or silent:
-        early = f"; {len(silent)} of them had no evaluation yet and count nowhere" if silent else ""
+        counts = "counts" if len(silent) == 1 else "count"
+        early = f"; {len(silent)} of them had no evaluation yet and {counts} nowhere"
         notes.append(
             Note(
                 f"×: {diverged + len(silent)} of {total} runs diverged; from there on a run counts "
-                f"with its last value{early}."
+                f"with its last value{early * bool(silent)}."
             )
         )
     if cut:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
-from ngt.config import Config, Mode
+from ngt.config import Config, FigureConfig, Mode
+from ngt.errors import UserError
 from paper import curves, style
 from paper.curves import Array, Curve, Level
 from paper.style import Look
@@ -34,6 +35,22 @@ SHOWN = (-0.1, 1.1)  # normalised returns that every panel shows
 LIMIT = (-0.5, 1.5)  # and past these none does
 
 
+def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates")) -> FigureConfig:
+    """An artefact's entry; UserError where an axis has more than the one value that is shown."""
+    plan = config.figures[name]
+    for axis in one:
+        values = getattr(plan, axis)
+        if len(values) != 1:
+            shown = ", ".join(map(str, values))
+            raise UserError(f"figures.{name}.{axis}: found [{shown}], this figure shows one")
+    return plan
+
+
+def demonstrations(count: int) -> str:
+    """A number of demonstrations in words."""
+    return f"{count} demonstration{'s' * (count != 1)}"
+
+
 class Measure(NamedTuple):
     """What is drawn upwards: a column of `ngt.results.read_runs`."""
 
@@ -44,7 +61,7 @@ class Measure(NamedTuple):
 
 SCORE = Measure("score", "normalised return", 0.5)
 RETURN = Measure("return", "return")
-AUC = Measure("auc", "AUC of the reward", 0.5)
+AUC = Measure("auc", "AUC of the reward", 0.25)
 
 
 class Series(NamedTuple):
@@ -54,6 +71,7 @@ class Series(NamedTuple):
     rate: int
     label: str
     look: Look
+    width: float = 1.1  # points
 
 
 class Place(NamedTuple):
@@ -101,15 +119,15 @@ class Panel:
         if runs.empty:
             return
         if curves.offline(self.config, series.method, self.place.env):
-            self._add_level(curves.level(runs, self.config.window), series.look, of - place)
+            self._add_level(curves.level(runs, self.config.window), series, of - place)
         else:
-            self._add_curve(curves.curve(runs, self.config.window), series.look, place, of, each)
+            self._add_curve(curves.curve(runs, self.config.window), series, place, of, each)
 
-    def _add_curve(self, c: Curve, look: Look, place: int, of: int, each: bool) -> None:
-        front = of - place
+    def _add_curve(self, c: Curve, series: Series, place: int, of: int, each: bool) -> None:
+        look, front = series.look, of - place
         every = max(1, round(len(c.step) / 6))
         self.axes.plot(
-            c.step, c.mean, **look.line, linewidth=1.5 if place == 0 else 1.1, zorder=400 + front,
+            c.step, c.mean, **look.line, linewidth=series.width, zorder=400 + front,
             marker=look.marker, markevery=(place * every // of, every), markeredgecolor="white",
             markeredgewidth=0.3,
         )  # fmt: skip
@@ -131,8 +149,9 @@ class Panel:
         self.seeds.append(c.seeds)
         self.last = max(self.last, float(c.step[-1]))
 
-    def _add_level(self, at: Level, look: Look, front: int) -> None:
-        self.axes.axhline(at.mean, **look.line, linewidth=1.1, zorder=400 + front)
+    def _add_level(self, at: Level, series: Series, front: int) -> None:
+        look = series.look
+        self.axes.axhline(at.mean, **look.line, linewidth=series.width, zorder=400 + front)
         band = at.mean + np.array([-1.0, 1.0]) * (at.std if at.seeds > 1 else 0.0)
         if at.seeds > 1:
             self.axes.axhspan(*band, color=look.color, alpha=0.13, linewidth=0, zorder=front)
@@ -142,7 +161,7 @@ class Panel:
 
     def values(self) -> Array:
         """Every y that is drawn."""
-        own = [0.0, 1.0] if self.place.measure == AUC else list(self.ends or ())
+        own = [0.42, 1.0] if self.place.measure == AUC else list(self.ends or ())
         ys = [y for _, _, y in self.lines] + [y for _, y in self.levels]
         every = np.concatenate([own, *ys])
         return every[np.isfinite(every)]
@@ -203,24 +222,25 @@ Rows = Sequence[Sequence[Panel]]
 
 
 def finish(rows: Rows) -> list[float]:
-    """Limits and ticks, the same ones along a row; the worst values cut."""
+    """Limits and ticks, those of a measure the same along a row; the worst values cut."""
     cut: list[float] = []
     lasts = [max(panel.last for panel in row) for row in rows]
     longest = max(lasts) or 1.0
     scale, word = curves.unit(longest)
     same = len(set(lasts) - {0.0}) <= 1
     for place, (row, last) in enumerate(zip(rows, lasts, strict=True)):
-        lows, highs = zip(*(panel.limits() for panel in row), strict=True)
         below = rows[place + 1] if place + 1 < len(rows) else ()
         for column, panel in enumerate(row):
             axes, tick = panel.axes, panel.place.measure.tick
+            alike = [other for other in row if other.place.measure == panel.place.measure]
+            lows, highs = zip(*(other.limits() for other in alike), strict=True)
             cut += panel.finish(last or longest, min(lows), max(highs))
             axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
             axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / scale:g}"))
             if panel.ends is not None or panel.place.measure == AUC:
                 nice = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
                 axes.yaxis.set_major_locator(MultipleLocator(tick) if tick else nice)
-            axes.tick_params(labelleft=column == 0)
+            axes.tick_params(labelleft=panel is alike[0])
             if column >= len(below):
                 axes.set_xlabel(f"env steps{word}")
             elif same:
@@ -247,9 +267,10 @@ def headings(figure: Figure, rows: Rows, titles: Sequence[Sequence[str]]) -> Non
         for panel, name, lines in zip(row, names, said, strict=True):
             if name:
                 panel.axes.set_title(name, pad=4 + room)
-            for place, (text, color) in enumerate(reversed(lines)):
+            for place, (text, color) in enumerate(lines, 1):
+                up = 2 + (len(lines) - place) * line
                 panel.axes.annotate(
-                    text, (0, 1), (0, 2 + place * line), xycoords="axes fraction", va="bottom",
+                    text, (0, 1), (0, up), xycoords="axes fraction", va="bottom",
                     textcoords="offset points", fontsize=WORDS, color=color,
                 )  # fmt: skip
     figure.set_size_inches(whole, height + grown)

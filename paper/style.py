@@ -33,6 +33,9 @@ ALERT = "#B00020"  # what a reader must not miss
 DARK = "#16191d"  # a page for readers who ask for dark ones
 NOTE_SIZE = 6.5  # points
 
+# An order from light to dark, of equal steps in grey (viridis, without its palest third).
+RAMP = ("#35B779", "#1F9E89", "#26828E", "#31688E", "#3E4989", "#482878")
+
 Dashes = tuple[float, ...]
 
 
@@ -68,8 +71,7 @@ LOOKS: dict[str, Look] = {
     "ngt-no-sn": Look("#882255", (8, 2), "P"),
 }
 
-# An ordered setting: colours from this map between these ends, dashes and markers in turn.
-RAMP, DARKEST, LIGHTEST = "plasma", 0.0, 0.72
+# Of an ordered setting's values, in turn, besides the colours of RAMP.
 STEPS: tuple[tuple[Dashes, str], ...] = (
     ((), "o"), ((7, 1.5), "s"), ((3.5, 1.2), "^"), ((1.4, 1.2), "D"),
 )  # fmt: skip
@@ -99,11 +101,8 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 def ramp(count: int) -> list[Look]:
     """Looks of an ordered setting's values, from dark to light; the order shows in grey too."""
-    shades = np.linspace(DARKEST, LIGHTEST, count) if count > 1 else [DARKEST]
-    return [
-        Look(to_hex(matplotlib.colormaps[RAMP](shade)), *STEPS[place % len(STEPS)])
-        for place, shade in enumerate(shades)
-    ]
+    shades = np.linspace(len(RAMP) - 1, 0, count).round().astype(int)
+    return [Look(RAMP[shade], *STEPS[place % len(STEPS)]) for place, shade in enumerate(shades)]
 
 
 def on_dark(color: str) -> str:

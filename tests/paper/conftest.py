@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import csv
+import functools
+import importlib
+import itertools
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from PIL import Image
 
 from ngt import config as cfg
+from ngt.folders import Status
 from ngt.records import EVAL_FIELDS
+from ngt.results import Runs, read_runs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
-from paper import tables, theory_study
+from paper import style, tables, theory_study
 from paper.artefacts import FIGURES, TABLES
 from paper.tables import Column
 
@@ -101,6 +110,7 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
         settings = {
             "scale": "quick",
             "window": window,
+            "statistics": {"reps": 20},
             "train": {"steps": steps, "eval_every": steps // 6},
             "methods": yaml.safe_load(METHODS),
             "figures": {"main_figure": plan},
@@ -141,6 +151,70 @@ def fill() -> Callable[..., None]:
                 study.write(key, scores, auc=[1.0 - level * j / 6 for j in range(6)])
 
     return write_all
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure and what is written on it, line breaks and no-break spaces as spaces."""
+
+    figure: Figure
+
+    @property
+    def notes(self) -> str:
+        """Below the panels."""
+        return _joined(self.figure.texts)
+
+    @property
+    def legend(self) -> list[str]:
+        return [text.get_text() for text in self.figure.legends[0].get_texts()]
+
+    def above(self, panel: int) -> str:
+        """Above a panel, below its title."""
+        return _joined(self.figure.axes[panel].texts)
+
+    def strong(self, panel: int) -> list[Line2D]:
+        """A panel's curves, the first of the legend first."""
+        curves = [x for x in self.figure.axes[panel].lines if 400 < x.get_zorder() < 700]
+        return sorted(curves, key=lambda line: -line.get_zorder())
+
+
+def _joined(texts: Sequence[Text]) -> str:
+    return " ".join(t.get_text() for t in texts).replace("\n", " ").replace("\u00a0", " ")
+
+
+@pytest.fixture
+def drawn() -> Callable[..., Drawn]:
+    """drawn(study, name): the study's runs as the module of that name draws them."""
+
+    def draw(study: Study, name: str, *, allow_partial: bool = False) -> Drawn:
+        runs, absent = read_runs(study.layout, study.config, name, allow_partial=allow_partial)
+        module = importlib.import_module(f"paper.{name}")
+        return Drawn(module.draw(runs, study.config, absent))
+
+    return draw
+
+
+@pytest.fixture
+def tidy() -> Callable[[Figure], None]:
+    """tidy(figure): everything lies inside it, nothing on something else, panels are not small."""
+
+    def check(figure: Figure) -> None:
+        with style.context():
+            figure.draw_without_rendering()
+        width, height = figure.bbox.width, figure.bbox.height
+        boxes = [axes.get_tightbbox() for axes in figure.axes]
+        boxes += [figure.legends[0].get_window_extent()]
+        boxes += [text.get_window_extent() for text in figure.texts]
+        for box in boxes:
+            assert box.x0 >= -1 and box.y0 >= -1
+            assert box.x1 <= width + 1 and box.y1 <= height + 1
+        for a, b in itertools.combinations(boxes, 2):
+            across = min(a.x1, b.x1) - max(a.x0, b.x0)
+            along = min(a.y1, b.y1) - max(a.y0, b.y0)
+            assert across <= 1 or along <= 1  # pixels
+        assert all(axes.get_position().height * height > 60 for axes in figure.axes)
+
+    return check
 
 
 @pytest.fixture
@@ -190,3 +264,53 @@ def theory_numbers() -> theory_study.Study:
         }
         patch.setattr(theory_study, "train", lambda pairing, *_: trainings[pairing])
         return theory_study.study.__wrapped__()
+
+
+@pytest.fixture
+def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study], None]:
+    """as_scale(study): commands run in its folder, where its settings are the scale `quick`."""
+
+    def place(study: Study) -> None:
+        folder = tmp_path / "scales"
+        folder.mkdir()
+        (folder / "base.yaml").write_text(yaml.safe_dump(study.settings))
+        (folder / "quick.yaml").write_text("scale: quick\n")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(cfg, "load", functools.partial(cfg.load, directory=folder))
+
+    return place
+
+
+@pytest.fixture(scope="session")
+def paper_config() -> cfg.Config:
+    """Scale `paper`, its intervals of few repetitions."""
+    config: cfg.Config = cfg.load({"scale": "paper", "statistics": {"reps": 20}})
+    return config
+
+
+@pytest.fixture(scope="session")
+def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
+    """make_evidence(scores): complete runs with these final scores, as `paper.judges` sees them.
+
+    paces: of timed runs, env steps a second over equal stretches.
+    """
+    from paper.evidence import Evidence
+
+    def make(
+        scores: Mapping[RunKey, float], config: cfg.Config = paper_config,
+        paces: Mapping[RunKey, Sequence[float]] | None = None,
+        record: Mapping[str, Any] | None = None, gpu: Any = None,
+    ) -> Evidence:  # fmt: skip
+        rows = []
+        for key in (*scores, *(paces or {})):
+            pace = np.array((paces or {}).get(key, [np.nan]), float)
+            seconds = np.cumsum(1000 / pace)
+            for step, second in enumerate(seconds, 1):
+                row = {**asdict(key), "step": 1000 * step, "score": scores.get(key, 0.5)}
+                rows.append({**row, "seconds": second, "status": "finished"})
+        records = {RunKey(*(row[f.name] for f in fields(RunKey))): record or {} for row in rows}
+        statuses = {key: Status("finished", "") for key in records}
+        frame = pd.DataFrame(rows) if rows else None
+        return Evidence(config, paper_config, Runs(frame, statuses, dict(records)), gpu)
+
+    return make
