@@ -24,10 +24,15 @@ def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Confi
     if all(runs.empty for _, runs in here):
         return "no AUC was logged", style.GREY
     shares = [(one.label, float((runs["score"] < 0.5).mean())) for one, runs in here if len(runs)]
-    parts = [f"{label.replace(' ', '~')} at~{x:.0%}" for label, x in shares if x > 0]
+    parts = [f"{label.replace(' ', '~')} at~{share(x)}" for label, x in shares if x > 0]
     if not parts:
         return "never under 0.5", style.GREY
     return f"inverted: {'; '.join(parts)} of~evaluations", style.ALERT
+
+
+def share(part: float) -> str:
+    """A share in whole per cent, which does not say 0 of what there is."""
+    return f"{part:.0%}" if part >= 0.005 else "under~1%"
 
 
 FIGURE = CurveFigure(

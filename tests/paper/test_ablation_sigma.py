@@ -40,6 +40,7 @@ def test_auc_is_drawn_beside_returns_and_what_is_inverted_is_marked(draw: Make) 
     (shade,) = auc.patches
     assert shade.get_bbox().y1 == 0.5 and shade.get_bbox().y0 == auc.get_ylim()[0] < 0.2
     assert not returns.patches and not returns.texts
+    assert returns.get_ylim() == (-0.1, 1.1)
     assert {"AUC 0.5: no better than chance", "inverted reward"} < set(seen.legend)
     assert "under 0.5 the reward is inverted" in seen.notes
 
@@ -48,6 +49,14 @@ def test_nothing_is_inverted(draw: Make) -> None:
     seen = draw([0.5, 0.6, 0.7, 0.8], [0.9] * 4, demos=[1, 4])
     assert [seen.above(panel) for panel in range(4)] == ["", "", *["never under 0.5"] * 2]
     assert seen.figure.axes[2].get_ylim() == pytest.approx((0.4, 1.02))
+
+
+def test_a_small_share_is_not_none(paper_study: Make, drawn: Make) -> None:
+    study = paper_study(NAME, seeds=[0], demos=[4])
+    for key in study.table():
+        study.write(key, [0.5] * 300, auc=[0.4] + [0.9] * 299)
+    parts = "; ".join(f"{label} at under 1%" for label in (PRINTED, EQUAL))
+    assert drawn(study, NAME).above(1) == f"inverted: {parts} of evaluations"
 
 
 def test_no_auc_is_said(draw: Make) -> None:
