@@ -38,9 +38,10 @@ def test_auc_is_drawn_beside_returns_and_what_is_inverted_is_marked(draw: Make) 
     assert seen.above(1) == f"inverted: {PRINTED} at 50% of evaluations"
     assert {text.get_color() for text in auc.texts} == {style.ALERT}
     (shade,) = auc.patches
-    assert shade.get_bbox().y1 == 0.5 and shade.get_bbox().y0 == auc.get_ylim()[0] < 0.2
+    assert shade.get_bbox().y1 == 0.5 and shade.get_bbox().y0 == auc.get_ylim()[0]
     assert not returns.patches and not returns.texts
     assert returns.get_ylim() == (-0.1, 1.1)
+    assert auc.get_ylim() == pytest.approx((0.18, 1.02))
     assert {"AUC 0.5: no better than chance", "inverted reward"} < set(seen.legend)
     assert "under 0.5 the reward is inverted" in seen.notes
 

@@ -61,3 +61,10 @@ def test_where_words_do_not_serve_the_config_has_the_label(
 def test_where_words_are_the_same_the_config_has_the_label() -> None:
     own = {"a": {"label": "A", "like": "ngt", "params": {"pairing": "huber", "sigma_agent": 0.2}}}
     assert named(["ngt", "a"], [CHEETAH], methods=own) == ["NGT", "A"]
+
+
+@pytest.mark.parametrize(("count", "text"), [(3, "NGT (leak = 0.3, m = 4, lr = 0.5)"), (4, "A")])
+def test_a_legend_has_room_for_few_settings(count: int, text: str) -> None:
+    params = dict(list({"m": 4, "lr": 0.5, "leak": 0.3, "delta": 2.0}.items())[:count])
+    own = {"a": {"label": "A", "like": "ngt", "params": params}}
+    assert named(["ngt", "a"], [CHEETAH], methods=own)[1] == text
