@@ -1,34 +1,33 @@
-"""Ablation: the size m of the embedding.
+"""NGT with embeddings of other sizes (the paper's Fig. abl_embeddim).
 
-python -m paper.ablation_embedding --scale paper --out results/ablation_embedding.pdf
+python -m paper.ablation_embedding --scale quick --out results/ablation_embedding.pdf
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from matplotlib.figure import Figure
-
-from ngt.config import Config
-from ngt.runs import RunKey
-from paper import ablations, cli
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-NAME = "ablation_embedding"
+from ngt.config import Config, model_params
+from ngt.errors import UserError
+from paper import style
+from paper.curve_figure import CurveFigure, variants
+from paper.panels import Series
 
 
-def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-    """A line a size, from light to dark."""
-    return ablations.draw(NAME, runs, config, absent, ordered_by="m")
+def sizes(config: Config, name: str) -> list[Series]:
+    """A line a method, the larger the embedding the darker."""
+
+    def size(one: Series) -> int:
+        _, params = model_params(config, one.method, config.figures[name].envs[0])
+        if "m" not in params:
+            raise UserError(f"figures.{name}.methods: {one.method} has no embedding size m")
+        return int(params["m"])
+
+    ordered = sorted(variants(config, name), key=size)
+    looks = reversed(style.ramp(len(ordered)))
+    return [Series(*one[:3], look) for one, look in zip(ordered, looks, strict=True)]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    cli.main(NAME, (__doc__ or "").splitlines()[0], draw, argv)
-
+FIGURE = CurveFigure("ablation_embedding", __doc__, series=sizes)
+draw, main = FIGURE.draw, FIGURE.main
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,6 @@
-"""Ablation, not in the paper: HL-Gauss with equal widths on both sides; and the reward's AUC.
+"""NGT with equal widths of HL-Gauss, and the reward's AUC (not in the paper).
 
-python -m paper.ablation_sigma --scale paper --out results/ablation_sigma.pdf
+python -m paper.ablation_sigma --scale quick --out results/ablation_sigma.pdf
 """
 
 from __future__ import annotations
@@ -8,27 +8,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
-
 from ngt.config import Config
-from ngt.runs import RunKey
-from paper import ablations, cli
+from paper import style
+from paper.curve_figure import CurveFigure, Remark, variants
+from paper.panels import AUC, SCORE, Place, Series
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NAME = "ablation_sigma"
+
+def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Config) -> Remark:
+    """How often a panel's AUC is under 0.5, among all evaluations of its runs."""
+    if place.measure != AUC:
+        return None
+    if all(runs.empty for _, runs in here):
+        return "no AUC was logged", style.GREY
+    shares = [(one.label, float((runs["score"] < 0.5).mean())) for one, runs in here if len(runs)]
+    parts = [f"{label.replace(' ', '~')} at~{share(x)}" for label, x in shares if x > 0]
+    if not parts:
+        return "never under 0.5", style.GREY
+    return f"inverted: {'; '.join(parts)} of~evaluations", style.ALERT
 
 
-def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-    """Returns, and below them how well the reward tells the expert from the agent."""
-    return ablations.draw(NAME, runs, config, absent, auc=True)
+def share(part: float) -> str:
+    """A share in whole per cent, which does not say 0 of what there is."""
+    return f"{part:.0%}" if part >= 0.005 else "under~1%"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    cli.main(NAME, (__doc__ or "").splitlines()[0], draw, argv)
-
+FIGURE = CurveFigure(
+    "ablation_sigma", __doc__, series=variants, measures=(SCORE, AUC), remark=inverted
+)
+draw, main = FIGURE.draw, FIGURE.main
 
 if __name__ == "__main__":
     main()

@@ -18,7 +18,7 @@ from ngt.config import Config, method_label
 from ngt.runs import RunKey
 from paper import cli, statistics, style
 from paper.aggregate_table import FIGURE, Aggregates, collect, notes
-from paper.curves import EXPERT, LIMIT, SHOWN
+from paper.panels import EXPERT, LIMIT, SHOWN
 from paper.statistics import Array, Estimate
 from paper.style import Look, Note
 

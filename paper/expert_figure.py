@@ -19,6 +19,7 @@ from ngt.errors import UserError
 from ngt.results import source
 from ngt.runs import Layout
 from paper import cli, curves, style
+from paper.panels import EXPERT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +69,7 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         task = get_task(expert.env)
         if task.published_expert is not None:
             published = True
-            axes.axhline(task.published_expert, **curves.EXPERT)
+            axes.axhline(task.published_expert, **EXPERT)
         axes.set_title(expert.env)
         axes.set_xlabel(f"env steps{sign}")
         axes.set_ylabel("return")
@@ -81,7 +82,7 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         Line2D([], [], color=style.ALERT, marker="o", linestyle="none", label="policy kept"),
     ]
     if published:
-        handles.append(Line2D([], [], **curves.EXPERT, label="published with the authors' code"))
+        handles.append(Line2D([], [], **EXPERT, label="published with the authors' code"))
     episodes = "/".join(sorted({str(n) for e in experts for n in e.evaluations["episodes"]}))
     note = (
         f"Scale {config.scale}, one seed an env, {episodes} deterministic episodes an evaluation. "

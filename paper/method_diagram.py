@@ -20,6 +20,7 @@ from ngt.runs import Layout
 from paper import artefacts, cli, diagram, style, variants
 from paper.diagram import FLOWS, Arrow, Box, Label
 from paper.hyperparameter_table import where
+from paper.labels import PAIRING
 
 NAME, METHOD = "method_diagram", "ngt"
 HEIGHT, BELOW = 3.36, 0.5  # inches: of the drawing; of legend and note
@@ -27,7 +28,6 @@ HEIGHT, BELOW = 3.36, 0.5  # inches: of the drawing; of legend and note
 MODE: dict[Mode, str] = {
     "state-action": "$(s, a)$", "state-state": "$(s, s')$", "state-only": "$(s)$",
 }  # fmt: skip
-PAIRING = {"huber": "Huber", "mse_softmax": "MSE-softmax", "hl_gauss": "HL-Gauss"}
 SCALED = {  # of the batch's own percentiles
     "percentile": r"$r' = (r - P_5)\,/\,(P_{95} - P_5)$",
     "percentile_offset": r"$r' = r\,/\,(P_{95} - P_5) - P_5$",

@@ -1,55 +1,38 @@
-"""Figures of learning curves: panels in rows, lines in panels, each line some runs of one method.
-
-What a figure shows is a plan of panels; everything else is the same for all: curves and bands,
-references, limits, titles, the runs that a panel lacks, legend and notes.
-"""
+"""Learning curves in panels: what every figure of runs against env steps draws."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
-from ngt.config import Config, FigureConfig, method_label, method_rate, resolve
+from ngt.config import Config, FigureConfig, Mode
 from ngt.errors import UserError
-from ngt.runs import RunKey
 from paper import curves, style
-from paper.curves import AXES, NORMALISED, Measure, Panel
-from paper.style import Look, Note
+from paper.curves import Array, Curve, Level
+from paper.style import Look
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ngt.runs import RunKey
+
+EXPERT: dict[str, Any] = {"color": style.GREY, "linewidth": 0.9, "linestyle": (0, (4, 3))}
+RANDOM: dict[str, Any] = {"color": style.GREY, "linewidth": 0.9, "linestyle": (0, (1, 2))}
+EVEN: dict[str, Any] = {"color": style.ALERT, "linewidth": 0.9, "linestyle": (0, (6, 2, 1, 2))}
+INVERTED: dict[str, Any] = {"color": style.ALERT, "alpha": 0.09, "linewidth": 0}
+DIVERGED: dict[str, Any] = {"color": style.ALERT, "marker": "x", "linestyle": "none"}
+CROSS: dict[str, Any] = {"markersize": 4.5, "markeredgewidth": 1.2}
+
 WORDS = 5.5  # points, of what is said above a panel
-PANEL = 1.9  # inches, the height of a row where they are few
+THIN = 0.45  # points, of a line that stands behind another
 
-
-@dataclass(frozen=True)
-class Line:
-    """Runs that are drawn as one line."""
-
-    label: str
-    look: Look
-    method: str
-    keys: tuple[RunKey, ...]
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A panel: its env, what stands above it and at its left, its lines."""
-
-    env: str
-    title: str
-    lines: tuple[Line, ...]
-    row: str = ""  # the env and what is measured, where empty
-    measure: Measure = NORMALISED
-    each_seed: bool = False  # a thin line of its own
-
-
-Rows = Sequence[Sequence[Spec]]
+SHOWN = (-0.1, 1.1)  # normalised returns that every panel shows
+LIMIT = (-0.5, 1.5)  # and past these none does
 
 
 def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates")) -> FigureConfig:
@@ -63,200 +46,231 @@ def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates"
     return plan
 
 
-def keys_of(
-    config: Config, plan: FigureConfig, method: str, env: str, demos: int,
-    mode: str | None = None, rate: int | None = None,
-) -> tuple[RunKey, ...]:  # fmt: skip
-    """The runs of one cell of an artefact, a seed each."""
-    own = method_rate(config, method)
-    chosen = own if own is not None else rate if rate is not None else plan.rates[0]
-    return tuple(
-        RunKey(env, method, mode or plan.modes[0], chosen, demos, seed)  # type: ignore[arg-type]
-        for seed in plan.seeds
-    )
-
-
 def demonstrations(count: int) -> str:
-    """A panel's title."""
+    """A number of demonstrations in words."""
     return f"{count} demonstration{'s' * (count != 1)}"
 
 
-def by_method(
-    config: Config, name: str, labels: dict[str, str] | None = None,
-    looks: dict[str, Look] | None = None,
-) -> list[list[Spec]]:  # fmt: skip
-    """A row an env, a column a number of demonstrations, a line a method, those beside first."""
-    plan = plan_of(config, name)
-    methods = (*plan.beside, *plan.methods)
-    looks = looks or style.looks(methods)
-    labels = labels or {}
+class Measure(NamedTuple):
+    """What is drawn upwards: a column of `ngt.results.read_runs`."""
 
-    def lines(env: str, k: int) -> tuple[Line, ...]:
-        return tuple(
-            Line(
-                labels.get(method) or method_label(config, method), looks[method], method,
-                keys_of(config, plan, method, env, k),
-            )
-            for method in methods
-        )  # fmt: skip
-
-    return [[Spec(env, demonstrations(k), lines(env, k)) for k in plan.demos] for env in plan.envs]
+    column: str
+    label: str  # of the axis
+    tick: float | None = None  # None: where they fall well
 
 
-def compact(rows: Sequence[Sequence[Spec]], columns: int = 3) -> list[list[Spec]]:
-    """Panels of one number of demonstrations, side by side, each named by its env."""
-    flat = [
-        Spec(spec.env, f"{spec.env}, {spec.title}", spec.lines, spec.measure.label, spec.measure)
-        for row in rows
-        for spec in row
-    ]
-    return [flat[i : i + columns] for i in range(0, len(flat), columns)]
+SCORE = Measure("score", "normalised return", 0.5)
+RETURN = Measure("return", "return")
+AUC = Measure("auc", "AUC of the reward", 0.25)
 
 
-def differing(config: Config, name: str) -> dict[str, str]:
-    """The label of each method that is drawn beside: with what it has where the variants differ."""
-    plan = plan_of(config, name)
-    params = {
-        method: [resolve(config, env, method, plan.modes[0], plan.rates[0]).params
-                 for env in plan.envs]
-        for method in (*plan.beside, *plan.methods)
-    }  # fmt: skip
-    out = {}
-    for method in plan.beside:
-        parts = []
-        for key in params[method][0]:
-            own = [p[key] for p in params[method]]
-            others = [[p.get(key) for p in params[other]] for other in plan.methods]
-            if any(own != other for other in others):
-                values = list(dict.fromkeys(map(str, own)))
-                parts.append(f"{key} = {' or '.join(values)}")
-        label, has = method_label(config, method), ", ".join(parts)
-        joined = f"{label[:-1]}; {has})" if label.endswith(")") else f"{label} ({has})"
-        out[method] = joined if has else label
-    return out
+class Series(NamedTuple):
+    """A line in every panel: a method at a rate."""
+
+    method: str
+    rate: int
+    label: str
+    look: Look
+    width: float = 1.1  # points
 
 
-@style.context()
-def draw(
-    runs: pd.DataFrame, config: Config, absent: Sequence[RunKey], plan: Rows,
-    notes: Sequence[Note] = (), rates: Sequence[int] = (),
-) -> Figure:  # fmt: skip
-    """The figure.
+class Place(NamedTuple):
+    """What a panel is of."""
 
-    runs: rows of `ngt.results.read_runs`. absent: the keys that are not there. notes: what this
-    figure says besides. rates: the subsampling rate that its note explains, if it is one.
+    env: str
+    mode: Mode
+    demos: int
+    measure: Measure = SCORE
+
+    def cell(self, series: Series) -> tuple[str, str, Mode, int, int]:
+        """The values of `curves.CELL` that a series has here."""
+        return (self.env, series.method, self.mode, series.rate, self.demos)
+
+    def holds(self, key: RunKey) -> bool:
+        """Whether a run is drawn here, by some series."""
+        return (key.env, key.mode, key.demos) == (self.env, self.mode, self.demos)
+
+
+class Panel:
+    """The axes of a place, and what the notes must tell of them.
+
+    ends: the values of a random policy and of the expert, where these are lines.
     """
-    specs = [spec for row in plan for spec in row]
-    measure = specs[0].measure
-    runs = curves.usable(runs)
-    columns = max(len(row) for row in plan)
-    height = min(PANEL, (style.TEXT_HEIGHT - 1.7) / len(plan))
-    width = style.TEXT_WIDTH if columns > 1 else 0.62 * style.TEXT_WIDTH
-    figure = style.new_figure(width, height * len(plan) + 0.35)
-    grid = figure.subplots(len(plan), columns, squeeze=False, sharey="row")
-    cells = dict(tuple(runs.groupby(AXES, sort=False)))
-    rows: list[list[Panel]] = []
-    for row, axes_row in zip(plan, grid, strict=True):
-        rows.append([])
-        for spec, axes in zip(row, axes_row, strict=False):
-            panel = Panel(axes, config, spec.env, spec.row, spec.measure)
-            for place, line in enumerate(spec.lines):
-                found = [cells[at] for key in line.keys if (at := _at(key)) in cells]
-                if found:
-                    cell = _shown(found, spec.measure)
-                    panel.add(cell, line.method, line.look, place, len(spec.lines))
-                    if spec.each_seed:
-                        panel.add_seeds(cell, line.look)
-            rows[-1].append(panel)
-        for axes in axes_row[len(row) :]:
-            axes.set_axis_off()
-    cut = curves.finish(rows)
-    table = list(dict.fromkeys(key for spec in specs for line in spec.lines for key in line.keys))
-    silent = curves.unevaluated(runs, table, absent)
-    _titles(figure, plan, rows, absent, silent)
-    panels = [panel for row in rows for panel in row]
-    shown = {(line.label, line.look): line.method for spec in specs for line in spec.lines}
-    methods, env = list(dict.fromkeys(shown.values())), specs[0].env
-    style.footer(
-        figure,
-        curves.handles(
-            [(label, look, curves.offline(config, m, env)) for (label, look), m in shown.items()],
-            any(panel.crosses for panel in panels),
-        ),
-        [
-            curves.reading(
-                config, methods, env, [n for panel in panels for n in panel.seeds], rates, measure
-            ),
-            *notes,
-            *curves.warnings(runs, len(table), silent, cut, absent, measure),
-        ],
-    )
-    return figure
 
+    def __init__(
+        self, axes: Axes, config: Config, place: Place, ends: tuple[float, float] | None
+    ) -> None:
+        self.axes, self.config, self.place, self.ends = axes, config, place, ends
+        self.last = 0.0  # the largest env step
+        self.seeds: list[int] = []  # runs of each cell
+        self.lines: list[tuple[Look, Array, Array]] = []  # (look, x, y) of all that is drawn,
+        self.levels: list[tuple[Look, Array]] = []  # (look, y) where there is no x
+        self.crosses: list[tuple[float | None, float]] = []  # no x: at the right edge
+        self.remarks: list[tuple[str, str]] = []  # (text, colour), said above
 
-def _at(key: RunKey) -> tuple[object, ...]:
-    return tuple(getattr(key, name) for name in AXES)
+    def add(
+        self, runs: pd.DataFrame, series: Series, place: int, of: int, *, each: bool = False
+    ) -> None:
+        """Draw a series; the first of `of` lies on top, and markers are staggered.
 
+        runs: the cell's rows with the measure as `score`. each: the seeds are the thin lines,
+        instead of what the strong one smooths.
+        """
+        if runs.empty:
+            return
+        if curves.offline(self.config, series.method, self.place.env):
+            self._add_level(curves.level(runs, self.config.window), series, of - place)
+        else:
+            self._add_curve(curves.curve(runs, self.config.window), series, place, of, each)
 
-def _shown(frames: Sequence[pd.DataFrame], measure: Measure) -> pd.DataFrame:
-    """The rows of one line with what is measured as their score, where it was."""
-    import pandas as pd
+    def _add_curve(self, c: Curve, series: Series, place: int, of: int, each: bool) -> None:
+        look, front = series.look, of - place
+        every = max(1, round(len(c.step) / 6))
+        self.axes.plot(
+            c.step, c.mean, **look.line, linewidth=series.width, zorder=400 + front,
+            marker=look.marker, markevery=(place * every // of, every), markeredgecolor="white",
+            markeredgewidth=0.3,
+        )  # fmt: skip
+        self.lines.append((look, c.step, c.mean))
+        behind = [*c.each] if each else [c.raw] if self.config.window > 1 else []
+        for y in behind:
+            self.axes.plot(
+                c.step, y, color=look.color, linewidth=THIN, alpha=0.6 if each else 0.35,
+                zorder=200 + front,
+            )  # fmt: skip
+            self.lines.append((look, c.step, y))
+        if c.seeds > 1:
+            low, high = c.mean - c.std, c.mean + c.std
+            self.axes.fill_between(
+                c.step, low, high, color=look.color, alpha=0.13, linewidth=0, zorder=front
+            )
+            self.lines += [(look, c.step, low), (look, c.step, high)]
+        self.crosses += c.ends
+        self.seeds.append(c.seeds)
+        self.last = max(self.last, float(c.step[-1]))
 
-    rows = pd.concat(frames, ignore_index=True)
-    return rows.assign(score=rows[measure.column]).dropna(subset="score")
+    def _add_level(self, at: Level, series: Series, front: int) -> None:
+        look = series.look
+        self.axes.axhline(at.mean, **look.line, linewidth=series.width, zorder=400 + front)
+        band = at.mean + np.array([-1.0, 1.0]) * (at.std if at.seeds > 1 else 0.0)
+        if at.seeds > 1:
+            self.axes.axhspan(*band, color=look.color, alpha=0.13, linewidth=0, zorder=front)
+        self.levels.append((look, band))
+        self.crosses += [(None, end) for end in at.ends]
+        self.seeds.append(at.seeds)
 
+    def values(self) -> Array:
+        """Every y that is drawn."""
+        own = [0.42, 1.0] if self.place.measure == AUC else list(self.ends or ())
+        ys = [y for _, _, y in self.lines] + [y for _, y in self.levels]
+        every = np.concatenate([own, *ys])
+        return every[np.isfinite(every)]
 
-def _titles(
-    figure: Figure, plan: Rows, rows: Sequence[Sequence[Panel]],
-    absent: Sequence[RunKey], silent: Sequence[RunKey],
-) -> None:  # fmt: skip
-    """Titles and, above each panel, the runs that it lacks; the figure grows by those."""
-    whole, height = figure.get_size_inches()
-    width = (whole - 0.6) / max(len(row) for row in plan) - 0.15
-    line, grown = WORDS * 1.4, 0.0  # points
-    former: list[str] = []
-    for specs, panels in zip(plan, rows, strict=True):
-        words = [
-            [
-                part
-                for title, keys in (("missing", absent), ("diverged, no evaluation", silent))
-                for text in _lacking(spec, title, set(keys))
-                for part in style.wrap(figure, text, width, WORDS)
-            ]
-            for spec in specs
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest y that it needs: all values, but for those past LIMIT."""
+        values = self.values()
+        if not len(values):
+            return 0.0, 1.0
+        if self.ends is None:
+            return values.min() - 0.02, values.max() + 0.02
+        random, expert = self.ends
+        shown = sorted(random + (expert - random) * np.array(SHOWN))
+        limit = sorted(random + (expert - random) * np.array(LIMIT))
+        pad = 0.02 * abs(expert - random)
+        low = max(min(shown[0], values.min() - pad), limit[0])
+        return low, min(max(shown[1], values.max() + pad), limit[1])
+
+    def finish(self, steps: float, low: float, high: float) -> list[float]:
+        """Limits, references, crosses, and an arrow where a series is cut.
+
+        The worst values cut, as normalised returns.
+        """
+        self.axes.set(xlim=(0, steps), ylim=(low, high))
+        if self.place.measure == AUC:
+            self.axes.axhspan(low, 0.5, **INVERTED, zorder=0)
+            self.axes.axhline(0.5, **EVEN, zorder=300)
+        elif self.ends is not None:
+            for value, line in zip(self.ends, (RANDOM, EXPERT), strict=True):
+                self.axes.axhline(value, **line, zorder=300)
+        else:
+            self.axes.set_yticks([])
+        for step, score in self.crosses:
+            self.axes.plot(
+                steps if step is None else step, np.clip(score, low, high), **DIVERGED, **CROSS,
+                zorder=800, clip_on=False,
+            )  # fmt: skip
+        worst: dict[tuple[Look, bool], tuple[float, float]] = {}
+        beside = [
+            (look, np.full(2, steps * (0.95 - 0.05 * i)), y)
+            for i, (look, y) in enumerate(self.levels)
         ]
-        room = max(len(w) for w in words) * line
+        for look, x, y in [*self.lines, *beside]:
+            for above, at in ((False, int(np.nanargmin(y))), (True, int(np.nanargmax(y)))):
+                past = y[at] > high if above else y[at] < low
+                if past and abs(y[at]) > abs(worst.get((look, above), (0.0, 0.0))[1]):
+                    worst[look, above] = (float(x[at]), float(y[at]))
+        for (look, above), (x_at, _) in worst.items():
+            self.axes.plot(
+                x_at, high if above else low, color=look.color, marker="^" if above else "v",
+                markersize=4.5, linestyle="none", zorder=700, clip_on=False,
+            )  # fmt: skip
+        random, expert = self.ends or (0.0, 1.0)
+        return [(y - random) / (expert - random) for _, y in worst.values()]
+
+
+Rows = Sequence[Sequence[Panel]]
+
+
+def finish(rows: Rows) -> list[float]:
+    """Limits and ticks, those of a measure the same along a row; the worst values cut."""
+    cut: list[float] = []
+    lasts = [max(panel.last for panel in row) for row in rows]
+    longest = max(lasts) or 1.0
+    scale, word = curves.unit(longest)
+    same = len(set(lasts) - {0.0}) <= 1
+    for place, (row, last) in enumerate(zip(rows, lasts, strict=True)):
+        below = rows[place + 1] if place + 1 < len(rows) else ()
+        for column, panel in enumerate(row):
+            axes, tick = panel.axes, panel.place.measure.tick
+            alike = [other for other in row if other.place.measure == panel.place.measure]
+            lows, highs = zip(*(other.limits() for other in alike), strict=True)
+            cut += panel.finish(last or longest, min(lows), max(highs))
+            axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / scale:g}"))
+            if panel.ends is not None or panel.place.measure == AUC:
+                nice = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
+                axes.yaxis.set_major_locator(MultipleLocator(tick) if tick else nice)
+            axes.tick_params(labelleft=panel is alike[0])
+            if column >= len(below):
+                axes.set_xlabel(f"env steps{word}")
+            elif same:
+                axes.tick_params(labelbottom=False)
+    return cut
+
+
+def headings(figure: Figure, rows: Rows, titles: Sequence[Sequence[str]]) -> None:
+    """Titles and, below them, the panels' remarks; the figure grows by the lines of these."""
+    whole, height = figure.get_size_inches()
+    width = (whole - 0.6) / len(rows[0]) - 0.15
+    line, grown = WORDS * 1.4, 0.0  # points
+    for row, names in zip(rows, titles, strict=True):
+        said = [
+            [
+                (part, color)
+                for text, color in panel.remarks
+                for part in style.wrap(figure, text.replace("~", "\u00a0"), width, WORDS)
+            ]
+            for panel in row
+        ]
+        room = max(len(lines) for lines in said) * line
         grown += room / 72
-        titles = [spec.title for spec in specs]
-        for spec, panel, lines in zip(specs, panels, words, strict=True):
-            if titles != former:
-                panel.axes.set_title(spec.title, pad=4 + room)
-            if lines:
+        for panel, name, lines in zip(row, names, said, strict=True):
+            if name:
+                panel.axes.set_title(name, pad=4 + room)
+            for place, (text, color) in enumerate(lines, 1):
+                up = 2 + (len(lines) - place) * line
                 panel.axes.annotate(
-                    "\n".join(lines), (0, 1), (0, 2), xycoords="axes fraction", va="bottom",
-                    textcoords="offset points", fontsize=WORDS, linespacing=1.15,
-                    color=style.ALERT,
+                    text, (0, 1), (0, up), xycoords="axes fraction", va="bottom",
+                    textcoords="offset points", fontsize=WORDS, color=color,
                 )  # fmt: skip
-        former = titles
     figure.set_size_inches(whole, height + grown)
-
-
-def _lacking(spec: Spec, title: str, keys: set[RunKey]) -> list[str]:
-    here = [[key for key in line.keys if key in keys] for line in spec.lines]
-    if all(len(gone) == len(line.keys) for gone, line in zip(here, spec.lines, strict=True)):
-        return [f"{title}: all runs"]
-    parts = []
-    for gone, line in zip(here, spec.lines, strict=True):
-        text = line.label
-        if gone and len(gone) < len(line.keys):
-            seeds = ", ".join(str(key.seed) for key in sorted(gone))
-            text += f" seed{'s' * (len(gone) > 1)} {seeds}"
-        parts += [text.replace(" ", "\u00a0")] * bool(gone)
-    return [f"{title}: {'; '.join(parts)}"] if parts else []
-
-
-def ramp(count: int) -> list[Look]:
-    """Looks in an order: from light to dark, dashes and markers apart."""
-    colors = [style.RAMP[round(at)] for at in np.linspace(0, len(style.RAMP) - 1, count)]
-    dashes = [(), (5, 1.5), (2.2, 1), (1.2, 1.2), (5, 1.2, 1.2, 1.2)]
-    return [Look(color, dashes[i % len(dashes)], "osD^v"[i % 5]) for i, color in enumerate(colors)]

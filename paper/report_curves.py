@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ngt.config import Config, method_label, method_rate
-from ngt.errors import UserError
 from ngt.runs import RunKey, run_table
 from paper import curves, style
 from paper.artefacts import CURVES
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 POINTS = 200  # most points of a curve: some four CSS pixels apart
 UNIT = 10_000  # scores are whole numbers of 1 / UNIT: short, and finer than any screen shows
-
-CELL = curves.AXES[:-1]  # what the runs of a curve share: all but the seed
 
 
 def keys(config: Config) -> list[RunKey]:
@@ -44,10 +41,8 @@ def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
     envs = _values(config, "envs")
     cells: list[dict[str, Any]] = []
     steps: list[list[int]] = []
-    references: dict[str, dict[str, float]] = {}
     for cell, rows in _cells(runs, shown):
         env, method, mode, rate, demos = cell
-        references[env] = _reference(rows, env, references)
         fixed = method_rate(config, method)
         cells.append(
             {
@@ -58,10 +53,15 @@ def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
         )  # fmt: skip
     order = {name: place for place, name in enumerate(methods)}
     cells.sort(key=lambda cell: order[cell["method"]])
+    drawn = {cell["env"] for cell in cells}
+    references = [(env, curves.reference(runs, env)) for env in envs if env in drawn]
     looks, first = style.looks(methods), next(_axes(config, "methods"), ())
     return {
         "unit": UNIT,
-        "envs": [{"name": env, **references[env]} for env in envs if env in references],
+        "envs": [
+            {"name": env, "random": pair[0], "expert": pair[1]}
+            for env, pair in references if pair is not None
+        ],
         "modes": _values(config, "modes"),
         "methods": [
             {
@@ -91,23 +91,9 @@ def _cells(
     if runs is None:
         return
     cells = {(k.env, k.method, k.mode, k.rate, k.demos) for k in shown}
-    for cell, rows in curves.usable(runs).groupby(CELL, sort=False):
+    for cell, rows in curves.usable(runs).groupby(curves.CELL, sort=False):
         if cell in cells:
             yield cell, rows
-
-
-def _reference(
-    rows: pd.DataFrame, env: str, known: dict[str, dict[str, float]]
-) -> dict[str, float]:
-    """The returns at scores 0 and 1: one pair an env."""
-    pairs = rows[["random", "expert"]].drop_duplicates().to_dict("records")
-    own: dict[str, float] = {name: float(value) for name, value in pairs[0].items()}
-    if len(pairs) > 1 or known.get(env, own) != own:
-        raise UserError(
-            f"runs of {env}: not all have the same random and expert return; train those of "
-            f"other demonstrations again"
-        )
-    return own
 
 
 def _numbers(

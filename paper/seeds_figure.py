@@ -1,58 +1,40 @@
-"""NGT over many seeds: each run, their mean and spread (the paper's Fig. 10seeds).
+"""NGT over ten seeds, each one's curve (the paper's Fig. 10seeds).
 
-python -m paper.seeds_figure --scale paper --out results/seeds_figure.pdf
+python -m paper.seeds_figure --scale quick --out results/seeds_figure.pdf
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
-
-from matplotlib.figure import Figure
 
 from ngt.config import Config
 from ngt.results import final_scores
-from ngt.runs import RunKey
-from paper import cli, panels
-from paper.style import Note
+from paper import style
+from paper.curve_figure import CurveFigure, Remark
+from paper.panels import Place, Series
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NAME = "seeds_figure"
 
-
-def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-    """A row an env, a column a number of demonstrations, a thin line a seed."""
-    plan = panels.plan_of(config, NAME, one=("methods", "modes", "rates"))
-    rows = [
-        [replace(spec, each_seed=True) for spec in row] for row in panels.by_method(config, NAME)
-    ]
-    notes = [Note("Thinnest lines: each run's running mean."), *_spread(runs, config)]
-    return panels.draw(runs, config, absent, rows, notes, plan.rates)
-
-
-def _spread(runs: pd.DataFrame, config: Config) -> list[Note]:
-    """Final scores of each cell in a sentence."""
-    final = final_scores(runs, config.window)
-    notes = []
-    for (env, demos), cell in final.groupby(["env", "demos"], sort=False):
-        s = cell["score"]
-        spread = f", standard deviation {s.std(ddof=1):.2f}" if len(s) > 1 else ""
-        notes.append(
-            Note(
-                f"{env}, {panels.demonstrations(int(demos))}: final scores of {len(s)} seeds from "
-                f"{s.min():.2f} to {s.max():.2f}, mean {s.mean():.2f}{spread}."
+def spread(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
+    """A panel's final scores: how many, and how far apart."""
+    parts = []
+    for one, runs in here:
+        scores = final_scores(runs, config.window)["score"]
+        if len(scores):
+            name = f"{one.label}, " if len(here) > 1 else ""
+            std = f"{scores.std(ddof=1):.2f}" if len(scores) > 1 else "none"
+            parts.append(
+                f"{name}n~=~{len(scores)} final scores: mean~{scores.mean():.2f}, std~{std}, "
+                f"min~{scores.min():.2f}, max~{scores.max():.2f}"
             )
-        )
-    return notes
+    return ("; ".join(parts).replace("-", "−"), style.GREY) if parts else None
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    cli.main(NAME, (__doc__ or "").splitlines()[0], draw, argv)
-
+FIGURE = CurveFigure("seeds_figure", __doc__, each=True, remark=spread)
+draw, main = FIGURE.draw, FIGURE.main
 
 if __name__ == "__main__":
     main()

@@ -63,7 +63,18 @@ LOOKS: dict[str, Look] = {
     "mmd-dac": Look("#56B4E9", (8, 2), ">"),
     "red": Look("#7F7F1A", (1.2, 2.4), "p"),
     "diffail": Look("#882255", (4, 1, 1.2, 1, 1.2, 1), "<"),
+    # variants, which are drawn beside ngt and not beside the others
+    "ngt-hlg": Look("#009E73", (8, 2), "D"),
+    "ngt-mse-softmax": Look("#D55E00", (2.2, 1), "^"),
+    "ngt-equal-sigma": Look("#E69F00", (5, 1.5), "v"),
+    "ngt-kaiming": Look("#D55E00", (5, 1.5), "s"),
+    "ngt-no-sn": Look("#882255", (8, 2), "P"),
 }
+
+# Of an ordered setting's values, in turn, besides the colours of RAMP.
+STEPS: tuple[tuple[Dashes, str], ...] = (
+    ((), "o"), ((7, 1.5), "s"), ((3.5, 1.2), "^"), ((1.4, 1.2), "D"),
+)  # fmt: skip
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
@@ -86,6 +97,12 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
         taken.add(pair)
         out[name] = Look(*pair, markers[start % len(markers)])
     return {name: LOOKS[name] if name in LOOKS else out[name] for name in names}
+
+
+def ramp(count: int) -> list[Look]:
+    """Looks of an ordered setting's values, from dark to light; the order shows in grey too."""
+    shades = np.linspace(len(RAMP) - 1, 0, count).round().astype(int)
+    return [Look(RAMP[shade], *STEPS[place % len(STEPS)]) for place, shade in enumerate(shades)]
 
 
 def on_dark(color: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import functools
+import importlib
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -14,14 +16,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from PIL import Image
 
 from ngt import config as cfg
 from ngt.folders import Status
 from ngt.records import EVAL_FIELDS
-from ngt.results import Runs
+from ngt.results import Runs, read_runs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
-from paper import tables, theory_study
+from paper import style, tables, theory_study
 from paper.artefacts import FIGURES, TABLES
 from paper.tables import Column
 
@@ -48,16 +53,20 @@ class Study:
         config: cfg.Config = cfg.parse(cfg.Config, self.settings)
         return config
 
-    def key(self, method: str, demos: int = 1, seed: int = 0, env: str = "Pendulum-v1") -> RunKey:
-        rate = cfg.method_rate(self.config, method) or 20
-        return RunKey(env, method, "state-action", rate, demos, seed)
+    def key(
+        self, method: str, demos: int = 1, seed: int = 0, env: str = "Pendulum-v1",
+        mode: cfg.Mode = "state-action", rate: int = 20,
+    ) -> RunKey:  # fmt: skip
+        rate = cfg.method_rate(self.config, method) or rate
+        return RunKey(env, method, mode, rate, demos, seed)
 
     def table(self) -> list[RunKey]:
-        return run_table(self.config, ["main_figure"])
+        return run_table(self.config)
 
     def write(
-        self, key: RunKey, scores: Sequence[float], /, *, diverged: bool = False, **changes: Any
-    ) -> Path:
+        self, key: RunKey, scores: Sequence[float], /, *, diverged: bool = False,
+        auc: Sequence[float] = (), **changes: Any,
+    ) -> Path:  # fmt: skip
         """A complete run: scores are normalised, one an evaluation, two episodes each."""
         folder, every = self.layout.run(key), self.config.train.eval_every
         folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +77,8 @@ class Study:
                 mean = RANDOM + score * (EXPERT - RANDOM)
                 writer.writerow([i * every, 0, repr(mean - 10.0), 200])
                 writer.writerow([i * every, 1, repr(mean + 10.0), 200])
-        (folder / "train.csv").write_text("step,auc\n")
+        logged = [f"{i * every},{value!r}" for i, value in enumerate(auc, 1)]
+        (folder / "train.csv").write_text("\n".join(["step,auc", *logged, ""]))
         end = {"status": "finished", "step": len(scores) * every}
         if diverged:
             end = {"status": "diverged", "step": end["step"] + 1, "tensor": "agent.actor"}
@@ -111,6 +121,25 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
 
 
 @pytest.fixture
+def paper_study(tmp_path: Path) -> Callable[..., Study]:
+    """paper_study(figure, ...): of one figure as the paper has it, but for what is given."""
+
+    def make(figure: str, window: int = 3, **changes: Any) -> Study:
+        base = cfg.read_yaml(cfg.CONFIG_DIR / "base.yaml")
+        plan = {**base["figures"][figure], **changes}
+        settings = {
+            "scale": "paper",
+            "window": window,
+            "train": {"steps": 60_000, "eval_every": 10_000},
+            "methods": base["methods"],
+            "figures": {figure: plan},
+        }
+        return Study(settings, Layout("paper", tmp_path / "results"))
+
+    return make
+
+
+@pytest.fixture
 def fill() -> Callable[..., None]:
     """fill(study, skip=...): six evaluations of every run, different in each."""
 
@@ -118,9 +147,74 @@ def fill() -> Callable[..., None]:
         for i, key in enumerate(study.table()):
             if key not in skip:
                 level = 0.1 + 0.8 * ((i * 7) % 11) / 11
-                study.write(key, [level * min(1.0, j / 4) for j in range(6)])
+                scores = [level * min(1.0, j / 4) for j in range(6)]
+                study.write(key, scores, auc=[1.0 - level * j / 6 for j in range(6)])
 
     return write_all
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure and what is written on it, line breaks and no-break spaces as spaces."""
+
+    figure: Figure
+
+    @property
+    def notes(self) -> str:
+        """Below the panels."""
+        return _joined(self.figure.texts)
+
+    @property
+    def legend(self) -> list[str]:
+        return [text.get_text() for text in self.figure.legends[0].get_texts()]
+
+    def above(self, panel: int) -> str:
+        """Above a panel, below its title."""
+        return _joined(self.figure.axes[panel].texts)
+
+    def strong(self, panel: int) -> list[Line2D]:
+        """A panel's curves, the first of the legend first."""
+        curves = [x for x in self.figure.axes[panel].lines if 400 < x.get_zorder() < 700]
+        return sorted(curves, key=lambda line: -line.get_zorder())
+
+
+def _joined(texts: Sequence[Text]) -> str:
+    return " ".join(t.get_text() for t in texts).replace("\n", " ").replace("\u00a0", " ")
+
+
+@pytest.fixture
+def drawn() -> Callable[..., Drawn]:
+    """drawn(study, name): the study's runs as the module of that name draws them."""
+
+    def draw(study: Study, name: str, *, allow_partial: bool = False) -> Drawn:
+        runs, absent = read_runs(study.layout, study.config, name, allow_partial=allow_partial)
+        module = importlib.import_module(f"paper.{name}")
+        return Drawn(module.draw(runs, study.config, absent))
+
+    return draw
+
+
+@pytest.fixture
+def tidy() -> Callable[[Figure], None]:
+    """tidy(figure): everything lies inside it, nothing on something else, panels are not small."""
+
+    def check(figure: Figure) -> None:
+        with style.context():
+            figure.draw_without_rendering()
+        width, height = figure.bbox.width, figure.bbox.height
+        boxes = [axes.get_tightbbox() for axes in figure.axes]
+        boxes += [figure.legends[0].get_window_extent()]
+        boxes += [text.get_window_extent() for text in figure.texts]
+        for box in boxes:
+            assert box.x0 >= -1 and box.y0 >= -1
+            assert box.x1 <= width + 1 and box.y1 <= height + 1
+        for a, b in itertools.combinations(boxes, 2):
+            across = min(a.x1, b.x1) - max(a.x0, b.x0)
+            along = min(a.y1, b.y1) - max(a.y0, b.y0)
+            assert across <= 1 or along <= 1  # pixels
+        assert all(axes.get_position().height * height > 60 for axes in figure.axes)
+
+    return check
 
 
 @pytest.fixture

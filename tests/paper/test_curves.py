@@ -83,3 +83,17 @@ def test_only_a_diverged_run_may_have_a_score_that_is_not_finite(
 )
 def test_units_of_steps(steps: int, unit: float, word: str) -> None:
     assert curves.unit(steps) == (unit, word)
+
+
+def test_each_run_ends_where_it_diverged(rows: Callable[..., Any]) -> None:
+    c = curves.curve(rows({0: [0.2, 0.4], 1: [0.0, 0.0, 0.6]}, diverged=(0,)), window=2)
+    np.testing.assert_allclose(c.each, [[0.2, 0.3, np.nan], [0.0, 0.0, 0.3]], atol=1e-12)
+
+
+def test_references_are_one_pair_an_env(rows: Callable[..., Any]) -> None:
+    runs = rows({0: [0.1], 1: [0.2]})
+    assert curves.reference(runs, "Pendulum-v1") == (-200.0, 300.0)
+    assert curves.reference(runs, "Hopper-v4") is None
+    runs.loc[0, "random"] = -100.0
+    with pytest.raises(UserError, match=r"runs of Pendulum-v1: .* same random and expert"):
+        curves.reference(runs, "Pendulum-v1")

@@ -175,5 +175,13 @@ def test_on_dark_a_colour_is_as_far_from_the_page_as_on_paper() -> None:
     assert style.on_dark("#000000") == "#ffffff"
     assert style.on_dark("#E69F00") == "#e69f00", "far enough as it is"
     dark = {name: style.on_dark(look.color) for name, look in style.LOOKS.items()}
-    assert len(set(dark.values())) == len(dark)
+    assert len(set(dark.values())) == len({look.color for look in style.LOOKS.values()})
     assert dark["ngt"] == "#3d94c4", "contrast 5.19 of #0072b2 with white, 5.23 of this with DARK"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
+def test_a_ramp_goes_from_dark_to_light(count: int) -> None:
+    looks = style.ramp(count)
+    greys = [style._luminance(look.color) for look in looks]
+    assert greys == sorted(greys) and len(set(greys)) == count
+    assert len(set(looks)) == count
