@@ -589,6 +589,8 @@ def test_an_env_that_does_not_ship_is_an_error_when_it_is_asked_for(
     (tmp_path / "mine.npz").write_bytes(b"1")
     own = {"envs": {"Ant-v4": {"demos": str(tmp_path / "mine.npz")}}}
     assert hash_of({"demos": "shipped", **own}) == hash_of(own)
+    mine = load({"scale": "paper", "demos": "shipped", **own})
+    assert cfg.demos_file(mine, "Ant-v4") == str(tmp_path / "mine.npz")
 
 
 def test_more_demonstrations_than_ship(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
