@@ -1,5 +1,6 @@
 # The config, the run table and the functions that rules share.
 
+import functools
 import os
 import re
 import sys
@@ -8,17 +9,23 @@ from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed or not
 
-from ngt.config import MODES, config_hash, demos_file, load, read_yaml, resolve_expert, to_json
+from ngt.config import MODES, config_hash, demos_file, expert_config, load, read_yaml
+from ngt.config import resolve, resolve_expert, to_json
 from ngt.envs import TASKS
 from ngt.errors import UserError
 from ngt.publish import Published
 from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run_table
 from paper.artefacts import FIGURES, TABLES, at_scale
+from snakemake.logging import logger
+from workflow.cost import Asked
+from workflow.resources import Job, pack_size, parts, recording, site_of, training
 
 try:
     for file in workflow.config_settings.configfiles:
         read_yaml(Path(file))  # Snakemake keeps the last of two equal keys and says nothing
-    CONFIG = load(config)  # `config` holds the user's own differences: --config, --configfile
+    # `config` holds the user's own differences: --config, --configfile
+    SITE = site_of(config)
+    CONFIG = load({key: value for key, value in config.items() if key != "cluster"})
     LAYOUT = Layout(CONFIG.scale)
     PUBLISHED = [LAYOUT.published, LAYOUT.published.with_suffix(".json")]
     if CONFIG.records == "published":
@@ -27,6 +34,9 @@ except UserError as error:
     hint = " (--config reads nested values as text: use --configfile)" if config else ""
     print(f"snakemake: error: {error}{hint if 'found text' in str(error) else ''}", file=sys.stderr)
     sys.exit(2)
+
+if workflow.is_main_process:
+    logger.addHandler(Asked())
 
 NOW = time.time()
 WORK = f"results/{CONFIG.scale}"
@@ -52,11 +62,19 @@ UNFINISHED = [
 ]
 # The runs of a pack are counted by the same artefacts, so that asking for one trains no other's.
 COUNTED_BY = {figure: set(run_table(CONFIG, [figure])) for figure in CONFIG.figures}
-PACK_OF = {
-    key: pack
-    for pack in packs(UNFINISHED, CONFIG.pack, apart=counted_by)
-    for key in pack
-}
+CELLS = {cell: resolve(CONFIG, *cell) for cell in {key.cell for key in UNFINISHED}}
+SIZE = {name: pack_size(cell, CONFIG.pack, SITE) for name, cell in CELLS.items()}
+PACKS = [
+    pack
+    for size in sorted(set(SIZE.values()))
+    for pack in packs([k for k in UNFINISHED if SIZE[k.cell] == size], size, apart=counted_by)
+]
+PACK_OF = {key: pack for pack in PACKS for key in pack}
+
+# A job that failed is tried again and goes on from its checkpoint; so does one that was told to
+# stop because its time was up, as often as that must be. Jobs on a cluster leave it to this process.
+PARTS = [parts(CELLS[pack[0].cell], len(pack), SITE) for pack in PACKS]
+RETRIES = 2 + max(PARTS, default=1) if workflow.is_main_process else 0
 
 
 def records_of(artefact):
@@ -86,6 +104,39 @@ def members(wildcards):
     """The keys of a pack, from its name alone."""
     w = wildcards
     return [str(key) for key in parse_pack((w.env, w.method, w.mode, int(w.rate)), w.members)]
+
+
+@functools.cache
+def training_job(runs, env, *cell):
+    """What training runs of a cell asks, or, without one, an expert."""
+    settings = resolve(CONFIG, env, *cell) if cell else resolve_expert(CONFIG, env)
+    return training(settings, runs, SITE)
+
+
+def pack_job(wildcards):
+    """What training a pack asks."""
+    w = wildcards
+    return training_job(len(members(w)), w.env, w.method, w.mode, int(w.rate))
+
+
+def expert_job(wildcards):
+    """What training an expert asks."""
+    return training_job(1, wildcards.env)
+
+
+def record_job(wildcards):
+    """What recording an expert asks."""
+    return recording(wildcards.env, expert_config(CONFIG, wildcards.env).episodes, SITE)
+
+
+def asked(job):
+    """A rule's resources, from what `job(wildcards)` asks; what is empty is left out."""
+
+    def value_of(name):
+        return lambda wildcards: getattr(job(wildcards), name)
+
+    unused = {"gpu", "gpu_model"} if SITE.gpu is None else set()
+    return {name: value_of(name) for name in Job._fields if name not in unused}
 
 
 def demos_of(wildcards):
