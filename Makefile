@@ -6,7 +6,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help figure test check gpu-check setup unlock clean
+.PHONY: help figure report test check gpu-check setup unlock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -55,6 +55,10 @@ help:  ## this list
 figure: setup  ## train, evaluate and draw results/main_figure.pdf (SCALE=test|quick|lite|paper)
 	@$(SNAKEMAKE) results/main_figure.pdf
 	@echo "figure: results/main_figure.pdf"
+
+report: setup  ## every figure and table too, in results/report.html (the same choices)
+	@$(SNAKEMAKE) results/report.html
+	@echo "report: results/report.html"
 
 test: check  ## linters, types and the whole test suite
 	@echo "test: pytest on $(TEST_JOBS) processes"

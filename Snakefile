@@ -5,9 +5,9 @@
 
 
 rule all:
-    """Every figure and table of the scale."""
+    """Every figure and table of the scale, the report, and the paper where there is LaTeX."""
     input:
-        lambda _: [f"results/{name}" for name in at_scale(CONFIG)],
+        lambda _: [f"results/{name}" for name in (*at_scale(CONFIG), *READINGS)],
 
 
 include: "workflow/rules/common.smk"
@@ -17,3 +17,5 @@ include: "workflow/rules/demos.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/tables.smk"
+include: "workflow/rules/report.smk"
+include: "workflow/rules/paper.smk"

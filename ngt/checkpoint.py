@@ -178,10 +178,10 @@ def _manifest(folder: Path, step: int) -> dict[str, Any] | None:
     pattern = rf"rows-\d+-\d+\.f32|state-{step}\.safetensors"
     if not all(re.fullmatch(pattern, n) and isinstance(e, dict) for n, e in files.items()):
         return None
-    covered = sorted(_range(n) for n in files if n.startswith("rows-"))
-    last = data["first"]
-    for start, end in covered:  # no gap
-        if start > last or end <= last:
+    covered = sorted((*_range(n), e.get("bytes")) for n, e in files.items() if n[:5] == "rows-")
+    last, width = data["first"], 4 * meta["row"]
+    for start, end, size in covered:  # no gap, and as many numbers as there must be
+        if start > last or end <= last or size != (end - start) * width or not width:
             return None
         last = end
     return data if last == data["total"] and f"state-{step}.safetensors" in files else None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STATUSES = ("finished", "diverged", "stale", "part", "missing")
+COMPLETE = STATUSES[:2]
 
 # What is kept of an evaluation, one row a (run, step).
 VALUES = ("return", "std", "low", "high", "episodes", "auc", "seconds")
@@ -87,7 +88,7 @@ def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
         return Status("part", f"last evaluation at step {_last_step(begun[0])}")
     if record.get("config_hash") != config_hash(resolve_key(config, key)):
         return Status("stale", "trained with other settings")
-    if record.get("status") not in ("finished", "diverged"):
+    if record.get("status") not in COMPLETE:
         return Status("part", "run.json lacks its status")
     note = f"step {record.get('step')}, {record.get('steps_per_second')} steps/s"
     if record["status"] == "diverged":

@@ -7,11 +7,11 @@ way a missing, stale, doubled or foreign run is an error that names it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ngt.config import Config
 from ngt.errors import UserError
-from ngt.folders import Folders, Record, Status
+from ngt.folders import COMPLETE, Folders, Record, Status
 from ngt.publish import Published
 from ngt.runs import Layout, RunKey, run_table
 
@@ -42,6 +42,51 @@ def source(layout: Layout, config: Config) -> Source:
     return Folders(layout, config)
 
 
+class Runs(NamedTuple):
+    """What a source holds of the keys that are asked for."""
+
+    rows: pd.DataFrame | None  # of `read_runs`; None where no run is complete
+    statuses: dict[RunKey, Status]
+    records: dict[RunKey, dict[str, Any]]  # run.json of each complete run
+
+    @property
+    def absent(self) -> list[RunKey]:
+        """The keys that are not complete."""
+        return [key for key in self.statuses if key not in self.records]
+
+
+def read_keys(
+    layout: Layout, config: Config, keys: Sequence[RunKey], where: str, *,
+    allow_partial: bool = False,
+) -> Runs:  # fmt: skip
+    """The runs of these keys; errors as `read_runs`. where: the config field that names them."""
+    import pandas as pd
+
+    origin = source(layout, config)
+    for stray in origin.strays(keys):
+        raise UserError(
+            f"run {stray}: it is in no artefact at scale {config.scale}; move it elsewhere, or "
+            f"name it in {where}"
+        )
+    statuses, records, frames = {}, {}, []
+    for key in keys:
+        statuses[key] = status = origin.status(key)
+        if status.status in COMPLETE:
+            record = origin.read(key)
+            records[key] = record.run
+            frames.append(as_rows(record, key))
+        elif not allow_partial:
+            raise UserError(
+                f"run {key}: {status.status}; train it (`ngt train`), or draw a partial table "
+                f"with --allow-partial"
+            )
+    _check_demos(frames)
+    # a run that diverged before its first evaluation has no rows
+    full = [frame for frame in frames if len(frame)] or frames[:1]
+    rows = pd.concat(full, ignore_index=True) if full else None
+    return Runs(rows, statuses, records)
+
+
 def read_runs(
     layout: Layout, config: Config, figure: str, *, allow_partial: bool = False
 ) -> tuple[pd.DataFrame, list[RunKey]]:
@@ -52,32 +97,11 @@ def read_runs(
     run is an error that names it, unless a partial table is asked for, which may lack runs. A
     diverged run keeps the rows it has.
     """
-    import pandas as pd
-
-    keys, records = run_table(config, [figure], beside=True), source(layout, config)
-    for stray in records.strays(keys):
-        raise UserError(
-            f"run {stray}: it is in no artefact at scale {config.scale}; move it elsewhere, or "
-            f"name it in figures.{figure}"
-        )
-    absent, frames = [], []
-    for key in keys:
-        status = records.status(key)
-        if status.status not in ("finished", "diverged"):
-            absent.append(key)
-            if not allow_partial:
-                raise UserError(
-                    f"run {key}: {status.status}; train it (`ngt train`), or draw a partial table "
-                    f"with --allow-partial"
-                )
-            continue
-        frames.append(as_rows(records.read(key), key))
-    if not frames:
+    keys = run_table(config, [figure], beside=True)
+    runs = read_keys(layout, config, keys, f"figures.{figure}", allow_partial=allow_partial)
+    if runs.rows is None:
         raise UserError(f"{figure}: none of its {len(keys)} runs is finished under {layout.runs}")
-    _check_demos(frames)
-    # a run that diverged before its first evaluation has no rows
-    full = [frame for frame in frames if len(frame)] or frames[:1]
-    return pd.concat(full, ignore_index=True), absent
+    return runs.rows, runs.absent
 
 
 def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
@@ -97,6 +121,8 @@ def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
     """One run's evaluations as rows of `read_runs`."""
     run, frame = record
     random, expert = (_reference(run, name, key) for name in ("random", "expert"))
+    if run.get("status") not in COMPLETE:
+        raise UserError(f"run {key}: its run.json lacks its status; train it again")
     if random == expert:
         raise UserError(f"run {key}: random and expert return are both {expert}; record again")
     frame = frame.assign(

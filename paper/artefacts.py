@@ -77,6 +77,7 @@ TABLES = {
         Artefact("environment_table", "Environments"),
     )
 }
+REPORT = Artefact("report", "All of them in one page", everything=True)
 
 
 def envs(*configs: Config) -> list[str]:

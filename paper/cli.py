@@ -30,7 +30,7 @@ MakeTable = Callable[[Config, Layout, argparse.Namespace], tables.Table]
 def build_parser(
     name: str, about: str, ending: str = "pdf", scale: str | None = None
 ) -> argparse.ArgumentParser:
-    """The options of an artefact; a figure where `ending` is pdf.
+    """The options of an artefact: a figure (pdf), a table (csv) or a page (html).
 
     scale: the one that it is made of where the user names none; the config's where None.
     """
@@ -41,7 +41,7 @@ def build_parser(
         epilog=f"example: python -m paper.{name} {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    beside = "" if ending == "pdf" else "; .tex and .json beside it"
+    beside = "; .tex and .json beside it" if ending == "csv" else ""
     parser.add_argument(
         "--out",
         type=Path,
@@ -89,18 +89,32 @@ def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
 
 def main(name: str, about: str, draw: Draw, argv: Sequence[str] | None = None) -> None:
     """Entry point of a figure of runs."""
+    main_of(name, about, name, draw, argv)
+
+
+def main_of(
+    name: str, about: str, figure: str, draw: Draw, argv: Sequence[str] | None = None
+) -> None:
+    """Entry point of a figure that shows the runs of another entry of the config's `figures`."""
 
     def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
-        if name not in config.figures:
-            raise UserError(
-                f"figures.{name}: not drawn at scale {config.scale}; choose another scale, or add "
-                f"it to the config"
-            )
-        runs, absent = read_runs(layout, config, name, allow_partial=args.allow_partial)
+        runs, absent = read(config, layout, figure, args)
         note = f": partial, runs missing: {len(absent)}" if absent else ""
         return draw(runs, config, absent), note
 
     entry(name, build_parser(name, about), make, argv)
+
+
+def read(
+    config: Config, layout: Layout, figure: str, args: argparse.Namespace
+) -> tuple[pd.DataFrame, list[RunKey]]:
+    """The rows of an entry of `figures` and its absent keys; UserError where the scale has none."""
+    if figure not in config.figures:
+        raise UserError(
+            f"figures.{figure}: not drawn at scale {config.scale}; choose another scale, or add "
+            f"it to the config"
+        )
+    return read_runs(layout, config, figure, allow_partial=args.allow_partial)
 
 
 def entry(

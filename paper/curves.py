@@ -27,6 +27,33 @@ LIMIT = (-0.5, 1.5)  # and past these none does
 
 AXES = ["env", "method", "mode", "rate", "demos", "seed"]  # columns that tell runs apart
 
+
+class Measure(NamedTuple):
+    """What the vertical axis shows, and how far."""
+
+    column: str  # of read_runs
+    label: str
+    random: float
+    expert: float
+    shown: tuple[float, float]  # in every panel
+    limit: tuple[float, float]  # past these nothing is
+    tick: float | None  # between ticks; None: where they fit
+
+
+NORMALISED = Measure("score", "normalised return", 0.0, 1.0, SHOWN, LIMIT, 0.5)
+AUC = Measure("auc", "reward's AUC", 0.5, 1.0, (0.4, 1.02), (0.0, 1.05), 0.25)
+
+
+def unnormalised(random: float, expert: float) -> Measure:
+    """Returns as the env pays them; the axes reach as far as those of normalised ones."""
+
+    def at(score: float) -> float:
+        return random + score * (expert - random)
+
+    shown, limit = (tuple(sorted(map(at, pair))) for pair in (SHOWN, LIMIT))
+    return Measure("return", "return", random, expert, shown, limit, None)  # type: ignore[arg-type]
+
+
 EXPERT: dict[str, Any] = {"color": style.GREY, "linewidth": 0.9, "linestyle": (0, (4, 3))}
 RANDOM: dict[str, Any] = {"color": style.GREY, "linewidth": 0.9, "linestyle": (0, (1, 2))}
 DIVERGED: dict[str, Any] = {"color": style.ALERT, "marker": "x", "linestyle": "none"}
@@ -132,10 +159,13 @@ def offline(config: Config, method: str, env: str) -> bool:
 
 
 class Panel:
-    """Axes for one env and number of demonstrations, and what the notes must tell of them."""
+    """Axes of some lines on one env, and what the notes must tell of them."""
 
-    def __init__(self, axes: Axes, config: Config, env: str, demos: int) -> None:
-        self.axes, self.config, self.env, self.demos = axes, config, env, demos
+    def __init__(
+        self, axes: Axes, config: Config, env: str, row: str = "", measure: Measure = NORMALISED
+    ) -> None:
+        self.axes, self.config, self.env, self.measure = axes, config, env, measure
+        self.row = row or f"{env}\n{measure.label}"  # the label at the left
         self.last = 0.0  # the largest env step
         self.seeds: list[int] = []  # runs of each cell
         self.lines: list[tuple[Look, Array, Array]] = []  # (look, x, y) of all that is drawn,
@@ -175,6 +205,15 @@ class Panel:
         self.seeds.append(c.seeds)
         self.last = max(self.last, float(c.step[-1]))
 
+    def add_seeds(self, runs: pd.DataFrame, look: Look) -> None:
+        """Each run's running mean, thin."""
+        for _, run in runs.groupby("seed"):
+            own = curve(run, self.config.window)
+            self.axes.plot(
+                own.step, own.mean, color=look.color, linewidth=0.5, alpha=0.55, zorder=250
+            )
+            self.lines.append((look, own.step, own.mean))
+
     def _add_level(self, at: Level, look: Look, front: int) -> None:
         self.axes.axhline(at.mean, **look.line, linewidth=1.1, zorder=400 + front)
         band = at.mean + np.array([-1.0, 1.0]) * (at.std if at.seeds > 1 else 0.0)
@@ -187,12 +226,12 @@ class Panel:
     def values(self) -> Array:
         """Every y that is drawn."""
         ys = [y for _, _, y in self.lines] + [y for _, y in self.levels]
-        return np.concatenate([[0.0, 1.0], *ys])
+        return np.concatenate([[self.measure.random, self.measure.expert], *ys])
 
     def finish(self, steps: float, low: float, high: float) -> list[float]:
         """Limits, references, crosses, and an arrow where a method is cut; the worst values cut."""
-        self.axes.axhline(1, **EXPERT, zorder=300)
-        self.axes.axhline(0, **RANDOM, zorder=300)
+        self.axes.axhline(self.measure.expert, **EXPERT, zorder=300)
+        self.axes.axhline(self.measure.random, **RANDOM, zorder=300)
         self.axes.set(xlim=(0, steps), ylim=(low, high))
         for step, score in self.crosses:
             self.axes.plot(
@@ -218,26 +257,33 @@ class Panel:
 
 
 def finish(rows: Sequence[Sequence[Panel]]) -> list[float]:
-    """Limits, ticks and labels of panels in rows of one env each; the worst values cut."""
+    """Limits, ticks and labels of panels in rows that share an axis; the worst values cut.
+
+    The longest run of a row sets its steps; rows need not be of one length.
+    """
     cut: list[float] = []
     lasts = [max(panel.last for panel in row) for row in rows]
     longest = max(lasts) or 1.0
     scale, word = unit(longest)
     same = len(set(lasts) - {0.0}) <= 1
-    for row, last in zip(rows, lasts, strict=True):
+    for i, (row, last) in enumerate(zip(rows, lasts, strict=True)):
+        measure = row[0].measure
         values = np.concatenate([panel.values() for panel in row])
-        low = max(min(SHOWN[0], values.min() - 0.02), LIMIT[0])
-        high = min(max(SHOWN[1], values.max() + 0.02), LIMIT[1])
-        for panel in row:
+        pad = 0.02 * abs(measure.expert - measure.random)
+        low = max(min(measure.shown[0], values.min() - pad), measure.limit[0])
+        high = min(max(measure.shown[1], values.max() + pad), measure.limit[1])
+        below = len(rows[i + 1]) if i + 1 < len(rows) else 0
+        for at, panel in enumerate(row):
             cut += panel.finish(last or longest, low, high)
             panel.axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
             panel.axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / scale:g}"))
-            panel.axes.yaxis.set_major_locator(MultipleLocator(0.5))
-            if row is rows[-1]:
+            if measure.tick is not None:
+                panel.axes.yaxis.set_major_locator(MultipleLocator(measure.tick))
+            if at >= below:  # nothing beneath it
                 panel.axes.set_xlabel(f"env steps{word}")
             elif same:
                 panel.axes.tick_params(labelbottom=False)
-        row[0].axes.set_ylabel(f"{row[0].env}\nnormalised return")
+        row[0].axes.set_ylabel(row[0].row)
     return cut
 
 
@@ -249,15 +295,12 @@ def unit(steps: float) -> tuple[float, str]:
     return 1.0, ""
 
 
-def handles(
-    config: Config, methods: Iterable[str], looks: dict[str, Look], env: str, crosses: bool
-) -> list[Artist]:
-    """Legend entries: the methods, the references and, where there are any, the crosses."""
-    out: list[Artist] = []
-    for name in methods:
-        marker = "none" if offline(config, name, env) else looks[name].marker
-        label = method_label(config, name)
-        out.append(Line2D([], [], **looks[name].line, marker=marker, label=label))
+def handles(lines: Iterable[tuple[str, Look, bool]], crosses: bool) -> list[Artist]:
+    """Legend entries: (label, look, whether it is level) of each line, references, crosses."""
+    out: list[Artist] = [
+        Line2D([], [], **look.line, marker="none" if level else look.marker, label=label)
+        for label, look, level in lines
+    ]
     out += [Line2D([], [], **EXPERT, label="expert"), Line2D([], [], **RANDOM, label="random")]
     if crosses:
         out.append(Line2D([], [], **DIVERGED, **CROSS, label="diverged run"))
@@ -265,16 +308,17 @@ def handles(
 
 
 def reading(
-    config: Config, methods: Sequence[str], env: str, seeds: Iterable[int], rate: int
-) -> Note:
+    config: Config, methods: Sequence[str], env: str, seeds: Iterable[int], rates: Sequence[int],
+    measure: Measure = NORMALISED,
+) -> Note:  # fmt: skip
     """How to read lines and bands, and of how many seeds. A no-break space is written ~."""
     window, counts = config.window, sorted(set(seeds))
     n = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0] if counts else 0)
-    text = [
-        f"Scale {config.scale}, n~=~{n.replace(' ', '~')} seed{'s' * (n != '1')} a curve.",
-        "0 is the return of a random policy, 1 the expert's.",
-        _kept(config, methods, rate),
-    ]
+    text = [f"Scale {config.scale}, n~=~{n.replace(' ', '~')} seed{'s' * (n != '1')} a curve."]
+    if measure is NORMALISED:
+        text.append("0 is the return of a random policy, 1 the expert's.")
+    if len(rates) == 1:
+        text.append(_kept(config, methods, rates[0]))
     flat = [name for name in methods if offline(config, name, env)]
     mean = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
     if set(methods) - set(flat):
@@ -304,22 +348,23 @@ def _kept(config: Config, methods: Sequence[str], rate: int) -> str:
     """What methods are given of a demonstration."""
     own = {name: method_rate(config, name) for name in methods}
     others = [
-        f"{method_label(config, name)}: every {_nth(fixed)}"
+        f"{method_label(config, name)}: every {nth(fixed)}"
         for name, fixed in own.items()
         if fixed is not None and fixed != rate
     ]
-    text = f"Every {_nth(rate)} transition of a demonstration is kept"
+    text = f"Every {nth(rate)} transition of a demonstration is kept"
     return text + (f" ({'; '.join(others)})." if others else ".")
 
 
-def _nth(n: int) -> str:
+def nth(n: int) -> str:
+    """A number as an ordinal; `one` for 1."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10 if n % 100 not in (11, 12, 13) else 0, "th")
     return "one" if n == 1 else f"{n}{ending}"
 
 
 def warnings(
     runs: pd.DataFrame, total: int, silent: Sequence[RunKey], cut: Sequence[float],
-    absent: Sequence[RunKey],
+    absent: Sequence[RunKey], measure: Measure = NORMALISED,
 ) -> list[Note]:  # fmt: skip
     """What went wrong with the runs or did not fit."""
     notes = []
@@ -338,8 +383,10 @@ def warnings(
             )
         )
     if cut:
-        low, high = (f"{x:g}".replace("-", "−") for x in LIMIT)
-        reach = " and ".join(f"{x:.2g}".replace("-", "−") for x in sorted({min(cut), max(cut)}))
+        low, high = (f"{x:.4g}".replace("-", "−") for x in measure.limit)
+        form = "{:.2g}" if measure is NORMALISED else "{:.0f}"
+        ends = dict.fromkeys(form.format(x).replace("-", "−") for x in (min(cut), max(cut)))
+        reach = " and ".join(ends)
         notes.append(Note(f"▼ ▲: cut, the axes end at {low} and {high}; the data reach {reach}."))
     if absent:
         text = f"PARTIAL: {len(absent)} of {total} runs are missing; each panel names its own."

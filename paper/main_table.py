@@ -1,86 +1,90 @@
-"""Final scores of the main figure's runs as a table (Markdown).
+"""Final scores of the main figure's runs: a row a task and method.
 
-python -m paper.main_table --scale quick
-
-A final score is the mean of a run's last evaluations, normalised: random 0, expert 1. The interval
-is a 95% percentile bootstrap of the mean over seeds.
+python -m paper.main_table --scale quick --out results/main_table.csv
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ngt.cli import Parser
 from ngt.config import Config, method_label
-from ngt.results import final_scores, read_runs
-from ngt.seeding import rng
-from paper import cli
+from ngt.runs import Layout, RunKey, run_table
+from paper import cli, statistics
+from paper.tables import Cell, Column, Table, show
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FIGURE, RESAMPLES = "main_figure", 2000
+NAME, FIGURE = "main_table", "main_figure"
+
+COLUMNS = {
+    "env": Column("env"),
+    "demos": Column("demonstrations"),
+    "method": Column("method"),
+    "mean": Column("mean"),
+    "low": Column("low"),
+    "high": Column("high"),
+    "scores": Column("of each seed"),
+    "diverged": Column("diverged"),
+}
 
 
-def interval(scores: NDArray[np.float64], *axes: str | int) -> tuple[float, float]:
-    """95% percentile-bootstrap interval of the mean; the axes name the draws."""
-    index = rng(0, "bootstrap", *axes).integers(len(scores), size=(RESAMPLES, len(scores)))
-    low, high = np.quantile(scores[index].mean(axis=1), [0.025, 0.975])
-    return float(low), float(high)
-
-
-def table(runs: pd.DataFrame, config: Config) -> str:
-    """One row a method and env, one column a number of demonstrations.
-
-    runs: rows of `ngt.results.read_runs`. A run that diverged before its last evaluation counts
-    with the evaluations that it has, and its method is marked.
-    """
+def rows(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Iterator[dict[str, Cell]]:
+    """A row a cell of the figure, in the config's order; a dash where it has no run."""
     plan = config.figures[FIGURE]
-    final = final_scores(runs, config.window)
-    diverged = runs[runs["status"] == "diverged"]
-    heads = [f"{k} demonstration{'s' * (k != 1)}" for k in plan.demos]
-    lines = ["| env | method | " + " | ".join(heads) + " |", "|---" * (2 + len(heads)) + "|"]
+    present = sorted(set(run_table(config, [FIGURE])) - set(absent))
+    scores = statistics.final(runs, present, config.window)
+    lost = statistics.diverged(runs, present).runs
     for env in plan.envs:
-        for method in plan.methods:
-            cells = []
-            for k in plan.demos:
-                here = (final["env"] == env) & (final["method"] == method) & (final["demos"] == k)
-                rows = final[here].sort_values("seed")
-                cells.append(cell(rows["score"].to_numpy(), env, method, k))
-            lost = diverged[(diverged["env"] == env) & (diverged["method"] == method)]
-            mark = f" ({lost.groupby(['demos', 'seed']).ngroups} diverged)" if len(lost) else ""
-            lines.append(f"| {env} | {method_label(config, method)}{mark} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        for demos in plan.demos:
+            for method in plan.methods:
+                keys = [k for k in scores if (k.env, k.demos, k.method) == (env, demos, method)]
+                row: dict[str, Cell] = {
+                    "env": env, "demos": demos, "method": method_label(config, method),
+                    "mean": None, "low": None, "high": None, "scores": None,
+                    "diverged": sum(key in lost for key in keys),
+                }  # fmt: skip
+                if keys:
+                    each = np.array([[scores[key]] for key in keys])
+                    estimate = statistics.mean(each, config.statistics, env, demos, method)
+                    row |= zip(("mean", "low", "high"), estimate, strict=True)
+                    row["scores"] = ", ".join(show(float(score)) for score in each[:, 0])
+                yield row
 
 
-def cell(scores: NDArray[np.float64], *axes: str | int) -> str:
-    """Mean, interval and every seed's score."""
-    if len(scores) == 0:
-        return "no run"
-    low, high = interval(scores, *axes)
-    each = ", ".join(f"{score:.2f}" for score in scores)
-    return f"{scores.mean():.2f} [{low:.2f}, {high:.2f}] ({each})"
+def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Table:
+    """The table.
+
+    runs: rows of `ngt.results.read_runs`. absent: the keys that are not there.
+    """
+    window = config.window
+    notes = [
+        f"Scale {config.scale}. A run's score is the mean of its last {window} evaluations, "
+        f"normalised: random 0, expert 1. low, high: 95% bootstrap interval of the mean over seeds "
+        f"({config.statistics.reps} repetitions); none for one seed."
+    ]
+    present = sorted(set(run_table(config, [FIGURE])) - set(absent))
+    notes += [text for text in [str(statistics.diverged(runs, present))] if text]
+    if absent:
+        notes.append(f"PARTIAL: runs missing: {len(absent)}.")
+    caption = "Final scores behind the main figure: mean over seeds, its interval, each seed's own."
+    return Table(caption, COLUMNS, list(rows(runs, config, absent)), notes)
+
+
+def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
+    """The table from the scale's runs."""
+    runs, absent = cli.read(config, layout, FIGURE, args)
+    return table(runs, config, absent)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
-    parser = Parser(prog="python -m paper.main_table", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--allow-partial", action="store_true", help="the runs that there are")
-    cli.add_settings(parser)
-
-    def run() -> None:
-        args = parser.parse_args(argv)
-        config, layout = cli.settings(args)
-        runs, absent = read_runs(layout, config, FIGURE, allow_partial=args.allow_partial)
-        print(table(runs, config))
-        if absent:
-            print(f"\npartial, runs missing: {len(absent)}")
-
-    cli.one_line_errors("main_table", run)
+    about = "Final scores of the main figure's runs."
+    cli.entry_table(NAME, cli.build_parser(NAME, about, ending="csv"), make, argv)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib.style
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -28,7 +30,11 @@ TEXT_WIDTH, COLUMN_WIDTH, TEXT_HEIGHT = 6.75, 3.25, 9.0
 
 GREY = "#595959"  # references and notes
 ALERT = "#B00020"  # what a reader must not miss
+DARK = "#16191d"  # a page for readers who ask for dark ones
 NOTE_SIZE = 6.5  # points
+
+# An order from light to dark, of equal steps in grey (viridis, without its palest third).
+RAMP = ("#35B779", "#1F9E89", "#26828E", "#31688E", "#3E4989", "#482878")
 
 Dashes = tuple[float, ...]
 
@@ -80,6 +86,30 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
         taken.add(pair)
         out[name] = Look(*pair, markers[start % len(markers)])
     return {name: LOOKS[name] if name in LOOKS else out[name] for name in names}
+
+
+def on_dark(color: str) -> str:
+    """The colour on DARK: as much white in it as sets it off as far as from white paper."""
+    goal, white = _contrast(color, "white"), 0.0
+    mixed = to_hex(color)
+    while white < 1.0 and _contrast(mixed, DARK) < goal:
+        white += 0.02
+        red, green, blue = (min(1.0, (1 - white) * part + white) for part in to_rgb(color))
+        mixed = to_hex((red, green, blue))
+    return mixed
+
+
+def _contrast(a: str, b: str) -> float:
+    """Contrast ratio of two colours (WCAG 2.2)."""
+    low, high = sorted((_luminance(a), _luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(color: str) -> float:
+    """Relative luminance of an sRGB colour (WCAG 2.2)."""
+    rgb = np.array(to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
 @contextlib.contextmanager

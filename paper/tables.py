@@ -15,7 +15,8 @@ from typing import Any
 
 from ngt.files import atomic
 
-PAGE = 45  # rows that fit one, where no cell wraps
+PAGE = 50  # lines of rows that fit one
+LINE = 110  # characters of a line of the text, in LaTeX's small
 WIDE = 10  # columns that fit the text in LaTeX's small; more are set smaller
 
 Cell = str | int | float | None
@@ -35,7 +36,8 @@ _TEX = {
     "π": r"\ensuremath{\pi}", "σ": r"\ensuremath{\sigma}", "τ": r"\ensuremath{\tau}",
     "ℓ": r"\ensuremath{\ell}", "∇": r"\ensuremath{\nabla}", "∂": r"\ensuremath{\partial}",
     "≪": r"\ensuremath{\ll}",
-    "²": r"\textsuperscript{2}", "†": r"\ensuremath{\dagger}", "–": "--", "…": r"\ldots{}",
+    "“": "``", "”": "''", "†": r"\ensuremath{\dagger}", "–": "--", "…": r"\ldots{}",
+    "²": r"\textsuperscript{2}", "⁷": r"\textsuperscript{7}",
     "\u00a0": "~",
 }  # fmt: skip
 
@@ -98,7 +100,7 @@ class Table:
         Needs booktabs; array where a column has a width; longtable where rows fill over a PAGE.
         """
         size = r"\footnotesize" if len(self.columns) > WIDE else r"\small"
-        if len(self.rows) > PAGE:
+        if self._tex_lines() > PAGE:
             head = [r"\toprule", self._tex_head(), r"\midrule"]
             lines = [
                 r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
@@ -140,12 +142,21 @@ class Table:
         rows = (zip(self.shown(row), widths, strict=True) for row in self.rows)
         return [rf"{' & '.join(tex(c, wraps=w is not None) for c, w in row)} \\" for row in rows]
 
+    def _tex_lines(self) -> int:
+        """About how many lines the rows take."""
+        widths = [c.width for c in self.columns.values()]
+        lines = 0
+        for row in self.rows:
+            cells = zip(self.shown(row), widths, strict=True)
+            lines += max(math.ceil(len(cell) / (w * LINE)) if w else 1 for cell, w in cells)
+        return lines
+
     def _tex_caption(self) -> str:
         return rf"\caption{{{tex(self.caption)}}}"
 
     def _tex_notes(self) -> list[str]:
         words = " ".join(tex(note) for note in self.notes)
-        box = rf"\vspace{{3pt}}\parbox{{\linewidth}}{{\footnotesize {words}}}"
+        box = rf"\noindent\vspace{{3pt}}\parbox{{\linewidth}}{{\footnotesize {words}}}"
         return ["", box] if words else []
 
     def _numeric(self, key: str) -> bool:

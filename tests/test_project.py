@@ -30,6 +30,7 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/test_methods.py": "what every method of the config owes the trainer",
     "tests/test_new_method.py": "docs/new-method.md and the README's first example",
     "tests/ngt/test_bad_inputs.py": "every mistake that a user can make at the command line",
+    "tests/paper/test_page.py": "paper/page/: the report as a browser runs it",
     "tests/ngt/test_faults.py": "what a training survives: kills, disks, envs, clocks",
     "tests/workflow/test_workflow.py": "Snakefile and all rules together",
 }
@@ -192,7 +193,7 @@ def test_make_lists_its_targets(checkout: Path) -> None:
     result = make(checkout)
     assert result.returncode == 0
     listed = re.findall(r"^make (\w+) +\S", result.stdout, re.MULTILINE)
-    assert listed == ["help", "figure", "test", "check", "setup", "unlock", "clean"]
+    assert listed == ["help", "figure", "report", "test", "check", "setup", "unlock", "clean"]
 
 
 @pytest.mark.parametrize("goal", ["setup", "figure", "test"])

@@ -17,7 +17,7 @@ from ngt.files import read_json, write_json
 from ngt.folders import VALUES
 from ngt.policy import Policy
 from ngt.records import RunWriter
-from ngt.results import final_scores, read_runs
+from ngt.results import final_scores, read_keys, read_runs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 from ngt.sac import Actor
 
@@ -105,6 +105,18 @@ def test_an_absent_run_is_an_error_that_names_it(
     table, left_out = read_runs(layout, config, "f", allow_partial=True)
     assert left_out == [absent]
     assert table["demos"].tolist() == [present.demos]
+
+
+def test_runs_come_with_their_status_and_record(layout: Layout, config: Config) -> None:
+    first, second = keys(config)
+    runs = read_keys(layout, config, [first, second], "figures.f", allow_partial=True)
+    assert runs.rows is None and runs.absent == [first, second]
+    train(layout, config, first, {200: [1.0]}, DIVERGED)
+    runs = read_keys(layout, config, [first, second], "figures.f", allow_partial=True)
+    assert [s.status for s in runs.statuses.values()] == ["diverged", "missing"]
+    assert runs.absent == [second] and list(runs.records) == [first]
+    assert runs.records[first]["tensor"] == "obs"
+    assert runs.rows is not None and len(runs.rows) == 1
 
 
 def test_nothing_at_all_is_an_error_even_when_partial(layout: Layout, config: Config) -> None:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
+from PIL import Image
 
 from ngt import config as cfg
+from ngt.folders import Status
 from ngt.records import EVAL_FIELDS
+from ngt.results import Runs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
-from paper import theory_study
+from paper import tables, theory_study
+from paper.artefacts import FIGURES, TABLES
+from paper.tables import Column
 
 RANDOM, EXPERT = -200.0, 300.0
 
@@ -93,6 +100,7 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
         settings = {
             "scale": "quick",
             "window": window,
+            "statistics": {"reps": 20},
             "train": {"steps": steps, "eval_every": steps // 6},
             "methods": yaml.safe_load(METHODS),
             "figures": {"main_figure": plan},
@@ -115,6 +123,34 @@ def fill() -> Callable[..., None]:
     return write_all
 
 
+@pytest.fixture
+def make_artefacts() -> Callable[[Study], None]:
+    """make_artefacts(study): a picture or a table for every artefact that the study has."""
+
+    def make(study: Study) -> None:
+        root = study.layout.root
+        root.mkdir(parents=True, exist_ok=True)
+        for i, figure in enumerate(a for a in FIGURES.values() if a.at(study.config)):
+            image = Image.new("RGB", (400, 100), "white")
+            image.paste((40 * (i % 6), 0, 0), (0, 0, 200, 100))
+            image.save(root / f"{figure.name}.png")
+            (root / f"{figure.name}.pdf").write_text("%PDF")
+        columns = {
+            "name": Column("name"), "score": Column("score"), "verdict": Column("Verdict"),
+        }  # fmt: skip
+        rows: list[dict[str, Any]] = [
+            {"name": "b <i>", "score": -2.5, "verdict": "not reproduced"},
+            {"name": "a & c", "score": -10.123456, "verdict": "reproduced"},
+            {"name": "d", "score": None, "verdict": "reproduced"},
+            {"name": "c", "score": 10.0, "verdict": "not run at this scale"},
+        ]
+        for table in (a for a in TABLES.values() if a.at(study.config)):
+            made = tables.Table(f"Caption of {table.name}", columns, rows, ("A note.",))
+            tables.save(made, root / f"{table.name}.csv")
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def theory_numbers() -> theory_study.Study:
     """The theory's study, whose trainings are typed: the rest takes a second."""
@@ -134,3 +170,53 @@ def theory_numbers() -> theory_study.Study:
         }
         patch.setattr(theory_study, "train", lambda pairing, *_: trainings[pairing])
         return theory_study.study.__wrapped__()
+
+
+@pytest.fixture
+def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study], None]:
+    """as_scale(study): commands run in its folder, where its settings are the scale `quick`."""
+
+    def place(study: Study) -> None:
+        folder = tmp_path / "scales"
+        folder.mkdir()
+        (folder / "base.yaml").write_text(yaml.safe_dump(study.settings))
+        (folder / "quick.yaml").write_text("scale: quick\n")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(cfg, "load", functools.partial(cfg.load, directory=folder))
+
+    return place
+
+
+@pytest.fixture(scope="session")
+def paper_config() -> cfg.Config:
+    """Scale `paper`, its intervals of few repetitions."""
+    config: cfg.Config = cfg.load({"scale": "paper", "statistics": {"reps": 20}})
+    return config
+
+
+@pytest.fixture(scope="session")
+def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
+    """make_evidence(scores): complete runs with these final scores, as `paper.judges` sees them.
+
+    paces: of timed runs, env steps a second over equal stretches.
+    """
+    from paper.evidence import Evidence
+
+    def make(
+        scores: Mapping[RunKey, float], config: cfg.Config = paper_config,
+        paces: Mapping[RunKey, Sequence[float]] | None = None,
+        record: Mapping[str, Any] | None = None, gpu: Any = None,
+    ) -> Evidence:  # fmt: skip
+        rows = []
+        for key in (*scores, *(paces or {})):
+            pace = np.array((paces or {}).get(key, [np.nan]), float)
+            seconds = np.cumsum(1000 / pace)
+            for step, second in enumerate(seconds, 1):
+                row = {**asdict(key), "step": 1000 * step, "score": scores.get(key, 0.5)}
+                rows.append({**row, "seconds": second, "status": "finished"})
+        records = {RunKey(*(row[f.name] for f in fields(RunKey))): record or {} for row in rows}
+        statuses = {key: Status("finished", "") for key in records}
+        frame = pd.DataFrame(rows) if rows else None
+        return Evidence(config, paper_config, Runs(frame, statuses, dict(records)), gpu)
+
+    return make

@@ -23,6 +23,7 @@ def write_expert(layout: Layout, env: str, rows: list[tuple[int, int, float]]) -
     folder.mkdir(parents=True)
     lines = ["step,episode,return,length", *(f"{s},{e},{r},200" for s, e, r in rows)]
     (folder / "eval.csv").write_text("\n".join(lines) + "\n")
+    (folder / "train.csv").write_text("step,auc\n")
     write_json(folder / "run.json", {"kept": {"step": 2000, "return": 30.0}})
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
+
 import pandas as pd
 import pytest
 
 from ngt.config import load
+from ngt.runs import RunKey, run_table
 from paper import main_table
 
 CONFIG = load({
-    "scale": "quick", "window": 2,
+    "scale": "quick", "window": 2, "statistics": {"reps": 50},
     "figures": {"main_figure": {"methods": ["ngt", "bc"], "demos": [1, 4], "seeds": [0, 1]}},
 })  # fmt: skip
 
@@ -27,24 +29,36 @@ def runs() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+ABSENT = [
+    RunKey("Pendulum-v1", "bc", "state-action", 20, demos=4, seed=seed) for seed in (0, 1)
+]  # fmt: skip
+
+
 def test_cells_are_means_of_the_window_by_hand() -> None:
-    lines = main_table.table(runs(), CONFIG).splitlines()
-    assert lines[0] == "| env | method | 1 demonstration | 4 demonstrations |"
-    whole = "0.50 [0.25, 0.75] (0.25, 0.75)"
-    assert lines[2:] == [
-        f"| Pendulum-v1 | NGT | {whole} | {whole} |",
-        f"| Pendulum-v1 | BC (1 diverged) | {whole} | no run |",
+    text = main_table.table(runs(), CONFIG, ABSENT).markdown()
+    assert text.splitlines()[2:6] == [
+        "| Pendulum-v1 | 1 | NGT | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 0 |",
+        "| Pendulum-v1 | 1 | BC | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 1 |",
+        "| Pendulum-v1 | 4 | NGT | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 0 |",
+        "| Pendulum-v1 | 4 | BC | – | – | – | – | 0 |",
     ]
+    assert "last 2 evaluations" in text and "PARTIAL: runs missing: 2." in text
+    assert "1 run diverged and counts with the evaluations until then." in text
 
 
-def test_the_interval_is_the_percentile_bootstrap() -> None:
-    scores = np.random.default_rng(0).normal(1.0, 0.2, 200)
-    low, high = main_table.interval(scores, "env", 1)
-    half = 1.96 * scores.std() / np.sqrt(200)  # the normal approximation
-    assert low == pytest.approx(scores.mean() - half, abs=0.006)
-    assert high == pytest.approx(scores.mean() + half, abs=0.006)
-    assert main_table.interval(scores, "env", 1) == (low, high), "seeded"
-    assert main_table.interval(np.array([0.5]), "env") == (0.5, 0.5)
+def test_one_seed_has_no_interval() -> None:
+    alone = runs().query("seed == 0 and demos == 1")
+    table = run_table(CONFIG, ["main_figure"])
+    absent = [key for key in table if key.seed == 1 or key.demos == 4]
+    row = main_table.table(alone, CONFIG, absent).rows[0]
+    assert row["mean"] == pytest.approx(0.25) and math.isnan(row["low"])
+    assert row["scores"] == "0.25"
+
+
+def test_a_run_without_an_evaluation_counts_as_random() -> None:
+    some = runs().query("not (method == 'bc' and seed == 1)")
+    row = main_table.table(some, CONFIG, ABSENT).rows[1]
+    assert (row["scores"], row["diverged"]) == ("0.25, 0.00", 1)
 
 
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path) -> None:

@@ -169,3 +169,11 @@ def test_wrap_breaks_at_spaces_alone() -> None:
     assert len(lines) > 3
     assert all(line.count("\u00a0") % 2 == 0 for line in lines)
     assert " ".join(lines).split() == ("some words, and n\u00a0=\u00a03 " * 5).split()
+
+
+def test_on_dark_a_colour_is_as_far_from_the_page_as_on_paper() -> None:
+    assert style.on_dark("#000000") == "#ffffff"
+    assert style.on_dark("#E69F00") == "#e69f00", "far enough as it is"
+    dark = {name: style.on_dark(look.color) for name, look in style.LOOKS.items()}
+    assert len(set(dark.values())) == len(dark)
+    assert dark["ngt"] == "#3d94c4", "contrast 5.19 of #0072b2 with white, 5.23 of this with DARK"

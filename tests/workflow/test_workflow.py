@@ -79,7 +79,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stdout
     assert jobs(done.stdout) == {
         "settings": 1, "expert": 2, "record": 2, **TRAINED,
-        "figure": len(FIGURES), "table": len(TABLES), "all": 1,
+        "figure": len(FIGURES), "table": len(TABLES), "report": 1, "all": 1,
     }  # fmt: skip
     return folder
 
@@ -95,6 +95,8 @@ def test_everything_from_nothing(built: Path) -> None:
         assert table.rows and table.caption, name
         assert (built / f"results/{name}.csv").read_text().count("\n") > len(table.rows), name
         assert r"\toprule" in (built / f"results/{name}.tex").read_text(), name
+    page = (built / "results/report.html").read_text()
+    assert [name for name in (*FIGURES, *TABLES) if f'<h3 id="{name}">' not in page] == []
 
 
 def test_a_runs_folder_is_a_closed_set(built: Path) -> None:
@@ -234,7 +236,7 @@ def test_published_records_train_nothing(built: Path) -> None:
     published = ("--config", "scale=test", "records=published")
     planned = dry_run(built, "--forceall", *published)
     assert planned == {
-        "settings": 1, "figure": len(FIGURES), "table": len(TABLES), "all": 1
+        "settings": 1, "figure": len(FIGURES), "table": len(TABLES), "report": 1, "all": 1
     }  # fmt: skip
     before = (built / FIGURE).read_bytes()
     done = snakemake(built, "--force", FIGURE, *published)

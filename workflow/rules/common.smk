@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ from ngt.envs import TASKS
 from ngt.errors import UserError
 from ngt.publish import Published
 from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run_table
-from paper.artefacts import FIGURES, TABLES, at_scale
+from paper.artefacts import FIGURES, REPORT, TABLES, at_scale
 from snakemake.logging import logger
 from workflow.cost import Asked
 from workflow.resources import Job, pack_size, parts, recording, site_of, training
@@ -39,6 +40,7 @@ if workflow.is_main_process:
     logger.addHandler(Asked())
 
 NOW = time.time()
+READINGS = [f"{REPORT.name}.html"] + (["paper.pdf"] if shutil.which("latexmk") else [])
 WORK = f"results/{CONFIG.scale}"
 RUN_HASH = {key: run_hash(CONFIG, key) for key in run_table(CONFIG)}
 
@@ -172,3 +174,5 @@ localrules:
     run,
     figure,
     table,
+    report,
+    paper,

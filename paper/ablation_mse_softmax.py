@@ -1,0 +1,34 @@
+"""Ablation: MSE-softmax as the pairing loss.
+
+python -m paper.ablation_mse_softmax --scale paper --out results/ablation_mse_softmax.pdf
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+from ngt.config import Config
+from ngt.runs import RunKey
+from paper import ablations, cli
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME = "ablation_mse_softmax"
+
+
+def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
+    """The variant and, first, what it is compared with."""
+    return ablations.draw(NAME, runs, config, absent)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    cli.main(NAME, (__doc__ or "").splitlines()[0], draw, argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Aggregates of the main figure's runs over tasks: a row a method (not in the paper).
+
+python -m paper.aggregate_table --scale quick --out results/aggregate_table.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ngt.config import Config, method_label
+from ngt.errors import UserError
+from ngt.runs import Layout, RunKey, run_table
+from paper import cli, statistics
+from paper.statistics import OURS, Diverged, Estimate, Scores
+from paper.style import Note
+from paper.tables import Cell, Column, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME, FIGURE = "aggregate_table", "main_figure"
+
+COLUMNS = {
+    "demos": Column("demonstrations"),
+    "method": Column("method"),
+    "iqm": Column("IQM"), "iqm_low": Column("low"), "iqm_high": Column("high"),
+    "gap": Column("gap"), "gap_low": Column("low"), "gap_high": Column("high"),
+    "better": Column("P"), "better_low": Column("low"), "better_high": Column("high"),
+    "runs": Column("runs"),
+    "diverged": Column("diverged"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Aggregates:
+    """The main figure's scores, and what must be said of them."""
+
+    config: Config
+    scores: Scores
+    diverged: Diverged
+    absent: tuple[RunKey, ...]
+
+    @property
+    def methods(self) -> list[str]:
+        """Those that have runs, in the config's order."""
+        return [m for m in self.config.figures[FIGURE].methods if m in self.scores.of]
+
+    @property
+    def seeds(self) -> int:
+        """Runs of a method on a task."""
+        return len(self.config.figures[FIGURE].seeds)
+
+    def groups(self) -> Iterator[tuple[str, Scores]]:
+        """All tasks, and those of each number of demonstrations."""
+        yield "all", self.scores
+        numbers = sorted({demos for _, demos in self.scores.tasks})
+        if len(numbers) > 1:
+            yield from ((str(k), self.scores.at(k)) for k in numbers)
+
+    def lost(self, method: str, scores: Scores) -> int:
+        """Diverged runs among a method's."""
+        keys = self.diverged.runs
+        return sum(k.method == method and (k.env, k.demos) in scores.tasks for k in keys)
+
+    def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
+        """Probability that NGT improves on a method; None for NGT itself."""
+        if method == OURS:
+            return None
+        settings, of = self.config.statistics, scores.of
+        return statistics.improvement(of[OURS], of[method], settings, group, method)
+
+
+def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Aggregates:
+    """From rows of `ngt.results.read_runs` and the keys that are not there."""
+    keys = run_table(config, [FIGURE])
+    present = sorted(set(keys) - set(absent))
+    scores = statistics.gather(keys, statistics.final(runs, present, config.window), FIGURE)
+    if OURS not in scores.of:
+        raise UserError(
+            f"figures.{FIGURE}.methods: {OURS}, which the others are compared with, has no run "
+            f"there; train it"
+        )
+    return Aggregates(config, scores, statistics.diverged(runs, present), tuple(absent))
+
+
+def notes(a: Aggregates) -> list[Note]:
+    """What a score, an aggregate and an interval are, and what is missing."""
+    window, tasks, n = a.config.window, len(a.scores.tasks), a.seeds
+    score = f"mean of its last {window} evaluations" if window > 1 else "last evaluation"
+    text = (
+        f"Scale {a.config.scale}: {tasks} task{'s' * (tasks != 1)} (an env with a number of "
+        f"demonstrations), n = {n} seed{'s' * (n != 1)} a task. A run's score is the {score}, "
+        f"normalised: random 0, expert 1. IQM: mean of the middle half of all scores; optimality "
+        f"gap: mean of what a score lacks to 1; P(NGT > method): probability that a run of NGT "
+        f"scores higher than one of the method on the same task, a tie counting half. "
+    )
+    if n > 1:
+        text += (
+            f"Intervals: 95%, stratified bootstrap over seeds within each task "
+            f"({a.config.statistics.reps} repetitions)"
+        )
+        text += "; with so few seeds they are too narrow." if n < 5 else "."
+    else:
+        text += "One seed a task leaves nothing to resample, so there are no intervals."
+    out = [Note(text)]
+    if a.diverged.runs:
+        out.append(Note(str(a.diverged)))
+    if a.absent:
+        runs = "1 run is" if len(a.absent) == 1 else f"{len(a.absent)} runs are"
+        text = f"PARTIAL: {runs} missing."
+        if a.scores.silent:
+            labels = ", ".join(method_label(a.config, m) for m in a.scores.silent)
+            text += f" Methods without any run: {labels}."
+        if a.scores.left_out:
+            left_out = ", ".join(f"{env} with {k}" for env, k in a.scores.left_out)
+            text += f" Tasks left out for all methods, since one lacks a run there: {left_out}."
+        out.append(Note(text, alert=True))
+    return out
+
+
+def rows(a: Aggregates) -> Iterator[dict[str, Cell]]:
+    """A row a group of tasks and method."""
+    for group, scores in a.groups():
+        for method in a.methods:
+            matrix = scores.of[method]
+            iqm, gap = statistics.aggregates(matrix, a.config.statistics, group, method)
+            better = a.better(method, scores, group)
+            row: dict[str, Cell] = {"demos": group, "method": method_label(a.config, method)}
+            for key, e in (("iqm", iqm), ("gap", gap), ("better", better)):
+                row[key] = None if e is None else e.value
+                row[f"{key}_low"] = None if e is None else e.low
+                row[f"{key}_high"] = None if e is None else e.high
+            yield {**row, "runs": matrix.size, "diverged": a.lost(method, scores)}
+
+
+def table(a: Aggregates) -> Table:
+    """The table."""
+    caption = (
+        "Aggregates over tasks, of all numbers of demonstrations and of each: interquartile mean, "
+        "optimality gap and P(NGT > method), each with its 95% interval (low, high)."
+    )
+    return Table(caption, COLUMNS, list(rows(a)), [note.text for note in notes(a)])
+
+
+def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
+    """The table from the scale's runs."""
+    runs, absent = cli.read(config, layout, FIGURE, args)
+    return table(collect(runs, config, absent))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    about = "IQM, optimality gap and probability of improvement of every method."
+    cli.entry_table(NAME, cli.build_parser(NAME, about, ending="csv"), make, argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""What the paper's claims are judged by: final scores of cells, speeds, a GPU's rates.
+
+A claim is about cells of the paper's run table. It has a verdict where their runs of scale `paper`
+are all there, each trained for as many steps; what there is otherwise is shown without one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ngt.config import Config, resolve
+from ngt.results import Runs
+from ngt.runs import RunKey, run_table
+from paper import speed, statistics
+from paper.curves import AXES
+from paper.panels import demonstrations
+from paper.statistics import Array, Scores
+
+Verdict = Literal["reproduced", "partly", "not reproduced", "not run at this scale"]
+By = Literal["task", "env", "all"]
+
+FEW = 3  # parts that are all shown; of more, the one furthest from its threshold
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Runs of an artefact: those of its cells that have all that is asked for."""
+
+    figure: str
+    methods: tuple[str, ...]
+    envs: tuple[str, ...] = ()  # all where empty
+    without: str = ""  # an env
+    demos: tuple[int, ...] = ()  # all where empty
+    mode: str = ""  # all where empty
+    rate: int = 0  # all where 0
+    title: str = ""  # what they are called besides env and demonstrations
+
+    def keys(self, config: Config) -> list[RunKey]:
+        """The runs at a scale."""
+        if self.figure not in config.figures:
+            return []
+        return [
+            key for key in run_table(config, [self.figure], beside=True)
+            if key.method in self.methods
+            and (not self.envs or key.env in self.envs)
+            and key.env != self.without
+            and (not self.demos or key.demos in self.demos)
+            and self.mode in ("", key.mode)
+            and self.rate in (0, key.rate)
+        ]  # fmt: skip
+
+
+class Part(NamedTuple):
+    """One thing that a claim says, and how far it is from failing.
+
+    margin: above 0 where it holds, below where it does not; NaN where that is not known.
+    """
+
+    name: str
+    text: str
+    margin: float
+    strict: bool = False  # at 0 it does not hold
+
+    @property
+    def holds(self) -> bool | None:
+        """None: not known."""
+        if math.isnan(self.margin):
+            return None
+        return self.margin > 0 if self.strict else self.margin >= 0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of a claim."""
+
+    parts: Sequence[Part]
+    whole: bool  # whether it is what the claim is about, and not a part or another machine
+    keys: frozenset[RunKey] = frozenset()  # the runs that it is made from
+    ours: str = ""  # what is shown; the parts where empty
+    on: str = ""  # the machine, or the envs of scores that do not name theirs
+
+    @property
+    def verdict(self) -> Verdict:
+        """Reproduced where all parts hold, partly where some do."""
+        held = [part.holds for part in self.parts]
+        if not self.whole or not held or None in held:
+            return "not run at this scale"
+        return "reproduced" if all(held) else "partly" if any(held) else "not reproduced"
+
+    @property
+    def seeds(self) -> str | None:
+        """Runs of a cell; None where it is made from no runs."""
+        counts = sorted(Counter((*key.cell, key.demos) for key in self.keys).values())
+        return "–".join(map(str, sorted({counts[0], counts[-1]}))) if counts else None
+
+    def text(self) -> str | None:
+        """The parts, or of many how many hold and the least of them."""
+        known = [part for part in self.parts if part.holds is not None]
+        if self.ours or not self.parts:
+            shown = self.ours
+        elif len(self.parts) <= FEW:
+            shown = "; ".join(f"{p.name}: {p.text}" if p.name else p.text for p in self.parts)
+        elif known:
+            least = min(known, key=lambda part: part.margin)
+            held = sum(bool(part.holds) for part in known)
+            shown = f"{held} of {len(known)}; least {least.name}: {least.text}"
+        else:
+            shown = f"{len(self.parts)} values of one seed each"
+        return " ".join(part for part in (shown, self.on and f"({self.on})") if part) or None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All runs of a scale, the paper's run table beside it, and a GPU's rates where they are."""
+
+    config: Config
+    paper: Config
+    runs: Runs
+    gpu: Mapping[str, Any] | None = None
+    scores: dict[RunKey, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Final scores once for all claims."""
+        scores = statistics.final(self.runs.rows, self.runs.records, self.config.window)
+        object.__setattr__(self, "scores", scores)
+
+    def whole(self, *cells: Cells) -> bool:
+        """Whether all of the paper's runs of these cells are there, and as long as the paper's."""
+        needed = [key for some in cells for key in some.keys(self.paper)]
+        return all(key in self.scores for key in needed) and all(
+            resolve(self.config, *cell).train.steps >= resolve(self.paper, *cell).train.steps
+            for cell in {key.cell for key in needed}
+        )
+
+    def complete(self, cells: Cells) -> list[RunKey]:
+        """The runs of those tasks that lack none; empty where a method has no such task."""
+        tasks: dict[statistics.Task, list[RunKey]] = {}
+        for key in cells.keys(self.config):
+            tasks.setdefault((key.env, key.demos), []).append(key)
+        whole = [keys for keys in tasks.values() if all(key in self.scores for key in keys)]
+        keys = [key for some in whole for key in some]
+        return keys if {key.method for key in keys} == set(cells.methods) else []
+
+    def groups(self, cells: Sequence[Cells], by: By) -> Iterator[tuple[str, Scores]]:
+        """Scores a group of tasks, and what the group is called."""
+        for some in cells:
+            keys = self.complete(some)
+            if not keys:
+                continue
+            scores = statistics.gather(keys, self.scores, some.figure)
+            for name, tasks in _groups(scores, by).items():
+                label = ", ".join(part for part in (some.title, name) if part)
+                yield label, scores.only(tasks)
+
+    def rates(self, cells: Cells) -> dict[RunKey, Array]:
+        """Env steps a second of each run: over each stretch of it, in order.
+
+        Of timed runs that have times. Stretches are `paper.speed`'s, and do not overlap.
+        """
+        rows = self.runs.rows
+        if rows is None:
+            return {}
+        out = {}
+        for key in cells.keys(self.config):
+            run = rows[np.logical_and.reduce([rows[axis] == getattr(key, axis) for axis in AXES])]
+            if run["seconds"].notna().any():
+                steps, seconds = speed.clock(run, str(key))
+                rate = speed.rates(steps, seconds)[1]
+                out[key] = rate[:: -speed.reach(steps)][::-1]
+        return out
+
+    def machines(self, cells: Cells) -> set[tuple[str, str]]:
+        """(device, machine) of the runs that are there."""
+        records = self.runs.records
+        there = (records[key] for key in cells.keys(self.config) if key in records)
+        return {(str(run.get("device")), str(run.get("machine"))) for run in there}
+
+
+def _groups(scores: Scores, by: By) -> dict[str, list[statistics.Task]]:
+    """Tasks by the name of their group."""
+    out: dict[str, list[statistics.Task]] = {}
+    for env, demos in scores.tasks:
+        names = {"all": "", "env": env, "task": f"{env}, {demonstrations(demos)}"}
+        out.setdefault(names[by], []).append((env, demos))
+    return out

@@ -1,0 +1,68 @@
+"""Figures' PNGs as a page carries them: inside it, and no larger than a budget of bytes."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image, UnidentifiedImageError
+
+from ngt.errors import UserError
+
+# (most pixels across, colours), best first. 1350: a figure as wide as the paper's text, as drawn.
+QUALITY = ((1350, 256), (1350, 64), (1100, 48), (900, 32), (700, 24), (500, 16))
+SHOWN = 0.7  # CSS pixels a pixel as drawn: 945 for such a figure
+
+
+class Picture(NamedTuple):
+    """An image as HTML takes it."""
+
+    uri: str
+    width: int  # pixels
+    height: int
+    shown: int  # CSS pixels across, whatever the quality
+
+
+def embed(files: Mapping[str, Path], budget: int) -> dict[str, Picture]:
+    """All pictures at the best quality at which their text is at most `budget` bytes together.
+
+    Errors: a file that is no picture, and a budget that no quality meets, are UserErrors.
+    """
+    images = {name: _open(path) for name, path in files.items()}
+    for width, colors in QUALITY:
+        pictures = {name: _encode(image, width, colors) for name, image in images.items()}
+        size = sum(len(picture.uri) for picture in pictures.values())
+        if size <= budget:
+            return pictures
+    raise UserError(
+        f"the {len(files)} figures take {size} bytes at the lowest quality, and {budget} are left "
+        f"for them; leave some out (`figures: {{NAME: null}}`)"
+    )
+
+
+def _open(path: Path) -> Image.Image:
+    """In RGB, on white."""
+    try:
+        with Image.open(path) as file:
+            image = file.convert("RGBA")
+    except (UnidentifiedImageError, OSError) as error:
+        raise UserError(f"{path}: not a picture ({error}); make it again") from None
+    paper = Image.new("RGBA", image.size, "white")
+    return Image.alpha_composite(paper, image).convert("RGB")
+
+
+def _encode(image: Image.Image, width: int, colors: int) -> Picture:
+    small = image
+    if image.width > width:
+        size = (width, round(image.height * width / image.width))
+        small = image.resize(size, Image.Resampling.LANCZOS)
+    out = io.BytesIO()
+    # Without dithering: it would put noise on flat colour, which costs bytes.
+    small.quantize(colors, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    text = base64.b64encode(out.getvalue()).decode()
+    return Picture(
+        f"data:image/png;base64,{text}", small.width, small.height, round(SHOWN * image.width)
+    )

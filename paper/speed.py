@@ -1,0 +1,52 @@
+"""How fast each method trains: what the speed table and its figure share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ngt.config import Config, find_method
+from ngt.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME = "speed_table"  # whose runs both show
+STRETCH = 0.2  # of a run, over which a rate is formed
+
+# The paper's table, env steps a second after 200 000, one RTX 4090: (Humanoid-v4, Walker2d-v4).
+PAPER_ENVS = ("Humanoid-v4", "Walker2d-v4")
+PAPER = {
+    "pwil": (631, 749), "diffail": (659, 929), "ngt": (712, 967), "dac-r": (741, 953),
+    "mmd-dac": (749, 977), "wdac": (763, 978),
+}  # fmt: skip
+
+Array = NDArray[np.float64]
+
+
+def base(config: Config, method: str) -> str:
+    """The method that a timed one is like."""
+    return find_method(config, method).like or method
+
+
+def clock(run: pd.DataFrame, name: str) -> tuple[Array, Array]:
+    """Steps and seconds of training of one run, from (0, 0)."""
+    rows = run.dropna(subset="seconds").sort_values("step")
+    if rows.empty:
+        raise UserError(f"run {name}: it recorded no times; train it again")
+    steps = np.concatenate([[0.0], rows["step"].to_numpy(float)])
+    return steps, np.concatenate([[0.0], rows["seconds"].to_numpy(float)])
+
+
+def reach(steps: Array) -> int:
+    """Evaluations in a stretch."""
+    return max(1, round(STRETCH * (len(steps) - 1)))
+
+
+def rates(steps: Array, seconds: Array) -> tuple[Array, Array]:
+    """Env steps a second over stretches of the run: (step at the end of each, rate)."""
+    n = reach(steps)
+    passed = np.maximum(seconds[n:] - seconds[:-n], 1e-9)
+    return steps[n:], (steps[n:] - steps[:-n]) / passed

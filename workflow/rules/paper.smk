@@ -1,0 +1,19 @@
+# The report in LaTeX.
+
+
+rule paper:
+    input:
+        config=f"{WORK}/config.json",
+        figures=[f"results/{a.name}.pdf" for a in FIGURES.values() if a.at(CONFIG)],
+        tables=[f"results/{a.name}.json" for a in TABLES.values() if a.at(CONFIG)],
+        records=records_of(REPORT),
+    output:
+        "results/paper.pdf",
+    log:
+        f"{WORK}/logs/paper.log",
+    conda:
+        "../../environment.yml"
+    message:
+        "typeset the paper of scale {CONFIG.scale}"
+    shell:
+        "python -m paper.paper --config {input.config} --out {output} > {log} 2>&1"

@@ -1,0 +1,19 @@
+# Everything that the scale has, in one page.
+
+
+rule report:
+    input:
+        config=f"{WORK}/config.json",
+        figures=[f"results/{a.name}.png" for a in FIGURES.values() if a.at(CONFIG)],
+        tables=[f"results/{a.name}.json" for a in TABLES.values() if a.at(CONFIG)],
+        records=records_of(REPORT),
+    output:
+        f"results/{REPORT.name}.html",
+    log:
+        f"{WORK}/logs/report.log",
+    conda:
+        "../../environment.yml"
+    message:
+        "write the report of scale {CONFIG.scale}"
+    shell:
+        "python -m paper.report --config {input.config} --out {output} > {log} 2>&1"
