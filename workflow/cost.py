@@ -26,7 +26,7 @@ class Asked(logging.Handler):
         if asked is not None and asked.get("runtime"):
             self.jobs[getattr(record, "rule_name", "")].append(dict(asked.items()))
         elif self.jobs and record.getMessage().startswith("This was a dry-run"):
-            atexit.register(print, f"\nAsked of the cluster (upper estimates):\n{self.table()}")
+            atexit.register(print, f"\nWhat the jobs ask (upper estimates):\n{self.table()}")
 
     def table(self) -> str:
         """One line a rule and one of sums; hours are those asked, not those that will be used."""

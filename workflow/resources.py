@@ -19,14 +19,16 @@ from ngt.schema import opt, parse
 UPDATE = (22.0, 0.045)  # an iteration of a run, and per observation: the slowest methods on
 # HalfCheetah-v4 (17 observations: 22.5), Ant-v4 (111: 26.5) and Humanoid-v4 (376: 38.7)
 FIT = (2.2, 0.003)  # a gradient step of an offline method: 2.2 to 3.2 on the same three
-GPU_UPDATE = (1.0, 0.05, 0.0002)  # an iteration on an H200, and per run, and per run's observation:
-# packs of 12 take 1.67 on Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json)
-ENV_STEP = {  # of the env alone; an env that is not here is taken to be as slow as the slowest
-    "Ant-v4": 0.21, "HalfCheetah-v4": 0.06, "Hopper-v4": 0.12, "Humanoid-v4": 0.22,
-    "Pendulum-v1": 0.01, "Pusher-v5": 0.05, "Reacher-v5": 0.04, "Walker2d-v4": 0.13,
-    "cheetah-run": 0.04, "finger-spin": 0.06, "walker-walk": 0.14,
+GPU_UPDATE = (1.7, 0.05, 0.0002)  # an iteration on an H200, per run, and per run's observation:
+# packs of 12 take 1.67 on Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json), and 0.7
+# for acting and storing
+ENV_STEP = {  # one env step of a random policy, times 1.5: bodies that stand cost the solver more.
+    "Ant-v4": 0.32, "HalfCheetah-v4": 0.09, "Hopper-v4": 0.18, "Humanoid-v4": 0.33,
+    "Pendulum-v1": 0.02, "Pusher-v5": 0.07, "Reacher-v5": 0.06, "Walker2d-v4": 0.2,
+    "cheetah-run": 0.06, "finger-spin": 0.09, "walker-walk": 0.22,
 }  # fmt: skip
-ACT = 0.1  # policy and bookkeeping of an env step; whole trainings: 0.21 on Walker2d, 0.39 Humanoid
+# An env that is not here is taken to be as slow as the slowest.
+ACT = 0.1  # policy and bookkeeping of an env step
 WORKERS = 5.0  # env processes that do the work of one thread's: 12 of them are 2.4 times as fast
 MARGIN = 1.5  # rates drift by a fifth on a shared machine, and other processors are slower
 START = 15.0  # minutes: Snakemake and imports, twice, on a slow file system

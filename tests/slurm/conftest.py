@@ -54,8 +54,9 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 MinJobAge=3600
 GresTypes=gpu
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=2 RealMemory=64000 Gres=gpu:1
-NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=2 RealMemory=64000
+NodeName=DEFAULT NodeHostname={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=64000
+NodeName=n1 Port={ports[1]} Gres=gpu:1
+NodeName=n2 Port={ports[2]}
 PartitionName=cpu Nodes=n1,n2 Default=YES MaxTime=INFINITE
 PartitionName=gpu Nodes=n1 MaxTime=INFINITE
 """
@@ -121,7 +122,7 @@ class Slurm:
 
     def stop(self) -> None:
         """End every job, then every daemon."""
-        with contextlib.suppress(subprocess.SubprocessError):
+        with contextlib.suppress(subprocess.SubprocessError, AssertionError):
             self.call("scancel", "--user", getpass.getuser())
             self.until(lambda: not self.call("squeue", "-h"), 60, "no job is left")
         for daemon in reversed(self.daemons.values()):
@@ -142,14 +143,15 @@ class Slurm:
     def call(self, *command: str) -> str:
         """What a client prints."""
         return subprocess.run(
-            command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            timeout=60, check=True,
-        ).stdout  # fmt: skip
+            command, env=self.env, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
 
     def jobs(self, states: str = "RUNNING") -> dict[str, tuple[str, str, str]]:
         """Job id -> node, state, comment (which is the rule and its wildcards)."""
         lines = self.call("squeue", "-h", f"--states={states}", "-o", "%i|%N|%T|%k").splitlines()
-        return {job: (node, state, text) for job, node, state, text in (x.split("|") for x in lines)}
+        return {
+            job: (node, state, text) for job, node, state, text in (x.split("|") for x in lines)
+        }
 
     def processes(self, **variables: str) -> set[int]:
         """Processes of jobs that have these variables in their environment."""
@@ -157,7 +159,7 @@ class Slurm:
         for path in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):  # it has ended, or is another user's
                 lines = path.read_bytes().decode(errors="replace").split("\0")
-                ours = any(line.startswith(f"PATH={self.folder}") for line in lines)
+                ours = any(x.startswith("PATH=") and f"{self.folder}/bin" in x for x in lines)
                 if ours and wanted <= set(lines):
                     found.add(int(path.parent.name))
         return found

@@ -1,6 +1,5 @@
 # The config, the run table and the functions that rules share.
 
-import functools
 import os
 import re
 import shutil
@@ -10,16 +9,14 @@ from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed or not
 
-from ngt.config import MODES, config_hash, demos_file, expert_config, load, read_yaml
+from ngt.config import MODES, config_hash, demos_file, load, read_yaml
 from ngt.config import resolve, resolve_expert, to_json
 from ngt.envs import TASKS
 from ngt.errors import UserError
 from ngt.publish import Published
 from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run_table
 from paper.artefacts import FIGURES, REPORT, TABLES, at_scale
-from snakemake.logging import logger
-from workflow.cost import Asked
-from workflow.resources import Job, pack_size, parts, recording, site_of, training
+from workflow.resources import pack_size, site_of
 
 try:
     for file in workflow.config_settings.configfiles:
@@ -35,9 +32,6 @@ except UserError as error:
     hint = " (--config reads nested values as text: use --configfile)" if config else ""
     print(f"snakemake: error: {error}{hint if 'found text' in str(error) else ''}", file=sys.stderr)
     sys.exit(2)
-
-if workflow.is_main_process:
-    logger.addHandler(Asked())
 
 NOW = time.time()
 READINGS = [f"{REPORT.name}.html"] + (["paper.pdf"] if shutil.which("latexmk") else [])
@@ -73,11 +67,6 @@ PACKS = [
 ]
 PACK_OF = {key: pack for pack in PACKS for key in pack}
 
-# A job that failed is tried again and goes on from its checkpoint; so does one that was told to
-# stop because its time was up, as often as that must be. Jobs on a cluster leave it to this process.
-PARTS = [parts(CELLS[pack[0].cell], len(pack), SITE) for pack in PACKS]
-RETRIES = 2 + max(PARTS, default=1) if workflow.is_main_process else 0
-
 
 def records_of(artefact):
     """What stands for the runs and experts that an artefact shows."""
@@ -106,39 +95,6 @@ def members(wildcards):
     """The keys of a pack, from its name alone."""
     w = wildcards
     return [str(key) for key in parse_pack((w.env, w.method, w.mode, int(w.rate)), w.members)]
-
-
-@functools.cache
-def training_job(runs, env, *cell):
-    """What training runs of a cell asks, or, without one, an expert."""
-    settings = resolve(CONFIG, env, *cell) if cell else resolve_expert(CONFIG, env)
-    return training(settings, runs, SITE)
-
-
-def pack_job(wildcards):
-    """What training a pack asks."""
-    w = wildcards
-    return training_job(len(members(w)), w.env, w.method, w.mode, int(w.rate))
-
-
-def expert_job(wildcards):
-    """What training an expert asks."""
-    return training_job(1, wildcards.env)
-
-
-def record_job(wildcards):
-    """What recording an expert asks."""
-    return recording(wildcards.env, expert_config(CONFIG, wildcards.env).episodes, SITE)
-
-
-def asked(job):
-    """A rule's resources, from what `job(wildcards)` asks; what is empty is left out."""
-
-    def value_of(name):
-        return lambda wildcards: getattr(job(wildcards), name)
-
-    unused = {"gpu", "gpu_model"} if SITE.gpu is None else set()
-    return {name: value_of(name) for name in Job._fields if name not in unused}
 
 
 def demos_of(wildcards):
