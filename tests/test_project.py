@@ -237,11 +237,11 @@ def test_make_passes_over_a_shim_that_fails_and_a_python_without_venv(
 def test_make_passes_the_scale_on(checkout: Path) -> None:
     python = fake_python(checkout.parent / "python", "echo 3.11.5")
     scaled = make(checkout, "-n", "figure", f"PYTHON={python}", "SCALE=lite").stdout
-    assert "--config scale=lite --cores all results/main_figure.pdf" in scaled
+    assert "--config scale=lite --workflow-profile workflow/profiles/default results" in scaled
     plain = make(checkout, "-n", "figure", f"PYTHON={python}").stdout
     assert "--config" not in plain
     both = make(checkout, "-n", "figure", f"PYTHON={python}", "SCALE=lite", "RECORDS=published")
-    assert "--config scale=lite records=published --cores all results" in both.stdout
+    assert "--config scale=lite records=published --workflow-profile workflow" in both.stdout
 
 
 def scripted_setup(checkout: Path) -> tuple[Path, Path]:
