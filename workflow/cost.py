@@ -13,7 +13,7 @@ HEAD = ("rule", "jobs", "CPU-hours", "GPU-hours", "hours a job", "memory a job",
 class Asked(logging.Handler):
     """Gathers the resources of the jobs that Snakemake says it would run.
 
-    Rules without `runtime` run beside Snakemake and ask nothing.
+    Rules that ask for nothing are run beside Snakemake.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Asked(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Snakemake tells each job in a record of its own, and at last that nothing was run."""
         asked = getattr(record, "resources", None)
-        if asked is not None and asked.get("runtime"):
+        if asked is not None and asked.get("parts"):
             self.jobs[getattr(record, "rule_name", "")].append(dict(asked.items()))
         elif self.jobs and record.getMessage().startswith("This was a dry-run"):
             atexit.register(print, f"\nWhat the jobs ask (upper estimates):\n{self.table()}")
@@ -37,8 +37,8 @@ class Asked(logging.Handler):
             memory = [job["mem_mb"] / 1000 for job in jobs]
             own = [
                 len(jobs),
-                sum(job["runtime"] / 60 * job["cpus_per_task"] for job in jobs),
-                sum(job["runtime"] / 60 * job.get("gpu", 0) for job in jobs),
+                sum(_hours(job) * job["cpus_per_task"] for job in jobs),
+                sum(_hours(job) * job.get("gpu", 0) for job in jobs),
                 sum(job["disk_mb"] / 1000 for job in jobs),
             ]
             sums = [a + b for a, b in zip(sums, own, strict=True)]
@@ -52,6 +52,12 @@ class Asked(logging.Handler):
             )
             for row in rows
         )
+
+
+def _hours(job: dict[str, Any]) -> float:
+    """Of all the jobs that it may take, one after another."""
+    hours: float = job["runtime"] / 60 * job["parts"]
+    return hours
 
 
 def _row(name: str, own: list[Any], hours: str, memory: str) -> tuple[str, ...]:

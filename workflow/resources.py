@@ -70,6 +70,7 @@ class Job(NamedTuple):
     mem_mb: int
     runtime: int  # minutes
     disk_mb: int  # its checkpoints, until it has finished
+    parts: int = 1  # such jobs, one after another, where no job may last as long as it
     device: str = "cpu"
     env_workers: int = 0
     gpu: int = 0
@@ -93,6 +94,7 @@ def training(cell: CellConfig, runs: int, site: Site) -> Job:
         mem_mb=_up(host_mb(cell, runs, site), 500),
         runtime=_up(needed, 10) if needed <= _limit(site) else math.floor(_limit(site)),
         disk_mb=_up(runs * (_buffer_mb(cell) + 2 * RUN), 500),
+        parts=max(1, math.ceil(needed / _limit(site))),
         slurm_partition=site.partition, slurm_account=site.account,
     )  # fmt: skip
     if gpu is None:
@@ -123,11 +125,6 @@ def pack_size(cell: CellConfig, most: int, site: Site) -> int:
         if fits and minutes(cell, runs, site) <= _limit(site):
             return runs
     return 1
-
-
-def parts(cell: CellConfig, runs: int, site: Site) -> int:
-    """How many jobs a training takes, one after another, where none may last as long as it."""
-    return max(1, math.ceil(minutes(cell, runs, site) / _limit(site)))
 
 
 def _limit(site: Site) -> float:

@@ -54,9 +54,9 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 MinJobAge=3600
 GresTypes=gpu
-NodeName=DEFAULT NodeHostname={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=64000
-NodeName=n1 Port={ports[1]} Gres=gpu:1
-NodeName=n2 Port={ports[2]}
+NodeName=DEFAULT CPUs=2 RealMemory=64000
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} Gres=gpu:1
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]}
 PartitionName=cpu Nodes=n1,n2 Default=YES MaxTime=INFINITE
 PartitionName=gpu Nodes=n1 MaxTime=INFINITE
 """

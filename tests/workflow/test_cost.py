@@ -35,18 +35,17 @@ def tell(handler: Asked, rule: str, **resources: Any) -> None:
 
 def test_sums_by_hand() -> None:
     asked = Asked()
-    small = {"mem_mb": 2000, "disk_mb": 500, "cpus_per_task": 1}
-    tell(asked, "record", runtime=30, **small)
-    tell(asked, "figure", **small)  # made beside Snakemake: it asks for no time
-    for minutes, gpu in ((90, 1), (120, 2)):
+    tell(asked, "record", runtime=30, mem_mb=2000, disk_mb=500, cpus_per_task=1, parts=1)
+    tell(asked, "figure", mem_mb=1000)  # made beside Snakemake
+    for minutes, gpu, parts in ((90, 1, 1), (120, 2, 3)):
         tell(asked, "train", runtime=minutes, gpu=gpu, mem_mb=500 * minutes, disk_mb=4000,
-             cpus_per_task=13)  # fmt: skip
+             cpus_per_task=13, parts=parts)  # fmt: skip
     rows = [re.split(r" {2,}", line) for line in asked.table().splitlines()]
     assert rows == [
         ["rule", "jobs", "CPU-hours", "GPU-hours", "hours a job", "memory a job", "disk"],
         ["record", "1", "0", "0", "0.5 h", "2.0 GB", "0 GB"],
-        ["train", "2", "46", "6", "1.5 to 2.0 h", "45.0 to 60.0 GB", "8 GB"],
-        ["total", "3", "46", "6", "8 GB"],
+        ["train", "2", "98", "14", "1.5 to 2.0 h", "45.0 to 60.0 GB", "8 GB"],
+        ["total", "3", "98", "14", "8 GB"],
     ]
 
 

@@ -24,7 +24,6 @@ from workflow.resources import (
     host_mb,
     minutes,
     pack_size,
-    parts,
     recording,
     site_of,
     training,
@@ -136,8 +135,8 @@ def test_a_pack_is_the_largest_that_fits(paper: Config, site: Site) -> None:
 def test_a_training_longer_than_any_job_is_several(paper: Config) -> None:
     humanoid = cell(paper, "Humanoid-v4")
     hours = minutes(humanoid, 1, HERE) / 60
-    assert parts(humanoid, 1, HERE) == 1
-    assert parts(humanoid, 1, Site(max_hours=hours / 2.5)) == 3
+    assert training(humanoid, 1, HERE).parts == 1
+    assert training(humanoid, 1, Site(max_hours=hours / 2.5)).parts == 3
     assert training(humanoid, 1, Site(max_hours=10.51)).runtime == 630
 
 

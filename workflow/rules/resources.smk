@@ -5,15 +5,10 @@ from functools import cache
 from ngt.config import expert_config
 from snakemake.logging import logger
 from workflow.cost import Asked
-from workflow.resources import Job, parts, recording, training
+from workflow.resources import Job, recording, training
 
 if workflow.is_main_process:
     logger.addHandler(Asked())
-
-# A job that failed is tried again and goes on from its checkpoint; so does one that was told to
-# stop because its time was up, as often as that must be. Jobs on a cluster leave it to this process.
-PARTS = [parts(CELLS[pack[0].cell], len(pack), SITE) for pack in PACKS]
-RETRIES = 2 + max(PARTS, default=1) if workflow.is_main_process else 0
 
 
 @cache
@@ -47,3 +42,9 @@ def asked(job):
 
     unused = {"gpu", "gpu_model"} if SITE.gpu is None else set()
     return {name: value_of(name) for name in Job._fields if name not in unused}
+
+
+# A job that failed is tried again and goes on from its checkpoint; so does one that was told to
+# stop because its time was up, as often as that must be. Jobs on a cluster leave it to this process.
+PARTS = [training_job(len(pack), *pack[0].cell).parts for pack in PACKS]
+RETRIES = 2 + max(PARTS, default=1) if workflow.is_main_process else 0
