@@ -1,12 +1,13 @@
 # One command a task; `make` lists them. Needs only make and Python.
 #   SCALE=lite         another scale than the default (make figure, make report)
 #   RECORDS=published  draw from the records that ship, train nothing
+#   DEMOS=shipped      imitate the experts that ship, train none
 #   PYTHON=path    the Python that a new .venv is made with
 #   ARGS="-k sac"  more arguments for pytest (make test)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help figure report test check gpu-check setup unlock clean
+.PHONY: help figure report experts test check gpu-check setup unlock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,6 +17,7 @@ PYTHONS := 3.12 3.11
 PYTHON ?=
 SCALE ?=
 RECORDS ?=
+DEMOS ?=
 ARGS ?=
 TEST_JOBS ?= 2
 
@@ -25,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Jobs of the workflow find `python` and `ngt` on the path.
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
-CHOICES = $(strip $(SCALE:%=scale=%) $(RECORDS:%=records=%))
+CHOICES = $(strip $(SCALE:%=scale=%) $(RECORDS:%=records=%) $(DEMOS:%=demos=%))
 SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES)) \
   --workflow-profile workflow/profiles/default
 
@@ -60,9 +62,14 @@ report: setup  ## every figure and table too, in results/report.html (the same c
 	@$(SNAKEMAKE) results/report.html
 	@echo "report: results/report.html"
 
+experts: SCALE := $(or $(SCALE),lite)
+experts: setup  ## train and ship the experts that data/ lacks (scale lite: hours)
+	@$(SNAKEMAKE) experts
+	@echo "experts: data/README.md"
+
 test: check  ## linters, types and the whole test suite
 	@echo "test: pytest on $(TEST_JOBS) processes"
-	@$(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadgroup $(ARGS)
+	@$(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile $(ARGS)
 
 check: setup  ## linters and types only
 	@echo "check: ruff"

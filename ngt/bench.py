@@ -269,15 +269,16 @@ def table(result: dict[str, Any]) -> str:
 def methods_table(result: dict[str, Any]) -> str:
     """The result of `bench_methods` as text."""
     reference = next(r for r in result["rows"] if r["method"] == result["relative_to"])
+    what, name = (max(len(r[key]) for r in result["rows"]) + 2 for key in ("what", "method"))
     lines = [
         f"{result['env']}, scale {result['scale']}, {result['threads']} thread, one run, median of "
         f"{result['repeats']}; time of one iteration over that of {reference['what']}",
-        f"{'':<20}{'':<14}{'iterations/s':>12}{'(range)':>18}{'time':>8}{'(range)':>14}",
+        f"{'':<{what + name}}{'iterations/s':>12}{'(range)':>18}{'time':>8}{'(range)':>14}",
     ]
     for r in result["rows"]:
         spread, costs = f"({r['slowest']}-{r['fastest']})", f"({r['least']:.2f}-{r['most']:.2f})"
         lines.append(
-            f"{r['what']:<20}{r['method']:<14}{r['iterations_per_second']:>12}{spread:>18}"
+            f"{r['what']:<{what}}{r['method']:<{name}}{r['iterations_per_second']:>12}{spread:>18}"
             f"{r['cost']:>8.2f}{costs:>14}"
         )
     return "\n".join(lines)

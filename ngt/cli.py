@@ -89,6 +89,13 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--out", type=Path, help="demonstration file (default: under results/)")
 
     sub = add(
+        "ship", run_ship, "Put an env's recorded expert among those that ship, in data/.",
+        "ngt ship Pendulum-v1 --scale quick",
+    )  # fmt: skip
+    sub.add_argument("env", help="env id")
+    sub.add_argument("--replace", action="store_true", help="even one of a higher return")
+
+    sub = add(
         "train", run_train, "Imitate: train runs, in packs where they share a cell.",
         "ngt train Pendulum-v1/ngt/state-action-demos4-rate20/seed0 --scale quick",
     )  # fmt: skip
@@ -289,6 +296,16 @@ def run_record(args: argparse.Namespace) -> None:
         say(f"warning: the expert is no better than random on {args.env}; scores mean nothing")
 
 
+def run_ship(args: argparse.Namespace) -> None:
+    """Ship an expert."""
+    from ngt.ship import ship
+
+    one_thread("cpu")
+    get_task(args.env)
+    config, layout = load_config(args)
+    say(ship(layout, config, args.env, replace_better=args.replace))
+
+
 def run_train(args: argparse.Namespace) -> None:
     """Train runs."""
     one_thread(args.device)
@@ -454,7 +471,7 @@ def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float
     while True:
         statuses = {key: run_status(layout, config, key).status for key in keys}
         say(f"{time.strftime('%H:%M:%S')}  {counted(Counter(statuses.values()), config)}")
-        for line in how_far(layout, config, [k for k in keys if statuses[k] == "part"]):
+        for line in how_far(layout, config, keys):
             say(f"  {line}")
         if set(statuses.values()) <= set(COMPLETE):
             return

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ngt import shipped
 from ngt.envs import get_task
 from ngt.errors import UserError, suggest
 from ngt.schema import check_partial, describe, opt, parse
@@ -95,7 +96,7 @@ class CellConfig:
     rate: int = opt(20, "every rate-th transition of a demonstration is kept", 1)
     terminate_when_unhealthy: bool = opt(True, "Gymnasium's default; the paper is silent")
     normalise_obs: bool = opt(False, "running mean and std of the agent's observations")
-    demos_source: str = opt("", "hash of the expert's config, or of the user's own file")
+    demos_source: str = opt("", "hash of the expert's config, or of the demonstrations' file")
     sac: SacConfig = field(default_factory=SacConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
@@ -175,6 +176,9 @@ class Config:
     scale: str = "quick"
     records: Literal["trained", "published"] = opt(
         "trained", "what figures are drawn from: runs made here, or those that ship"
+    )
+    demos: Literal["trained", "shipped"] = opt(
+        "trained", "what is imitated: experts trained here, or those that ship in data/"
     )
     pack: int = opt(12, "most runs trained in lockstep by one job; changes no result", 1)
     checkpoint_every: int = opt(50_000, "env steps between checkpoints; changes no result", 0)
@@ -278,13 +282,7 @@ def check(config: Config) -> None:
     _check_override(config.expert, "expert")
     for name, figure in config.figures.items():
         for env in figure.envs:
-            demos_source(config, env)  # one's own file can be read
-            most = expert_config(config, env).episodes
-            if not demos_file(config, env) and max(figure.demos) > most:
-                raise UserError(
-                    f"figures.{name}.demos: {max(figure.demos)} asked for, and the expert of {env} "
-                    f"is recorded for {most} episodes; raise expert.episodes"
-                )
+            _check_demos(config, env, max(figure.demos), f"figures.{name}.demos")
     envs = {e for figure in config.figures.values() for e in figure.envs}
     envs |= {e for method_entry in config.methods.values() for e in method_entry.envs}
     for name in config.methods:
@@ -308,6 +306,26 @@ def _check_envs(names: Iterable[str], where: str) -> None:
             get_task(name)
         except UserError as error:
             raise UserError(f"{where}: {error}") from None
+
+
+def _check_demos(config: Config, env: str, count: int, where: str) -> None:
+    """Enough of them. Where none ships it is said once one is asked for: not every env need be."""
+    if own_file(config, env):
+        demos_source(config, env)  # it can be read
+    elif config.demos == "trained":
+        most = expert_config(config, env).episodes
+        if count > most:
+            raise UserError(
+                f"{where}: {count} asked for, and the expert of {env} is recorded for {most} "
+                f"episodes; raise expert.episodes"
+            )
+    elif shipped.ships(env):
+        most = shipped.read(env)["episodes"]
+        if count > most:
+            raise UserError(
+                f"{where}: {count} asked for, and {most} of {env} ship; ask for no more, or write "
+                f"`demos: trained`"
+            )
 
 
 def _check_override(entry: Override, where: str) -> None:
@@ -418,25 +436,38 @@ def resolve(config: Config, env: str, method: str, mode: Mode, rate: int) -> Cel
     )  # fmt: skip
 
 
-def demos_file(config: Config, env: str) -> str:
+def own_file(config: Config, env: str) -> str:
     """The user's own demonstration file for an env, or empty."""
     return config.envs[env].demos if env in config.envs else ""
 
 
+def demos_file(config: Config, env: str) -> str:
+    """The demonstrations that are there before any job: one's own, or shipped; empty if neither."""
+    shipping = config.demos == "shipped"
+    return own_file(config, env) or (str(shipped.DATA / env / shipped.DEMOS) if shipping else "")
+
+
 def demos_source(config: Config, env: str) -> str:
-    """Names an env's demonstrations: hash of the user's own file, or of the expert's config."""
-    own = demos_file(config, env)
-    return (
-        file_hash(Path(own), f"envs.{env}.demos")
-        if own
-        else config_hash(resolve_expert(config, env))
-    )
+    """Names an env's demonstrations: hash of their file, or of the config of their expert.
+
+    Errors: a file that can't be read, does not ship, or is not what it was are UserErrors.
+    """
+    if own := own_file(config, env):
+        return file_hash(Path(own), f"envs.{env}.demos")
+    if config.demos == "shipped":
+        return short(shipped.read(env)["files"][shipped.DEMOS])
+    return config_hash(resolve_expert(config, env))
+
+
+def short(sha256: str) -> str:
+    """A hash as names and records have it."""
+    return sha256[:16]
 
 
 def file_hash(path: Path, where: str) -> str:
     """Short hash of a file's bytes."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        return short(hashlib.sha256(path.read_bytes()).hexdigest())
     except OSError as error:
         raise UserError(f"{where}: {path} can't be read: {error.strerror}") from None
 
@@ -459,6 +490,14 @@ def resolve_expert(config: Config, env: str) -> CellConfig:
     )  # fmt: skip
 
 
+def expert_ships(config: Config, env: str) -> bool:
+    """Whether the expert that ships was trained with these settings (new ones at defaults)."""
+    if not shipped.ships(env):
+        return False
+    made = parse(CellConfig, shipped.read(env)["config"], f"data/{env}/{shipped.EXPERT}: config")
+    return bool(made == resolve_expert(config, env))
+
+
 def to_json(config: Any) -> str:
     """Canonical JSON of a config dataclass."""
     return json.dumps(dataclasses.asdict(config), sort_keys=True, separators=(",", ":"))
@@ -466,4 +505,4 @@ def to_json(config: Any) -> str:
 
 def config_hash(config: Any) -> str:
     """Short hash of a config: equal configs, equal hash."""
-    return hashlib.sha256(to_json(config).encode()).hexdigest()[:16]
+    return short(hashlib.sha256(to_json(config).encode()).hexdigest())

@@ -29,10 +29,15 @@ def atomic(path: Path) -> Iterator[Path]:
         os.close(directory)
 
 
+def json_text(data: Any) -> str:
+    """JSON, readable by people."""
+    return json.dumps(data, indent=1) + "\n"
+
+
 def write_json(path: Path, data: Any) -> None:
-    """Write JSON atomically, readable by people."""
+    """Write JSON atomically."""
     with atomic(path) as temporary:
-        temporary.write_text(json.dumps(data, indent=1) + "\n")
+        temporary.write_text(json_text(data))
 
 
 def read_json(path: Path) -> Any | None:

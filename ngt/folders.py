@@ -1,4 +1,4 @@
-"""Runs as their folders hold them: the status of each key, and its record."""
+"""Runs as their folders hold them: the status of each key, and its record; shipped experts too."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ngt import shipped
 from ngt.config import Config, Mode, config_hash, resolve
 from ngt.errors import UserError
 from ngt.files import read_json
@@ -63,8 +64,16 @@ class Folders:
             )
         return record
 
+    def has_expert(self, env: str) -> bool:
+        """Whether there is one to read."""
+        if self.config.demos == "shipped":
+            return shipped.ships(env)
+        return (self.layout.expert(env) / "run.json").exists()
+
     def read_expert(self, env: str) -> Record:
-        """From its folder."""
+        """From its folder, or as it ships where the config says so."""
+        if self.config.demos == "shipped":
+            return read_shipped(env)
         return read_folder(self.layout.expert(env), f"expert {env}")
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
@@ -104,12 +113,12 @@ def _last_step(path: Path) -> int:
 
 
 def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]:
-    """One line a cell: its runs among those keys, which are in part, and their last evaluations."""
+    """One line a cell: how many of these runs have begun and not ended, and how far they are."""
     reached: dict[tuple[str, str, Mode, int], list[int]] = {}
     for key in keys:
-        files = [layout.run(key) / f"eval.csv{PART}", layout.run(key) / "eval.csv"]
-        file = next((f for f in files if f.exists()), None)
-        reached.setdefault(key.cell, []).append(_last_step(file) if file else 0)
+        file = layout.run(key) / f"eval.csv{PART}"
+        if file.exists():
+            reached.setdefault(key.cell, []).append(_last_step(file))
     lines = []
     for cell, found in reached.items():
         steps, (env, method, mode, rate) = resolve(config, *cell).train.steps, cell
@@ -122,8 +131,6 @@ def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]
 
 def read_folder(folder: Path, name: str) -> Record:
     """A complete folder; UserError where it is not complete."""
-    import pandas as pd
-
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
         raise UserError(f"{name}: {folder}/run.json is not there; train it first")
@@ -134,28 +141,52 @@ def read_folder(folder: Path, name: str) -> Record:
             raise UserError(
                 f"{name}: {folder / file} was changed or damaged (checksum); train it again"
             )
+    means = _means(folder / "eval.csv", name)
+    means["auc"] = _logged(folder / "train.csv", "auc", name).reindex(means.index)
+    means["seconds"] = _clock(record, f"{folder}/run.json", name).reindex(means.index)
+    return Record(record, means.reset_index())
+
+
+def read_shipped(env: str) -> Record:
+    """An expert as it ships: expert.json is its run.json, and says more."""
+    name, folder = f"expert {env}", shipped.DATA / env
+    record = shipped.read(env)
+    means = _means(folder / shipped.CURVE, name)
+    means["auc"] = float("nan")
+    means["seconds"] = _clock(record, f"{folder / shipped.EXPERT}", name).reindex(means.index)
+    return Record(record, means.reset_index())
+
+
+def _means(path: Path, name: str) -> pd.DataFrame:
+    """VALUES of each evaluation that are over its episodes, by step."""
+    import pandas as pd
+
     types = {"step": "int64", "return": "float64"}  # said, for a table without rows
     try:
-        table = pd.read_csv(folder / "eval.csv", float_precision="round_trip", dtype=types)
+        table = pd.read_csv(path, float_precision="round_trip", dtype=types)
         grouped = table.groupby("step")["return"]
     except (OSError, ValueError, KeyError, OverflowError) as error:  # pandas' own are ValueErrors
         reason = " ".join(str(error).split())
-        raise UserError(f"{name}: {folder}/eval.csv: {reason}; train it again") from None
-    means = pd.DataFrame(
+        raise UserError(f"{name}: {path}: {reason}; train it again") from None
+    return pd.DataFrame(
         {
             "return": grouped.mean(), "std": grouped.std(), "low": grouped.min(),
             "high": grouped.max(), "episodes": grouped.size(),
         }
     )  # fmt: skip
-    means["auc"] = _logged(folder / "train.csv", "auc", name).reindex(means.index)
+
+
+def _clock(record: dict[str, Any], where: str, name: str) -> pd.Series:
+    """Seconds of training by step."""
+    import pandas as pd
+
     try:
         clock = {int(step): float(seconds) for step, seconds in record.get("timing", [])}
-        means["seconds"] = pd.Series(clock, dtype=float).reindex(means.index)
+        return pd.Series(clock, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise UserError(
-            f"{name}: {folder}/run.json: timing is not pairs of step and seconds; train it again"
+            f"{name}: {where}: timing is not pairs of step and seconds; train it again"
         ) from None
-    return Record(record, means.reset_index())
 
 
 def _logged(path: Path, column: str, name: str) -> pd.Series:

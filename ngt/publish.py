@@ -62,7 +62,7 @@ def publish(layout: Layout, config: Config, *, allow_partial: bool = False) -> d
                 f"--allow-partial"
             )
     for env in sorted({RunKey.parse(name).env for name in gathered}):
-        if (layout.expert(env) / "run.json").exists():
+        if folders.has_expert(env):
             gathered[expert_name(env)] = folders.read_expert(env)
     if not gathered:
         raise UserError(f"none of the {len(keys)} runs of scale {config.scale} is complete")

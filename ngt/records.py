@@ -35,7 +35,7 @@ EVAL_FIELDS = ("step", "episode", "return", "length")
 PART = ".part"
 
 # Modules of the package that no training imports: what they say of runs decides no number of one.
-ASIDE = ("bench", "cli", "folders", "gpucheck", "publish", "results", "theory")
+ASIDE = ("bench", "cli", "folders", "gpucheck", "publish", "results", "ship", "theory")
 
 
 def finished(

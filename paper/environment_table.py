@@ -19,11 +19,11 @@ from ngt import demos, envs
 from ngt.config import CellConfig, Config
 from ngt.envs import REFUSED, TASKS, Task
 from ngt.runs import Layout
+from ngt.shipped import DATA, DEMOS
 from paper import artefacts, cli
 from paper.tables import Cell, Column, Table, words
 
 NAME = "environment_table"
-DATA = Path(__file__).resolve().parents[1] / "data"  # recorded experts that ship
 
 # The paper's appendix, "Main Environments": id there -> observation and action dimensions.
 PAPER = {
@@ -95,7 +95,7 @@ def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
     """A task's cells; data: folder of the recorded experts that ship."""
     facts, source = live(task, config.terminate_when_unhealthy), paper_id(task.id)
     stated = PAPER.get(source)
-    file = data / task.id / "demos.npz"
+    file = data / task.id / DEMOS
     own = demos.load(file, task.id) if file.exists() else None
     return {
         "paper_id": source,

@@ -2,30 +2,123 @@
 
 from __future__ import annotations
 
-import json
+import os
+import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from ngt import demos, policy
+from ngt import demos, policy, shipped
+from ngt.config import expert_ships, load
 from ngt.envs import VectorEnv
 from ngt.evaluation import rollout
+from ngt.files import read_json
+from ngt.folders import read_shipped
+from ngt.seeding import derive
+from ngt.ship import LARGEST, SAME_ACTION, distance
+from paper import experts, video
 
-DATA = Path(__file__).resolve().parents[1] / "data"
-ENVS = sorted(p.name for p in DATA.iterdir() if p.is_dir())
+ROOT = Path(__file__).resolve().parents[1]
+ENVS = sorted(p.name for p in shipped.DATA.iterdir() if p.is_dir())
 
 
-@pytest.mark.parametrize("env", ENVS)
-def test_expert(env: str) -> None:
-    folder = DATA / env
-    recorded = demos.load(folder / "demos.npz", env)
-    expert = json.loads((folder / "expert.json").read_text())
+@pytest.fixture(params=ENVS)
+def env(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_files_and_sizes(env: str) -> None:
+    """The four files, as their checksums say, and no more than a clone should carry."""
+    files = {p.name: p.stat().st_size for p in (shipped.DATA / env).iterdir()}
+    assert files.keys() == {shipped.POLICY, shipped.DEMOS, shipped.CURVE, shipped.EXPERT}
+    assert shipped.read(env)["files"].keys() == files.keys() - {shipped.EXPERT}
+    assert sum(files.values()) <= LARGEST
+
+
+def test_the_record_is_of_these_episodes(env: str) -> None:
+    recorded, expert = demos.load(shipped.DATA / env / shipped.DEMOS, env), shipped.read(env)
+    count = expert["episodes"]
+    assert len(recorded.length) == count and len(expert["returns"]) == 16
+    assert expert["returns"][:count] == recorded.returns.tolist()
+    assert expert["lengths"][:count] == recorded.length.tolist()
+    assert expert["random"] == recorded.random
     assert expert["status"] == "finished" and expert["config_hash"] == recorded.source
-    assert f"| {env} | {recorded.expert:.0f} (" in (DATA / "README.md").read_text()
-    actor, trained_on = policy.load(folder / "policy.safetensors")
-    assert trained_on == env
+    assert expert["config"]["env"] == expert["key"]["env"] == env
+
+
+def test_the_best_evaluation_ships_and_other_episodes_are_recorded(env: str) -> None:
+    expert, rows = read_shipped(env)
+    assert expert["config"]["train"]["keep"] == "best"
+    assert expert["kept"]["return"] == pytest.approx(rows["return"].max())
+    assert rows.loc[rows["return"].idxmax(), "step"] == expert["kept"]["step"]
+    seed = expert["key"]["seed"]
+    evaluated = {
+        derive(seed, "eval", env, 0, index, episode)
+        for index in range(len(rows))
+        for episode in range(int(rows["episodes"].max()))
+    }
+    recorded = demos.load(shipped.DATA / env / shipped.DEMOS, env).seeds.tolist()
+    assert len(evaluated) == rows["episodes"].sum() and len(set(recorded)) == len(recorded)
+    assert not evaluated & set(recorded)
+    assert recorded == [derive(seed, "record", env, i) for i in range(len(recorded))]
+
+
+def test_the_policy_is_the_one_recorded(env: str) -> None:
+    recorded = demos.load(shipped.DATA / env / shipped.DEMOS, env)
+    actor, trained_on = policy.load(shipped.DATA / env / shipped.POLICY)
+    assert trained_on == env and distance(recorded, actor) < SAME_ACTION
     vec = VectorEnv(env, 1)
     again = rollout(vec, actor, [int(recorded.seeds[0])], runs=1)
     vec.close()
     # other processors round otherwise, and an episode enlarges that
     assert again.returns[0, 0] == pytest.approx(recorded.returns[0], rel=0.1)
+
+
+def test_the_page_says_how_good_it_is(env: str) -> None:
+    returns = np.array(shipped.read(env)["returns"])
+    (line,) = re.findall(rf"^\| {env} \|.+$", (shipped.DATA / "README.md").read_text(), re.M)
+    cells = line.replace("−", "-").strip("| ").split(" | ")
+    values = (returns.mean(), returns.std(ddof=1), returns.min(), returns.max())
+    assert cells[1:5] == [f"{value:.0f}" for value in values]
+
+
+def test_a_video_is_of_the_policy_that_ships(env: str) -> None:
+    file = experts.VIDEOS / f"{env}.gif"
+    remedy = f"run: python -m paper.video {env} --out docs/experts/{env}.gif"
+    assert file.exists(), remedy
+    assert file.stat().st_size <= video.LARGEST
+    with Image.open(file) as image:
+        assert image.info["comment"].decode() == video.comment_of(
+            shipped.DATA / env / shipped.POLICY
+        ), remedy
+
+
+def test_its_settings_are_those_of_scale_lite(env: str) -> None:
+    """Else `make experts` would train it again."""
+    assert expert_ships(load({"scale": "lite"}), env)
+
+
+@pytest.mark.slow
+def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
+    """The page's first, from nothing but what ships, in under two minutes."""
+    page = (shipped.DATA / "README.md").read_text()
+    command = page.split("```")[1].replace("\\\n", " ").split()
+    assert command[0] == "ngt"
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "ngt.cli", *command[1:]], cwd=tmp_path, capture_output=True,
+        text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - start < 120
+    run = read_json(tmp_path / "results/lite/runs" / command[2] / "run.json")
+    recorded = demos.load(shipped.DATA / "HalfCheetah-v4" / shipped.DEMOS)
+    assert run["status"] == "finished" and run["step"] == 1000
+    assert run["reference"] == {
+        "random": recorded.random, "expert": recorded.expert, "demos": recorded.checksum,
+    }  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ngt import bench, cli
-from ngt.config import load
+from ngt.config import distinct_methods, load
 from ngt.reward import Constant
 
 
@@ -87,7 +87,7 @@ def test_methods_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     short = ["--scale", "test", "--env", "Pendulum-v1", "--repeats", "1", "--updates", "2"]
     cli.main(["bench", "--methods", "all", *short, "--json", str(tmp_path / "b.json")])
     result = json.loads((tmp_path / "b.json").read_text())
-    names = list(load({"scale": "test"}).methods)
+    names = distinct_methods(load({"scale": "test"}))
     assert [row["method"] for row in result["rows"]] == names
     assert result["relative_to"] == names[0], "the first, where none is named"
     assert capsys.readouterr().out.count("\n") == 2 + len(names)

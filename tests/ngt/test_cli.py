@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
-COMMANDS = ["expert", "record", "train", "evaluate", "runs", "bench", "config"]
+COMMANDS = ["expert", "record", "ship", "train", "evaluate", "runs", "bench", "config"]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from ngt import config as cfg
+from ngt import shipped
 from ngt.cli import main
 from ngt.config import (
     CONFIG_DIR,
@@ -29,7 +31,7 @@ from ngt.config import (
     resolve_expert,
     to_json,
 )
-from ngt.envs import get_task
+from ngt.envs import TASKS, get_task
 from ngt.errors import UserError
 from ngt.potential import PotentialConfig
 from ngt.schema import schema
@@ -543,6 +545,87 @@ def test_ones_own_demonstrations_are_hashed_by_content(tmp_path: Path) -> None:
     assert source("a") != source("b")
     missing = f"envs.Ant-v4.demos: {tmp_path / 'none'} can't be read: No such file or directory"
     assert error(source, "none") == missing
+
+
+def clone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Elsewhere, the experts that ship."""
+    shutil.copytree(shipped.DATA, folder / "data")
+    monkeypatch.setattr(shipped, "DATA", folder / "data")
+    return folder / "data"
+
+
+def test_shipped_demonstrations_are_named_alike_in_every_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def named(**more: Any) -> str:
+        return hash_of({"demos": "shipped", **more}, env="HalfCheetah-v4")
+
+    here, file = named(), shipped.DATA / "HalfCheetah-v4" / shipped.DEMOS
+    assert here != hash_of({}, env="HalfCheetah-v4"), "of another source than `trained`"
+    assert here == named(expert={"sac": {"gamma": 0.5}}), "no expert's settings are in it"
+    own = {"envs": {"HalfCheetah-v4": {"demos": str(file)}}}
+    assert hash_of(own, env="HalfCheetah-v4") == here == named(**own), "it is the same file"
+    config = load({"scale": "paper", "demos": "shipped"})
+    assert cfg.demos_source(config, "HalfCheetah-v4") == cfg.file_hash(file, "x")
+    assert cfg.demos_file(config, "HalfCheetah-v4") == str(file)
+    assert cfg.demos_file(load({"scale": "paper"}), "HalfCheetah-v4") == ""
+    there = clone(tmp_path, monkeypatch)
+    assert named() == here
+    expert = there / "HalfCheetah-v4" / shipped.EXPERT
+    changed = json.loads(expert.read_text())
+    changed["files"][shipped.DEMOS] = "0" * 64
+    expert.write_text(json.dumps(changed))
+    assert f"{there / 'HalfCheetah-v4' / shipped.DEMOS}: checksum" in error(named)
+
+
+def test_an_env_that_does_not_ship_is_an_error_when_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load({"scale": "paper", "demos": "shipped"})
+    monkeypatch.setattr(shipped, "DATA", tmp_path)
+    said = error(resolve, config, "Ant-v4", "ngt", "state-action", 20)
+    assert "no expert of Ant-v4 ships" in said and "`demos: trained`" in said
+    assert "envs.Ant-v4.demos" in said
+    (tmp_path / "mine.npz").write_bytes(b"1")
+    own = {"envs": {"Ant-v4": {"demos": str(tmp_path / "mine.npz")}}}
+    assert hash_of({"demos": "shipped", **own}) == hash_of(own)
+
+
+def test_more_demonstrations_than_ship(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expert = clone(tmp_path, monkeypatch) / "HalfCheetah-v4" / shipped.EXPERT
+    expert.write_text(json.dumps({**json.loads(expert.read_text()), "episodes": 5}))
+    load({"scale": "paper"})
+    said = error(load, {"scale": "paper", "demos": "shipped"})
+    assert said.startswith("figures.main_figure.demos: 11 asked for, and 5 of HalfCheetah-v4")
+
+
+def test_an_expert_ships_if_its_settings_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings that came after it are at their defaults; its hash is of those that it knew."""
+    lite, data = load({"scale": "lite"}), clone(tmp_path, monkeypatch)
+    expert = json.loads((data / "HalfCheetah-v4" / shipped.EXPERT).read_text())
+    assert "layer_norm" not in expert["config"]["sac"], "made before there was such a setting"
+    assert cfg.expert_ships(lite, "HalfCheetah-v4")
+    assert not cfg.expert_ships(load({"scale": "paper"}), "HalfCheetah-v4")
+    assert not cfg.expert_ships(lite, "Reacher-v5"), "none does"
+    other = {"scale": "lite", "expert": {"sac": {"layer_norm": True}}}
+    assert not cfg.expert_ships(load(other), "HalfCheetah-v4")
+
+
+def test_budgets_of_the_experts() -> None:
+    lite = load({"scale": "lite"})
+    steps = {
+        env: resolve_expert(lite, env).train.steps
+        for env in ("HalfCheetah-v4", "Hopper-v4", "Walker2d-v4", "Pusher-v5", "finger-spin")
+    }
+    assert list(steps.values()) == [700_000, 1_400_000, 2_000_000, 500_000, 500_000]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_best_evaluation_is_what_an_expert_is(scale: str) -> None:
+    config = load({"scale": scale})
+    assert {resolve_expert(config, env).train.keep for env in TASKS} == {"best"}
 
 
 @pytest.mark.parametrize(

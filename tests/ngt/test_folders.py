@@ -140,6 +140,20 @@ def test_a_changed_digit_is_noticed(layout: Layout, config: Config) -> None:
         Folders(layout, config).read(key)
 
 
+def test_a_shipped_expert_is_read_as_one_of_here(config: Config, layout: Layout) -> None:
+    ours = Folders(layout, dataclasses.replace(config, demos="shipped"))
+    assert ours.has_expert("HalfCheetah-v4") and not ours.has_expert("Pendulum-v1")
+    assert not Folders(layout, config).has_expert("HalfCheetah-v4")
+    run, rows = ours.read_expert("HalfCheetah-v4")
+    assert list(rows.columns) == ["step", *VALUES] and run["status"] == "finished"
+    best = rows.loc[rows["return"].idxmax()]
+    assert (best["step"], best["return"]) == tuple(pytest.approx(x) for x in run["kept"].values())
+    assert rows["episodes"].unique().tolist() == [10] and rows["auc"].isna().all()
+    assert rows["seconds"].iloc[-1] == pytest.approx(run["train_seconds"], abs=1)
+    with pytest.raises(UserError, match="no expert of Pendulum-v1 ships"):
+        ours.read_expert("Pendulum-v1")
+
+
 def test_a_run_json_of_no_run(layout: Layout, config: Config) -> None:
     key = keys(config)[0]
     train(layout, config, key, {200: [-800.0]})

@@ -76,6 +76,21 @@ def trained(layout: Layout, config: Config) -> Layout:
     return layout
 
 
+def test_an_expert_that_ships_is_gathered_too(trained: Layout, config: Config) -> None:
+    manifest = publish(trained, config)
+    assert "Pendulum-v1/expert" in manifest["runs"]
+    figure = {"methods": ["ngt"], "envs": ["HalfCheetah-v4"], "demos": [1], "seeds": [0]}
+    study = {**SETTINGS, "demos": "shipped", "figures": {**SETTINGS["figures"], "f": figure}}
+    ships = load(study)
+    (key,) = run_table(ships)
+    shown = {"run": str(key), **dataclasses.asdict(key)}
+    write(trained.run(key), shown, resolve_key(ships, key), {200: [1.0]})
+    manifest = publish(trained, ships)
+    assert manifest["runs"]["HalfCheetah-v4/expert"]["status"] == "finished"
+    published = Published(trained.published, as_published(ships))
+    assert published.read_expert("HalfCheetah-v4").evaluations["step"].iloc[-1] == 700_000
+
+
 def as_published(config: Config) -> Config:
     return dataclasses.replace(config, records="published")
 

@@ -63,6 +63,13 @@ def test_tex_of_a_wide_or_long_table() -> None:
     assert Table("T", columns, [row]).markdown().startswith("| one two | b c | n (s) |")
 
 
+def test_cells_that_wrap_fill_a_page_sooner() -> None:
+    columns = {"a": Column("a", width=0.5), "b": Column("b")}
+    rows = [{"a": "x" * tables.LINE, "b": "short"}] * (tables.PAGE // 2)  # two lines each
+    assert r"\begin{table}" in Table("T", columns, rows).tex()
+    assert r"\begin{longtable}" in Table("T", columns, [*rows, rows[0]]).tex()
+
+
 def test_json_round_trip_but_for_what_is_not_finite() -> None:
     again = tables.from_json(TABLE.json())
     assert again.csv().splitlines()[:3] == TABLE.csv().splitlines()[:3]

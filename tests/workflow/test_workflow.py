@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from ngt.config import load
+from ngt import shipped
+from ngt.config import Config, config_hash, load, resolve_expert
+from ngt.envs import TASKS
 from ngt.runs import Layout, run_hash, run_table
 from paper.artefacts import FIGURES, TABLES
 from paper.tables import from_json
@@ -24,9 +26,10 @@ from paper.tables import from_json
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = "results/main_figure.pdf"
 
-# One process for all of them: they share what the first builds.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workflow")]
+# A file stays on one process (--dist loadfile): these share what the first builds.
+pytestmark = pytest.mark.slow
 
+READINGS = {"report": 1} | ({"paper": 1} if shutil.which("latexmk") else {})
 TRAINED = {"train": 36, "run": 93}  # of everything at scale `test`
 
 
@@ -34,7 +37,7 @@ def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """Run Snakemake in a checkout; stdout and stderr together."""
     return subprocess.run(
         [sys.executable, "-m", "snakemake", "--cores", "2", *args],
-        cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
+        cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800,
         env=os.environ | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
         },
@@ -79,7 +82,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stdout
     assert jobs(done.stdout) == {
         "settings": 1, "expert": 2, "record": 2, **TRAINED,
-        "figure": len(FIGURES), "table": len(TABLES), "report": 1, "all": 1,
+        "figure": len(FIGURES), "table": len(TABLES), **READINGS, "all": 1,
     }  # fmt: skip
     return folder
 
@@ -236,7 +239,7 @@ def test_published_records_train_nothing(built: Path) -> None:
     published = ("--config", "scale=test", "records=published")
     planned = dry_run(built, "--forceall", *published)
     assert planned == {
-        "settings": 1, "figure": len(FIGURES), "table": len(TABLES), "report": 1, "all": 1
+        "settings": 1, "figure": len(FIGURES), "table": len(TABLES), **READINGS, "all": 1
     }  # fmt: skip
     before = (built / FIGURE).read_bytes()
     done = snakemake(built, "--force", FIGURE, *published)
@@ -248,6 +251,61 @@ def test_no_published_records_is_one_line() -> None:
     done = snakemake(ROOT, "-n", FIGURE, "--config", "scale=paper", "records=published")
     assert done.returncode == 2 and len(done.stdout.strip().splitlines()) == 1
     assert "paper.parquet is not there; write `records: trained`" in done.stdout
+
+
+def test_experts_are_those_that_do_not_ship_yet() -> None:
+    aims = {task.id for task in TASKS.values() if task.aim is not None}
+    absent = len([env for env in aims if not shipped.ships(env)])
+    planned = dry_run(ROOT, "--config", "scale=lite", "--", "experts")
+    each = dict.fromkeys(("expert", "record", "ship"), absent)
+    assert planned == {"settings": 1, **each, "experts_page": 1, "experts": 1}
+
+
+def test_an_env_without_shipped_demonstrations_is_one_line_for_what_needs_it(
+    tmp_path: Path,
+) -> None:
+    folder = checkout(tmp_path / "suite")
+    (folder / "two.yaml").write_text(
+        "figures: {main_figure: {envs: [HalfCheetah-v4]}, seeds_figure: {envs: [Reacher-v5]}}"
+    )
+    args = ("--configfile", "two.yaml", "--config", "scale=lite", "demos=shipped", "--")
+    planned = dry_run(folder, *args, FIGURE, "results/expert_figure.pdf")
+    assert not {"expert", "record"} & planned.keys() and planned["figure"] == 2
+    done = snakemake(folder, "--quiet", "host", "reason", "-n", *args, "results/seeds_figure.pdf")
+    (line,) = [text for text in done.stdout.splitlines() if "error" in text]
+    assert done.returncode == 2 and "Traceback" not in done.stdout
+    assert line.startswith("snakemake: error: demos: shipped, and no expert of Reacher-v5 ships")
+    damaged = folder / "data/HalfCheetah-v4/demos.npz"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    done = snakemake(folder, "-n", *args, FIGURE)
+    assert done.returncode == 2 and len(done.stdout.strip().splitlines()) == 1
+    assert f"{damaged}: checksum" in done.stdout
+
+
+def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
+    """From nothing to data/ by one target, and from there to a run without any expert's job."""
+    folder = checkout(tmp_path / "suite")
+    figure = "{methods: [bc], demos: [1], seeds: [0]}"
+    (folder / "one.yaml").write_text(f"figures: {{main_figure: {figure}}}")
+    config = load({"scale": "test"})
+    receipt = f"results/test/shipped/Pendulum-v1.done.{expert_hash(config)}"
+    args = ("--configfile", "one.yaml", "--config", "scale=test")
+    done = snakemake(folder, *args, "--", receipt)
+    assert done.returncode == 0, done.stdout
+    assert jobs(done.stdout) == {"settings": 1, "expert": 1, "record": 1, "ship": 1}
+    ships = {p.name for p in (folder / "data/Pendulum-v1").iterdir()}
+    assert ships == {"policy.safetensors", "demos.npz", "curve.csv", "expert.json"}
+    shutil.rmtree(folder / "results")
+    done = snakemake(folder, *args, "demos=shipped", "--", FIGURE)
+    assert done.returncode == 0, done.stdout
+    assert jobs(done.stdout) == {"settings": 1, "train": 1, "run": 1, "figure": 1}
+    again = snakemake(folder, *args, "demos=shipped", "--", FIGURE)
+    assert "Nothing to be done" in again.stdout, again.stdout
+    assert dry_run(folder, *args, "--", FIGURE)["expert"] == 1, "`trained` makes its own"
+
+
+def expert_hash(config: Config) -> str:
+    return config_hash(resolve_expert(config, "Pendulum-v1"))
 
 
 def test_lint() -> None:

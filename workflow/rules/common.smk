@@ -9,14 +9,40 @@ from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed or not
 
-from ngt.config import MODES, config_hash, demos_file, load, read_yaml
-from ngt.config import resolve, resolve_expert, to_json
+from ngt.config import (
+    MODES,
+    config_hash,
+    demos_file,
+    expert_ships,
+    load,
+    own_file,
+    read_yaml,
+    resolve,
+    resolve_expert,
+    to_json,
+)
 from ngt.envs import TASKS
 from ngt.errors import UserError
 from ngt.publish import Published
 from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run_table
+from ngt.shipped import DATA, EXPERT, read, ships
 from paper.artefacts import FIGURES, REPORT, TABLES, at_scale
 from workflow.resources import pack_size, site_of
+
+
+def stop(message):
+    """A user's mistake is one line; Snakemake lets this through from an input function too."""
+    print(f"snakemake: error: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def or_stop(function, *args):
+    """What a function of the package returns."""
+    try:
+        return function(*args)
+    except UserError as error:
+        stop(error)
+
 
 try:
     for file in workflow.config_settings.configfiles:
@@ -30,18 +56,25 @@ try:
         Published(LAYOUT.published, CONFIG)  # complete and whole, or one line
 except UserError as error:
     hint = " (--config reads nested values as text: use --configfile)" if config else ""
-    print(f"snakemake: error: {error}{hint if 'found text' in str(error) else ''}", file=sys.stderr)
-    sys.exit(2)
+    stop(f"{error}{hint if 'found text' in str(error) else ''}")
 
 NOW = time.time()
 READINGS = [f"{REPORT.name}.html"] + (["paper.pdf"] if shutil.which("latexmk") else [])
 WORK = f"results/{CONFIG.scale}"
-RUN_HASH = {key: run_hash(CONFIG, key) for key in run_table(CONFIG)}
+
+
+def has_demos(env):
+    """Whether an env's demonstrations are there or can be made: not every expert need ship."""
+    return CONFIG.demos == "trained" or bool(own_file(CONFIG, env)) or ships(env)
+
+
+RUN_HASH = {key: run_hash(CONFIG, key) for key in run_table(CONFIG) if has_demos(key.env)}
 
 
 def receipt(key):
     """A run's receipt. It names the run's settings, so a run of other settings has none."""
-    return f"{LAYOUT.run(key)}/done.{RUN_HASH[key]}"
+    named = RUN_HASH.get(key) or or_stop(run_hash, CONFIG, key)
+    return f"{LAYOUT.run(key)}/done.{named}"
 
 
 def counted_by(key):
@@ -75,7 +108,7 @@ def records_of(artefact):
         return PUBLISHED if names else []
     runs = [] if artefact.experts else run_table(CONFIG, names, beside=True)
     envs = {env for name in names for env in CONFIG.figures[name].envs} if artefact.experts else ()
-    return [receipt(key) for key in runs] + [expert_receipt(env) for env in sorted(envs)]
+    return [receipt(key) for key in runs] + [expert_of(env) for env in sorted(envs)]
 
 
 def key_of(wildcards):
@@ -98,9 +131,11 @@ def members(wildcards):
 
 
 def demos_of(wildcards):
-    """What stands for the env's demonstrations: the user's own file, or the recording's receipt."""
-    own = demos_file(CONFIG, wildcards.env)
-    return own or f"{WORK}/demos/{wildcards.env}.done.{expert_hash(wildcards.env)}"
+    """What stands for the env's demonstrations: their file, or the recording's receipt."""
+    file = demos_file(CONFIG, wildcards.env)
+    if file:
+        return os.path.relpath(file)
+    return f"{WORK}/demos/{wildcards.env}.done.{expert_hash(wildcards.env)}"
 
 
 def expert_hash(env):
@@ -108,9 +143,18 @@ def expert_hash(env):
     return config_hash(resolve_expert(CONFIG, env))
 
 
-def expert_receipt(env):
-    """Receipt of an env's expert at its settings."""
+def expert_of(env):
+    """What stands for an env's expert: its record that ships, or its receipt at its settings."""
+    if CONFIG.demos == "shipped":
+        or_stop(read, env)
+        return os.path.relpath(DATA / env / EXPERT)
     return f"{LAYOUT.expert(env)}/done.{expert_hash(env)}"
+
+
+def unshipped():
+    """Receipts of the experts that the suite means to ship, but for those that ship already."""
+    envs = [env for env in TASKS if TASKS[env].aim is not None and not expert_ships(CONFIG, env)]
+    return [f"{WORK}/shipped/{env}.done.{expert_hash(env)}" for env in envs]
 
 
 wildcard_constraints:
@@ -128,6 +172,9 @@ wildcard_constraints:
 localrules:
     settings,
     run,
+    ship,
+    experts_page,
+    experts,
     figure,
     table,
     report,

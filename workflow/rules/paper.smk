@@ -6,7 +6,7 @@ rule paper:
         config=f"{WORK}/config.json",
         figures=[f"results/{a.name}.pdf" for a in FIGURES.values() if a.at(CONFIG)],
         tables=[f"results/{a.name}.json" for a in TABLES.values() if a.at(CONFIG)],
-        records=records_of(REPORT),
+        records=lambda _: records_of(REPORT),
     output:
         "results/paper.pdf",
     log:

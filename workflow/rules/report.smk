@@ -6,7 +6,7 @@ rule report:
         config=f"{WORK}/config.json",
         figures=[f"results/{a.name}.png" for a in FIGURES.values() if a.at(CONFIG)],
         tables=[f"results/{a.name}.json" for a in TABLES.values() if a.at(CONFIG)],
-        records=records_of(REPORT),
+        records=lambda _: records_of(REPORT),
     output:
         f"results/{REPORT.name}.html",
     log:
