@@ -27,7 +27,7 @@ methods: {{{LONG}: {{train: {{steps: 14000}}}}}}
 checkpoint_every: 500
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.xdist_group("slurm")]
+pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 
 
 class Grid(NamedTuple):
