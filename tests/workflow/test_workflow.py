@@ -372,12 +372,12 @@ def test_a_killed_job_is_tried_again_and_goes_on(tmp_path: Path) -> None:
     (folder / "grid.yaml").write_text(textwrap.dedent(grid))
     profile = ("--workflow-profile", "workflow/profiles/default")
     process = begin(folder, FIGURE, "--configfile", "grid.yaml", "--config", "scale=test", *profile)
-    while process.poll() is None and not list(folder.rglob("checkpoint/step-*.json")):
+    runs = folder / "results/test/runs"
+    while process.poll() is None and not list(runs.rglob("checkpoint/step-*.json")):
         time.sleep(0.05)
-    for file in Path(f"/proc/{process.pid}/task").glob("*/children"):
-        for child in map(int, file.read_text().split()):
-            if b"ngt.cli" in Path(f"/proc/{child}/cmdline").read_bytes():
-                os.kill(child, signal.SIGKILL)
+    files = Path(f"/proc/{process.pid}/task").glob("*/children")
+    (trainer,) = (int(child) for file in files for child in file.read_text().split())
+    os.kill(trainer, signal.SIGKILL)
     assert process.wait(600) == 0 and (folder / FIGURE).exists()
     (log,) = (folder / "results/test/logs/train").rglob("*.log")
     assert re.search(r"goes on from its checkpoint at step [1-9]", log.read_text())
