@@ -28,8 +28,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Jobs of the workflow find `python` and `ngt` on the path.
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 CHOICES = $(strip $(SCALE:%=scale=%) $(RECORDS:%=records=%) $(DEMOS:%=demos=%))
-SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake --quiet host reason --show-failed-logs \
-  $(if $(CHOICES),--config $(CHOICES)) --cores all
+SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES)) \
+  --workflow-profile workflow/profiles/default
 
 # Prints "ok VERSION COMMAND" of the first Python that runs, is in range and can make environments,
 # else what was found. Each is tried by running it: a version manager's shim may exist and fail.

@@ -11,6 +11,7 @@ rule all:
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/resources.smk"
 include: "workflow/rules/settings.smk"
 include: "workflow/rules/experts.smk"
 include: "workflow/rules/demos.smk"

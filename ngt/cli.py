@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -119,6 +120,11 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--status", help="only this status: finished, diverged, stale, part, missing")
     sub.add_argument("--other-source", action="store_true", help="only runs made by other code")
     sub.add_argument("--keys", action="store_true", help="print keys alone, one a line")
+    sub.add_argument(
+        "--watch", type=int, nargs="?", const=60, metavar="SECONDS",
+        help="print how many are done and how far the others are, again and again (60 s), until "
+        "all are complete",
+    )  # fmt: skip
 
     sub = add(
         "publish", run_publish,
@@ -430,8 +436,15 @@ def run_runs(args: argparse.Namespace) -> None:
     if args.status and args.status not in STATUSES:
         near = suggest(args.status, list(STATUSES))
         raise UserError(f"--status: {args.status!r} is not known; {near}")
+    keys = run_table(config, args.figure)
+    if args.watch is not None:
+        at_least(1, watch=args.watch)
+        if args.keys or args.status or args.other_source:
+            raise UserError("--watch: it counts every status; leave out what chooses among them")
+        watch(layout, config, keys, args.watch)
+        return
     counts: Counter[str] = Counter()
-    for key in run_table(config, args.figure):
+    for key in keys:
         status = run_status(layout, config, key)
         if args.status and status.status != args.status:
             continue
@@ -440,8 +453,29 @@ def run_runs(args: argparse.Namespace) -> None:
         counts[status.status] += 1
         say(str(key) if args.keys else f"{status.status:<9} {key!s:<70} {status.note}".rstrip())
     if not args.keys:
-        total = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
-        say(f"{counts.total()} runs at scale {config.scale}: {total}")
+        say(counted(counts, config))
+
+
+def counted(counts: Counter[str], config: Config) -> str:
+    """How many runs there are of each status."""
+    from ngt.folders import STATUSES
+
+    total = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
+    return f"{counts.total()} runs at scale {config.scale}: {total}"
+
+
+def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float) -> None:
+    """Say how far the runs are, again and again, until all are complete."""
+    from ngt.folders import COMPLETE, how_far, run_status
+
+    while True:
+        statuses = {key: run_status(layout, config, key).status for key in keys}
+        say(f"{time.strftime('%H:%M:%S')}  {counted(Counter(statuses.values()), config)}")
+        for line in how_far(layout, config, keys):
+            say(f"  {line}")
+        if set(statuses.values()) <= set(COMPLETE):
+            return
+        time.sleep(seconds)
 
 
 def run_publish(args: argparse.Namespace) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ngt import shipped
-from ngt.config import Config, config_hash
+from ngt.config import Config, Mode, config_hash, resolve
 from ngt.errors import UserError
 from ngt.files import read_json
 from ngt.records import PART, checksum, source_hash
@@ -106,10 +106,27 @@ def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
     return Status(record["status"], note + ", other source" * other, other)
 
 
-def _last_step(path: Path) -> str:
+def _last_step(path: Path) -> int:
     last = path.read_text().splitlines()[-1:]
     step = last[0].split(",")[0] if last else ""
-    return step if step.isdigit() else "0"
+    return int(step) if step.isdigit() else 0
+
+
+def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]:
+    """One line a cell: how many of these runs have begun and not ended, and how far they are."""
+    reached: dict[tuple[str, str, Mode, int], list[int]] = {}
+    for key in keys:
+        file = layout.run(key) / f"eval.csv{PART}"
+        if file.exists():
+            reached.setdefault(key.cell, []).append(_last_step(file))
+    lines = []
+    for cell, found in reached.items():
+        steps, (env, method, mode, rate) = resolve(config, *cell).train.steps, cell
+        low, high = min(found), max(found)
+        at = f"step {low}" if low == high else f"steps {low} to {high}"
+        share = f"{100 * sum(found) / len(found) / steps:.0f}%"
+        lines.append(f"{env}/{method}/{mode}-rate{rate}: {len(found)} at {at} of {steps}, {share}")
+    return lines
 
 
 def read_folder(folder: Path, name: str) -> Record:

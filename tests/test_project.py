@@ -33,6 +33,7 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/ngt/test_bad_inputs.py": "every mistake that a user can make at the command line",
     "tests/paper/test_page.py": "paper/page/: the report as a browser runs it",
     "tests/ngt/test_faults.py": "what a training survives: kills, disks, envs, clocks",
+    "tests/slurm/test_slurm.py": "the workflow through workflow/profiles/slurm",
     "tests/workflow/test_workflow.py": "Snakefile and all rules together",
 }
 
@@ -247,17 +248,18 @@ def test_make_passes_over_a_shim_that_fails_and_a_python_without_venv(
 def test_make_passes_the_scale_on(checkout: Path) -> None:
     python = fake_python(checkout.parent / "python", "echo 3.11.5")
     scaled = make(checkout, "-n", "figure", f"PYTHON={python}", "SCALE=lite").stdout
-    assert "--config scale=lite --cores all results/main_figure.pdf" in scaled
+    assert "--config scale=lite --workflow-profile workflow/profiles/default results" in scaled
     plain = make(checkout, "-n", "figure", f"PYTHON={python}").stdout
     assert "--config" not in plain
     both = make(checkout, "-n", "figure", f"PYTHON={python}", "SCALE=lite", "RECORDS=published")
-    assert "--config scale=lite records=published --cores all results" in both.stdout
+    own = "--workflow-profile workflow/profiles/default"
+    assert f"--config scale=lite records=published {own} results" in both.stdout
     ready = make(checkout, "-n", "figure", f"PYTHON={python}", "SCALE=lite", "DEMOS=shipped")
-    assert "--config scale=lite demos=shipped --cores all results" in ready.stdout
+    assert f"--config scale=lite demos=shipped {own} results" in ready.stdout
     for scale in ("lite", "quick"):
         given = [] if scale == "lite" else [f"SCALE={scale}"]
         experts = make(checkout, "-n", "experts", f"PYTHON={python}", *given).stdout
-        assert f"--config scale={scale} --cores all experts" in experts
+        assert f"--config scale={scale} {own} experts" in experts
 
 
 def scripted_setup(checkout: Path) -> tuple[Path, Path]:

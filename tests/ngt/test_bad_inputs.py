@@ -340,6 +340,14 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["runs", "--status", "done"],
         ["--status: 'done' is not known; ", "finished"],
     ),
+    "no time between looks": (
+        ["runs", "--watch", "0"],
+        ["--watch: must be at least 1, found 0"],
+    ),
+    "watching a choice": (
+        ["runs", "--watch", "5", "--keys"],
+        ["--watch: it counts every status; leave out what chooses among them"],
+    ),
     "file for the results": (
         train(KEY, "--results", "{place}/good.npz", "--demos", "{place}/good.npz"),
         ["{place}/good.npz/test/runs/", "Not a directory"],

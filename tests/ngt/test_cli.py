@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -412,6 +413,41 @@ def test_runs_of_a_figure(ngt: Any) -> None:
     assert set(both) == set(one) | set(ngt(*common, "--figure", "main_figure"))
 
 
+def test_runs_watched_until_all_are_complete(
+    ngt: Any, demos_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing, then a run in part, then all: three looks, so two sleeps between them."""
+    keys = [KEY.format(1, seed) for seed in (0, 1)]
+    own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}", "--set", "train.steps=80"]
+    for name, value in (("methods", "[ngt]"), ("demos", "[1]"), ("seeds", "[0, 1]")):
+        own += ["--set", f"figures.main_figure.{name}={value}"]
+    part = Path("results/test/runs") / keys[1] / "eval.csv.part"
+
+    def some() -> None:
+        part.parent.mkdir(parents=True)
+        part.write_text("step,episode,return,length\n20,0,-9.5,200\n")
+
+    said: list[str] = []
+    monkeypatch.setattr(cli, "say", lambda text: said.append(text))
+    happens = iter([some, lambda: ngt("train", *keys, *own)])
+
+    def sleep(seconds: float) -> None:
+        assert seconds == 7
+        said.append("slept")
+        next(happens)()
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    ngt("runs", *own, "--figure", "main_figure", "--watch", "7")
+    looks = "\n".join(said).split("slept\n")
+    assert [look.splitlines()[0][10:] for look in looks[:2]] == [
+        "2 runs at scale test: 2 missing", "2 runs at scale test: 1 part, 1 missing",
+    ]  # fmt: skip
+    assert looks[1].splitlines()[1:] == [
+        "  Pendulum-v1/ngt/state-action-rate20: 1 at step 20 of 80, 25%"
+    ]
+    assert said[-1].endswith("2 runs at scale test: 2 finished")
+
+
 def test_the_papers_main_figure(ngt: Any) -> None:
     keys = ngt("runs", "--scale", "paper", "--figure", "main_figure", "--keys")
     assert sum(key.split("/")[1] in ("ngt", "bc", "bc-full") for key in keys) == 216
@@ -464,6 +500,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, capsys: Any)
 
 HOOK = """
 import sys
+import time
 class Block:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in {blocked!r}:

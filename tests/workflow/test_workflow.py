@@ -358,14 +358,7 @@ def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     seen: dict[Path, int] = {}
     instants = random.Random(0)
     for kill in range(3):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "snakemake", "--cores", "2", *args], cwd=folder,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-            env=os.environ | {
-                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-                "OMP_NUM_THREADS": "1",
-            },
-        )  # fmt: skip
+        process = begin(folder, *args)
         while process.poll() is None and len(finished(folder)) < 3 * kill + 1:
             time.sleep(0.05)
         time.sleep(instants.uniform(0, 3))
@@ -382,6 +375,39 @@ def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     now = finished(folder)
     assert len(now) == 12 and {path: now[path] for path in seen} == seen
     assert (folder / FIGURE).exists()
+
+
+def test_a_killed_job_is_tried_again_and_goes_on(tmp_path: Path) -> None:
+    """Under the profile of this machine."""
+    folder = checkout(tmp_path / "suite")
+    grid = """
+        figures: {main_figure: {methods: [ngt], demos: [1], seeds: [0]}}
+        train: {steps: 4000}
+        checkpoint_every: 100
+    """
+    (folder / "grid.yaml").write_text(textwrap.dedent(grid))
+    profile = ("--workflow-profile", "workflow/profiles/default")
+    process = begin(folder, FIGURE, "--configfile", "grid.yaml", "--config", "scale=test", *profile)
+    runs = folder / "results/test/runs"
+    while process.poll() is None and not list(runs.rglob("checkpoint/step-*.json")):
+        time.sleep(0.05)
+    files = Path(f"/proc/{process.pid}/task").glob("*/children")
+    (trainer,) = (int(child) for file in files for child in file.read_text().split())
+    os.kill(trainer, signal.SIGKILL)
+    assert process.wait(600) == 0 and (folder / FIGURE).exists()
+    (log,) = (folder / "results/test/logs/train").rglob("*.log")
+    assert re.search(r"goes on from its checkpoint at step [1-9]", log.read_text())
+
+
+def begin(folder: Path, *args: str) -> subprocess.Popen[bytes]:
+    """Snakemake in a checkout, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "snakemake", "--cores", "2", *args], cwd=folder,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        env=os.environ | {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+        },
+    )  # fmt: skip
 
 
 def finished(folder: Path) -> dict[Path, int]:

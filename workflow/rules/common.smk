@@ -16,6 +16,7 @@ from ngt.config import (
     load,
     own_file,
     read_yaml,
+    resolve,
     resolve_expert,
     to_json,
 )
@@ -26,6 +27,7 @@ from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run
 from ngt.shipped import DATA, EXPERT, read, ships
 from paper import latex
 from paper.artefacts import FIGURES, REPORT, TABLES, at_scale
+from workflow.resources import pack_size, site_of
 
 
 def stop(message):
@@ -45,7 +47,9 @@ def or_stop(function, *args):
 try:
     for file in workflow.config_settings.configfiles:
         read_yaml(Path(file))  # Snakemake keeps the last of two equal keys and says nothing
-    CONFIG = load(config)  # `config` holds the user's own differences: --config, --configfile
+    # `config` holds the user's own differences: --config, --configfile
+    SITE = site_of(config)
+    CONFIG = load({key: value for key, value in config.items() if key != "cluster"})
     LAYOUT = Layout(CONFIG.scale)
     PUBLISHED = [LAYOUT.published, LAYOUT.published.with_suffix(".json")]
     if CONFIG.records == "published":
@@ -87,11 +91,14 @@ UNFINISHED = [
 ]
 # The runs of a pack are counted by the same artefacts, so that asking for one trains no other's.
 COUNTED_BY = {figure: set(run_table(CONFIG, [figure])) for figure in CONFIG.figures}
-PACK_OF = {
-    key: pack
-    for pack in packs(UNFINISHED, CONFIG.pack, apart=counted_by)
-    for key in pack
-}
+CELLS = {cell: resolve(CONFIG, *cell) for cell in {key.cell for key in UNFINISHED}}
+SIZE = {name: pack_size(cell, CONFIG.pack, SITE) for name, cell in CELLS.items()}
+PACKS = [
+    pack
+    for size in sorted(set(SIZE.values()))
+    for pack in packs([k for k in UNFINISHED if SIZE[k.cell] == size], size, apart=counted_by)
+]
+PACK_OF = {key: pack for pack in PACKS for key in pack}
 
 
 def records_of(artefact):

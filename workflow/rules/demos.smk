@@ -10,6 +10,8 @@ rule record:
     log:
         f"{WORK}/logs/record/{{env}}.{{hash}}.log",
     threads: 1
+    resources:
+        **asked(record_job),
     conda:
         "../../environment.yml"
     message:

@@ -10,13 +10,17 @@ rule expert:
         f"{WORK}/logs/expert/{{env}}.{{hash}}.log",
     benchmark:
         f"{WORK}/benchmarks/expert/{{env}}.{{hash}}.tsv"
-    threads: 1
+    threads: lambda wildcards: expert_job(wildcards).cpus_per_task
+    retries: RETRIES
+    resources:
+        **asked(expert_job),
     conda:
         "../../environment.yml"
     message:
         "train the expert of {wildcards.env}; see {log}"
     shell:
-        "python -m ngt.cli expert {wildcards.env} --config {input.config} --replace > {log} 2>&1"
+        "exec python -m ngt.cli expert {wildcards.env} --config {input.config} --replace"
+        " --device {resources.device} --env-workers {resources.env_workers} > {log} 2>&1"
 
 
 rule ship:

@@ -11,7 +11,10 @@ rule train:
         f"{WORK}/logs/train/{{env}}/{{method}}/{{mode}}-rate{{rate}}/{{members}}.log",
     benchmark:
         f"{WORK}/benchmarks/train/{{env}}/{{method}}/{{mode}}-rate{{rate}}/{{members}}.tsv"
-    threads: 1
+    threads: lambda wildcards: pack_job(wildcards).cpus_per_task
+    retries: RETRIES
+    resources:
+        **asked(pack_job),
     params:
         runs=members,
     conda:
@@ -19,7 +22,8 @@ rule train:
     message:
         "train {wildcards.method} on {wildcards.env}, demos.seeds {wildcards.members}; see {log}"
     shell:
-        "python -m ngt.cli train {params.runs} --config {input.config} --replace > {log} 2>&1"
+        "exec python -m ngt.cli train {params.runs} --config {input.config} --replace"
+        " --device {resources.device} --env-workers {resources.env_workers} > {log} 2>&1"
 
 
 rule run:

@@ -1,0 +1,150 @@
+"""The workflow through a real Slurm: every way to lose a job, and the same numbers after it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURE = "results/main_figure.pdf"
+RUNS, LOGS = Path("results/test/runs/Pendulum-v1"), Path("results/test/logs/train/Pendulum-v1")
+ONE = "state-action-demos1-rate20/seed0"
+
+LONG, SHORT = "ngt", ("dac-r", "pwil", "wdac")  # the long one lives to see its time limit
+GRID = f"""
+figures: {{main_figure: {{methods: [{LONG}, {", ".join(SHORT)}], demos: [1], seeds: [0]}}}}
+train: {{steps: 6000, eval_every: 2000}}
+expert: {{train: {{steps: 400}}}}
+methods: {{{LONG}: {{train: {{steps: 14000}}}}}}
+checkpoint_every: 500
+"""
+
+pytestmark = [pytest.mark.slow, pytest.mark.slurm]
+
+
+class Grid(NamedTuple):
+    """A grid that went through Slurm beside the same one made here."""
+
+    here: Path
+    there: Path
+    lost: dict[str, str]  # method -> how its job was lost
+    said: str  # by Snakemake
+
+
+def start(folder: Path, slurm: Any, *args: str) -> subprocess.Popen[str]:
+    """Snakemake in a checkout, at scale `test`."""
+    env = slurm.env | {
+        "PATH": f"{Path(sys.executable).parent}:{slurm.env['PATH']}", "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
+    (folder / "grid.yaml").write_text(GRID)
+    own = ("--configfile", "grid.yaml", "--config", "scale=test")
+    with open(folder / "said", "w") as said:
+        return subprocess.Popen(
+            [sys.executable, "-m", "snakemake", FIGURE, *own, *args], cwd=folder, text=True,
+            stdout=said, stderr=subprocess.STDOUT, env=env, start_new_session=True,
+        )  # fmt: skip
+
+
+def through(slurm: Any) -> tuple[str, ...]:
+    """The profile, with what this Slurm has not: accounting, a slow file system, hours."""
+    soon = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5")
+    return (
+        "--workflow-profile", "workflow/profiles/slurm", "--slurm-status-command", "squeue", *soon,
+    )  # fmt: skip
+
+
+def checkout(folder: Path) -> Path:
+    """A copy of what the workflow runs."""
+    folder.mkdir()
+    for name in ("workflow", "ngt", "baselines", "paper", "data"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Snakefile", "environment.yml"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def finish(process: subprocess.Popen[str], folder: Path) -> str:
+    """What it said, when it has succeeded."""
+    code = process.wait(400)
+    said = (folder / "said").read_text()
+    assert code == 0, said
+    return said
+
+
+@pytest.fixture(scope="module")
+def grid(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Grid:
+    """The grid through Slurm, from nothing, each training losing a job in another way; and here."""
+    here, there = (checkout(tmp_path_factory.mktemp(n) / "suite") for n in ("here", "there"))
+    both = {here: start(here, slurm, "--cores", "1"), there: start(there, slurm, *through(slurm))}
+    try:
+        lost = disturb(slurm, there)
+        said = {folder: finish(process, folder) for folder, process in both.items()}
+        return Grid(here, there, lost, said[there])
+    finally:
+        for process in both.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                process.wait(60)
+
+
+def disturb(slurm: Any, folder: Path) -> dict[str, str]:
+    """Four jobs on two nodes: a limit and a scancel on one, a kill and a crash on the other."""
+
+    def has_checkpoints() -> bool:
+        return all(list(folder.glob(f"{RUNS / m / ONE}/checkpoint/step-*")) for m in (LONG, *SHORT))
+
+    def state(job: str) -> str:
+        return slurm.jobs("all")[job][1]
+
+    slurm.until(has_checkpoints, 240, "every training has a checkpoint")
+    of = {text.split("_")[4]: (job, node) for job, (node, _, text) in slurm.jobs().items()}
+    first = of[LONG][1]
+    (cancelled,) = (m for m in SHORT if of[m][1] == first)
+    killed, crashed = (m for m in SHORT if of[m][1] != first)
+
+    # less than the profile's notice, so that it is due
+    slurm.call("scontrol", "update", f"jobid={of[LONG][0]}", "timelimit=5")
+    slurm.call("scancel", of[cancelled][0])
+    trainer = f"-m ngt.cli train Pendulum-v1/{killed}/"
+    for pid in slurm.processes(SLURM_JOB_ID=of[killed][0]):
+        line = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+        if trainer in line and "snakemake" not in line:
+            os.kill(pid, signal.SIGKILL)
+    slurm.until(lambda: state(of[killed][0]) == "FAILED", 30, "the killed job has failed")
+    slurm.crash(of[crashed][1])
+    slurm.until(lambda: state(of[crashed][0]) == "PENDING", 30, "Slurm starts it again")
+    slurm.call("scontrol", "update", f"jobid={of[crashed][0]}", "starttime=now")  # not in 2 minutes
+    slurm.revive(of[crashed][1])
+    return {LONG: "limit", cancelled: "scancel", killed: "kill", crashed: "crash"}
+
+
+def test_the_same_numbers_as_here(grid: Grid) -> None:
+    for method in (LONG, *SHORT):
+        file = RUNS / method / ONE / "eval.csv"
+        assert (grid.there / file).read_bytes() == (grid.here / file).read_bytes(), method
+    assert (grid.there / FIGURE).read_bytes() == (grid.here / FIGURE).read_bytes()
+
+
+def test_every_lost_job_goes_on_from_its_checkpoint(grid: Grid) -> None:
+    assert sorted(grid.lost.values()) == ["crash", "kill", "limit", "scancel"]
+    for method, how in grid.lost.items():
+        (log,) = (grid.there / LOGS / method).rglob("*.log")
+        went_on = re.search(r"goes on from its checkpoint at step (\d+)", log.read_text())
+        assert went_on and int(went_on[1]) > 0, f"{how}: {log.read_text()}"
+
+
+def test_a_job_that_is_told_to_stop_writes_a_checkpoint_first(grid: Grid) -> None:
+    """Its log, which Snakemake prints, says at which step; the next try goes on from that one."""
+    for how in ("limit", "scancel"):
+        (method,) = (m for m, h in grid.lost.items() if h == how)
+        (log,) = (grid.there / LOGS / method).rglob("*.log")
+        at = re.search(r"goes on from its checkpoint at step (\d+)", log.read_text())
+        assert at and f"ngt: stopped at step {at[1]}; the same command goes on" in grid.said

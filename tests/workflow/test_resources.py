@@ -1,0 +1,174 @@
+"""What jobs ask: sizes by hand, speeds against whole trainings that were measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from ngt.config import CellConfig, Config, load, resolve, resolve_expert
+from ngt.envs import Task, get_task, register
+from ngt.errors import UserError
+from workflow.resources import (
+    ACT,
+    ENV,
+    ENV_STEP,
+    GPU_PROCESS,
+    PROCESS,
+    RUN,
+    START,
+    WORKER,
+    GpuSite,
+    Site,
+    host_mb,
+    minutes,
+    pack_size,
+    recording,
+    site_of,
+    training,
+)
+
+BUFFER = 4_000_000 * (376 + 17 + 376 + 1 + 1) * 4 / 1e6  # Humanoid-v4's, in megabytes
+HERE, GPU = Site(), Site(gpu=GpuSite())
+
+
+@pytest.fixture(scope="module")
+def paper() -> Config:
+    return load({"scale": "paper"})
+
+
+def cell(config: Config, env: str, method: str = "ngt", **train: Any) -> CellConfig:
+    found = resolve(config, env, method, "state-action", 1 if method == "bc-full" else 20)
+    return dataclasses.replace(found, train=dataclasses.replace(found.train, **train))
+
+
+def test_a_pack_asks_for_its_buffers(paper: Config) -> None:
+    """On a CPU twice, and one more: a training that goes on has read them all beside its own."""
+    humanoid = cell(paper, "Humanoid-v4")
+    envs = 4 + 10  # stepped, and evaluated in
+    assert host_mb(humanoid, 12, HERE) == PROCESS + 12 * (RUN + envs * ENV) + 25 * BUFFER
+    assert host_mb(humanoid, 6, GPU) == GPU_PROCESS + 6 * (RUN + envs * ENV) + 7 * BUFFER
+    assert training(humanoid, 12, HERE).mem_mb == 313_000
+    assert training(humanoid, 12, HERE).disk_mb == 149_500  # 12 buffers of 12.3 GB, and nets
+    workers = Site(gpu=GpuSite(env_workers=3))
+    assert host_mb(humanoid, 6, workers) - host_mb(humanoid, 6, GPU) == 6 * 4 * WORKER
+
+
+def test_a_short_run_fills_no_buffer(paper: Config) -> None:
+    short = cell(paper, "Humanoid-v4", steps=996)
+    assert host_mb(short, 1, HERE) - host_mb(cell(paper, "Hopper-v4", steps=996), 1, HERE) == (
+        pytest.approx(3 * 1000 * 4 * (771 - 27) / 1e6)
+    )
+
+
+@pytest.mark.parametrize("method", ["bc", "bc-full"])
+def test_a_method_without_env_has_no_buffer_and_no_env_processes(
+    paper: Config, method: str
+) -> None:
+    offline = cell(paper, "Humanoid-v4", method)
+    assert host_mb(offline, 12, HERE) == PROCESS + 12 * (RUN + 14 * ENV)
+    job = training(offline, 12, Site(gpu=GpuSite(env_workers=12)))
+    assert (job.cpus_per_task, job.env_workers, job.gpu) == (1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("env", "runs", "gpu", "rate"),
+    [  # env steps a second of each run, evaluation aside: docs/performance.md
+        ("HalfCheetah-v4", 1, None, 185),
+        ("Walker2d-v4", 1, GpuSite(), 1556),
+        ("Walker2d-v4", 24, GpuSite(), 179),
+        ("Humanoid-v4", 1, GpuSite(), 1218),
+        ("Humanoid-v4", 24, GpuSite(), 95),
+        ("Walker2d-v4", 12, GpuSite(env_workers=12), 772),
+    ],
+)
+def test_a_training_gets_the_time_that_it_was_measured_to_take(
+    paper: Config, env: str, runs: int, gpu: GpuSite | None, rate: int
+) -> None:
+    """And half as much again, at least, but not four times as much."""
+    settings = cell(paper, env, steps=1_000_000, eval_every=10**9)
+    measured = 1_000_000 / rate / 60
+    assert 1.3 < (minutes(settings, runs, Site(gpu=gpu)) - START) / measured < 3
+
+
+def test_evaluations_take_time(paper: Config) -> None:
+    """Ten episodes of 1000 steps every 10 000 steps: as many env steps as training has."""
+    with_, without = (cell(paper, "Ant-v4", steps=10**6, eval_every=n) for n in (10**4, 10**9))
+    steps = minutes(with_, 2, HERE) - minutes(without, 2, HERE)
+    assert steps == pytest.approx(1.5 * 2 * 10**6 * (ENV_STEP["Ant-v4"] + ACT) / 60e3, rel=1e-4)
+
+
+def test_an_env_that_was_not_measured_is_taken_to_be_slow(paper: Config) -> None:
+    known = get_task("Humanoid-v4")
+    register(Task("mine-v0", "Humanoid-v4", known.obs, known.act, -0.4, 0.4, 1000))
+    other = dataclasses.replace(cell(paper, "Humanoid-v4"), env="mine-v0")
+    assert minutes(other, 1, HERE) >= minutes(cell(paper, "Humanoid-v4"), 1, HERE)
+
+
+@pytest.mark.parametrize(
+    "site",
+    [
+        Site(memory_gb=200), Site(max_hours=200), Site(gpu=GpuSite(memory_gb=80)),
+        Site(max_hours=12, gpu=GpuSite(memory_gb=80)),
+    ],
+)  # fmt: skip
+def test_a_pack_is_the_largest_that_fits(paper: Config, site: Site) -> None:
+    humanoid = cell(paper, "Humanoid-v4")
+    size = pack_size(humanoid, 12, site)
+    assert 1 < size < 12
+
+    def fits(runs: int) -> bool:
+        device = 3000 + runs * (BUFFER + RUN) if site.gpu else 0
+        room = 1000 * (site.gpu.memory_gb if site.gpu else 0)
+        return (
+            host_mb(humanoid, runs, site) <= 1000 * (site.memory_gb or 1e9)
+            and minutes(humanoid, runs, site) <= 60 * (site.max_hours or 1e9)
+            and device <= room
+        )
+
+    assert fits(size) and not fits(size + 1)
+    assert pack_size(humanoid, 2, Site(memory_gb=200)) == 2, "never more than the config's"
+    assert pack_size(humanoid, 12, Site(memory_gb=1)) == 1, "a run alone has to be tried"
+
+
+def test_a_training_longer_than_any_job_is_several(paper: Config) -> None:
+    humanoid = cell(paper, "Humanoid-v4")
+    hours = minutes(humanoid, 1, HERE) / 60
+    assert training(humanoid, 1, HERE).parts == 1
+    assert training(humanoid, 1, Site(max_hours=hours / 2.5)).parts == 3
+    assert training(humanoid, 1, Site(max_hours=10.51)).runtime == 630
+
+
+def test_who_asks_what_where(paper: Config) -> None:
+    site = Site("cpu", "me", gpu=GpuSite("fast", "h100", env_workers=7))
+    job = training(resolve_expert(paper, "Hopper-v4"), 1, site)
+    assert job.device == "cuda" and (job.gpu, job.gpu_model) == (1, "h100")
+    assert (job.cpus_per_task, job.env_workers) == (8, 7)
+    assert (job.slurm_partition, job.slurm_account) == ("fast", "me")
+    told = recording("Hopper-v4", 16, site)
+    assert told.slurm_partition == "cpu" and (told.device, told.gpu) == ("cpu", 0)
+    here = training(resolve_expert(paper, "Hopper-v4"), 1, Site("cpu"))
+    assert (here.device, here.gpu, here.cpus_per_task) == ("cpu", 0, 1)
+    same = dataclasses.replace(site, gpu=GpuSite())
+    assert training(cell(paper, "Hopper-v4"), 1, same).slurm_partition == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"partion": "x"}, "cluster.partion: unknown key; did you mean partition"),
+        ({"gpu": {"memory": 80}}, "cluster.gpu.memory: unknown key; did you mean memory_gb"),
+        ({"max_hours": "24"}, "cluster.max_hours: expected a number, found text '24'"),
+        ({"max_hours": 0}, "cluster.max_hours: must be at least 0.1, found 0"),
+        ("cpu", "cluster: expected a mapping, found text 'cpu'"),
+    ],
+)
+def test_a_wrong_site_is_one_line(section: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        site_of({"cluster": section, "scale": "paper"})
+    assert "\n" not in str(error.value)
+
+
+def test_no_site_is_this_machine() -> None:
+    assert site_of({"scale": "paper"}) == Site()

@@ -1,0 +1,181 @@
+"""What a training job asks of a machine, from its own sizes and from measured speeds.
+
+Time and memory are upper estimates. A job that reaches its time limit loses nothing: it is told
+before, writes a checkpoint, and is tried again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ngt.config import CellConfig, load_model
+from ngt.envs import get_task
+from ngt.schema import opt, parse
+
+# Milliseconds of one thread, unless said: a 2-core AMD EPYC, torch 2.13 (docs/performance.md).
+UPDATE = (22.0, 0.045)  # an iteration of a run, and per observation: the slowest methods on
+# HalfCheetah-v4 (17 observations: 22.5), Ant-v4 (111: 26.5) and Humanoid-v4 (376: 38.7)
+FIT = (2.2, 0.003)  # a gradient step of an offline method: 2.2 to 3.2 on the same three
+GPU_UPDATE = (1.7, 0.05, 0.0002)  # an iteration on an H200, per run, and per run's observation:
+# packs of 12 take 1.67 on Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json), and 0.7
+# for acting and storing
+ENV_STEP = {  # one env step of a random policy, times 1.5: bodies that stand cost the solver more.
+    "Ant-v4": 0.32, "HalfCheetah-v4": 0.09, "Hopper-v4": 0.18, "Humanoid-v4": 0.33,
+    "Pendulum-v1": 0.02, "Pusher-v5": 0.07, "Reacher-v5": 0.06, "Walker2d-v4": 0.2,
+    "cheetah-run": 0.06, "finger-spin": 0.09, "walker-walk": 0.22,
+}  # fmt: skip
+# An env that is not here is taken to be as slow as the slowest.
+ACT = 0.1  # policy and bookkeeping of an env step
+WORKERS = 5.0  # env processes that do the work of one thread's: 12 of them are 2.4 times as fast
+MARGIN = 1.5  # rates drift by a fifth on a shared machine, and other processors are slower
+START = 15.0  # minutes: Snakemake and imports, twice, on a slow file system
+
+# Megabytes.
+PROCESS = 1500  # the trainer (500) and the Snakemakes around it (3 x 250)
+GPU_PROCESS = 6000  # with CUDA's libraries and context
+RUN = 50  # nets, targets, moments and graphs of a run; 40 of Humanoid's
+ENV = 13  # an env; dm_control's 13, Gymnasium's 1
+WORKER = 150  # an env process of its own
+CONTEXT = 3000  # of the device
+
+
+@dataclass(frozen=True)
+class GpuSite:
+    """Where training gets a GPU."""
+
+    partition: str = opt("", "partition of training jobs; the other jobs' where empty")
+    model: str = opt("", "which GPU, as the cluster calls it; any where empty")
+    memory_gb: float = opt(80.0, "memory of one: packs are cut to fit", 4)
+    env_workers: int = opt(0, "processes that step the envs, a core each", 0)
+
+
+@dataclass(frozen=True)
+class Site:
+    """The user's own cluster."""
+
+    partition: str = opt("", "partition of every job; the cluster's default where empty")
+    account: str = opt("", "account to charge; the user's default where empty")
+    max_hours: float | None = opt(None, "longest job that the partitions take: packs are cut", 0.1)
+    memory_gb: float | None = opt(None, "most memory of a job: packs are cut to fit", 1)
+    gpu: GpuSite | None = None
+
+
+class Job(NamedTuple):
+    """What one job asks; the names are Snakemake's and its Slurm executor's."""
+
+    cpus_per_task: int
+    mem_mb: int
+    runtime: int  # minutes
+    disk_mb: int  # its checkpoints, until it has finished
+    parts: int = 1  # such jobs, one after another, where no job may last as long as it
+    device: str = "cpu"
+    env_workers: int = 0
+    gpu: int = 0
+    gpu_model: str = ""
+    slurm_partition: str = ""
+    slurm_account: str = ""
+
+
+def site_of(config: Mapping[str, Any]) -> Site:
+    """The `cluster` section of a user's config; UserError names what is wrong in it."""
+    site: Site = parse(Site, config.get("cluster", {}), "cluster")
+    return site
+
+
+def training(cell: CellConfig, runs: int, site: Site) -> Job:
+    """A pack of a cell's runs, or an expert."""
+    gpu = site.gpu
+    needed = minutes(cell, runs, site)
+    job = Job(
+        cpus_per_task=1,
+        mem_mb=_up(host_mb(cell, runs, site), 500),
+        runtime=_up(needed, 10) if needed <= _limit(site) else math.floor(_limit(site)),
+        disk_mb=_up(runs * (_buffer_mb(cell) + 2 * RUN), 500),
+        parts=max(1, math.ceil(needed / _limit(site))),
+        slurm_partition=site.partition, slurm_account=site.account,
+    )  # fmt: skip
+    if gpu is None:
+        return job
+    workers = 0 if _offline(cell) else gpu.env_workers
+    return job._replace(
+        cpus_per_task=1 + workers, device="cuda", env_workers=workers, gpu=1, gpu_model=gpu.model,
+        slurm_partition=gpu.partition or site.partition,
+    )  # fmt: skip
+
+
+def recording(env: str, episodes: int, site: Site) -> Job:
+    """Episodes of an expert and of a random policy."""
+    steps = 2 * episodes * get_task(env).time_limit
+    needed = START + MARGIN * steps * _env_step(env) / 60e3
+    return Job(
+        cpus_per_task=1, mem_mb=_up(PROCESS + episodes * ENV, 500), runtime=_up(needed, 10),
+        disk_mb=500, slurm_partition=site.partition, slurm_account=site.account,
+    )  # fmt: skip
+
+
+def pack_size(cell: CellConfig, most: int, site: Site) -> int:
+    """The largest pack up to `most` that the site has memory and time for; at least 1."""
+    for runs in range(most, 1, -1):
+        fits = host_mb(cell, runs, site) <= 1000 * (site.memory_gb or math.inf)
+        if site.gpu is not None:
+            fits &= CONTEXT + runs * (_buffer_mb(cell) + RUN) <= 1000 * site.gpu.memory_gb
+        if fits and minutes(cell, runs, site) <= _limit(site):
+            return runs
+    return 1
+
+
+def _limit(site: Site) -> float:
+    return 60 * (site.max_hours or math.inf)
+
+
+def minutes(cell: CellConfig, runs: int, site: Site) -> float:
+    """Wall time of a whole training: iterations, env steps and evaluations."""
+    train, task, gpu = cell.train, get_task(cell.env), site.gpu
+    offline = _offline(cell)
+    if gpu is not None:
+        base, run, wide = GPU_UPDATE
+        update = base + runs * (run + wide * task.obs)
+    else:
+        base, wide = FIT if offline else UPDATE
+        update = runs * (base + wide * task.obs)
+    vector_steps = train.steps / train.num_envs
+    updates = train.steps if offline else vector_steps * train.updates_per_step
+    evaluated = train.steps / train.eval_every * train.eval_episodes * task.time_limit
+    workers = max(1.0, gpu.env_workers / WORKERS) if gpu else 1.0
+    env_steps = runs * ((0.0 if offline else train.steps / workers) + evaluated)
+    return START + MARGIN * (updates * update + env_steps * _env_step(cell.env)) / 60e3
+
+
+def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
+    """Memory beside the GPU's. A training that goes on holds what it has read of its buffers."""
+    buffer = _buffer_mb(cell)
+    read = (runs + 1) * buffer  # all runs', and one of them while it is put together
+    envs = runs * cell.train.num_envs
+    own = runs * (RUN + ENV * cell.train.eval_episodes) + envs * ENV
+    if site.gpu is None:
+        return PROCESS + own + runs * buffer + read
+    return GPU_PROCESS + own + (envs * WORKER if site.gpu.env_workers else 0) + read
+
+
+def _buffer_mb(cell: CellConfig) -> float:
+    """A run's buffer: obs, action, next obs, reward and end, as `ngt.replay` stores them."""
+    task, train = get_task(cell.env), cell.train
+    if _offline(cell):
+        return 0.0
+    rows = min(train.buffer, train.steps + train.num_envs)
+    return rows * 4 * (2 * task.obs + task.act + 2) / 1e6
+
+
+def _offline(cell: CellConfig) -> bool:
+    return bool(load_model(cell.model, cell.method).offline)
+
+
+def _env_step(env: str) -> float:
+    return ENV_STEP.get(env, max(ENV_STEP.values())) + ACT
+
+
+def _up(value: float, unit: int) -> int:
+    return unit * math.ceil(value / unit)
