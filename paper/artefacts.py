@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from ngt.config import Config
 from ngt.envs import TASKS
 
+GPU = "results/published/gpu.json"  # what `make gpu-check` measured
+
 # Artefacts of the run table that are figures of learning curves.
 CURVES = (
     "main_figure", "grid_figure", "seeds_figure", "ablation_mse_softmax",
@@ -24,6 +26,7 @@ class Artefact:
     """A figure (PDF, PNG) or a table (CSV, LaTeX, JSON).
 
     runs: entries of the config's `figures` whose runs it shows; all of them where `everything`.
+    files: measurements beside the runs that it reads where they are there.
     """
 
     name: str
@@ -31,6 +34,7 @@ class Artefact:
     runs: tuple[str, ...] = ()
     experts: bool = False
     everything: bool = False
+    files: tuple[str, ...] = ()
 
     def shown(self, config: Config) -> list[str]:
         """The entries of `figures` that it shows at a scale."""
@@ -68,7 +72,7 @@ FIGURES = {
 TABLES = {
     a.name: a
     for a in (
-        Artefact("claims_table", "The paper's claims", everything=True),
+        Artefact("claims_table", "The paper's claims", everything=True, files=(GPU,)),
         Artefact("main_table", "Final scores", ("main_figure",)),
         Artefact("aggregate_table", "Aggregates over tasks (not in the paper)", ("main_figure",)),
         Artefact("speed_table", "Speed", ("speed_table",)),

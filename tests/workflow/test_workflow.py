@@ -21,7 +21,7 @@ from ngt.config import Config, config_hash, load, resolve_expert
 from ngt.envs import TASKS
 from ngt.runs import Layout, run_hash, run_table
 from paper import latex
-from paper.artefacts import FIGURES, TABLES
+from paper.artefacts import FIGURES, GPU, TABLES
 from paper.tables import from_json
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -246,6 +246,14 @@ def test_without_latex_everything_else_is_made_and_the_paper_is_one_line(
     assert done.returncode == 2 and "Traceback" not in done.stdout
     (line,) = [text for text in done.stdout.splitlines() if "error" in text]
     assert "results/paper.pdf: pdflatex is not installed; on Debian: apt-get" in line
+
+
+def test_new_measurements_of_a_gpu_are_judged_again(built: Path) -> None:
+    (built / GPU).parent.mkdir(exist_ok=True)
+    shutil.copy(ROOT / GPU, built / GPU)
+    planned = dry_run(built, "--config", "scale=test", "--", "results/claims_table.csv")
+    (built / GPU).unlink()
+    assert planned == {"table": 1}
 
 
 def test_published_records_train_nothing(built: Path) -> None:

@@ -104,11 +104,12 @@ PACK_OF = {key: pack for pack in PACKS for key in pack}
 def records_of(artefact):
     """What stands for the runs and experts that an artefact shows."""
     names = artefact.shown(CONFIG)
+    files = [file for file in artefact.files if Path(file).exists()]
     if CONFIG.records == "published":
-        return PUBLISHED if names else []
+        return files + (PUBLISHED if names else [])
     runs = [] if artefact.experts else run_table(CONFIG, names, beside=True)
     envs = {env for name in names for env in CONFIG.figures[name].envs} if artefact.experts else ()
-    return [receipt(key) for key in runs] + [expert_of(env) for env in sorted(envs)]
+    return files + [receipt(key) for key in runs] + [expert_of(env) for env in sorted(envs)]
 
 
 def records_of_paper(_):
