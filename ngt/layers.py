@@ -52,7 +52,9 @@ def plain(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tens
 
 def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
     """x columns' + bias for x (B, in), columns (out, in), bias (out,): (B, out)."""
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, columns, bias, "none", [], "")
+    if 1 in columns.shape:  # with a vector MKL is faster
+        return x @ columns.mT if bias is None else torch.addmm(bias, x, columns.mT)
+    out: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, columns, bias, "none", [], "")
     return out
 
 
@@ -76,7 +78,7 @@ class _Rectified(Function):
             hidden.append(seen)
         ctx.rectifier, ctx.hidden = rectifier, hidden
         ctx.save_for_backward(x, *parameters)
-        return torch.stack(heads)
+        return _pack(heads)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
@@ -88,30 +90,32 @@ class _Rectified(Function):
             found = iter(torch.autograd.grad(out, wanted, grad, create_graph=True))
             of_x, *rest = [next(found) if need else None for need in needed]
             return of_x, None, *rest
-        grads = [
-            torch.empty_like(t) if need else None
-            for t, need in zip(ctx.saved_tensors, needed, strict=True)
+        runs = [_descend(g, ctx, run, needed) for run, g in enumerate(grad.unbind())]
+        of_x, *rest = [
+            _pack(parts) if need else None
+            for parts, need in zip(zip(*runs, strict=True), needed, strict=True)
         ]
-        for run, g in enumerate(grad.unbind()):
-            _descend(g, ctx, run, [t if t is None else t[run] for t in grads])
-        of_x, *rest = grads
         return of_x, None, *rest
 
 
-def _descend(g: Tensor, ctx: Any, run: int, grads: Sequence[Tensor | None]) -> None:
-    """Fill one run's gradients, of its input and of each parameter, from that of its output."""
+def _pack(parts: Sequence[Tensor]) -> Tensor:
+    """One tensor of all runs' parts; of one run without a copy."""
+    return parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(list(parts))
+
+
+def _descend(g: Tensor, ctx: Any, run: int, needed: Sequence[bool]) -> list[Any]:
+    """One run's gradients, of its input and of each parameter that needs one, from its output's."""
     _, *parameters = ctx.saved_tensors
-    of_x, *of_parameters = grads
+    out: list[Any] = [None] * len(needed)
     for depth in reversed(range(len(parameters) // 2)):
         seen = ctx.hidden[run][depth]
-        of_weight, of_bias = of_parameters[2 * depth : 2 * depth + 2]
-        if of_weight is not None:
-            of_weight.copy_(_linear(seen.mT, g.mT))
-        if of_bias is not None:
-            torch.sum(g, dim=0, keepdim=True, out=of_bias)
+        if needed[1 + 2 * depth]:
+            out[1 + 2 * depth] = _linear(seen.mT, g.mT)
+        if needed[2 + 2 * depth]:
+            out[2 + 2 * depth] = g.sum(dim=0, keepdim=True)
+        if depth or needed[0]:
+            g = _linear(g, parameters[2 * depth][run])
         if depth:
-            g = torch.ops.aten.leaky_relu_backward(
-                _linear(g, parameters[2 * depth][run]), seen, ctx.rectifier.slope, True
-            )
-        elif of_x is not None:
-            of_x.copy_(_linear(g, parameters[0][run]))
+            g = torch.ops.aten.leaky_relu_backward(g, seen, ctx.rectifier.slope, True)
+    out[0] = g if needed[0] else None
+    return out
