@@ -51,6 +51,13 @@ class Task:
     # Normaliser: mean return over so many episodes, random policy = 0, expert = 1.
     reference_episodes: int = 16
 
+    def least_episode(self, terminate_when_unhealthy: bool = True) -> int:
+        """Steps that episodes last at least, in the mean over a training.
+
+        A random policy's: 21 on Walker2d-v4, 24 on Hopper-v4, 25 on Humanoid-v4, 160 on Ant-v4.
+        """
+        return 20 if self.can_terminate and terminate_when_unhealthy else self.time_limit
+
 
 TASKS: dict[str, Task] = {}
 

@@ -104,9 +104,8 @@ class Trainer:
         shape = (self.n, task.act)
         draws = {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
         explore = Streams(seeds, draws, self.device)
-        replay = Replay(
-            self.runs, min(train.buffer, train.steps + self.n), task.obs, task.act, self.device
-        )
+        capacity = min(train.buffer, train.steps + self.n)
+        replay = Replay(self.runs, capacity, task.obs, task.act, self.device, envs=self.n)
         env = VectorEnv(
             self.cell.env, self.runs * self.n, workers=self.env_workers,
             terminate_when_unhealthy=self.cell.terminate_when_unhealthy,
@@ -170,31 +169,25 @@ class Trainer:
         start = time.monotonic()
         for run in map(int, np.flatnonzero(self.alive)):
             tensors, meta = self.learner.state(run)
-            total = capacity = width = 0
+            rings: dict[str, checkpoint.Ring] = {}
             if self.collector is not None and self.episodes is not None:
-                replay, (own, plain) = self.collector.replay, self.collector.state(run)
+                own, plain = self.collector.state(run)
                 tensors, meta = {**tensors, **own}, {**meta, **plain}
                 meta["episodes"] = self.episodes.state(run)
-                total, capacity, width = int(replay.count), replay.capacity, replay.rows.shape[-1]
+                rings = self.collector.rings(run)
             best = self.best[run]
             if best is not None:
                 tensors |= {f"best.{name}": tensor for name, tensor in best[2].items()}
             meta |= {
-                "row": width, "evaluations": self.evaluations, "timing": self.timing,
+                "evaluations": self.evaluations, "timing": self.timing,
                 "seconds": round(time.monotonic() - self.clock - self.pause, 3),
                 "best": None if best is None else best[:2],
                 "records": self.writers[run].state(),
             }  # fmt: skip
-
-            def rows(first: int, last: int, run: int = run) -> NDArray[np.float32]:
-                assert self.collector is not None
-                return self.collector.replay.read(run, first, last).numpy()
-
             member = self.members[run]
             checkpoint.save(
-                member.folder, made_with(self.cell, member), self.step, tensors, meta, rows, total,
-                capacity,
-            )  # fmt: skip
+                member.folder, made_with(self.cell, member), self.step, tensors, meta, rings
+            )
         self.pause += time.monotonic() - start
 
     def _restore(self, saved: Sequence[checkpoint.Saved]) -> None:
@@ -222,11 +215,10 @@ class Trainer:
                 best = [n for n in s.tensors if n.startswith("best.")]
                 policy = {n.removeprefix("best."): s.tensors[n] for n in best}
                 self.best[run] = (*s.meta["best"], policy)
-            if self.collector is not None and self.episodes is not None:
-                self.collector.replay.write(run, torch.from_numpy(s.rows), s.total)
+            if self.episodes is not None:
                 self.episodes.restore(run, s.meta["episodes"])
         if self.collector is not None:
-            self.collector.restore([(s.tensors, s.meta) for s in saved])
+            self.collector.restore(saved)
         meta = saved[0].meta
         self.step, self.evaluations = saved[0].step, meta["evaluations"]
         self.timing = [(step, seconds) for step, seconds in meta["timing"]]

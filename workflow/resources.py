@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ngt.config import CellConfig, load_model
 from ngt.envs import get_task
+from ngt.replay import peak_bytes
 from ngt.schema import opt, parse
 
 # Milliseconds of one thread, unless said: a 2-core AMD EPYC, torch 2.13 (docs/performance.md).
@@ -93,7 +94,7 @@ def training(cell: CellConfig, runs: int, site: Site) -> Job:
         cpus_per_task=1,
         mem_mb=_up(host_mb(cell, runs, site), 500),
         runtime=_up(needed, 10) if needed <= _limit(site) else math.floor(_limit(site)),
-        disk_mb=_up(runs * (_buffer_mb(cell) + 2 * RUN), 500),
+        disk_mb=_up(runs * (device_mb(cell) + RUN), 500),
         parts=max(1, math.ceil(needed / _limit(site))),
         slurm_partition=site.partition, slurm_account=site.account,
     )  # fmt: skip
@@ -121,7 +122,7 @@ def pack_size(cell: CellConfig, most: int, site: Site) -> int:
     for runs in range(most, 1, -1):
         fits = host_mb(cell, runs, site) <= 1000 * (site.memory_gb or math.inf)
         if site.gpu is not None:
-            fits &= CONTEXT + runs * (_buffer_mb(cell) + RUN) <= 1000 * site.gpu.memory_gb
+            fits &= CONTEXT + runs * device_mb(cell) <= 1000 * site.gpu.memory_gb
         if fits and minutes(cell, runs, site) <= _limit(site):
             return runs
     return 1
@@ -160,13 +161,19 @@ def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
     return GPU_PROCESS + own + (envs * WORKER if site.gpu.env_workers else 0) + read
 
 
+def device_mb(cell: CellConfig) -> float:
+    """Memory of a run where it trains, on a GPU or here: buffer and nets."""
+    return _buffer_mb(cell) + RUN
+
+
 def _buffer_mb(cell: CellConfig) -> float:
-    """A run's buffer: obs, action, next obs, reward and end, as `ngt.replay` stores them."""
+    """The most that a run's buffer takes, of a policy that never learns to stand."""
     task, train = get_task(cell.env), cell.train
     if _offline(cell):
         return 0.0
     rows = min(train.buffer, train.steps + train.num_envs)
-    return rows * 4 * (2 * task.obs + task.act + 2) / 1e6
+    ends = rows // task.least_episode(cell.terminate_when_unhealthy)
+    return peak_bytes(rows, task.obs, task.act, ends, train.num_envs) / 1e6
 
 
 def _offline(cell: CellConfig) -> bool:

@@ -144,12 +144,17 @@ def buffers(monkeypatch: pytest.MonkeyPatch) -> list[Replay]:
     made: list[Replay] = []
 
     class Watched(Replay):
-        def __init__(self, *args: Any) -> None:
-            super().__init__(*args)
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
             made.append(self)
 
     monkeypatch.setattr(trainer, "Replay", Watched)
     return made
+
+
+def held(buffer: Replay) -> Batch:
+    """All that a buffer holds, by place."""
+    return buffer.sample(torch.arange(buffer.size).expand(buffer.runs, -1))
 
 
 @pytest.fixture(scope="module")
@@ -401,7 +406,7 @@ def test_a_small_buffer_keeps_the_last_transitions(tmp_path: Path, buffers: list
     train(cell_of(buffer=8, steps=20), members_of(tmp_path))
     (buffer,) = buffers
     assert (buffer.capacity, buffer.size) == (8, 8)
-    counts = buffer.rows[0, :, 0].sort().values.tolist()
+    counts = held(buffer).obs[0, :, 0].sort().values.tolist()
     assert counts == [3.0] * 4 + [4.0] * 4, "vector steps 4 and 5"
 
 
@@ -441,7 +446,7 @@ def test_termination_ends_the_bootstrap_and_truncation_does_not(
     cell = cell_of(steps=80, eval_every=80, log_every=80, terminate_when_unhealthy=terminate)
     train(cell, members_of(tmp_path, (0, 1)))
     (buffer,) = buffers
-    obs, action, after, reward, terminated = buffer.rows[:, :80].split(buffer.splits, dim=-1)
+    obs, action, after, reward, terminated = held(buffer)
     length = END if terminate else LIMIT
     expected = torch.arange(20).remainder(length).repeat_interleave(4).float()
     assert torch.equal(obs[..., 0], expected.expand(2, -1))
@@ -449,14 +454,14 @@ def test_termination_ends_the_bootstrap_and_truncation_does_not(
     assert torch.equal(after[..., 1], obs[..., 1]), "of the same episode, never of the reset"
     last = after[..., 0] == length
     assert int(last.sum()) == 2 * 4 * (20 // length)
-    assert torch.equal(terminated[..., 0], (last & terminate).float())
-    assert torch.equal(reward[..., 0], -after[..., 0]), "what `observe` says"
+    assert torch.equal(terminated, (last & terminate).float())
+    assert torch.equal(reward, -after[..., 0]), "what `observe` says"
     assert action.abs().max() <= 1 and action.std() > 0.1
 
 
 def test_stored_rewards_are_the_envs_by_default(tmp_path: Path, buffers: list[Replay]) -> None:
     train(cell_of(model="ngt.reward:EnvReward"), members_of(tmp_path))
-    stored = buffers[0].rows[0, :24, -2]
+    stored = held(buffers[0]).reward[0]
     assert stored.tolist() == [n for n in (1, 2, 3, 4, 5, 1) for _ in range(4)]
     row = rows(tmp_path / "seed0" / "train.csv")[0]
     assert 1.0 <= float(row["reward"]) <= 2.0, "of drawn batches"
