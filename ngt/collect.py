@@ -1,7 +1,8 @@
 """Acting in the envs: one vector step at a time, kept in tensors that stay where they are.
 
 On CUDA, what happens on the device before and after the envs' step is captured once and replayed,
-and what the envs send back crosses in one copy.
+and each way is one copy through pinned memory. Reading the actions is the only wait in a step: it
+ends when all that was launched before has run, the former step's copy included.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Collector:
         self.widths = [task.obs, task.obs, 1, 1, 1]
         self.host = torch.zeros(*self.shape, sum(self.widths), pin_memory=device.type == "cuda")
         self.arrived = self.host.to(device)
+        self.chosen = torch.zeros(*self.shape, task.act, pin_memory=device.type == "cuda")
         self._act = self._captured(self._choose)
         self._put = self._captured(self._store)
 
@@ -58,8 +60,8 @@ class Collector:
         else:
             self.noise.copy_(draws["explore"])
             self._act()
-        action: NDArray[np.float32] = self.action.cpu().numpy()
-        return action
+        self.chosen.copy_(self.action)
+        return self.chosen.numpy().copy()
 
     def _see(self) -> None:
         if self.learner.normaliser is not None:

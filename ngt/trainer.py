@@ -1,5 +1,14 @@
 """Algorithm 1 for a pack: R runs of one cell in lockstep.
 
+A vector step is: choose actions, launch the updates, step the envs, store what they bring. So the
+updates draw from what was stored before this step, and on CUDA the device works on them while the
+envs are stepped here; the order, and with it every number, is the same on every device and with any
+number of env processes. The price is that a policy knows the world as it was one vector step (4 of
+10 million transitions) before. A vector step whose actions are random has no updates, nor has the
+first of all, with nothing to draw from: N vector steps bring N - max(1, random ones) times
+`updates_per_step` updates. At a step's end nothing is owed, so that log rows, evaluations and
+checkpoints may come after any step: they hold its transitions, and the updates launched in it.
+
 The loop knows no method: a RewardModel says through its seam what is learned, what is stored and
 whether there is an env at all. A run that turns non-finite ends with status `diverged`, its step
 and the tensor's name; the others go on.
@@ -119,13 +128,14 @@ class Trainer:
                 collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)])
             while self.step < train.steps and self.alive.any():
                 random = self.step < train.learning_starts
-                step = collector.step(self._finite(collector.act(random)))
+                action = self._finite(collector.act(random))
+                if not random and replay.size:
+                    for _ in range(train.updates_per_step):
+                        learner.update(replay)
+                step = collector.step(action)
                 self.step += self.n
                 self._check_observations(step.next_obs)
                 episodes.add(step.reward, step.terminated | step.truncated)
-                if self.step > train.learning_starts:
-                    for _ in range(train.updates_per_step):
-                        learner.update(replay)
                 self._marks(self.n)
         finally:
             env.close()
