@@ -55,7 +55,7 @@ def test_a_pack_asks_for_its_buffers(paper: Config) -> None:
     assert training(humanoid, 12, HERE).mem_mb == 178_000
     assert training(humanoid, 12, HERE).disk_mb == 85_000  # 12 buffers of 6.9 GB, and nets
     workers = Site(gpu=GpuSite(env_workers=3))
-    assert host_mb(humanoid, 6, workers) - host_mb(humanoid, 6, GPU) == 6 * 4 * WORKER
+    assert host_mb(humanoid, 6, workers) - host_mb(humanoid, 6, GPU) == 3 * WORKER
 
 
 def test_a_run_of_the_largest_env_takes_7_gb_where_it_trains(paper: Config) -> None:
@@ -155,7 +155,8 @@ def test_who_asks_what_where(paper: Config) -> None:
     site = Site("cpu", "me", gpu=GpuSite("fast", "h100", env_workers=7))
     job = training(resolve_expert(paper, "Hopper-v4"), 1, site)
     assert job.device == "cuda" and (job.gpu, job.gpu_model) == (1, "h100")
-    assert (job.cpus_per_task, job.env_workers) == (8, 7)
+    assert (job.cpus_per_task, job.env_workers) == (5, 4), "a process an env at most"
+    assert training(cell(paper, "Hopper-v4"), 2, site).env_workers == 7
     assert (job.slurm_partition, job.slurm_account) == ("fast", "me")
     told = recording("Hopper-v4", 16, site)
     assert told.slurm_partition == "cpu" and (told.device, told.gpu) == ("cpu", 0)
