@@ -5,6 +5,7 @@ In `<run>/checkpoint/` lie
     step-N.json            written last: settings, counters, records so far, checksums of the rest
     state-N.safetensors    every tensor of the run's own
     rows-A-B.f32           transitions A to B - 1 of the buffer, raw, each written once
+    finals-A-B.f32         final observations of episodes A to B - 1, likewise
 
 The checkpoint before the newest stays, with the rows that it needs. Nothing here is executed when
 it is read: JSON, safetensors and raw floats.
@@ -27,8 +28,24 @@ from torch import Tensor
 from ngt.errors import UserError
 from ngt.files import atomic, read_json, write_json
 
-FORMAT, VERSION, KEEP = "ngt-checkpoint", 2, 2
+FORMAT, VERSION, KEEP = "ngt-checkpoint", 3, 2
 Rows = NDArray[np.float32]
+
+
+class Ring(NamedTuple):
+    """A part of the buffer: of all items that ever came, each `width` floats, the last are kept."""
+
+    first: int  # number of the oldest that is kept, counted since the start
+    total: int  # how many there ever were
+    width: int
+    read: Callable[[int, int], Tensor]  # items a to b - 1, on the CPU
+
+
+class Kept(NamedTuple):
+    """A ring as it was saved."""
+
+    items: Rows  # the last ones, oldest first
+    total: int  # how many there ever were
 
 
 class Saved(NamedTuple):
@@ -37,8 +54,7 @@ class Saved(NamedTuple):
     step: int
     tensors: dict[str, Tensor]
     meta: dict[str, Any]  # counters, generators, records: plain data
-    rows: Rows  # the buffer's last transitions, oldest first
-    total: int  # transitions ever added to the buffer
+    rings: dict[str, Kept]  # the buffer's parts
 
 
 def folder_of(run: Path) -> Path:
@@ -48,33 +64,33 @@ def folder_of(run: Path) -> Path:
 
 def save(
     run: Path, made_with: Mapping[str, Any], step: int, tensors: dict[str, Tensor],
-    meta: Mapping[str, Any], rows: Callable[[int, int], Rows], total: int, capacity: int,
+    meta: Mapping[str, Any], rings: Mapping[str, Ring],
 ) -> None:  # fmt: skip
     """Write the checkpoint of a step, atomically, and drop those before the one before it.
 
-    made_with: what must be equal for a resume, plain data. rows(a, b): the buffer's transitions a
-    to b - 1, counted since the start; total: how many there ever were; capacity: how many it keeps.
+    made_with: what must be equal for a resume, plain data. rings: the buffer's parts; what an
+    earlier checkpoint has written of them is not written again.
     """
     from safetensors.torch import save as to_bytes
 
     folder = folder_of(run)
     older = [m for s in steps(run) if s != step and (m := _manifest(folder, s))]
     have = {name: entry for m in older for name, entry in m["files"].items()}
-    first = max(total - capacity, 0)
-    ends = [_range(name)[1] for name in have if name.startswith("rows-")]
-    start = max([first, *(end for end in ends if end <= total)])
     files = {}
-    if start < total:
-        name = f"rows-{start}-{total}.f32"
-        files[name] = _write(folder / name, np.ascontiguousarray(rows(start, total)).tobytes())
-    for name, entry in have.items():
-        if name.startswith("rows-") and first < _range(name)[1] <= start:
-            files[name] = entry
+    for ring, (first, total, _, read) in rings.items():
+        parts = {name: _range(name) for name in have if _of(name) == ring}
+        start = max([first, *(end for _, end in parts.values() if end <= total)])
+        if start < total:
+            name, items = f"{ring}-{start}-{total}.f32", read(start, total).contiguous()
+            files[name] = _write(folder / name, items.numpy().tobytes())
+        files |= {name: have[name] for name, (_, end) in parts.items() if first < end <= start}
     name = f"state-{step}.safetensors"
     files[name] = _write(folder / name, to_bytes(tensors))
     manifest = {
-        "format": FORMAT, "version": VERSION, "step": step, "total": total, "first": first,
-        "made_with": dict(made_with), "files": files, "meta": dict(meta),
+        "format": FORMAT, "version": VERSION, "step": step, "made_with": dict(made_with),
+        "rings": {n: {"first": r.first, "total": r.total, "width": r.width}
+                  for n, r in rings.items()},
+        "files": files, "meta": dict(meta),
     }  # fmt: skip
     write_json(folder / f"step-{step}.json", {**manifest, "blake2b": _digest(manifest)})
     kept = steps(run)[:KEEP]
@@ -97,10 +113,11 @@ def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) 
     """Steps whose checkpoints are whole, newest first.
 
     A damaged one is passed over with a message. UserError names the first difference where a whole
-    one was made with other settings, code or demonstrations.
+    one was made with other settings, code or demonstrations, or is of another format.
     """
     found = []
     for step in steps(run):
+        _check_version(folder_of(run), step)
         manifest = _manifest(folder_of(run), step)
         damage = _damage(folder_of(run), manifest) if manifest else "its manifest is damaged"
         if damage or manifest is None:
@@ -119,13 +136,15 @@ def load(run: Path, step: int) -> Saved:
     manifest = _manifest(folder, step)
     if manifest is None:
         raise UserError(f"checkpoint {folder}: step {step} is damaged; use --restart")
-    names = sorted((n for n in manifest["files"] if n.startswith("rows-")), key=_range)
     tensors = from_bytes((folder / f"state-{step}.safetensors").read_bytes())
-    width = manifest["meta"]["row"]
-    parts = [np.fromfile(folder / n, np.float32).reshape(-1, width) for n in names]
-    rows = np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
-    keep = manifest["total"] - manifest["first"]
-    return Saved(step, tensors, manifest["meta"], rows[len(rows) - keep :], manifest["total"])
+    rings = {}
+    for ring, told in manifest["rings"].items():
+        names = sorted((n for n in manifest["files"] if _of(n) == ring), key=_range)
+        parts = [np.fromfile(folder / n, np.float32).reshape(-1, told["width"]) for n in names]
+        items = np.concatenate([np.zeros((0, told["width"]), np.float32), *parts])
+        keep = told["total"] - told["first"]
+        rings[ring] = Kept(items[len(items) - keep :], told["total"])
+    return Saved(step, tensors, manifest["meta"], rings)
 
 
 def drop_after(run: Path, step: int) -> None:
@@ -142,6 +161,10 @@ def remove(run: Path) -> None:
         for file in sorted(folder.iterdir(), reverse=True):  # the manifests first
             file.unlink()
         folder.rmdir()
+
+
+def _of(name: str) -> str:
+    return name.split("-")[0]
 
 
 def _range(name: str) -> tuple[int, int]:
@@ -165,26 +188,33 @@ def _manifest(folder: Path, step: int) -> dict[str, Any] | None:
     data = read_json(folder / f"step-{step}.json")
     if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
         return None
-    if data.pop("blake2b", None) != _digest(data):
+    if data.pop("blake2b", None) != _digest(data) or data.get("step") != step:
         return None
-    meta, files = data.get("meta"), data.get("files")
-    numbers = [data.get("step"), data.get("total"), data.get("first")]
-    if not isinstance(meta, dict) or not isinstance(files, dict) or data.get("step") != step:
+    parts = [data.get(name) for name in ("meta", "files", "rings", "made_with")]
+    if not all(isinstance(part, dict) for part in parts):
         return None
-    if not isinstance(data.get("made_with"), dict):
-        return None
-    if not all(type(n) is int and n >= 0 for n in [*numbers, meta.get("row")]):
-        return None
-    pattern = rf"rows-\d+-\d+\.f32|state-{step}\.safetensors"
+    files, rings = data["files"], data["rings"]
+    pattern = rf"({'|'.join(rings)})-\d+-\d+\.f32|state-{step}\.safetensors"
     if not all(re.fullmatch(pattern, n) and isinstance(e, dict) for n, e in files.items()):
         return None
-    covered = sorted((*_range(n), e.get("bytes")) for n, e in files.items() if n[:5] == "rows-")
-    last, width = data["first"], 4 * meta["row"]
-    for start, end, size in covered:  # no gap, and as many numbers as there must be
-        if start > last or end <= last or size != (end - start) * width or not width:
-            return None
+    covered = all(_covers(ring, told, files) for ring, told in rings.items())
+    return data if covered and f"state-{step}.safetensors" in files else None
+
+
+def _covers(ring: str, told: Any, files: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a ring's files leave no gap, and hold as many numbers as they must."""
+    if not isinstance(told, dict):
+        return False
+    numbers: list[Any] = [told.get(name) for name in ("first", "total", "width")]
+    if not all(type(n) is int and n >= 0 for n in numbers):
+        return False
+    last, total, width = numbers
+    mine = sorted((*_range(n), e.get("bytes")) for n, e in files.items() if _of(n) == ring)
+    for start, end, size in mine:
+        if start > last or end <= last or size != (end - start) * 4 * width or not width:
+            return False
         last = end
-    return data if last == data["total"] and f"state-{step}.safetensors" in files else None
+    return last == total
 
 
 def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
@@ -203,6 +233,17 @@ def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
         if digest.hexdigest() != entry.get("blake2b"):
             return f"{name} was changed or damaged (checksum)"
     return None
+
+
+def _check_version(folder: Path, step: int) -> None:
+    data = read_json(folder / f"step-{step}.json")
+    if not isinstance(data, dict) or data.pop("blake2b", None) != _digest(data):
+        return  # damaged, so that its version may be too
+    if data.get("format") == FORMAT and data.get("version") != VERSION:
+        raise UserError(
+            f"checkpoint {folder}: step {step} is of format {data.get('version')}, this code reads "
+            f"{VERSION}: go on with the code that wrote it, or start over with --restart"
+        )
 
 
 def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -1,13 +1,15 @@
 """Acting in the envs: one vector step at a time, kept in tensors that stay where they are.
 
 On CUDA, what happens on the device before and after the envs' step is captured once and replayed,
-and what the envs send back crosses in one copy.
+and each way is one copy through pinned memory. Reading the actions is the only wait in a step: it
+ends when all that was launched before has run, the former step's copy included.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ngt.checkpoint import slice_of
+from ngt.checkpoint import Ring, Saved, slice_of
 from ngt.envs import Step, VectorEnv
 from ngt.graphs import Graph
 from ngt.learner import Learner
@@ -33,12 +35,16 @@ class Collector:
         self.obs = torch.zeros(*self.shape, task.obs, device=device)
         self.action = torch.zeros(*self.shape, task.act, device=device)
         self.noise = torch.zeros(*self.shape, task.act, device=device)
-        # next_obs | obs | reward, terminated, ended: all that a step brings
+        # next_obs | obs | reward, terminated, slot of the buffer: all that a step brings
         self.widths = [task.obs, task.obs, 1, 1, 1]
         self.host = torch.zeros(*self.shape, sum(self.widths), pin_memory=device.type == "cuda")
         self.arrived = self.host.to(device)
-        self._act: Callable[[], None] = Graph(self._choose) if learner.graphs else self._choose
-        self._put: Callable[[], None] = Graph(self._store) if learner.graphs else self._store
+        self.chosen = torch.zeros(*self.shape, task.act, pin_memory=device.type == "cuda")
+        self._act = self._captured(self._choose)
+        self._put = self._captured(self._store)
+
+    def _captured(self, step: Callable[[], None]) -> Callable[[], None]:
+        return Graph(step) if self.learner.graphs else step
 
     def reset(self, seeds: Sequence[int]) -> None:
         """Start every env from its own seed."""
@@ -54,8 +60,8 @@ class Collector:
         else:
             self.noise.copy_(draws["explore"])
             self._act()
-        action: NDArray[np.float32] = self.action.cpu().numpy()
-        return action
+        self.chosen.copy_(self.action)
+        return self.chosen.numpy().copy()
 
     def _see(self) -> None:
         if self.learner.normaliser is not None:
@@ -69,9 +75,12 @@ class Collector:
     def step(self, action: NDArray[np.float32]) -> Step:
         """Take the actions (R, n, act) and store the transitions."""
         step = self.env.step(action.reshape(self.env.num, -1))
-        columns = [
-            step.next_obs, step.obs, step.reward, step.terminated, step.terminated | step.truncated,
-        ]  # fmt: skip
+        ended, table = step.terminated | step.truncated, self.replay.finals
+        slot = self.replay.reserve(ended.reshape(self.shape))
+        if self.learner.graphs and self.replay.finals is not table:
+            torch.cuda.synchronize()  # graphs that may still run hold the former table's address
+            self.learner.graph, self._put = None, self._captured(self._store)
+        columns = [step.next_obs, step.obs, step.reward, step.terminated, slot]
         host = self.host.numpy().reshape(self.env.num, -1)
         at = 0
         for column, width in zip(columns, self.widths, strict=True):
@@ -83,10 +92,10 @@ class Collector:
 
     def _store(self) -> None:
         next_obs, obs, *rest = self.arrived.split(self.widths, dim=-1)
-        reward, terminated, ended = (x.squeeze(-1) for x in rest)
+        reward, terminated, slot = (x.squeeze(-1) for x in rest)
         transition = Batch(self.obs, self.action, next_obs, reward, terminated)
-        reward = self.learner.model.observe(transition, ended > 0)
-        self.replay.add(transition._replace(reward=reward))
+        reward = self.learner.model.observe(transition, slot > 0)
+        self.replay.store(transition._replace(reward=reward), slot)
         self.obs.copy_(obs)
 
     def state(self, run: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -95,21 +104,41 @@ class Collector:
         envs = {f"env.{n}": torch.from_numpy(x[mine].copy()) for n, x in self.env.state().items()}
         return {"obs": slice_of(self.obs, run), **envs}, {"explore": self.explore.state_of(run)}
 
-    def restore(self, saved: Sequence[tuple[Mapping[str, Tensor], Mapping[str, Any]]]) -> None:
-        """Bring all runs' envs to where `state` was taken, by playing their episodes again."""
-        longest = max(tensors["env.actions"].shape[1] for tensors, _ in saved)
+    def rings(self, run: int) -> dict[str, Ring]:
+        """One run's buffer, as checkpoints keep it."""
+        replay = self.replay
+        total, ends = replay.total, replay.ends[run]
+        held, live = replay.size, replay.live(run)
+        width, obs = replay.rows.shape[2], replay.finals.shape[2]
+        return {
+            "rows": Ring(total - held, total, width, partial(replay.read, run)),
+            "finals": Ring(ends - live, ends, obs, partial(replay.read_finals, run)),
+        }
+
+    def restore(self, saved: Sequence[Saved]) -> None:
+        """Bring all runs to where `state` was taken: buffers, envs by playing their episodes again.
+
+        ValueError where a buffer is not of this form.
+        """
+        for run, s in enumerate(saved):
+            rows, finals = s.rings["rows"], s.rings["finals"]
+            self.replay.write(
+                run, torch.from_numpy(rows.items), rows.total, torch.from_numpy(finals.items),
+                finals.total, s.tensors["obs"][0],
+            )  # fmt: skip
+        longest = max(s.tensors["env.actions"].shape[1] for s in saved)
         envs: dict[str, list[NDArray[Any]]] = {}
-        for tensors, _ in saved:
+        for s in saved:
             for name in ("seed", "episode", "length", "actions"):
-                part = tensors[f"env.{name}"].numpy()
+                part = s.tensors[f"env.{name}"].numpy()
                 if name == "actions":
                     part = np.pad(part, ((0, 0), (0, longest - part.shape[1]), (0, 0)))
                 envs.setdefault(name, []).append(part)
         obs = self.env.restore({name: np.concatenate(parts) for name, parts in envs.items()})
         self.obs.copy_(torch.from_numpy(obs).view_as(self.obs))
-        if not torch.equal(self.obs.cpu(), torch.cat([tensors["obs"] for tensors, _ in saved])):
+        if not torch.equal(self.obs.cpu(), torch.cat([s.tensors["obs"] for s in saved])):
             warnings.warn(
                 f"{self.env.task.id}: the same seed and actions led elsewhere, so the numbers will "
                 "not be those of an uninterrupted run", stacklevel=2,
             )  # fmt: skip
-        self.explore.restore([meta["explore"] for _, meta in saved])
+        self.explore.restore([s.meta["explore"] for s in saved])

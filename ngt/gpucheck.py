@@ -151,7 +151,7 @@ def rate(model: str, env: str, pack: int) -> dict[str, Any]:
         row[f"{name}_ms"] = 1e3 * seconds
         row[f"{name}_per_run"] = 1 / seconds
         row["memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
-        row["buffer_gb"] = replay.rows.numel() * 4 / 1e9
+        row["buffer_gb"] = sum(t.nbytes for t in (replay.rows, replay.after, replay.finals)) / 1e9
     return row
 
 

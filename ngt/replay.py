@@ -1,11 +1,17 @@
-"""Packed ring buffer: one row a transition, R runs side by side."""
+"""Packed ring buffer: one row a transition, R runs side by side, each observation stored once."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+SLOTS = 4096  # final observations that a run's table holds at first
+MOST = 2**24  # ever: rows name them in float32
 
 
 class Batch(NamedTuple):
@@ -23,54 +29,169 @@ class Batch(NamedTuple):
 
 
 class Replay:
-    """The last `capacity` transitions of each run, float32, in one (R, capacity, row) tensor.
+    """The last `capacity` transitions of each run, float32, in one (R, capacity + envs, row).
 
-    Rows are obs | action | next_obs | reward | terminated, so that a draw is one gather. Memory is
+    Rows are obs | action | reward | terminated | slot. Transitions come by vector steps of `envs`,
+    so what followed one is the obs of the row that many places on; behind the ring lie as many
+    rows with what followed the newest step, and `after` (capacity,) says which. Where an episode
+    ended, nothing there followed: its final observation lies in `finals` (R, 1 + slots, obs) at
+    `slot`, which is 0 elsewhere, a place that is never read. Draws are static gathers. Memory is
     touched only as it fills.
+
+    `reserve` lends slots before ends are stored, takes back those of transitions that go, and
+    doubles `finals` where there are too few; a CUDA graph that reads the former tensor must then
+    be captured again.
     """
 
     def __init__(
-        self, runs: int, capacity: int, obs: int, act: int, device: torch.device | str = "cpu"
-    ) -> None:
-        self.splits = [obs, act, obs, 1, 1]
-        self.rows = torch.empty(runs, capacity, sum(self.splits), device=device)
-        self.runs, self.capacity = runs, capacity
-        # A tensor, so that a graph sees it grow: rows ever added, the same for every run.
+        self, runs: int, capacity: int, obs: int, act: int, device: torch.device | str = "cpu",
+        *, envs: int = 1,
+    ) -> None:  # fmt: skip
+        if capacity < envs:
+            raise ValueError(f"capacity {capacity} is less than a vector step of {envs}")
+        self.splits = [obs, act, 1, 1, 1]
+        self.rows = torch.empty(runs, capacity + envs, sum(self.splits), device=device)
+        self.finals = torch.empty(runs, 1 + SLOTS, obs, device=device)
+        self.after = torch.empty(capacity, dtype=torch.int32, device=device)
+        self.runs, self.capacity, self.envs = runs, capacity, envs
+        self.total = 0  # transitions ever added to each run
+        # `total` as a tensor, so that a graph sees it grow.
         self.count = torch.zeros((), dtype=torch.int64, device=device)
-        self._base = (torch.arange(runs, device=device) * capacity).unsqueeze(1)
+        self.ends = [0] * runs  # episodes that ever ended
+        self._lent: list[deque[tuple[int, int]]] = [deque() for _ in range(runs)]  # (number, slot)
+        self._free = [list(range(SLOTS, 0, -1)) for _ in range(runs)]
+        self._run = torch.arange(runs, device=device).unsqueeze(1)
 
     @property
     def size(self) -> int:
         """Transitions held by each run."""
-        return min(int(self.count), self.capacity)
+        return min(self.total, self.capacity)
 
-    def add(self, batch: Batch) -> None:
-        """Store B transitions of every run, in order, over the oldest ones."""
-        rows = torch.cat(
-            [batch.obs, batch.action, batch.next_obs, batch.reward[..., None],
-             batch.terminated[..., None]],
-            dim=-1,
-        )  # fmt: skip
-        step = torch.arange(rows.shape[1], device=rows.device)
-        self.rows.index_copy_(1, (self.count + step) % self.capacity, rows.to(self.rows))
-        self.count += rows.shape[1]
+    @property
+    def slots(self) -> int:
+        """Final observations that each run has room for."""
+        return self.finals.shape[1] - 1
+
+    def add(self, batch: Batch, ended: NDArray[np.bool_] | None = None) -> None:
+        """Store vector steps of every run, in order, over the oldest ones.
+
+        ended (R, B): episodes that ended, terminated or truncated; None where none did. Elsewhere
+        next_obs is not read but for the last step's: it must be what the env's next obs will be.
+        """
+        if ended is None:
+            ended = np.zeros(tuple(batch.reward.shape), bool)
+        self.store(batch, torch.from_numpy(self.reserve(ended)).to(self.rows))
+
+    def reserve(self, ended: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Make room for transitions about to be stored; the slot of each, (R, B)."""
+        runs, count = ended.shape
+        if runs != self.runs or count % self.envs or count > self.capacity:
+            raise ValueError(f"{ended.shape} are no whole vector steps of {self.envs} that fit")
+        slot = np.zeros(ended.shape, np.float32)
+        for run in np.flatnonzero(ended.any(axis=1)):
+            at, lent, free = np.flatnonzero(ended[run]), self._lent[run], self._free[run]
+            while lent and lent[0][0] < self.total + count - self.capacity:
+                free.append(lent.popleft()[1])
+            while len(free) < len(at):
+                self._grow()
+            for i in at:
+                lent.append((self.total + int(i), free.pop()))
+                slot[run, i] = lent[-1][1]
+            self.ends[run] += len(at)
+        self.total += count
+        return slot
+
+    def _grow(self) -> None:
+        former, slots = self.finals, 2 * self.slots
+        if slots > MOST:
+            raise ValueError(f"more than {MOST // 2} transitions of a run ended an episode")
+        self.finals = torch.empty(self.runs, 1 + slots, former.shape[2], device=former.device)
+        self.finals[:, : former.shape[1]] = former
+        for free in self._free:
+            free[:0] = range(slots, slots // 2, -1)
+
+    def store(self, batch: Batch, slot: Tensor) -> None:
+        """Store transitions with what `reserve` gave for them; no value is read back."""
+        columns = [batch.obs, batch.action]
+        columns += [x.unsqueeze(-1) for x in (batch.reward, batch.terminated, slot)]
+        rows, next_obs = torch.cat(columns, dim=-1).to(self.rows), batch.next_obs.to(self.rows)
+        count, envs, width = rows.shape[1], self.envs, next_obs.shape[2]
+        numbers = self.count + torch.arange(-envs, count, device=rows.device)
+        before, own = (numbers % self.capacity).split([envs, count])
+        behind = torch.arange(self.capacity, self.capacity + envs, device=rows.device)
+        self.after.index_copy_(0, before, own[:envs].int())
+        self.after.index_copy_(0, own, torch.cat([own[envs:], behind]).int())
+        self.rows.index_copy_(1, own, rows)
+        self.rows[:, self.capacity :, :width].copy_(next_obs[:, -envs:])
+        self.finals.view(-1, width).index_copy_(0, self._flat(slot), next_obs.reshape(-1, width))
+        self.count += count
+
+    def _flat(self, slot: Tensor) -> Tensor:
+        return (slot.long() + self._run * self.finals.shape[1]).flatten()
 
     def sample(self, index: Tensor) -> Batch:
         """Rows `index % size` of each run; index (R, B) integers."""
-        flat = (index % self.count.clamp(max=self.capacity) + self._base).flatten()
-        rows = self.rows.view(-1, self.rows.shape[-1]).index_select(0, flat)
-        obs, action, next_obs, reward, terminated = rows.view(*index.shape, -1).split(
-            self.splits, dim=-1
-        )
-        return Batch(obs, action, next_obs, reward.squeeze(-1), terminated.squeeze(-1))
+        own = index % self.count.clamp(max=self.capacity)
+        after = self.after.index_select(0, own.flatten()).view_as(own)
+        flat = torch.cat([own, after], dim=1) + self._run * self.rows.shape[1]
+        rows = self.rows.view(-1, self.rows.shape[2]).index_select(0, flat.flatten())
+        rows, following = rows.view(self.runs, 2, index.shape[1], -1).unbind(1)
+        obs, action, *rest = rows.split(self.splits, dim=-1)
+        reward, terminated, slot = (x.squeeze(-1) for x in rest)
+        final = self.finals.view(-1, obs.shape[2]).index_select(0, self._flat(slot)).view_as(obs)
+        next_obs = torch.where(slot[..., None] > 0, final, following[..., : obs.shape[2]])
+        return Batch(obs, action, next_obs, reward, terminated)
 
     def read(self, run: int, first: int, last: int) -> Tensor:
         """Rows of a run's transitions first to last - 1, counted since the start; on the CPU."""
         index = torch.arange(first, last, device=self.rows.device) % self.capacity
         return self.rows[run].index_select(0, index).cpu()
 
-    def write(self, run: int, rows: Tensor, total: int) -> None:
-        """Put back a run's last rows, of `total` ever added; the same total for every run."""
-        index = torch.arange(total - len(rows), total, device=self.rows.device) % self.capacity
-        self.rows[run].index_copy_(0, index, rows.to(self.rows))
+    def live(self, run: int) -> int:
+        """How many of a run's ends, the newest ones, its transitions refer to."""
+        return sum(number >= self.total - self.capacity for number, _ in self._lent[run])
+
+    def read_finals(self, run: int, first: int, last: int) -> Tensor:
+        """Final observations of a run's ends first to last - 1, counted likewise; on the CPU."""
+        slots = [slot for _, slot in self._lent[run]]
+        since = self.ends[run] - len(slots)
+        index = torch.tensor(slots[first - since : last - since], device=self.finals.device)
+        return self.finals[run].index_select(0, index.long()).cpu()
+
+    def write(
+        self, run: int, rows: Tensor, total: int, finals: Tensor, ends: int, obs: Tensor
+    ) -> None:
+        """Put back a run's last rows, of `total` ever added (the same total for every run).
+
+        finals: the last final observations, of `ends` there ever were. obs (envs, obs): what
+        followed the newest step where no episode ended.
+        """
+        ended = torch.nonzero(rows[:, -1]).flatten()
+        slots, first = rows[ended, -1].long(), total - len(rows)
+        if len(finals) != len(slots) or len(finals) > ends:
+            raise ValueError(f"{len(finals)} final observations for {len(slots)} of {ends} ends")
+        while self.slots < max(slots.tolist(), default=0):
+            self._grow()
+        device, numbers = self.rows.device, torch.arange(first, total)
+        at = (numbers % self.capacity).to(device)
+        self.rows[run].index_copy_(0, at, rows.to(device))
+        self.rows[run, self.capacity :, : obs.shape[-1]] = obs.to(device)
+        self.finals[run].index_copy_(0, slots.to(device), finals.to(device))
+        following = (numbers + self.envs) % self.capacity
+        following[-self.envs :] = torch.arange(self.capacity, self.capacity + self.envs)
+        self.after[at] = following.int().to(device)
+        self._lent[run] = deque(zip((first + ended).tolist(), slots.tolist(), strict=True))
+        self._free[run] = sorted({*range(1, self.slots + 1)} - {*slots.tolist()}, reverse=True)
+        self.ends[run], self.total = ends, total
         self.count.fill_(total)
+
+
+def peak_bytes(capacity: int, obs: int, act: int, ends: int, envs: int = 1) -> int:
+    """Most that a run's buffer takes where up to `ends` of its transitions end an episode.
+
+    Its rows, where the next ones lie, its table of final observations and, while this grows, the
+    one half as large.
+    """
+    slots = SLOTS << (max(-(-ends // SLOTS), 1) - 1).bit_length()
+    former = slots // 2 + 1 if slots > SLOTS else 0
+    return 4 * ((capacity + envs) * (obs + act + 3) + capacity + (slots + 1 + former) * obs)

@@ -1,5 +1,14 @@
 """Algorithm 1 for a pack: R runs of one cell in lockstep.
 
+A vector step is: choose actions, launch the updates, step the envs, store what they bring. So the
+updates draw from what was stored before this step, and on CUDA the device works on them while the
+envs are stepped here; the order, and with it every number, is the same on every device and with any
+number of env processes. The price is that a policy knows the world as it was one vector step (4 of
+10 million transitions) before. A vector step whose actions are random has no updates, nor has the
+first of all, with nothing to draw from: N vector steps bring N - max(1, random ones) times
+`updates_per_step` updates. At a step's end nothing is owed, so that log rows, evaluations and
+checkpoints may come after any step: they hold its transitions, and the updates launched in it.
+
 The loop knows no method: a RewardModel says through its seam what is learned, what is stored and
 whether there is an env at all. A run that turns non-finite ends with status `diverged`, its step
 and the tensor's name; the others go on.
@@ -104,9 +113,8 @@ class Trainer:
         shape = (self.n, task.act)
         draws = {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
         explore = Streams(seeds, draws, self.device)
-        replay = Replay(
-            self.runs, min(train.buffer, train.steps + self.n), task.obs, task.act, self.device
-        )
+        capacity = min(train.buffer, train.steps + self.n)
+        replay = Replay(self.runs, capacity, task.obs, task.act, self.device, envs=self.n)
         env = VectorEnv(
             self.cell.env, self.runs * self.n, workers=self.env_workers,
             terminate_when_unhealthy=self.cell.terminate_when_unhealthy,
@@ -120,13 +128,14 @@ class Trainer:
                 collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)])
             while self.step < train.steps and self.alive.any():
                 random = self.step < train.learning_starts
-                step = collector.step(self._finite(collector.act(random)))
+                action = self._finite(collector.act(random))
+                if not random and replay.size:
+                    for _ in range(train.updates_per_step):
+                        learner.update(replay)
+                step = collector.step(action)
                 self.step += self.n
                 self._check_observations(step.next_obs)
                 episodes.add(step.reward, step.terminated | step.truncated)
-                if self.step > train.learning_starts:
-                    for _ in range(train.updates_per_step):
-                        learner.update(replay)
                 self._marks(self.n)
         finally:
             env.close()
@@ -170,31 +179,25 @@ class Trainer:
         start = time.monotonic()
         for run in map(int, np.flatnonzero(self.alive)):
             tensors, meta = self.learner.state(run)
-            total = capacity = width = 0
+            rings: dict[str, checkpoint.Ring] = {}
             if self.collector is not None and self.episodes is not None:
-                replay, (own, plain) = self.collector.replay, self.collector.state(run)
+                own, plain = self.collector.state(run)
                 tensors, meta = {**tensors, **own}, {**meta, **plain}
                 meta["episodes"] = self.episodes.state(run)
-                total, capacity, width = int(replay.count), replay.capacity, replay.rows.shape[-1]
+                rings = self.collector.rings(run)
             best = self.best[run]
             if best is not None:
                 tensors |= {f"best.{name}": tensor for name, tensor in best[2].items()}
             meta |= {
-                "row": width, "evaluations": self.evaluations, "timing": self.timing,
+                "evaluations": self.evaluations, "timing": self.timing,
                 "seconds": round(time.monotonic() - self.clock - self.pause, 3),
                 "best": None if best is None else best[:2],
                 "records": self.writers[run].state(),
             }  # fmt: skip
-
-            def rows(first: int, last: int, run: int = run) -> NDArray[np.float32]:
-                assert self.collector is not None
-                return self.collector.replay.read(run, first, last).numpy()
-
             member = self.members[run]
             checkpoint.save(
-                member.folder, made_with(self.cell, member), self.step, tensors, meta, rows, total,
-                capacity,
-            )  # fmt: skip
+                member.folder, made_with(self.cell, member), self.step, tensors, meta, rings
+            )
         self.pause += time.monotonic() - start
 
     def _restore(self, saved: Sequence[checkpoint.Saved]) -> None:
@@ -222,11 +225,10 @@ class Trainer:
                 best = [n for n in s.tensors if n.startswith("best.")]
                 policy = {n.removeprefix("best."): s.tensors[n] for n in best}
                 self.best[run] = (*s.meta["best"], policy)
-            if self.collector is not None and self.episodes is not None:
-                self.collector.replay.write(run, torch.from_numpy(s.rows), s.total)
+            if self.episodes is not None:
                 self.episodes.restore(run, s.meta["episodes"])
         if self.collector is not None:
-            self.collector.restore([(s.tensors, s.meta) for s in saved])
+            self.collector.restore(saved)
         meta = saved[0].meta
         self.step, self.evaluations = saved[0].step, meta["evaluations"]
         self.timing = [(step, seconds) for step, seconds in meta["timing"]]

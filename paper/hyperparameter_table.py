@@ -66,7 +66,7 @@ PAPER = (
     Stated("temperature, initial value", 0.2, "sac.alpha"),
     Stated("target entropy", 1.0, "sac.target_entropy_scale", shown="−|A|"),
     Stated("number of gradient steps per update", 1, "train.updates_per_step"),
-    Stated("number of environment steps per update", 1, why="updates follow each vector step"),
+    Stated("number of environment steps per update", 1, why="updates go with each vector step"),
     Stated("learning rate, reward", 1e-3, "params.lr", "ngt"),
     Stated("spectral normalization", True, "params.spectral_norm", "ngt"),
     Stated("gradient penalty", False, method="ngt", why="NGT's loss has no such term"),

@@ -15,6 +15,7 @@ from rliable import metrics
 
 from ngt.config import Config, StatisticsConfig, method_label
 from ngt.envs import get_task
+from ngt.replay import peak_bytes
 from ngt.runs import RunKey
 from paper import speed, statistics
 from paper.evidence import By, Cells, Evidence, Finding, Part
@@ -292,9 +293,9 @@ def memory(e: Evidence) -> Finding:
     """A training with the paper's buffer fits the paper's card."""
 
     def part(e: Evidence, row: Mapping[str, Any]) -> Part:
-        task = get_task(row["env"])
-        transition = 4 * (2 * task.obs + task.act + 2)  # bytes; float32: reward and terminated too
-        full = row["memory_gb"] - row["buffer_gb"] + e.paper.train.buffer * transition / 1e9
+        task, rows = get_task(row["env"]), e.paper.train.buffer
+        buffer = peak_bytes(rows, task.obs, task.act, rows // task.least_episode()) / 1e9
+        full = row["memory_gb"] - row["buffer_gb"] + buffer
         return Part(f"{row['model']} on {row['env']}", f"{full:.1f} GB", CARD - full)
 
     return _measured(e, part)

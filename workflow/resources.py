@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ngt.config import CellConfig, load_model
 from ngt.envs import get_task
+from ngt.replay import peak_bytes
 from ngt.schema import opt, parse
 
 # Milliseconds of one thread, unless said: a 2-core AMD EPYC, torch 2.13 (docs/performance.md).
@@ -38,7 +39,7 @@ PROCESS = 1500  # the trainer (500) and the Snakemakes around it (3 x 250)
 GPU_PROCESS = 6000  # with CUDA's libraries and context
 RUN = 50  # nets, targets, moments and graphs of a run; 40 of Humanoid's
 ENV = 13  # an env; dm_control's 13, Gymnasium's 1
-WORKER = 150  # an env process of its own
+WORKER = 150  # an env process
 CONTEXT = 3000  # of the device
 
 
@@ -93,13 +94,13 @@ def training(cell: CellConfig, runs: int, site: Site) -> Job:
         cpus_per_task=1,
         mem_mb=_up(host_mb(cell, runs, site), 500),
         runtime=_up(needed, 10) if needed <= _limit(site) else math.floor(_limit(site)),
-        disk_mb=_up(runs * (_buffer_mb(cell) + 2 * RUN), 500),
+        disk_mb=_up(runs * (device_mb(cell) + RUN), 500),
         parts=max(1, math.ceil(needed / _limit(site))),
         slurm_partition=site.partition, slurm_account=site.account,
     )  # fmt: skip
     if gpu is None:
         return job
-    workers = 0 if _offline(cell) else gpu.env_workers
+    workers = _env_workers(cell, runs, gpu)
     return job._replace(
         cpus_per_task=1 + workers, device="cuda", env_workers=workers, gpu=1, gpu_model=gpu.model,
         slurm_partition=gpu.partition or site.partition,
@@ -121,7 +122,7 @@ def pack_size(cell: CellConfig, most: int, site: Site) -> int:
     for runs in range(most, 1, -1):
         fits = host_mb(cell, runs, site) <= 1000 * (site.memory_gb or math.inf)
         if site.gpu is not None:
-            fits &= CONTEXT + runs * (_buffer_mb(cell) + RUN) <= 1000 * site.gpu.memory_gb
+            fits &= CONTEXT + runs * device_mb(cell) <= 1000 * site.gpu.memory_gb
         if fits and minutes(cell, runs, site) <= _limit(site):
             return runs
     return 1
@@ -144,7 +145,7 @@ def minutes(cell: CellConfig, runs: int, site: Site) -> float:
     vector_steps = train.steps / train.num_envs
     updates = train.steps if offline else vector_steps * train.updates_per_step
     evaluated = train.steps / train.eval_every * train.eval_episodes * task.time_limit
-    workers = max(1.0, gpu.env_workers / WORKERS) if gpu else 1.0
+    workers = max(1.0, _env_workers(cell, runs, gpu) / WORKERS) if gpu else 1.0
     env_steps = runs * ((0.0 if offline else train.steps / workers) + evaluated)
     return START + MARGIN * (updates * update + env_steps * _env_step(cell.env)) / 60e3
 
@@ -157,16 +158,27 @@ def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
     own = runs * (RUN + ENV * cell.train.eval_episodes) + envs * ENV
     if site.gpu is None:
         return PROCESS + own + runs * buffer + read
-    return GPU_PROCESS + own + (envs * WORKER if site.gpu.env_workers else 0) + read
+    return GPU_PROCESS + own + _env_workers(cell, runs, site.gpu) * WORKER + read
+
+
+def device_mb(cell: CellConfig) -> float:
+    """Memory of a run where it trains, on a GPU or here: buffer and nets."""
+    return _buffer_mb(cell) + RUN
 
 
 def _buffer_mb(cell: CellConfig) -> float:
-    """A run's buffer: obs, action, next obs, reward and end, as `ngt.replay` stores them."""
+    """The most that a run's buffer takes, of a policy that never learns to stand."""
     task, train = get_task(cell.env), cell.train
     if _offline(cell):
         return 0.0
     rows = min(train.buffer, train.steps + train.num_envs)
-    return rows * 4 * (2 * task.obs + task.act + 2) / 1e6
+    ends = rows // task.least_episode(cell.terminate_when_unhealthy)
+    return peak_bytes(rows, task.obs, task.act, ends, train.num_envs) / 1e6
+
+
+def _env_workers(cell: CellConfig, runs: int, gpu: GpuSite) -> int:
+    """Processes that step a pack's envs: never more than there are envs."""
+    return 0 if _offline(cell) else min(gpu.env_workers, runs * cell.train.num_envs)
 
 
 def _offline(cell: CellConfig) -> bool:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -194,7 +193,7 @@ def test_size_is_bounded(tmp_path: Path) -> None:
     (member,) = members_of(cell, tmp_path, (0,))
     assert not train(cell, [member], None, at=1800, every=80)
     folder = checkpoint.folder_of(member.folder)
-    width = 2 * 11 + 3 + 2
+    width = 11 + 3 + 3
     rows = sum(p.stat().st_size for p in folder.glob("rows-*")) / (4 * width)
     assert 300 <= rows <= 300 + 3 * 80
     assert len(list(folder.glob("step-*"))) == len(list(folder.glob("state-*"))) == 2
@@ -216,7 +215,10 @@ def test_what_is_read_is_data(tmp_path: Path) -> None:
 def test_an_env_that_no_seed_determines_is_told(tmp_path: Path) -> None:
     cell, member = interrupted(tmp_path)
     saved = checkpoint.load(member.folder, 240)
-    assert saved.step == saved.total == 240 and saved.rows.shape == (240, 2 * 11 + 3 + 2)
+    rows, finals = saved.rings["rows"], saved.rings["finals"]
+    assert saved.step == rows.total == 240 and rows.items.shape == (240, 11 + 3 + 3)
+    assert finals.total == (rows.items[:, -1] > 0).sum()
+    assert finals.items.shape == (finals.total, 11)
     trainer = Trainer(cell, [member])
     tensors = {**saved.tensors, "obs": saved.tensors["obs"] + 1.0}
     with pytest.warns(UserWarning, match="the same seed and actions led elsewhere"):
@@ -241,17 +243,39 @@ def test_differences_are_named_by_leaf() -> None:
     assert list(checkpoint.differences(a, b)) == [("v", None, 3), ("x.y", 1, 2)]
 
 
-def test_rows_are_the_buffers_own(tmp_path: Path) -> None:
-    """Over the ring's seam, in the order in which they came."""
-    from ngt.replay import Batch, Replay
+def test_a_ring_is_saved_once_and_read_back_whole(tmp_path: Path) -> None:
+    """Two rings of their own length, over several checkpoints; what is out of reach is dropped."""
+    came = {"rows": 0, "finals": 0}
+    for step in range(1, 9):
+        rings = {}
+        for name, pace, keep, width in (("rows", 4, 10, 3), ("finals", step % 3, 5, 2)):
+            came[name] += pace
 
-    replay = Replay(2, 10, 1, 1)
-    for i in range(17):
-        x = torch.full((2, 1, 1), float(i))
-        replay.add(Batch(x, x, x, x[..., 0], x[..., 0]))
-    assert replay.read(1, 7, 17)[:, 0].tolist() == [float(i) for i in range(7, 17)]
-    other = Replay(2, 10, 1, 1)
-    for run in (0, 1):
-        other.write(run, replay.read(run, 7, 17), 17)
-    assert np.array_equal(other.rows.numpy(), replay.rows.numpy())
-    assert int(other.count) == 17 and other.size == 10
+            def read(first: int, last: int, width: int = width) -> torch.Tensor:
+                return torch.arange(first, last, dtype=torch.float32)[:, None].expand(-1, width)
+
+            rings[name] = checkpoint.Ring(max(came[name] - keep, 0), came[name], width, read)
+        checkpoint.save(tmp_path, {"a": 1}, step, {"x": torch.ones(1)}, {}, rings)
+        assert checkpoint.usable(tmp_path, {"a": 1}, quiet)[0] == step
+        for name, kept in checkpoint.load(tmp_path, step).rings.items():
+            assert kept.total == came[name]
+            assert kept.items[:, -1].tolist() == list(range(rings[name].first, kept.total))
+    folder = checkpoint.folder_of(tmp_path)
+    assert sorted(p.name for p in folder.glob("rows-*")) == [
+        "rows-16-20.f32", "rows-20-24.f32", "rows-24-28.f32", "rows-28-32.f32",
+    ]  # fmt: skip
+
+
+def test_an_older_format_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell, member = interrupted(tmp_path)
+    monkeypatch.setattr(checkpoint, "VERSION", checkpoint.VERSION + 1)
+    with pytest.raises(UserError, match=r"240 is of format 3, this code reads 4: .*--restart$"):
+        usable(cell, member)
+    file = checkpoint.folder_of(member.folder) / "step-240.json"
+    file.write_text(file.read_text().replace('"version": 3', '"version": 2'))  # damage says no more
+    said: list[str] = []
+    with pytest.raises(UserError, match="step 160 is of format 3"):
+        checkpoint.usable(member.folder, {}, said.append)
+    assert "step 240 is left out: its manifest is damaged" in said[0]

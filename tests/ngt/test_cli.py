@@ -336,13 +336,13 @@ def test_a_divergence_is_said_and_is_no_error(
     key = KEY.format(1, 0)
     own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]
     said = ngt("train", key, *own)
-    assert said == [f"run {key}: diverged at step 4: agent.actor.net.layers.0.weight is not finite"]
+    assert said == [f"run {key}: diverged at step 8: agent.actor.net.layers.0.weight is not finite"]
     assert ngt("train", key, *own) == [f"run {key}: finished already; --fresh trains it again"], (
         "that it diverged is its result"
     )
     table = ngt("runs", *own, "--status", "diverged")
     assert table[0].split(maxsplit=2)[:2] == ["diverged", key]
-    assert table[0].endswith("step 4: agent.actor.net.layers.0.weight is not finite")
+    assert table[0].endswith("step 8: agent.actor.net.layers.0.weight is not finite")
 
 
 # ---------------------------------------------------------------- settings

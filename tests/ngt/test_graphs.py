@@ -85,25 +85,32 @@ def test_graph_eager_and_cpu_agree(model: str, params: dict, normalise: bool) ->
         assert e[name].tolist() == pytest.approx(c[name].tolist(), rel=5e-2, abs=5e-2), name
 
 
-def test_training_on_cuda_with_and_without_graphs_is_the_same(tmp_path: Path) -> None:
+def test_training_on_cuda_with_and_without_graphs_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Graphs are captured again whenever the table of final observations has grown."""
+    from ngt import replay
     from ngt.bench import random_batch
     from ngt.config import CellConfig, SacConfig, TrainConfig
     from ngt.learner import Member
     from ngt.trainer import Trainer
 
+    monkeypatch.setattr(replay, "SLOTS", 1)
     cell = CellConfig(
-        env="Pendulum-v1", method="m", model="ngt.potential:Potential", normalise_obs=True,
+        env="Hopper-v4", method="m", model="ngt.potential:Potential", normalise_obs=True,
         sac=SacConfig(hidden=(32, 32)), params={"hidden": [32, 32], "m": 4},
         train=TrainConfig(
-            steps=400, batch=32, buffer=300, eval_every=200, eval_episodes=2, log_every=200
+            steps=600, batch=32, buffer=400, eval_every=200, eval_episodes=2, log_every=200
         ),
     )  # fmt: skip
     texts = []
     for name, graphs in (("eager", False), ("graph", True)):
         members = [
-            Member(tmp_path / name / str(s), {}, s, 1, random_batch(1, 50, 3, 1)) for s in (0, 1)
+            Member(tmp_path / name / str(s), {}, s, 1, random_batch(1, 50, 11, 3)) for s in (0, 1)
         ]
-        Trainer(cell, members, device="cuda", graphs=graphs).run(name)
+        trainer = Trainer(cell, members, device="cuda", graphs=graphs)
+        trainer.run(name)
+        assert trainer.collector is not None and trainer.collector.replay.slots >= 8
         texts.append([(m.folder / "eval.csv").read_text() for m in members])
     assert texts[0] == texts[1]
     assert texts[0][0] != texts[0][1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from ngt import cli, demos, envs, policy, trainer
+from ngt.collect import Collector
 from ngt.config import CellConfig, SacConfig, TrainConfig, load, resolve
 from ngt.demos import Demos
 from ngt.envs import Task
@@ -144,12 +145,17 @@ def buffers(monkeypatch: pytest.MonkeyPatch) -> list[Replay]:
     made: list[Replay] = []
 
     class Watched(Replay):
-        def __init__(self, *args: Any) -> None:
-            super().__init__(*args)
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
             made.append(self)
 
     monkeypatch.setattr(trainer, "Replay", Watched)
     return made
+
+
+def held(buffer: Replay) -> Batch:
+    """All that a buffer holds, by place."""
+    return buffer.sample(torch.arange(buffer.size).expand(buffer.runs, -1))
 
 
 @pytest.fixture(scope="module")
@@ -265,7 +271,7 @@ def test_a_run_of_a_pack_is_the_run_alone(
     method, params = PACKED[name]
     config = load({"scale": "test", "methods": {method: {"params": params}}})
     cell = resolve(config, "Pendulum-v1", method, "state-action", 20)
-    steps = {"bc": 100, "ngt-release": 200}.get(method, 400)  # of the 200, 100 are random
+    steps = {"bc": 100, "ngt-release": 200}.get(method, 404)  # of the 200, 100 are random
     short = {"steps": steps, "eval_every": steps, "eval_episodes": 1}
     cell = dataclasses.replace(cell, train=dataclasses.replace(cell.train, **short))
     seeds = (0, 1, 2)
@@ -341,13 +347,14 @@ def test_a_runs_seed_depends_on_its_whole_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "steps", "updates"),
     [
-        ({}, 24, 6),
-        ({"num_envs": 3}, 24, 8),
-        ({"num_envs": 1}, 24, 24),
-        ({"steps": 22}, 24, 6),  # the last vector step is whole
-        ({"updates_per_step": 3}, 24, 18),
-        ({"learning_starts": 8}, 24, 4),  # updates begin with the step after
-        ({"learning_starts": 9}, 24, 4),
+        ({}, 24, 5),  # the first vector step has nothing to draw from
+        ({"num_envs": 3}, 24, 7),
+        ({"num_envs": 1}, 24, 23),
+        ({"steps": 22}, 24, 5),  # the last vector step is whole
+        ({"updates_per_step": 3}, 24, 15),
+        ({"learning_starts": 4}, 24, 5),
+        ({"learning_starts": 8}, 24, 4),  # updates begin with the first step that is not random
+        ({"learning_starts": 9}, 24, 3),
         ({"learning_starts": 99}, 24, 0),
     ],
 )
@@ -369,7 +376,7 @@ def test_rows_of_the_records(tmp_path: Path) -> None:
     assert steps_of(folder / "eval.csv") == [12, 12, 24, 24, 36, 36, 40, 40], "and at the end"
     assert [row["episode"] for row in rows(folder / "eval.csv")] == ["0", "1"] * 4
     assert steps_of(folder / "train.csv") == [16, 32, 40]
-    assert [row["update"] for row in rows(folder / "train.csv")] == ["4", "8", "10"]
+    assert [row["update"] for row in rows(folder / "train.csv")] == ["3", "7", "9"]
     assert list(rows(folder / "train.csv")[0]) == [
         "step", "update", "critic_loss", "actor_loss", "alpha", "entropy", "reward",
         "train_return", "train_episodes",
@@ -380,6 +387,37 @@ def test_rows_of_the_records(tmp_path: Path) -> None:
     assert run["reference"] == {"random": 0.0, "expert": 1.0}
     assert [step for step, _ in run["timing"]] == [16, 32, 40]
     assert "tensor" not in run and "kept" not in run
+
+
+@pytest.mark.parametrize("learning_starts", [0, 8])
+def test_an_update_sees_what_was_stored_before_its_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learning_starts: int
+) -> None:
+    """Actions are chosen, updates launched, envs stepped, transitions stored, in this order."""
+    told: list[tuple[str, int]] = []
+
+    def note(owner: Any, name: str, size: Callable[[Any, tuple[Any, ...]], int]) -> None:
+        original = getattr(owner, name)
+
+        def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
+            told.append((name, size(self, args)))
+            return original(self, *args, **kwargs)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    note(Collector, "act", lambda self, _: self.replay.size)
+    note(Learner, "update", lambda _, args: args[0].size)
+    note(Collector, "step", lambda self, _: self.replay.size)
+    note(Trainer, "_marks", lambda self, _: self.collector.replay.size)
+    train(cell_of(steps=16, learning_starts=learning_starts), members_of(tmp_path))
+    first = max(4, learning_starts)
+    assert told == [
+        pair for stored in (0, 4, 8, 12)
+        for pair in (
+            ("act", stored), *[("update", stored)] * (stored >= first), ("step", stored),
+            ("_marks", stored + 4),
+        )
+    ]  # fmt: skip
 
 
 def test_a_stride_that_does_not_divide_the_interval(tmp_path: Path) -> None:
@@ -401,7 +439,7 @@ def test_a_small_buffer_keeps_the_last_transitions(tmp_path: Path, buffers: list
     train(cell_of(buffer=8, steps=20), members_of(tmp_path))
     (buffer,) = buffers
     assert (buffer.capacity, buffer.size) == (8, 8)
-    counts = buffer.rows[0, :, 0].sort().values.tolist()
+    counts = held(buffer).obs[0, :, 0].sort().values.tolist()
     assert counts == [3.0] * 4 + [4.0] * 4, "vector steps 4 and 5"
 
 
@@ -410,7 +448,7 @@ def test_a_small_buffer_keeps_the_last_transitions(tmp_path: Path, buffers: list
 
 @pytest.mark.parametrize(
     ("learning_starts", "random", "updates"),
-    [(0, 0, 64), (239, 240, 5), (240, 240, 4), (241, 244, 4)],
+    [(0, 0, 63), (239, 240, 4), (240, 240, 4), (241, 244, 3)],
 )
 def test_actions_are_uniform_until_learning_starts(
     tmp_path: Path, buffers: list[Replay], learning_starts: int, random: int, updates: int
@@ -441,7 +479,7 @@ def test_termination_ends_the_bootstrap_and_truncation_does_not(
     cell = cell_of(steps=80, eval_every=80, log_every=80, terminate_when_unhealthy=terminate)
     train(cell, members_of(tmp_path, (0, 1)))
     (buffer,) = buffers
-    obs, action, after, reward, terminated = buffer.rows[:, :80].split(buffer.splits, dim=-1)
+    obs, action, after, reward, terminated = held(buffer)
     length = END if terminate else LIMIT
     expected = torch.arange(20).remainder(length).repeat_interleave(4).float()
     assert torch.equal(obs[..., 0], expected.expand(2, -1))
@@ -449,14 +487,14 @@ def test_termination_ends_the_bootstrap_and_truncation_does_not(
     assert torch.equal(after[..., 1], obs[..., 1]), "of the same episode, never of the reset"
     last = after[..., 0] == length
     assert int(last.sum()) == 2 * 4 * (20 // length)
-    assert torch.equal(terminated[..., 0], (last & terminate).float())
-    assert torch.equal(reward[..., 0], -after[..., 0]), "what `observe` says"
+    assert torch.equal(terminated, (last & terminate).float())
+    assert torch.equal(reward, -after[..., 0]), "what `observe` says"
     assert action.abs().max() <= 1 and action.std() > 0.1
 
 
 def test_stored_rewards_are_the_envs_by_default(tmp_path: Path, buffers: list[Replay]) -> None:
     train(cell_of(model="ngt.reward:EnvReward"), members_of(tmp_path))
-    stored = buffers[0].rows[0, :24, -2]
+    stored = held(buffers[0]).reward[0]
     assert stored.tolist() == [n for n in (1, 2, 3, 4, 5, 1) for _ in range(4)]
     row = rows(tmp_path / "seed0" / "train.csv")[0]
     assert 1.0 <= float(row["reward"]) <= 2.0, "of drawn batches"
@@ -544,9 +582,9 @@ def own_seed(cell: CellConfig, member: Member) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("first", "log_every", "tensor"),
     [
-        (5, 1000, "agent.actor.net.layers.0.weight"),  # seen when it acts next
-        (5, 20, "critic_loss"),  # seen in the log of the same step
-        (4, 1000, "agent.actor.net.layers.0.weight"),  # seen when it is evaluated
+        (4, 1000, "agent.actor.net.layers.0.weight"),  # seen when it acts next
+        (4, 20, "critic_loss"),  # seen in the log of the same step
+        (5, 1000, "agent.actor.net.layers.0.weight"),  # seen when it is evaluated
     ],
 )
 def test_a_nan_reward_is_a_divergence_with_step_and_tensor(
@@ -557,9 +595,8 @@ def test_a_nan_reward_is_a_divergence_with_step_and_tensor(
     for seed in (0, 1):
         folder = tmp_path / f"seed{seed}"
         run = read_json(folder / "run.json")
-        assert (run["status"], run["step"], run["tensor"]) == ("diverged", 4 * first, tensor)
-        kept = [8, 8] if first == 4 else [8, 8, 16, 16]
-        assert steps_of(folder / "eval.csv") == kept, "evaluations so far stay"
+        assert (run["status"], run["step"], run["tensor"]) == ("diverged", 4 + 4 * first, tensor)
+        assert steps_of(folder / "eval.csv") == [8, 8, 16, 16], "evaluations so far stay"
         assert sorted(p.name for p in folder.iterdir()) == [
             "config.json", "eval.csv", "policy.safetensors", "run.json", "train.csv"
         ]  # fmt: skip
@@ -575,7 +612,7 @@ def test_one_run_diverges_and_the_others_go_on(tmp_path: Path, first: int, log_e
     train(dataclasses.replace(cell, params=params), broken)
     statuses = [read_json(m.folder / "run.json")["status"] for m in broken]
     assert statuses == ["finished", "diverged", "finished"]
-    assert read_json(broken[1].folder / "run.json")["step"] == 4 * first
+    assert read_json(broken[1].folder / "run.json")["step"] == 4 + 4 * first
     whole = members_of(tmp_path / "whole", (0, 2))
     train(dataclasses.replace(cell, params=params), whole)
     for mine, theirs in zip((broken[0], broken[2]), whole, strict=True):

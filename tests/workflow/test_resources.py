@@ -21,6 +21,7 @@ from workflow.resources import (
     WORKER,
     GpuSite,
     Site,
+    device_mb,
     host_mb,
     minutes,
     pack_size,
@@ -29,7 +30,9 @@ from workflow.resources import (
     training,
 )
 
-BUFFER = 4_000_000 * (376 + 17 + 376 + 1 + 1) * 4 / 1e6  # Humanoid-v4's, in megabytes
+# Humanoid-v4's, in megabytes: its rows, and the final observations of an episode in 20 steps, in a
+# table of 2^18 that was 2^17 before
+BUFFER = 4 * (4_000_004 * (376 + 17 + 3) + 4_000_000 + (2**18 + 2**17 + 2) * 376) / 1e6
 HERE, GPU = Site(), Site(gpu=GpuSite())
 
 
@@ -49,16 +52,24 @@ def test_a_pack_asks_for_its_buffers(paper: Config) -> None:
     envs = 4 + 10  # stepped, and evaluated in
     assert host_mb(humanoid, 12, HERE) == PROCESS + 12 * (RUN + envs * ENV) + 25 * BUFFER
     assert host_mb(humanoid, 6, GPU) == GPU_PROCESS + 6 * (RUN + envs * ENV) + 7 * BUFFER
-    assert training(humanoid, 12, HERE).mem_mb == 313_000
-    assert training(humanoid, 12, HERE).disk_mb == 149_500  # 12 buffers of 12.3 GB, and nets
+    assert training(humanoid, 12, HERE).mem_mb == 178_000
+    assert training(humanoid, 12, HERE).disk_mb == 85_000  # 12 buffers of 6.9 GB, and nets
     workers = Site(gpu=GpuSite(env_workers=3))
-    assert host_mb(humanoid, 6, workers) - host_mb(humanoid, 6, GPU) == 6 * 4 * WORKER
+    assert host_mb(humanoid, 6, workers) - host_mb(humanoid, 6, GPU) == 3 * WORKER
+
+
+def test_a_run_of_the_largest_env_takes_7_gb_where_it_trains(paper: Config) -> None:
+    humanoid = cell(paper, "Humanoid-v4")
+    assert humanoid.train.buffer == 4_000_000
+    assert 6900 < device_mb(humanoid) == BUFFER + RUN < 7000
+    standing = dataclasses.replace(humanoid, terminate_when_unhealthy=False)
+    assert device_mb(standing) < 6450, "an end in 1000 steps"
 
 
 def test_a_short_run_fills_no_buffer(paper: Config) -> None:
     short = cell(paper, "Humanoid-v4", steps=996)
     assert host_mb(short, 1, HERE) - host_mb(cell(paper, "Hopper-v4", steps=996), 1, HERE) == (
-        pytest.approx(3 * 1000 * 4 * (771 - 27) / 1e6)
+        pytest.approx(3 * 4 * (1004 * (396 - 17) + 4097 * (376 - 11)) / 1e6)
     )
 
 
@@ -109,7 +120,7 @@ def test_an_env_that_was_not_measured_is_taken_to_be_slow(paper: Config) -> None
 @pytest.mark.parametrize(
     "site",
     [
-        Site(memory_gb=200), Site(max_hours=200), Site(gpu=GpuSite(memory_gb=80)),
+        Site(memory_gb=150), Site(max_hours=200), Site(gpu=GpuSite(memory_gb=80)),
         Site(max_hours=12, gpu=GpuSite(memory_gb=80)),
     ],
 )  # fmt: skip
@@ -144,7 +155,8 @@ def test_who_asks_what_where(paper: Config) -> None:
     site = Site("cpu", "me", gpu=GpuSite("fast", "h100", env_workers=7))
     job = training(resolve_expert(paper, "Hopper-v4"), 1, site)
     assert job.device == "cuda" and (job.gpu, job.gpu_model) == (1, "h100")
-    assert (job.cpus_per_task, job.env_workers) == (8, 7)
+    assert (job.cpus_per_task, job.env_workers) == (5, 4), "a process an env at most"
+    assert training(cell(paper, "Hopper-v4"), 2, site).env_workers == 7
     assert (job.slurm_partition, job.slurm_account) == ("fast", "me")
     told = recording("Hopper-v4", 16, site)
     assert told.slurm_partition == "cpu" and (told.device, told.gpu) == ("cpu", 0)
