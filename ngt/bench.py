@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from ngt.collect import Collector
 from ngt.config import CellConfig, Config, TrainConfig, method_label, method_rate, resolve
-from ngt.envs import get_task, make
+from ngt.envs import VectorEnv, get_task, make
 from ngt.learner import Learner, Member
 from ngt.potential import PotentialConfig
 from ngt.records import provenance
 from ngt.replay import Batch, Replay
+from ngt.seeding import Draw, Streams
 
 FILLED = 10_000  # transitions in every buffer: random, since their values change no cost
 
 # What an operator's time is spent on; anything else is "other".
 GROUPS = {
-    "matrix products": ("mm", "bmm", "addmm", "baddbmm"),
+    "matrix products": ("mm", "bmm", "addmm", "baddbmm", "_linear_pointwise"),
     "optimisers": ("_fused_adam_", "Optimizer", "lerp", "_foreach"),
     "activations": ("relu", "tanh", "softplus", "threshold_backward", "exp", "log", "huber", "erf",
                     "softmax"),
@@ -59,7 +64,7 @@ def pack_of(
     data = random_batch(1, kept, task.obs, task.act)
     members = [Member(Path(), {}, seed, 4, data) for seed in seeds]
     pack = Learner(cell, members, device, graphs)
-    replay = Replay(len(seeds), filled, task.obs, task.act, device)
+    replay = Replay(len(seeds), filled, task.obs, task.act, device, envs=cell.train.num_envs)
     rows = random_batch(1, filled, task.obs, task.act)
     replay.add(Batch(*(x.to(device).expand(len(seeds), *x.shape[1:]) for x in rows)))
     return pack, replay
@@ -118,30 +123,159 @@ def sb3_update(env: str) -> Callable[[], None]:
     return lambda: agent.train(gradient_steps=1, batch_size=256)
 
 
+class Products(TorchDispatchMode):
+    """Notes every matrix product that runs under it."""
+
+    NAMES = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "mkldnn::_linear_pointwise")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[Any, list[Any]]] = []  # operator, and arguments of the same layout
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.name().removesuffix(".default") in self.NAMES:
+            self.calls.append((func, [_like(x) for x in args]))
+        return func(*args, **(kwargs or {}))
+
+
+def _like(x: Any) -> Any:
+    """Another tensor of this layout, not a view; what is no tensor as it is."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device).normal_()
+
+
+def floor(update: Callable[[], None]) -> Callable[[], None]:
+    """The matrix products of one update and nothing else: what it can't be faster than."""
+    with Products() as noted:
+        update()
+
+    def products() -> None:
+        for operator, args in noted.calls:
+            operator(*args)
+
+    return products
+
+
+def whole(env: str, model: str, params: dict[str, Any], seeds: Sequence[int]) -> Callable[[], None]:
+    """A vector step of a training: act, update, step the envs, store."""
+    train = TrainConfig()
+    cell = CellConfig(env=env, method="bench", model=model, params=params, train=train)
+    pack, replay = pack_of(cell, seeds)
+    task = get_task(env)
+    shape = (train.num_envs, task.act)
+    draws = {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
+    envs = VectorEnv(env, len(seeds) * train.num_envs)
+    collector = Collector(envs, pack, replay, Streams(seeds, draws, "cpu"))
+    collector.reset(range(envs.num))
+
+    def run() -> None:
+        action = collector.act()
+        for _ in range(train.updates_per_step):
+            pack.update(replay)
+        collector.step(action)
+
+    return run
+
+
+def stepping(env: str, num: int) -> Callable[[], None]:
+    """One step of so many envs, with random actions."""
+    envs, rng = VectorEnv(env, num), np.random.default_rng(0)
+    envs.reset(range(num))
+
+    def run() -> None:
+        envs.step(rng.uniform(-1, 1, (num, envs.task.act)))
+
+    return run
+
+
+# What `bench` compares: (name, model)
+CONTENDERS = (("SAC", "ngt.reward:EnvReward"), ("NGT", "ngt.potential:Potential"))
+PEER = "stable-baselines3 SAC"
+
+
 def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
-    """Updates per second of each contender, interleaved, after a burn-in; one thread."""
+    """Rates of SAC, NGT and a pack of it beside two floors and a peer; one thread.
+
+    All are interleaved, after a burn-in. updates_per_second counts the updates of all runs of a
+    pack; over_floor is an update's time over that of its matrix products alone;
+    env_steps_per_second is each run's, of whole training but for evaluations.
+    """
     torch.set_num_threads(1)
-    params = ngt_params(env)
-    contenders: dict[str, tuple[Callable[[], None], int]] = {
-        "SAC": (learner(env, "ngt.reward:EnvReward", {}, [0])[1], 1),
-        "NGT": (learner(env, "ngt.potential:Potential", params, [0])[1], 1),
-    }
-    if pack > 1:
-        contenders[f"NGT, pack of {pack}"] = (
-            learner(env, "ngt.potential:Potential", params, range(pack))[1], pack,
-        )  # fmt: skip
+    params, envs = ngt_params(env), TrainConfig().num_envs
+    timed: dict[str, tuple[Callable[[], None], int]] = {}
+    sizes = {}
+    for name, model in CONTENDERS:
+        own = params if name == "NGT" else {}
+        for runs in (1, pack) if name == "NGT" and pack > 1 else (1,):
+            what = name if runs == 1 else f"{name}, pack of {runs}"
+            sizes[what], seeds = runs, range(runs)
+            update = learner(env, model, own, seeds)[1]
+            update()  # makes the optimisers' moments
+            timed[what] = (update, runs)
+            timed[f"{what}: floor"] = (floor(update), runs)
+            timed[f"{what}: whole"] = (whole(env, model, own, seeds), runs)
+    timed["envs"] = (stepping(env, envs), 1)
     with contextlib.suppress(ImportError):  # the peer is a test-only dependency
-        contenders["stable-baselines3 SAC"] = (sb3_update(env), 1)
-    rows = [
-        {"what": name, "updates_per_second": round(statistics.median(r), 2),
-         "slowest": round(min(r), 2), "fastest": round(max(r), 2)}
-        for name, r in measure(contenders, repeats, updates).items()
-    ]  # fmt: skip
+        timed[PEER] = (sb3_update(env), 1)
+    rates = measure(timed, repeats, updates)
+    rows = []
+    for what in [*sizes, *([PEER] if PEER in rates else [])]:
+        row = {"what": what, "runs": sizes.get(what, 1), **_rate(rates[what])}
+        if PEER in rates:
+            row["over_peer"] = _ratio(rates[what], rates[PEER])
+        if what in sizes:
+            row["over_floor"] = _ratio(rates[f"{what}: floor"], rates[what])
+            steps = statistics.median(rates[f"{what}: whole"]) * envs / sizes[what]
+            row["env_steps_per_second"] = round(steps, 1)
+        rows.append(row)
     return {
         "env": env, "threads": 1, "batch": TrainConfig().batch, "repeats": repeats,
-        "updates": updates, "rows": rows, "profile": profile(contenders["NGT"][0], updates),
+        "updates": updates, "rows": rows,
+        "envs_alone_steps_per_second": round(statistics.median(rates["envs"]) * envs, 1),
+        "profile": profile(timed["NGT"][0], updates),
         "agreement": agreement(env, params, (1, 10, 100)), **provenance(),
     }  # fmt: skip
+
+
+def _rate(rates: Sequence[float]) -> dict[str, float]:
+    return {
+        "updates_per_second": round(statistics.median(rates), 2),
+        "slowest": round(min(rates), 2), "fastest": round(max(rates), 2),
+    }  # fmt: skip
+
+
+def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Median over the rounds, so that a machine that slows down for a while changes none."""
+    return round(statistics.median(a / b for a, b in zip(ours, theirs, strict=True)), 3)
+
+
+def together(env: str, *, processes: int, repeats: int, updates: int) -> dict[str, Any]:
+    """Updates a second of NGT in one process, and in so many at once, each of one thread."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(processes) as pool:
+        job = partial(_alone, env, updates)
+        pool.map(job, range(processes), chunksize=1)  # burn-in
+        rows = []
+        for _ in range(repeats):
+            (one,) = pool.map(job, range(1))
+            rows.append((one, sum(pool.map(job, range(processes), chunksize=1))))
+    return {
+        "processes": processes, "one": round(statistics.median(one for one, _ in rows), 2),
+        "all": round(statistics.median(every for _, every in rows), 2),
+        "gain": _ratio([every for _, every in rows], [one for one, _ in rows]),
+    }  # fmt: skip
+
+
+@cache
+def _update_of(env: str) -> Callable[[], None]:
+    torch.set_num_threads(1)
+    return learner(env, CONTENDERS[1][1], ngt_params(env), [0])[1]
+
+
+def _alone(env: str, updates: int, _: int) -> float:
+    """Updates a second in this process."""
+    return measure({"": (_update_of(env), 1)}, 1, updates)[""][0]
 
 
 def measure(
@@ -234,29 +368,43 @@ def profile(update: Callable[[], None], updates: int) -> list[dict[str, Any]]:
 def _group(op: str) -> str:
     if op.startswith("Optimizer"):
         return "optimisers"
-    name = op.removeprefix("aten::")
+    name = op.rpartition("::")[2]
     for group, parts in GROUPS.items():
         exact = group == "matrix products"
-        if op.startswith("aten::") and any(name == p if exact else p in name for p in parts):
+        if op.startswith(("aten::", "mkldnn::")) and any(
+            name == p if exact else p in name for p in parts
+        ):
             return group
     return "other"
 
 
 def table(result: dict[str, Any]) -> str:
-    """The result as text: rates with their ratio to the peer, then the profile."""
+    """The result as text: rates with their ratios to the peer and the floor, then the profile."""
     rows = result["rows"]
-    peer = next((r for r in rows if r["what"].startswith("stable")), None)
-    lines = [f"{result['env']}, {result['threads']} thread, batch {result['batch']}, "
-             f"median of {result['repeats']}"]  # fmt: skip
-    lines.append(f"{'':<24}{'updates/s':>11}{'(range)':>18}{'/ SB3':>8}")
+    lines = [
+        f"{result['env']}, {result['threads']} thread, batch {result['batch']}, "
+        f"median of {result['repeats']}",
+        f"{'':<24}{'updates/s':>11}{'(range)':>18}{'/ SB3':>8}{'/ floor':>9}{'env steps/s':>13}",
+    ]
     for r in rows:
-        ratio = (
-            "" if peer is None else f"{r['updates_per_second'] / peer['updates_per_second']:.2f}"
-        )
         spread = f"({r['slowest']}-{r['fastest']})"
-        lines.append(f"{r['what']:<24}{r['updates_per_second']:>11}{spread:>18}{ratio:>8}")
-    if peer is None:
+        ratios = [f"{r[key]:.2f}" if key in r else "" for key in ("over_peer", "over_floor")]
+        lines.append(
+            f"{r['what']:<24}{r['updates_per_second']:>11}{spread:>18}{ratios[0]:>8}{ratios[1]:>9}"
+            f"{r.get('env_steps_per_second', ''):>13}".rstrip()
+        )
+    lines += [
+        "updates of all runs of a pack; / floor: time over that of its matrix products alone;",
+        f"env steps of each run; envs alone {result['envs_alone_steps_per_second']:.0f} steps/s",
+    ]
+    if all("over_peer" not in r for r in rows):
         lines.append("stable-baselines3 is not installed: no peer")
+    if "together" in result:
+        t = result["together"]
+        lines.append(
+            f"{t['processes']} processes at once: {t['all']} updates/s of NGT, {t['gain']:.2f} "
+            f"times one process's {t['one']}"
+        )
     lines.append("\none NGT update, by kind of work (profiler on, so slower than above)")
     lines += [f"{p['kind']:<24}{p['ms']:>8.2f} ms{p['share']:>8.1%}" for p in result["profile"]]
     lines.append("\na pack of 3 against its runs alone: largest difference of any parameter")

@@ -140,6 +140,9 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     sub.add_argument("--env", default="HalfCheetah-v4", help="sizes of the nets' inputs")
     sub.add_argument("--pack", type=int, default=12, help="also a pack of this many (default: 12)")
+    sub.add_argument(
+        "--processes", type=int, default=1, help="also so many at once, a core each (default: 1)"
+    )
     sub.add_argument("--repeats", type=int, default=7, help="rounds; the median counts")
     sub.add_argument("--updates", type=int, default=60, help="updates per round")
     sub.add_argument(
@@ -491,11 +494,13 @@ def run_publish(args: argparse.Namespace) -> None:
 
 def run_bench(args: argparse.Namespace) -> None:
     """Measure speed."""
-    from ngt.bench import bench, bench_methods, methods_table, table
+    from ngt.bench import bench, bench_methods, methods_table, table, together
     from ngt.files import write_json
 
     get_task(args.env)
-    at_least(1, pack=args.pack, repeats=args.repeats, updates=args.updates)
+    at_least(
+        1, pack=args.pack, processes=args.processes, repeats=args.repeats, updates=args.updates
+    )
     rounds = {"repeats": args.repeats, "updates": args.updates}
     if args.methods:
         config, _ = load_config(args)
@@ -509,6 +514,8 @@ def run_bench(args: argparse.Namespace) -> None:
         raise UserError("--relative-to: it goes with --methods; add `--methods all`")
     else:
         result = bench(args.env, pack=args.pack, **rounds)
+        if args.processes > 1:
+            result["together"] = together(args.env, processes=args.processes, **rounds)
         say(table(result))
     if args.json:
         write_json(args.json, result)

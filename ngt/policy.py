@@ -15,7 +15,7 @@ from ngt.envs import get_task
 from ngt.errors import UserError
 from ngt.files import atomic
 from ngt.nets import ObsNormaliser
-from ngt.sac import Actor
+from ngt.sac import Actor, fill_rows
 from ngt.schema import parse
 
 # What an actor is rebuilt from; the second group stands in a file where it is not the default.
@@ -32,7 +32,8 @@ class Policy(nn.Module):
 
     @torch.no_grad()
     def forward(self, obs: Tensor) -> Tensor:
-        return torch.tanh(self.actor(self.normalise(obs))[0])
+        mean = self.actor(fill_rows(self.normalise(obs)))[0]
+        return torch.tanh(mean)[:, : obs.shape[1]]
 
     def normalise(self, obs: Tensor) -> Tensor:
         """Observations as the nets see them."""

@@ -22,6 +22,9 @@ from ngt.seeding import Draw, torch_generator
 if TYPE_CHECKING:
     from ngt.config import SacConfig
 
+VECTOR = 16  # floats that a processor with AVX-512 takes at once; others take fewer
+ROWS = 32  # that elementwise kernels take at once, whatever a row's width
+
 
 def mlp(
     sizes: Sequence[int], config: SacConfig, name: str, seeds: Sequence[int], twins: int = 1
@@ -66,6 +69,15 @@ class Critic(nn.Module):
         runs, batch, dims = x.shape
         both = x.unsqueeze(1).expand(runs, 2, batch, dims).reshape(2 * runs, batch, dims)
         return self.net(both, frozen).view(runs, 2, batch)
+
+
+def fill_rows(x: Tensor) -> Tensor:
+    """x (R, n, d) with rows of zeros up to a multiple of ROWS.
+
+    So that no element of a run is one that is left over at a tensor's end, which kernels of exp and
+    tanh round in another way: a run's actions do not depend on its pack.
+    """
+    return F.pad(x, (0, 0, 0, -x.shape[1] % ROWS))
 
 
 def squashed_gaussian(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -146,8 +158,9 @@ class Sac(nn.Module):
     @torch.no_grad()
     def act(self, obs: Tensor, noise: Tensor | None = None) -> Tensor:
         """Actions in [-1, 1] for obs (R, n, obs): sampled with `noise`, else the mode."""
-        mean, log_std = self.actor(obs)
-        return torch.tanh(mean if noise is None else mean + log_std.exp() * noise)
+        mean, log_std = self.actor(fill_rows(obs))
+        pre_tanh = mean if noise is None else mean + log_std.exp() * fill_rows(noise)
+        return torch.tanh(pre_tanh)[:, : obs.shape[1]]
 
     def temperature(self) -> Tensor:
         """Alpha, (R,)."""
@@ -188,12 +201,25 @@ def adam(parameters: object, lr: float) -> torch.optim.Adam:
     return torch.optim.Adam(parameters, lr=lr, fused=True, capturable=True)  # type: ignore[arg-type]
 
 
+def round_alike(optimiser: torch.optim.Optimizer) -> None:
+    """On a CPU, make a run's steps independent of its pack, to the last bit.
+
+    The fused kernel rounds what is left over at a tensor's end in another way than what fills a
+    vector of the processor. Parameters of which a run's part may be left over take the plain form.
+    """
+    (group,) = optimiser.param_groups
+    rest = [p for p in group["params"] if p[0].numel() % VECTOR]
+    group["params"] = [p for p in group["params"] if not p[0].numel() % VECTOR]
+    plain = {"fused": False, "foreach": False, "capturable": False}
+    optimiser.add_param_group({"params": rest, **plain})
+
+
 def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None = None) -> None:
     """One step down the sum of the runs' losses (R,): each run's gradient is its own.
 
     limit: largest gradient norm of a run; None leaves it as it is.
     """
-    parameters = optimiser.param_groups[0]["params"]
+    parameters = [p for group in optimiser.param_groups for p in group["params"]]
     for parameter in parameters:
         parameter.grad = None
     loss.sum().backward()
