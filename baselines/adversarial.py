@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ngt.errors import UserError
+from ngt.layers import Rectifier
 from ngt.nets import PackedMLP
 from ngt.replay import Batch
 from ngt.reward import RewardModel, Spec
@@ -81,7 +81,7 @@ class Adversarial(RewardModel):
         self.net = PackedMLP(
             [width, *config.hidden, outputs],
             [torch_generator(seed, "init", "net") for seed in spec.seeds],
-            activation=partial(F.leaky_relu_, negative_slope=config.leak),
+            activation=Rectifier(config.leak),
         )
         self.learn_with(config.lr)
 

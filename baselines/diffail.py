@@ -35,7 +35,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import torch
@@ -43,6 +42,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from baselines.adversarial import gradient_penalty
+from ngt.layers import Rectifier
 from ngt.nets import PackedMLP
 from ngt.replay import Batch
 from ngt.reward import RewardModel, Spec
@@ -108,7 +108,7 @@ class DiffAil(RewardModel):
         self.learn_with(config.lr)
 
     def _net(self, name: str, sizes: Sequence[int]) -> PackedMLP:
-        leaky = partial(F.leaky_relu_, negative_slope=self.config.leak)
+        leaky = Rectifier(self.config.leak)
         return PackedMLP(
             sizes,
             [torch_generator(seed, "init", name) for seed in self.spec.seeds],

@@ -426,7 +426,8 @@ def policy_file(path: Path) -> Path:
 
 def run_runs(args: argparse.Namespace) -> None:
     """Print the run table."""
-    from ngt.folders import STATUSES, run_status
+    from ngt.folders import STATUSES
+    from ngt.results import source
 
     config, layout = load_config(args)
     for name in args.figure or []:
@@ -444,8 +445,9 @@ def run_runs(args: argparse.Namespace) -> None:
         watch(layout, config, keys, args.watch)
         return
     counts: Counter[str] = Counter()
+    records = source(layout, config)
     for key in keys:
-        status = run_status(layout, config, key)
+        status = records.status(key)
         if args.status and status.status != args.status:
             continue
         if args.other_source and not status.other_source:

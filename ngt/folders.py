@@ -55,8 +55,7 @@ class Folders:
     def read(self, key: RunKey) -> Record:
         """Its run.json must be of this key."""
         record = read_folder(self.layout.run(key), f"run {key}")
-        told = record.run.get("key")
-        found = told.get("run") if isinstance(told, dict) else None
+        found = key_in(record.run)
         if found != str(key):
             folder = self.layout.run(key)
             raise UserError(
@@ -77,13 +76,26 @@ class Folders:
         return read_folder(self.layout.expert(env), f"expert {env}")
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Complete runs in the folders of these keys' cells."""
+        """Complete runs in these keys' cells; UserError for a copy of another run in their envs."""
         known = {str(key) for key in run_table(self.config)}
-        found = set()
-        for parent in {self.layout.run(key).parent for key in keys}:
-            for file in parent.glob("*/run.json"):
-                found.add(file.parent.relative_to(self.layout.runs).as_posix())
-        return sorted(found - known)
+        cells = {self.layout.run(key).parent for key in keys}
+        found = []
+        for env in sorted({key.env for key in keys}):
+            for file in sorted((self.layout.runs / env).glob("*/*/*/run.json")):
+                name = file.parent.relative_to(self.layout.runs).as_posix()
+                if name in known:
+                    continue
+                if file.parent.parent in cells:
+                    found.append(name)
+                elif (told := key_in(read_json(file))) != name:
+                    raise UserError(f"run {name}: {file} is of another run, {told}; move it away")
+        return found
+
+
+def key_in(run: Any) -> str | None:
+    """The key that a run.json names."""
+    told = run.get("key") if isinstance(run, dict) else None
+    return told.get("run") if isinstance(told, dict) else None
 
 
 def run_status(layout: Layout, config: Config, key: RunKey) -> Status:

@@ -15,10 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ngt.layers import Rectifier, rectified
+
 Init = Literal["orthogonal", "kaiming", "uniform"]
 Activation = Callable[[Tensor], Tensor]
 
-ACTIVATIONS: dict[str, Activation] = {"relu": torch.relu_, "silu": F.silu}
+ACTIVATIONS: dict[str, Activation] = {"relu": Rectifier(), "silu": F.silu}
 
 
 def init_(weight: Tensor, init: Init, generator: torch.Generator) -> None:
@@ -47,11 +49,13 @@ class PackedLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(*lead, 1, out_dim))
 
     def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
-        weight: Tensor = self.matrix()
-        bias: Tensor = self.bias
-        if frozen:
-            weight, bias = weight.detach(), bias.detach()
-        return torch.baddbmm(bias.flatten(0, -3), x, weight.flatten(0, -3))
+        weight, bias = self.parts(frozen)
+        return torch.baddbmm(bias, x, weight)
+
+    def parts(self, frozen: bool = False) -> tuple[Tensor, Tensor]:
+        """Weight and bias as they act, (N, in, out) and (N, 1, out); frozen: as constants."""
+        weight, bias = self.matrix().flatten(0, -3), self.bias.flatten(0, -3)
+        return (weight.detach(), bias.detach()) if frozen else (weight, bias)
 
     def matrix(self) -> Tensor:
         """The weight as it acts, (*lead, in, out)."""
@@ -119,7 +123,7 @@ class PackedMLP(nn.Module):
         generators: Sequence[torch.Generator],
         *,
         twins: int = 1,
-        activation: Activation = torch.relu_,
+        activation: Activation = Rectifier(),  # noqa: B008 - frozen
         init: Init = "orthogonal",
         head_init: Init | None = None,
         head_gain: float = 1.0,
@@ -150,6 +154,9 @@ class PackedMLP(nn.Module):
 
     def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
         """frozen: weights count as constants, gradients flow to x alone."""
+        if isinstance(self.activation, Rectifier) and not self.norms:
+            parts = [part for linear in self.layers for part in linear.parts(frozen)]
+            return rectified(x, parts, self.activation)
         for depth, linear in enumerate(self.layers[:-1]):
             x = linear(x, frozen)
             if self.norms:

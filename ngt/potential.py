@@ -27,14 +27,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from ngt import losses
+from ngt.layers import Rectifier
 from ngt.nets import Init, PackedMLP
 from ngt.replay import Batch
 from ngt.reward import RewardModel, Spec
@@ -104,7 +103,7 @@ class Potential(RewardModel):
         net = PackedMLP(
             [self.spec.input, *self.config.hidden, out],
             [torch_generator(seed, "init", name) for seed in self.spec.seeds],
-            activation=partial(F.leaky_relu_, negative_slope=self.config.leak),
+            activation=Rectifier(self.config.leak),
             init=self.config.init,
             head_init=self.config.head_init,
             spectral_norm=spectral_norm,

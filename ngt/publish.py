@@ -127,6 +127,11 @@ class Published:
             raise self._fail(f"{beside.name} is not a manifest")
         if data["format"] != FORMAT:
             raise self._fail(f"format {data['format']} is not {FORMAT}")
+        if data.get("scale") != self.config.scale:
+            raise UserError(
+                f"records {self.path}: of scale {data.get('scale')}, asked for scale "
+                f"{self.config.scale}; choose that one with --scale or --config"
+            )
         made, runs = data["made"], data["runs"]
         if not (isinstance(made, list) and all(isinstance(m, dict) for m in made)):
             raise self._fail(f"{beside.name}: made is not a list of mappings")

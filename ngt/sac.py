@@ -193,8 +193,10 @@ def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None 
 
     limit: largest gradient norm of a run; None leaves it as it is.
     """
-    optimiser.zero_grad(set_to_none=True)
+    parameters = optimiser.param_groups[0]["params"]
+    for parameter in parameters:
+        parameter.grad = None
     loss.sum().backward()
     if limit is not None:
-        clip_grad_norm_per_run_(optimiser.param_groups[0]["params"], limit)
+        clip_grad_norm_per_run_(parameters, limit)
     optimiser.step()

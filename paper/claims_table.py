@@ -26,12 +26,12 @@ from paper.tables import Column, Table
 NAME = "claims_table"
 COLUMNS = {
     "claim": Column("claim", width=0.14),
+    "verdict": Column("verdict", width=0.09),
     "where": Column("where", width=0.105),
     "source": Column("the paper", width=0.125),
     "ours": Column("ours", width=0.15),
     "runs": Column("runs"),
     "seeds": Column("seeds"),
-    "verdict": Column("verdict", width=0.09),
     "rule": Column("rule", width=0.13),
     "artefact": Column("artefact", width=0.085),
 }

@@ -129,7 +129,7 @@ def entry(
         figure, note = make(config, layout, args)
         out = args.out or layout.root / f"{name}.pdf"
         try:
-            style.save(figure, out, args.png)
+            style.save(figure, out, args.png, config.scale)
         except OSError as error:
             raise UserError(f"{out}: can't be written: {error.strerror}") from None
         print(f"{out}{note}")
@@ -145,10 +145,12 @@ def entry_table(
     def run() -> None:
         args = parser.parse_args(argv)
         config, layout = settings(args)
-        table = make(config, layout, args)
         out = args.out or layout.root / f"{name}.csv"
+        if out.suffix != ".csv":
+            raise UserError(f"--out: found {out}, a table's name ends in .csv")
+        table = make(config, layout, args)
         try:
-            tables.save(table, out)
+            tables.save(table, out, config.scale)
         except OSError as error:
             raise UserError(f"{out}: can't be written: {error.strerror}") from None
         print(f"{table.markdown()}\n{out}")

@@ -100,7 +100,7 @@ class Finding:
         return "–".join(map(str, sorted({counts[0], counts[-1]}))) if counts else None
 
     def text(self) -> str | None:
-        """The parts, or of many how many hold and the least of them."""
+        """The parts, or of many how many hold and the one of least margin."""
         known = [part for part in self.parts if part.holds is not None]
         if self.ours or not self.parts:
             shown = self.ours
@@ -109,7 +109,7 @@ class Finding:
         elif known:
             least = min(known, key=lambda part: part.margin)
             held = sum(bool(part.holds) for part in known)
-            shown = f"{held} of {len(known)}; least {least.name}: {least.text}"
+            shown = f"{held} of {len(known)}; by the least margin, {least.name}: {least.text}"
         else:
             shown = f"{len(self.parts)} values of one seed each"
         return " ".join(part for part in (shown, self.on and f"({self.on})") if part) or None

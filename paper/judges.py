@@ -255,6 +255,8 @@ def on_par(base: str, other: str) -> Judge:
 
 
 def _percent(change: float) -> str:
+    if math.isnan(change):
+        return "too few evaluations"
     return f"{100 * change:+.1f} %".replace("-", "−")
 
 

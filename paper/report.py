@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from ngt.config import Config, method_label
 from ngt.errors import UserError
-from ngt.files import atomic
+from ngt.files import atomic, read_json
 from ngt.results import Runs, read_keys
 from ngt.runs import Layout, run_table
 from paper import cli, pictures, report_curves, report_runs, style, tables
@@ -89,6 +89,10 @@ def _item(
                 f"{why}; make it with `{command}`, or show the gap with --allow-partial"
             )
         return Item(artefact, (), gap=why, command=command)
+    if (artefact.runs or artefact.everything) and not of_scale(file, config.scale):
+        raise UserError(
+            f"{file}: not of scale {config.scale}; make it again with `{target(config, artefact)}`"
+        )
     endings = ("csv", "tex", "json") if kind == "json" else ("pdf", "png")
     beside = [(end, file.with_suffix(f".{end}")) for end in endings]
     files = tuple(
@@ -103,6 +107,14 @@ def _item(
             f"{file}: not a table ({error}); make it again with `{target(config, artefact)}`"
         ) from None
     return Item(artefact, files, table=table)
+
+
+def of_scale(file: Path, scale: str) -> bool:
+    """Whether a figure or table says that it was made of this scale's runs."""
+    if file.suffix == ".json":
+        data = read_json(file)
+        return not (isinstance(data, dict) and "rows" in data) or data.get("scale") == scale
+    return f"scale {scale}".encode() in file.read_bytes()
 
 
 def about(config: Config, artefact: Artefact) -> tuple[str, str]:

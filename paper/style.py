@@ -214,12 +214,16 @@ def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "no
     return lines
 
 
-def save(figure: Figure, pdf: Path, png: Path | None = None) -> None:
-    """Write the figure, atomically and with the same bytes each time, and let go of it."""
+def save(figure: Figure, pdf: Path, png: Path | None = None, scale: str = "") -> None:
+    """Write the figure, atomically and with the same bytes each time, and let go of it.
+
+    scale: of its runs, which the files then name in their metadata.
+    """
+    about = {"Title": f"scale {scale}"} if scale else {}
     with context():
         with atomic(pdf) as path:
-            figure.savefig(path, format="pdf", metadata={"CreationDate": None})
+            figure.savefig(path, format="pdf", metadata={"CreationDate": None, **about})
         if png is not None:
             with atomic(png) as path:
-                figure.savefig(path, format="png")
+                figure.savefig(path, format="png", metadata=about)
     figure.clear()

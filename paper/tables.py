@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ class Table:
         writer.writerow(self.columns)
         for row in self.rows:
             values = (row[key] for key in self.columns)
-            writer.writerow([repr(v) if isinstance(v, float) else v for v in values])
+            writer.writerow([repr(float(v)) if isinstance(v, float) else v for v in values])
         return out.getvalue()
 
     def markdown(self) -> str:
@@ -164,12 +165,12 @@ class Table:
     def _numeric(self, key: str) -> bool:
         return all(not isinstance(row[key], str) for row in self.rows)
 
-    def json(self) -> str:
-        """Everything, for other programs; what is not finite is null."""
+    def json(self, scale: str = "") -> str:
+        """Everything, for other programs; what is not finite is null. scale: of its runs."""
         rows = [{k: None if _blank(v) else v for k, v in row.items()} for row in self.rows]
         columns = {key: dataclasses.asdict(column) for key, column in self.columns.items()}
         data = {"caption": self.caption, "columns": columns, "rows": rows, "notes": [*self.notes]}
-        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        return json.dumps({**data, "scale": scale}, indent=1, ensure_ascii=False) + "\n"
 
 
 def from_json(text: str) -> Table:
@@ -204,10 +205,10 @@ def tex(text: str, wraps: bool = False) -> str:
     return r"\allowbreak{}".join("".join(_TEX.get(c, c) for c in part) for part in parts)
 
 
-def save(table: Table, path: Path) -> None:
-    """Write <stem>.csv, .tex and .json beside each other, each atomically."""
+def save(table: Table, path: Path, scale: str = "") -> None:
+    """Write <stem>.csv, .tex and .json beside each other, each atomically; JSON names the scale."""
     forms: dict[str, Callable[[], str]] = {
-        ".csv": table.csv, ".tex": table.tex, ".json": table.json,
+        ".csv": table.csv, ".tex": table.tex, ".json": partial(table.json, scale),
     }  # fmt: skip
     for ending, form in forms.items():
         with atomic(path.with_suffix(ending)) as temporary:

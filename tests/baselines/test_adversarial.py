@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from baselines.adversarial import Adversarial, AdversarialConfig, gradient_penal
 from baselines.dac import Dac, DacConfig
 from baselines.wdac import Wdac
 from ngt.errors import UserError
+from ngt.layers import Rectifier
 from ngt.nets import PackedMLP
 from ngt.replay import Batch
 from ngt.reward import Spec
@@ -56,8 +56,8 @@ def rows(*shape: int, seed: int = 0) -> Tensor:
 @pytest.mark.parametrize(
     ("name", "activation"),
     [
-        ("gp_leaky005", partial(F.leaky_relu_, negative_slope=0.05)),
-        ("gp_leaky02", partial(F.leaky_relu_, negative_slope=0.2)),
+        ("gp_leaky005", Rectifier(0.05)),
+        ("gp_leaky02", Rectifier(0.2)),
         ("gp_tanh", torch.tanh),
     ],
 )

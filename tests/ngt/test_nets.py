@@ -8,12 +8,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from ngt.layers import Rectifier
 from ngt.nets import ObsNormaliser, PackedMLP, SpectralLinear, clip_grad_norm_per_run_
 
 SIZES = [5, 7, 6, 3]
 GP = {
-    "gp_leaky005": partial(F.leaky_relu_, negative_slope=0.05),
-    "gp_leaky02": partial(F.leaky_relu_, negative_slope=0.2),
+    "gp_leaky005": Rectifier(0.05),
+    "gp_leaky02": Rectifier(0.2),
     "gp_tanh": torch.tanh_,
 }
 
@@ -70,14 +71,13 @@ def test_frozen_forward_gives_gradients_to_the_input_alone(spectral_norm: bool):
 @pytest.mark.parametrize(
     ("in_place", "plain"),
     [
-        (torch.relu_, torch.relu),
-        (partial(F.leaky_relu_, negative_slope=0.0), torch.relu),
-        (partial(F.leaky_relu_, negative_slope=0.05), partial(F.leaky_relu, negative_slope=0.05)),
+        (Rectifier(), torch.relu),
+        (Rectifier(0.05), partial(F.leaky_relu, negative_slope=0.05)),
         (torch.tanh_, torch.tanh),
     ],
 )
 @pytest.mark.parametrize("spectral_norm", [False, True])
-def test_in_place_activations_change_no_gradient(in_place, plain, spectral_norm: bool):
+def test_in_place_activations_change_no_gradient(float64, in_place, plain, spectral_norm: bool):
     grads = []
     for activation in (in_place, plain):
         net = PackedMLP(SIZES, generators(1), activation=activation, spectral_norm=spectral_norm)
@@ -208,7 +208,7 @@ def test_uniform_init_is_torchs_default_for_weights_and_biases(twins: int):
         bound = fan_in**-0.5
         for ours, theirs in ((layer.weight, peer.weight), (layer.bias, peer.bias)):
             for tensor in (ours, theirs):
-                assert tensor.abs().max() < bound
+                assert tensor.abs().max() <= bound * (1 + 1e-6)
                 assert tensor.abs().max() > 0.9 * bound
                 assert tensor.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.1)
     for run, seed in enumerate((1, 2)):

@@ -248,3 +248,10 @@ def test_other_settings_are_said_not_refused(trained: Layout, config: Config) ->
 def test_parquet_of_no_rows() -> None:
     columns = ["run", "step", "return", "std", "low", "high", "episodes", "auc", "seconds"]
     assert to_parquet(pd.DataFrame({c: [] for c in columns}))[:4] == b"PAR1"
+
+
+def test_records_of_another_scale_are_refused(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    other = dataclasses.replace(config, scale="lite")
+    with pytest.raises(UserError, match=r"of scale test, asked for scale lite; choose that one"):
+        Published(trained.published, other)

@@ -168,6 +168,18 @@ def test_a_run_of_its_cells_that_no_artefact_names_is_an_error(
         )
 
 
+def test_a_copy_of_a_run_anywhere_in_the_env_is_an_error(layout: Layout, config: Config) -> None:
+    one, four = keys(config)
+    for key in (one, four):
+        train(layout, config, key, {200: [-800.0]})
+    alien = dataclasses.replace(one, method="alien")
+    shutil.copytree(layout.run(one), layout.run(alien))
+    with pytest.raises(UserError) as caught:
+        read_runs(layout, config, "f")
+    file = layout.run(alien) / "run.json"
+    assert str(caught.value) == f"run {alien}: {file} is of another run, {one}; move it away"
+
+
 def test_what_is_drawn_beside_is_read_too(layout: Layout) -> None:
     beside = {"methods": ["ngt-hlg"], "beside": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1],
               "seeds": [0]}  # fmt: skip

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from ngt import config as cfg
 from ngt.folders import Status
@@ -227,7 +228,9 @@ def make_artefacts() -> Callable[[Study], None]:
         for i, figure in enumerate(a for a in FIGURES.values() if a.at(study.config)):
             image = Image.new("RGB", (400, 100), "white")
             image.paste((40 * (i % 6), 0, 0), (0, 0, 200, 100))
-            image.save(root / f"{figure.name}.png")
+            about = PngInfo()
+            about.add_text("Title", f"scale {study.config.scale}")
+            image.save(root / f"{figure.name}.png", pnginfo=about)
             (root / f"{figure.name}.pdf").write_text("%PDF")
         columns = {
             "name": Column("name"), "score": Column("score"), "verdict": Column("Verdict"),
@@ -240,7 +243,7 @@ def make_artefacts() -> Callable[[Study], None]:
         ]
         for table in (a for a in TABLES.values() if a.at(study.config)):
             made = tables.Table(f"Caption of {table.name}", columns, rows, ("A note.",))
-            tables.save(made, root / f"{table.name}.csv")
+            tables.save(made, root / f"{table.name}.csv", study.config.scale)
 
     return make
 

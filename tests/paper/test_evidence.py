@@ -90,7 +90,7 @@ def test_what_is_shown() -> None:
     c, unknown = Part("c", "3", 0.2), Part("d", "4", math.nan)
     assert Finding([Part("", "1", 0.1)], True).text() == "1"
     assert Finding([a, b, c], True).text() == "a: 1; b: 2; c: 3"
-    assert Finding([a, b, c, unknown], True).text() == "2 of 3; least b: 2"
+    assert Finding([a, b, c, unknown], True).text() == "2 of 3; by the least margin, b: 2"
     assert Finding([unknown] * 4, True).text() == "4 values of one seed each"
     assert Finding([a], True, ours="x", on="cpu").text() == "x (cpu)"
     assert Finding([], False).text() is None

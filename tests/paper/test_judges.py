@@ -112,7 +112,9 @@ def test_a_claim_of_many_parts_can_hold_in_some(judged: Make) -> None:
         cells,
     )  # fmt: skip
     assert found.verdict == "partly"
-    assert found.text() == "17 of 18; least Ant-v4, 4 demonstrations: 0.65 [0.65, 0.65]"
+    assert (
+        found.text() == "17 of 18; by the least margin, Ant-v4, 4 demonstrations: 0.65 [0.65, 0.65]"
+    )
     assert len(found.keys) == 72
 
 
@@ -183,7 +185,7 @@ def test_every_part_or_none(make_evidence: Make) -> None:
     assert every(fixed(1, 2), fixed(3))(e).verdict == "reproduced"
     found = every(fixed(1, 2), fixed(3, -1))(e)
     assert found.verdict == "not reproduced", "never partly"
-    assert found.text() == "3 of 4; least p1: t1"
+    assert found.text() == "3 of 4; by the least margin, p1: t1"
     assert every(fixed(1), fixed(math.nan))(e).verdict == "not run at this scale"
     assert every(fixed())(e).verdict == "not run at this scale"
 

@@ -29,9 +29,10 @@ def study(
     for name, keys in macros.COLUMNS.items():
         row = {key: "reproduced" if key == "verdict" else None for key in keys}
         made_table = Table(f"Caption of {name}, 5 %", {k: Column(k) for k in keys}, [row])
-        save(made_table, made.layout.root / f"{name}.csv")
+        save(made_table, made.layout.root / f"{name}.csv", made.config.scale)
     for i, figure in enumerate(a for a in FIGURES.values() if a.at(made.config)):
-        style.save(style.new_figure(2 + 2 * i, 2), made.layout.root / f"{figure.name}.pdf")
+        out = made.layout.root / f"{figure.name}.pdf"
+        style.save(style.new_figure(2 + 2 * i, 2), out, scale=made.config.scale)
     return made
 
 

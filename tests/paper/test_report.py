@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from ngt import config as cfg
 from ngt.errors import UserError
@@ -174,7 +175,9 @@ def test_pictures_shrink_where_the_page_would_be_too_large(
     study: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (90, 1350, 3), dtype=np.uint8)
-    Image.fromarray(noise).save(study.layout.root / "main_figure.png")
+    about = PngInfo()
+    about.add_text("Title", f"scale {study.config.scale}")
+    Image.fromarray(noise).save(study.layout.root / "main_figure.png", pnginfo=about)
     whole = len(write(study).encode())
     assert 100_000 < whole < report.LIMIT == 5_000_000
     monkeypatch.setattr(report, "LIMIT", whole // 2)
@@ -219,3 +222,16 @@ def test_the_command(
         err = capsys.readouterr().err
         assert stop.value.code == 2 and err.count("\n") == 1
         assert err.startswith("report: error: ") and words in err
+
+
+def test_what_was_made_of_another_scale_is_not_shown(study: Any) -> None:
+    made = {"config": study.config, "layout": study.layout, "out": study.layout.root / "r.html"}
+    table = study.layout.root / "main_table.json"
+    table.write_text(table.read_text().replace('"scale": "', '"scale": "x'))
+    with pytest.raises(UserError, match=r"main_table\.json: not of scale .*make it again with"):
+        report.items(**made, allow_partial=True)
+    table.write_text(table.read_text().replace('"scale": "x', '"scale": "'))
+    picture = study.layout.root / "main_figure.png"
+    Image.new("RGB", (4, 4)).save(picture)
+    with pytest.raises(UserError, match=r"main_figure\.png: not of scale"):
+        report.items(**made, allow_partial=True)
