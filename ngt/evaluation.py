@@ -73,12 +73,14 @@ class Evaluator:
     def __init__(
         self, env: str, keys: Sequence[tuple[int, int]], episodes: int, *,
         terminate_when_unhealthy: bool = True, device: torch.device | str = "cpu",
+        env_workers: int = 0,
     ) -> None:  # fmt: skip
         """keys: (seed, number of demonstrations) of each run."""
         self.env_id, self.keys, self.episodes, self.device = env, list(keys), episodes, device
         self.env = VectorEnv(
-            env, len(self.keys) * episodes, terminate_when_unhealthy=terminate_when_unhealthy
-        )
+            env, len(self.keys) * episodes, workers=env_workers,
+            terminate_when_unhealthy=terminate_when_unhealthy,
+        )  # fmt: skip
 
     def run(self, act: Act, index: int) -> Rollout:
         """The evaluation number `index`: returns and lengths (R, episodes)."""

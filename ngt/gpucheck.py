@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ngt import layers
 from ngt.bench import ngt_params, pack_of, random_batch
 from ngt.config import CellConfig, TrainConfig
 from ngt.envs import get_task
 from ngt.files import atomic
 from ngt.graphs import Graph
 from ngt.learner import Learner, Member
+from ngt.records import source_hash
 from ngt.replay import Replay
 from ngt.trainer import Trainer
 
@@ -100,11 +104,12 @@ class Products(TorchDispatchMode):
 
 
 def products(model: str, env: str, pack: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The shapes of one update's matrix products."""
+    """The shapes of one update's matrix products, as a CUDA device makes them."""
     made, replay = learner(model, env, pack, "cpu", filled=2000)
-    made.update(replay)
-    with Products() as noted:
+    with mock.patch.object(layers, "ONEDNN", False):
         made.update(replay)
+        with Products() as noted:
+            made.update(replay)
     return noted.shapes
 
 
@@ -182,11 +187,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--packs", type=int, nargs="+", default=[1, 4, 12, 24])
     parser.add_argument("--envs", nargs="+", default=["Walker2d-v4", "Humanoid-v4"])
     parser.add_argument("--models", nargs="+", default=["NGT", "DAC"], choices=list(MODELS))
-    parser.add_argument("--workers", type=int, default=0, help="env processes in training")
+    parser.add_argument(
+        "--workers", type=int, default=max(0, min(12, (os.cpu_count() or 1) - 2)),
+        help="env processes of trainings in packs (default: 12, or two less than cores)",
+    )  # fmt: skip
     args = parser.parse_args(arguments)
     torch.set_num_threads(1)
     result: dict[str, Any] = {
         "device": torch.cuda.get_device_name(), "torch": torch.__version__,
+        "cores": os.cpu_count(), "source": source_hash(),
         "agreement": [], "rates": [], "training": [],
     }  # fmt: skip
 
@@ -207,8 +216,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for pack in args.packs:
                 note("rates", [rate(model, env, pack)])
     for env in args.envs:
-        for pack in (1, max(args.packs)):
-            note("training", [training(args.models[0], env, pack, 6000, args.workers)])
+        note("training", [training(args.models[0], env, 1, 6000, 0)])
+        for pack in (12, 24):
+            note("training", [training(args.models[0], env, pack, 4000, args.workers)])
 
 
 if __name__ == "__main__":

@@ -63,6 +63,7 @@ class Trainer:
         self.evaluator = Evaluator(
             cell.env, [(m.seed, m.demos) for m in members], cell.train.eval_episodes,
             terminate_when_unhealthy=cell.terminate_when_unhealthy, device=self.device,
+            env_workers=env_workers,
         )  # fmt: skip
         self.alive = np.ones(self.runs, bool)
         self.step = self.evaluations = 0

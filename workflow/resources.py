@@ -39,7 +39,7 @@ PROCESS = 1500  # the trainer (500) and the Snakemakes around it (3 x 250)
 GPU_PROCESS = 6000  # with CUDA's libraries and context
 RUN = 50  # nets, targets, moments and graphs of a run; 40 of Humanoid's
 ENV = 13  # an env; dm_control's 13, Gymnasium's 1
-WORKER = 150  # an env process
+WORKER = 150  # an env process; there are as many again for evaluation
 CONTEXT = 3000  # of the device
 
 
@@ -100,7 +100,7 @@ def training(cell: CellConfig, runs: int, site: Site) -> Job:
     )  # fmt: skip
     if gpu is None:
         return job
-    workers = _env_workers(cell, runs, gpu)
+    workers = env_workers(cell, runs, gpu)
     return job._replace(
         cpus_per_task=1 + workers, device="cuda", env_workers=workers, gpu=1, gpu_model=gpu.model,
         slurm_partition=gpu.partition or site.partition,
@@ -133,7 +133,12 @@ def _limit(site: Site) -> float:
 
 
 def minutes(cell: CellConfig, runs: int, site: Site) -> float:
-    """Wall time of a whole training: iterations, env steps and evaluations."""
+    """Wall time to ask for a whole training."""
+    return START + MARGIN * used_minutes(cell, runs, site)
+
+
+def used_minutes(cell: CellConfig, runs: int, site: Site) -> float:
+    """Wall time of iterations, env steps and evaluations, one after another, without a margin."""
     train, task, gpu = cell.train, get_task(cell.env), site.gpu
     offline = _offline(cell)
     if gpu is not None:
@@ -145,9 +150,9 @@ def minutes(cell: CellConfig, runs: int, site: Site) -> float:
     vector_steps = train.steps / train.num_envs
     updates = train.steps if offline else vector_steps * train.updates_per_step
     evaluated = train.steps / train.eval_every * train.eval_episodes * task.time_limit
-    workers = max(1.0, _env_workers(cell, runs, gpu) / WORKERS) if gpu else 1.0
-    env_steps = runs * ((0.0 if offline else train.steps / workers) + evaluated)
-    return START + MARGIN * (updates * update + env_steps * _env_step(cell.env)) / 60e3
+    workers = max(1.0, env_workers(cell, runs, gpu) / WORKERS) if gpu else 1.0
+    env_steps = runs * ((0.0 if offline else train.steps) + evaluated) / workers
+    return (updates * update + env_steps * _env_step(cell.env)) / 60e3
 
 
 def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
@@ -158,7 +163,7 @@ def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
     own = runs * (RUN + ENV * cell.train.eval_episodes) + envs * ENV
     if site.gpu is None:
         return PROCESS + own + runs * buffer + read
-    return GPU_PROCESS + own + _env_workers(cell, runs, site.gpu) * WORKER + read
+    return GPU_PROCESS + own + 2 * env_workers(cell, runs, site.gpu) * WORKER + read
 
 
 def device_mb(cell: CellConfig) -> float:
@@ -176,8 +181,8 @@ def _buffer_mb(cell: CellConfig) -> float:
     return peak_bytes(rows, task.obs, task.act, ends, train.num_envs) / 1e6
 
 
-def _env_workers(cell: CellConfig, runs: int, gpu: GpuSite) -> int:
-    """Processes that step a pack's envs: never more than there are envs."""
+def env_workers(cell: CellConfig, runs: int, gpu: GpuSite) -> int:
+    """Processes that step a pack's envs: never more than there are."""
     return 0 if _offline(cell) else min(gpu.env_workers, runs * cell.train.num_envs)
 
 

@@ -341,6 +341,18 @@ def test_a_runs_seed_depends_on_its_whole_key(tmp_path: Path) -> None:
     assert run_seed(dataclasses.replace(cell, sac=SacConfig()), member) in seeds, "paired settings"
 
 
+def test_env_processes_change_no_number(tmp_path: Path) -> None:
+    """Neither in training nor in evaluation."""
+    made = []
+    for workers in (0, 2):
+        members = members_of(tmp_path / str(workers), (0, 1))
+        Trainer(cell_of("Hopper-v4", steps=400, eval_every=200), members, env_workers=workers).run(
+            "test"
+        )
+        made.append([files(m.folder) for m in members])
+    assert made[0] == made[1]
+
+
 # ---------------------------------------------------------------- counting
 
 

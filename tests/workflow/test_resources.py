@@ -55,7 +55,9 @@ def test_a_pack_asks_for_its_buffers(paper: Config) -> None:
     assert training(humanoid, 12, HERE).mem_mb == 178_000
     assert training(humanoid, 12, HERE).disk_mb == 85_000  # 12 buffers of 6.9 GB, and nets
     workers = Site(gpu=GpuSite(env_workers=3))
-    assert host_mb(humanoid, 6, workers) - host_mb(humanoid, 6, GPU) == 3 * WORKER
+    assert host_mb(humanoid, 6, workers) - host_mb(humanoid, 6, GPU) == 6 * WORKER, (
+        "for evaluation too"
+    )
 
 
 def test_a_run_of_the_largest_env_takes_7_gb_where_it_trains(paper: Config) -> None:
