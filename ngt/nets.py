@@ -49,8 +49,7 @@ class PackedLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(*lead, 1, out_dim))
 
     def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
-        weight, bias = self.parts(frozen)
-        return torch.baddbmm(bias, x, weight)
+        return rectified(x, self.parts(frozen), Rectifier())
 
     def parts(self, frozen: bool = False) -> tuple[Tensor, Tensor]:
         """Weight and bias as they act, (N, in, out) and (N, 1, out); frozen: as constants."""
