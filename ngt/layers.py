@@ -36,10 +36,12 @@ def rectified(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> 
 
     parameters: W (N, in, out) and b (N, 1, out) of each layer in turn.
     """
-    if ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32:
-        out: Tensor = _Rectified.apply(x, rectifier, *parameters)
-        return out
-    return plain(x, parameters, rectifier)
+    if not (ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32):
+        return plain(x, parameters, rectifier)
+    if not torch.is_grad_enabled():
+        return _forward(x, parameters, rectifier)[0]
+    out: Tensor = _Rectified.apply(x, rectifier, *parameters)
+    return out
 
 
 def plain(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tensor:
@@ -58,27 +60,34 @@ def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
     return out
 
 
+def _forward(
+    x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier
+) -> tuple[Tensor, list[list[Tensor]]]:
+    """The output, and what each layer of each run has seen."""
+    layers = [  # of each layer, each run's: (out, in), as the operator takes it, and (out,)
+        list(zip(w.mT.unbind(), b.squeeze(1).unbind(), strict=True))
+        for w, b in zip(parameters[::2], parameters[1::2], strict=True)
+    ]
+    hidden, heads = [], []
+    for run, inputs in enumerate(x.unbind()):
+        seen = [inputs]
+        for layer in layers[:-1]:
+            # oneDNN can rectify too, but makes 0 of NaN
+            seen.append(rectifier(_linear(seen[-1], *layer[run])))
+        heads.append(_linear(seen[-1], *layers[-1][run]))
+        hidden.append(seen)
+    return _pack(heads), hidden
+
+
 class _Rectified(Function):
     """One node of the graph for a whole net. Differentiated twice, it is `plain`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, rectifier: Rectifier, *parameters: Tensor) -> Tensor:
-        layers = [  # of each layer, each run's: (out, in), as the operator takes it, and (out,)
-            list(zip(w.mT.unbind(), b.squeeze(1).unbind(), strict=True))
-            for w, b in zip(parameters[::2], parameters[1::2], strict=True)
-        ]
-        hidden: list[list[Tensor]] = []  # of each run, the input first
-        heads = []
-        for run, inputs in enumerate(x.unbind()):
-            seen = [inputs]
-            for layer in layers[:-1]:
-                # oneDNN can rectify too, but makes 0 of NaN
-                seen.append(rectifier(_linear(seen[-1], *layer[run])))
-            heads.append(_linear(seen[-1], *layers[-1][run]))
-            hidden.append(seen)
-        ctx.rectifier, ctx.hidden = rectifier, hidden
+        out, ctx.hidden = _forward(x, parameters, rectifier)
+        ctx.rectifier = rectifier
         ctx.save_for_backward(x, *parameters)
-        return _pack(heads)
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:

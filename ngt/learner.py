@@ -23,7 +23,7 @@ from ngt.nets import ObsNormaliser
 from ngt.policy import Policy
 from ngt.replay import Batch, Replay
 from ngt.reward import RewardModel, Spec
-from ngt.sac import Sac, round_alike
+from ngt.sac import Sac
 from ngt.schema import parse
 from ngt.seeding import Draw, Streams, derive
 
@@ -81,9 +81,6 @@ class Learner:
             ObsNormaliser(self.runs, task.obs).to(device) if cell.normalise_obs else None
         )
         self.policy = Policy(self.agent.actor, self.normaliser)
-        if self.device.type == "cpu":
-            for optimiser in self.optimisers().values():
-                round_alike(optimiser)
         batch = cell.train.batch
         draws = {
             "agent_index": Draw("index", (batch,)),

@@ -201,17 +201,38 @@ def adam(parameters: object, lr: float) -> torch.optim.Adam:
     return torch.optim.Adam(parameters, lr=lr, fused=True, capturable=True)  # type: ignore[arg-type]
 
 
-def round_alike(optimiser: torch.optim.Optimizer) -> None:
-    """On a CPU, make a run's steps independent of its pack, to the last bit.
+@torch.no_grad()
+def step_(optimiser: torch.optim.Optimizer) -> None:
+    """A step of Adam whose rounding on a CPU does not depend on a run's pack.
 
     The fused kernel rounds what is left over at a tensor's end in another way than what fills a
-    vector of the processor. Parameters of which a run's part may be left over take the plain form.
+    vector of the processor; so where a run's part may be left over, each run's is a tensor of its
+    own. (torch's own `step` takes longer than its kernel does, too.)
     """
     (group,) = optimiser.param_groups
-    rest = [p for p in group["params"] if p[0].numel() % VECTOR]
-    group["params"] = [p for p in group["params"] if not p[0].numel() % VECTOR]
-    plain = {"fused": False, "foreach": False, "capturable": False}
-    optimiser.add_param_group({"params": rest, **plain})
+    if group["params"][0].device.type != "cpu":
+        optimiser.step()
+        return
+    used = [p for p in group["params"] if p.grad is not None]
+    for p in used:
+        if not optimiser.state[p]:
+            moments = {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+            optimiser.state[p] = {"step": torch.zeros(()), **moments}
+    states = [optimiser.state[p] for p in used]
+    torch._foreach_add_([state["step"] for state in states], 1.0)
+    tensors: list[tuple[Tensor, ...]] = []
+    for p, state in zip(used, states, strict=True):
+        assert p.grad is not None
+        own = (p, p.grad, state["exp_avg"], state["exp_avg_sq"])
+        split = zip(*own, strict=True) if p[0].numel() % VECTOR else [own]
+        tensors += [(*part, state["step"]) for part in split]
+    parameters, grads, first, second, steps = (
+        list(column) for column in zip(*tensors, strict=True)
+    )
+    torch._fused_adam_(
+        parameters, grads, first, second, [], steps, lr=group["lr"], beta1=group["betas"][0],
+        beta2=group["betas"][1], eps=group["eps"], weight_decay=0.0, amsgrad=False, maximize=False,
+    )  # fmt: skip
 
 
 def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None = None) -> None:
@@ -219,10 +240,10 @@ def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None 
 
     limit: largest gradient norm of a run; None leaves it as it is.
     """
-    parameters = [p for group in optimiser.param_groups for p in group["params"]]
+    parameters = optimiser.param_groups[0]["params"]
     for parameter in parameters:
         parameter.grad = None
     loss.sum().backward()
     if limit is not None:
         clip_grad_norm_per_run_(parameters, limit)
-    optimiser.step()
+    step_(optimiser)
