@@ -17,9 +17,9 @@ from ngt.replay import peak_bytes
 from ngt.schema import opt, parse
 
 # Milliseconds of one thread, unless said: a 2-core AMD EPYC, torch 2.13 (docs/performance.md).
-UPDATE = (22.0, 0.045)  # an iteration of a run, and per observation: the slowest methods on
-# HalfCheetah-v4 (17 observations: 22.5), Ant-v4 (111: 26.5) and Humanoid-v4 (376: 38.7)
-FIT = (2.2, 0.003)  # a gradient step of an offline method: 2.2 to 3.2 on the same three
+UPDATE = (18.5, 0.04)  # an iteration of a run, and per observation: the slowest methods on
+# HalfCheetah-v4 (17 observations: 18.4), Ant-v4 (111: 21.1) and Humanoid-v4 (376: 33.3)
+FIT = (1.3, 0.0028)  # a gradient step of an offline method: 1.3 to 2.4 on the same three
 GPU_UPDATE = (1.7, 0.05, 0.0002)  # an iteration on an H200, per run, and per run's observation:
 # packs of 12 take 1.67 on Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json), and 0.7
 # for acting and storing
