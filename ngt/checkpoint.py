@@ -99,7 +99,7 @@ def save(
     needed = {f"step-{s}.json" for s in kept}
     needed |= {n for s in kept if (m := _manifest(folder, s)) for n in m["files"]}
     for file in folder.iterdir():
-        if file.name not in needed:
+        if file.name not in needed and not file.is_dir():  # a folder is nothing of ours
             file.unlink()
 
 
@@ -194,7 +194,7 @@ def _manifest(folder: Path, step: int) -> dict[str, Any] | None:
     if not all(isinstance(part, dict) for part in parts):
         return None
     files, rings = data["files"], data["rings"]
-    pattern = rf"({'|'.join(rings)})-\d+-\d+\.f32|state-{step}\.safetensors"
+    pattern = rf"({'|'.join(map(re.escape, rings))})-\d+-\d+\.f32|state-{step}\.safetensors"
     if not all(re.fullmatch(pattern, n) and isinstance(e, dict) for n, e in files.items()):
         return None
     covered = all(_covers(ring, told, files) for ring, told in rings.items())
@@ -206,7 +206,7 @@ def _covers(ring: str, told: Any, files: Mapping[str, Mapping[str, Any]]) -> boo
     if not isinstance(told, dict):
         return False
     numbers: list[Any] = [told.get(name) for name in ("first", "total", "width")]
-    if not all(type(n) is int and n >= 0 for n in numbers):
+    if not all(type(n) is int and 0 <= n < 2**31 for n in numbers):
         return False
     last, total, width = numbers
     mine = sorted((*_range(n), e.get("bytes")) for n, e in files.items() if _of(n) == ring)
@@ -221,6 +221,8 @@ def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
     """What is wrong with a checkpoint's files."""
     for name, entry in manifest["files"].items():
         digest, size = hashlib.blake2b(digest_size=16), 0
+        if not (folder / name).is_file():
+            return f"{name} is not a file that is there"
         try:
             with open(folder / name, "rb") as file:
                 while chunk := file.read(1 << 22):
@@ -251,9 +253,15 @@ def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> N
     found = sorted(differences(then, now), key=lambda d: d[0] == "config.demos_source")
     for name, before, after in found:
         raise UserError(
-            f"checkpoint {folder_of(run)}: {name} was {before}, is {after} now: go on with what it "
-            f"was, or start over with --restart"
+            f"checkpoint {folder_of(run)}: {name} was {_said(before)}, is {_said(after)} now: go on "
+            f"with what it was, or start over with --restart"
         )
+
+
+def _said(value: Any) -> str:
+    """A value in one line, whoever wrote it."""
+    text = str(value)
+    return text if text.isprintable() and len(text) < 200 else f"{text[:200]!r}"
 
 
 def differences(a: Any, b: Any, at: str = "") -> Iterable[tuple[str, Any, Any]]:

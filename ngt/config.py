@@ -229,7 +229,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         data = json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader)
     except OSError as error:
         raise UserError(f"config file {path}: can't be read: {error.strerror}") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         kind = "JSON" if path.suffix == ".json" else "YAML"
         reason = " ".join(str(error).split())
         raise UserError(f"config file {path}: not valid {kind}: {reason}") from None

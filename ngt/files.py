@@ -41,8 +41,10 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def read_json(path: Path) -> Any | None:
-    """The JSON in a file; None where there is no such file or it is not JSON."""
+    """The JSON in a file; None where there is no such file or it is not JSON that can be read."""
     try:
         return json.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError, UnicodeDecodeError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    except (ValueError, RecursionError):  # not JSON or text, a number too long, too deep
         return None

@@ -205,7 +205,7 @@ class Trainer:
         """Put everything back; UserError where a whole checkpoint is not of this form."""
         try:
             self._put_back(saved)
-        except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise UserError(
                 f"checkpoint {checkpoint.folder_of(self.members[0].folder)}: step "

@@ -279,3 +279,25 @@ def test_an_older_format_is_refused_in_one_line(
     with pytest.raises(UserError, match="step 160 is of format 3"):
         checkpoint.usable(member.folder, {}, said.append)
     assert "step 240 is left out: its manifest is damaged" in said[0]
+
+
+def test_a_ring_of_any_name_is_a_name(tmp_path: Path) -> None:
+    """It is written into a pattern."""
+    tensors = {"x": torch.zeros(1)}
+    checkpoint.save(tmp_path, {}, 4, tensors, {}, {})
+    file = checkpoint.folder_of(tmp_path) / "step-4.json"
+    for name in ("(", "(([a-z]+)+)+x"):
+        manifest = json.loads(file.read_text())
+        manifest["rings"] = {name: {"first": 0, "total": 0, "width": 1}}
+        del manifest["blake2b"]
+        file.write_text(json.dumps({**manifest, "blake2b": checkpoint._digest(manifest)}))
+        assert checkpoint.usable(tmp_path, {}, print) == [4]
+
+
+def test_a_folder_among_checkpoints_is_left_alone(tmp_path: Path) -> None:
+    (checkpoint.folder_of(tmp_path) / "mine").mkdir(parents=True)
+    for step in (2, 4, 6):
+        checkpoint.save(tmp_path, {}, step, {"x": torch.zeros(1)}, {}, {})
+    assert (
+        checkpoint.steps(tmp_path) == [6, 4] and (checkpoint.folder_of(tmp_path) / "mine").is_dir()
+    )

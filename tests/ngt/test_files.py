@@ -92,3 +92,11 @@ def test_no_json(tmp_path: Path) -> None:
         path.write_bytes(content)
         assert read_json(path) is None
     assert read_json(path / "under" / "a file") is None
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "1" * 5000, '{"x": ', "\x00"])
+def test_what_is_no_json_that_can_be_read_is_none(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(text)
+    assert read_json(file) is None
+    assert read_json(tmp_path) is None, "a folder"
