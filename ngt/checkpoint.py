@@ -253,8 +253,8 @@ def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> N
     found = sorted(differences(then, now), key=lambda d: d[0] == "config.demos_source")
     for name, before, after in found:
         raise UserError(
-            f"checkpoint {folder_of(run)}: {name} was {_said(before)}, is {_said(after)} now: go on "
-            f"with what it was, or start over with --restart"
+            f"checkpoint {folder_of(run)}: {name} was {_said(before)}, is {_said(after)} now: "
+            f"go on with what it was, or start over with --restart"
         )
 
 

@@ -711,3 +711,10 @@ def test_schema_states_defaults_and_meanings() -> None:
     }  # fmt: skip
     assert sac["hidden"]["default"] == [256, 256]
     assert sac["hidden"]["items"] == {"type": "integer", "minimum": 1}
+
+
+def test_a_config_file_nested_too_deep_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "deep.yaml"
+    file.write_text("a: " + "[" * 3000)
+    with pytest.raises(UserError, match=r"deep\.yaml: not valid YAML"):
+        read_yaml(file)
