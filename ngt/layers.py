@@ -8,7 +8,7 @@ activations stay in the cache, and its numbers are the same alone and in a pack.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ def rectified(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> 
     if not (ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32):
         return plain(x, parameters, rectifier)
     if not torch.is_grad_enabled():
-        return _forward(x, parameters, rectifier)[0]
+        return _forward(x, parameters, rectifier, None)
     out: Tensor = _Rectified.apply(x, rectifier, *parameters)
     return out
 
@@ -60,23 +60,38 @@ def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
     return out
 
 
+def _outer(x: Tensor, g: Tensor) -> Tensor:
+    """x' g for x (B, in), g (B, out): (in, out)."""
+    # oneDNN copies a transposed first factor: let it be the narrow one
+    if 1 < g.shape[1] <= x.shape[1] // 4:
+        return _linear(g.mT, x.mT).mT
+    return _linear(x.mT, g.mT)
+
+
 def _forward(
-    x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier
-) -> tuple[Tensor, list[list[Tensor]]]:
-    """The output, and what each layer of each run has seen."""
+    x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier, hidden: list[list[Tensor]] | None
+) -> Tensor:
+    """The output; into `hidden` goes what each layer of each run has seen.
+
+    Where nobody needs that, the next layer and run find its memory in the cache.
+    """
     layers = [  # of each layer, each run's: (out, in), as the operator takes it, and (out,)
         list(zip(w.mT.unbind(), b.squeeze(1).unbind(), strict=True))
         for w, b in zip(parameters[::2], parameters[1::2], strict=True)
     ]
-    hidden, heads = [], []
-    for run, inputs in enumerate(x.unbind()):
-        seen = [inputs]
+    heads = []
+    # oneDNN is a thousand times slower with a second factor that is a part of wider rows
+    for run, seen in enumerate(x.contiguous().unbind()):
+        kept = [seen]
         for layer in layers[:-1]:
             # oneDNN can rectify too, but makes 0 of NaN
-            seen.append(rectifier(_linear(seen[-1], *layer[run])))
-        heads.append(_linear(seen[-1], *layers[-1][run]))
-        hidden.append(seen)
-    return _pack(heads), hidden
+            seen = rectifier(_linear(seen, *layer[run]))
+            if hidden is not None:
+                kept.append(seen)
+        heads.append(_linear(seen, *layers[-1][run]))
+        if hidden is not None:
+            hidden.append(kept)
+    return heads[0].unsqueeze(0) if len(heads) == 1 else torch.stack(heads)
 
 
 class _Rectified(Function):
@@ -84,10 +99,9 @@ class _Rectified(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, rectifier: Rectifier, *parameters: Tensor) -> Tensor:
-        out, ctx.hidden = _forward(x, parameters, rectifier)
-        ctx.rectifier = rectifier
+        ctx.rectifier, ctx.hidden = rectifier, []
         ctx.save_for_backward(x, *parameters)
-        return out
+        return _forward(x, parameters, rectifier, ctx.hidden)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
@@ -99,32 +113,33 @@ class _Rectified(Function):
             found = iter(torch.autograd.grad(out, wanted, grad, create_graph=True))
             of_x, *rest = [next(found) if need else None for need in needed]
             return of_x, None, *rest
-        runs = [_descend(g, ctx, run, needed) for run, g in enumerate(grad.unbind())]
-        of_x, *rest = [
-            _pack(parts) if need else None
-            for parts, need in zip(zip(*runs, strict=True), needed, strict=True)
+        packed = [
+            t.new_empty(t.shape) if need else t
+            for t, need in zip(ctx.saved_tensors, needed, strict=True)
         ]
+        parts = [t.unbind() for t in packed]
+        weights = [w.unbind() for w in ctx.saved_tensors[1::2]]
+        for run, g in enumerate(grad.contiguous().unbind()):
+            own = [w[run] for w in weights]
+            for i, part in _descend(g, ctx.hidden[run], own, ctx.rectifier.slope, needed):
+                parts[i][run].copy_(part)  # while it is in the cache
+        of_x, *rest = [t if need else None for t, need in zip(packed, needed, strict=True)]
         return of_x, None, *rest
 
 
-def _pack(parts: Sequence[Tensor]) -> Tensor:
-    """One tensor of all runs' parts; of one run without a copy."""
-    return parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(list(parts))
-
-
-def _descend(g: Tensor, ctx: Any, run: int, needed: Sequence[bool]) -> list[Any]:
-    """One run's gradients, of its input and of each parameter that needs one, from its output's."""
-    _, *parameters = ctx.saved_tensors
-    out: list[Any] = [None] * len(needed)
-    for depth in reversed(range(len(parameters) // 2)):
-        seen = ctx.hidden[run][depth]
+def _descend(
+    g: Tensor, hidden: list[Tensor], weights: list[Tensor], slope: float, needed: list[bool]
+) -> Iterator[tuple[int, Tensor]]:
+    """A run's gradients from that of its output: each input's place and gradient in turn."""
+    for depth in reversed(range(len(weights))):
+        seen = hidden[depth]
         if needed[1 + 2 * depth]:
-            out[1 + 2 * depth] = _linear(seen.mT, g.mT)
+            yield 1 + 2 * depth, _outer(seen, g)
         if needed[2 + 2 * depth]:
-            out[2 + 2 * depth] = g.sum(dim=0, keepdim=True)
+            yield 2 + 2 * depth, g.sum(dim=0, keepdim=True)
         if depth or needed[0]:
-            g = _linear(g, parameters[2 * depth][run])
+            g = _linear(g, weights[depth])
         if depth:
-            g = torch.ops.aten.leaky_relu_backward(g, seen, ctx.rectifier.slope, True)
-    out[0] = g if needed[0] else None
-    return out
+            torch.ops.aten.leaky_relu_backward.grad_input(g, seen, slope, True, grad_input=g)
+    if needed[0]:
+        yield 0, g

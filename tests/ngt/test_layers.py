@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ngt import layers
 from ngt.layers import Rectifier, plain, rectified
@@ -20,11 +22,11 @@ close = partial(torch.testing.assert_close, rtol=2e-5, atol=2e-5)
 needs_onednn = pytest.mark.skipif(not layers.ONEDNN, reason="this torch has no oneDNN")
 
 
-def drawn(runs: int, seed: int = 0, batch: int = 10) -> list[Tensor]:
+def drawn(runs: int, seed: int = 0, batch: int = 10, sizes: Sequence[int] = SIZES) -> list[Tensor]:
     """An input, then a weight and a bias a layer."""
     g = torch.Generator().manual_seed(seed)
-    out = [torch.randn(runs, batch, SIZES[0], generator=g)]
-    for a, b in itertools.pairwise(SIZES):
+    out = [torch.randn(runs, batch, sizes[0], generator=g)]
+    for a, b in itertools.pairwise(sizes):
         out.append(torch.randn(runs, a, b, generator=g) * a**-0.5)
         out.append(torch.randn(runs, 1, b, generator=g))
     return out
@@ -113,3 +115,29 @@ def test_what_is_not_finite_stays_so(slope: float) -> None:
     x[1, 0, 0] = torch.nan
     out = rectified(x, parameters, Rectifier(slope))
     assert out[0].isfinite().all() and out[1, 1:].isfinite().all() and out[1, 0].isnan().all()
+
+
+class Factors(TorchDispatchMode):
+    """Notes the second factor of every product by oneDNN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Tensor] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if "_linear_pointwise" in func.name():
+            self.seen.append(args[1])
+        return func(*args, **(kwargs or {}))
+
+
+@needs_onednn
+@pytest.mark.parametrize("runs", [1, 2])
+def test_no_second_factor_is_part_of_wider_rows(runs: int) -> None:
+    """There oneDNN is a thousand times slower: of columns of the input, and of the gradient."""
+    x, *parameters = [t.requires_grad_() for t in drawn(runs, sizes=(64, 16, 4, 16))]
+    with Factors() as noted:
+        out = rectified(torch.cat([x, x], dim=-1)[..., :64], parameters, Rectifier())
+        torch.cat([out, out.detach()], dim=-1).square().sum().backward()
+    assert len(noted.seen) == 9 * runs
+    for factor in noted.seen:
+        assert factor.is_contiguous() or factor.mT.is_contiguous()
