@@ -19,10 +19,9 @@ from unittest import mock
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ngt import layers
-from ngt.bench import ngt_params, pack_of, random_batch
+from ngt.bench import Products, ngt_params, pack_of, random_batch
 from ngt.config import CellConfig, TrainConfig
 from ngt.envs import get_task
 from ngt.files import atomic
@@ -87,22 +86,6 @@ def agreement(model: str, env: str, updates: Sequence[int] = (1, 10, 100)) -> li
 # ---------------------------------------------------------------- rates
 
 
-class Products(TorchDispatchMode):
-    """Notes the shapes of every matrix product that runs under it."""
-
-    NAMES = ("aten.bmm.default", "aten.baddbmm.default", "aten.mm.default", "aten.addmm.default")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.shapes: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if str(func) in self.NAMES:
-            a, b = args[-2:]
-            self.shapes.append((tuple(a.shape), tuple(b.shape)))
-        return func(*args, **(kwargs or {}))
-
-
 def products(model: str, env: str, pack: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """The shapes of one update's matrix products, as a CUDA device makes them."""
     made, replay = learner(model, env, pack, "cpu", filled=2000)
@@ -110,7 +93,7 @@ def products(model: str, env: str, pack: int) -> list[tuple[tuple[int, ...], tup
         made.update(replay)
         with Products() as noted:
             made.update(replay)
-    return noted.shapes
+    return [(tuple(a.shape), tuple(b.shape)) for _, (*_, a, b) in noted.calls]
 
 
 def timed(step: Callable[[], None], count: int, repeats: int = 5) -> float:

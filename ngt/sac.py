@@ -226,12 +226,11 @@ def step_(optimiser: torch.optim.Optimizer) -> None:
         own = (p, p.grad, state["exp_avg"], state["exp_avg_sq"])
         split = zip(*own, strict=True) if p[0].numel() % VECTOR else [own]
         tensors += [(*part, state["step"]) for part in split]
-    parameters, grads, first, second, steps = (
-        list(column) for column in zip(*tensors, strict=True)
-    )
+    values, grads, first, second, steps = map(list, zip(*tensors, strict=True))
+    beta1, beta2 = group["betas"]
     torch._fused_adam_(
-        parameters, grads, first, second, [], steps, lr=group["lr"], beta1=group["betas"][0],
-        beta2=group["betas"][1], eps=group["eps"], weight_decay=0.0, amsgrad=False, maximize=False,
+        values, grads, first, second, [], steps, lr=group["lr"], beta1=beta1, beta2=beta2,
+        eps=group["eps"], weight_decay=group["weight_decay"], amsgrad=False, maximize=False,
     )  # fmt: skip
 
 
