@@ -104,9 +104,11 @@ def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
         begun = [p for p in (folder / f"eval.csv{PART}", folder / "eval.csv") if p.exists()]
-        if not begun:
+        damaged = "run.json can't be read, " * (folder / "run.json").exists()
+        if not begun and not damaged:
             return Status("missing", "")
-        return Status("part", f"last evaluation at step {_last_step(begun[0])}")
+        reached = _last_step(begun[0]) if begun else 0
+        return Status("part", f"{damaged}last evaluation at step {reached}")
     if record.get("config_hash") != config_hash(resolve_key(config, key)):
         return Status("stale", "trained with other settings")
     if record.get("status") not in COMPLETE:

@@ -74,6 +74,9 @@ def _prepare(env: Env) -> None:
         inner.render_kwargs = {"camera_id": camera, "width": 480, "height": 360}
     else:
         inner.mujoco_renderer.camera_id = camera
+        if camera < 0:  # the env's own stands too far away for a small picture
+            near = {"trackbodyid": -1, "distance": model.stat.extent, "azimuth": 120.0}
+            inner.mujoco_renderer.default_cam_config = near
     # Shadows and multisampling take 20 times as long as all the rest on a CPU.
     model.vis.quality.shadowsize = model.vis.quality.offsamples = 0
     # Reflections, and small tiles that move, take most of a GIF's bytes.

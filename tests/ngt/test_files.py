@@ -49,6 +49,16 @@ def test_a_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
     assert path.read_text() == "old"
 
 
+def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    with pytest.raises(OSError, match="No space left") as caught, atomic(path) as temporary:
+        temporary.write_text("half")
+        with open("/dev/full", "w") as full:
+            full.write("x")  # raised when it is closed, without a name
+    assert caught.value.filename == str(path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_process_killed_inside_the_block_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     path.write_text("old")

@@ -96,12 +96,16 @@ def test_a_damaged_run_json_counts_for_nothing(layout: Layout, config: Config) -
     key = keys(config)[0]
     train(layout, config, key, {200: [1.0]})
     (layout.run(key) / "run.json").write_text('{"status": "fin')
-    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 200")
+    part = "run.json can't be read, last evaluation at step"
+    assert run_status(layout, config, key)[:2] == ("part", f"{part} 200")
     begin(layout, config, key).evaluation(400, [1.0], [200])
-    assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 400")
+    assert run_status(layout, config, key)[:2] == ("part", f"{part} 400")
     for text in ("step,epis", ""):
         (layout.run(key) / "eval.csv.part").write_text(text)
-        assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 0")
+        assert run_status(layout, config, key)[:2] == ("part", f"{part} 0")
+    for name in ("eval.csv.part", "eval.csv"):
+        (layout.run(key) / name).unlink()
+    assert run_status(layout, config, key)[:2] == ("part", f"{part} 0")
 
 
 # ---------------------------------------------------------------- records
