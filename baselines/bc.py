@@ -9,8 +9,9 @@ floor. Steps count gradient steps, of the agent's own optimiser.
 
 Reward: none.
 Range: none.
-Deviations: none from that code. (The likelihood would be fragile: a deterministic SAC expert
-saturates the tanh, and atanh(+-1) is infinite.)
+Deviations: the agent's learning rate and raw observations, as for every method here; that code has
+1e-4 and normalises by running statistics. (The likelihood would be fragile: a deterministic SAC
+expert saturates the tanh, and atanh(+-1) is infinite.)
 Sources: Pomerleau, "ALVINN: An Autonomous Land Vehicle in a Neural Network", NeurIPS 1988;
 lionelblonde/ngt.
 """

@@ -61,13 +61,17 @@ def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor
     what its forerunners left to be spent, at most its own mass. Of equidistant ones the first goes
     first. A full sort, since a step may reach any number of atoms: a good imitator leaves a speck
     of mass on each one that it passes, and where it goes back, a step reaches 80 of 200.
+
+    Sums run from the first atom to the last, so that what pads a run's atoms in a pack, without
+    mass, does not move their rounding.
     """
     near, order = distance.sort(dim=-1, stable=True)
     held = mass.gather(-1, order)
     before = F.pad(held.cumsum(dim=-1)[..., :-1], (1, 0))
     take = (spend - before).clamp(min=0.0).minimum(held)  # a used-up atom's is exactly its mass
     left = torch.empty_like(mass).scatter_(-1, order, held - take)
-    return (take * near).sum(dim=-1), take.sum(dim=-1), left
+    cost, spent = (part.cumsum(dim=-1)[..., -1] for part in (take * near, take))
+    return cost, spent, left
 
 
 class Pwil(RewardModel):

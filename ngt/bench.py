@@ -22,7 +22,8 @@ from ngt.learner import Learner, Member
 from ngt.potential import PotentialConfig
 from ngt.records import provenance
 from ngt.replay import Batch, Replay
-from ngt.seeding import Draw, Streams
+from ngt.sac import Sac
+from ngt.seeding import Streams
 
 FILLED = 10_000  # transitions in every buffer: random, since their values change no cost
 
@@ -71,7 +72,7 @@ def pack_of(
 
 
 def ngt_params(env: str) -> dict[str, Any]:
-    """The paper's pairing on an env."""
+    """The paper's pairing on an env; base.yaml can't be read where PyYAML is not installed."""
     return {"pairing": "hl_gauss" if env == "Humanoid-v4" else PotentialConfig().pairing}
 
 
@@ -163,10 +164,9 @@ def whole(env: str, model: str, params: dict[str, Any], seeds: Sequence[int]) ->
     cell = CellConfig(env=env, method="bench", model=model, params=params, train=train)
     pack, replay = pack_of(cell, seeds)
     task = get_task(env)
-    shape = (train.num_envs, task.act)
-    draws = {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
     envs = VectorEnv(env, len(seeds) * train.num_envs)
-    collector = Collector(envs, pack, replay, Streams(seeds, draws, "cpu"))
+    explore = Streams(seeds, Sac.exploration(train.num_envs, task.act), "cpu")
+    collector = Collector(envs, pack, replay, explore)
     collector.reset(range(envs.num))
 
     def run() -> None:

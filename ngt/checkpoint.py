@@ -13,6 +13,7 @@ it is read: JSON, safetensors and raw floats.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -159,8 +160,10 @@ def remove(run: Path) -> None:
     folder = folder_of(run)
     if folder.is_dir():
         for file in sorted(folder.iterdir(), reverse=True):  # the manifests first
-            file.unlink()
-        folder.rmdir()
+            if not file.is_dir():
+                file.unlink()
+        with contextlib.suppress(OSError):  # a folder in it is nothing of ours
+            folder.rmdir()
 
 
 def _of(name: str) -> str:

@@ -84,7 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     sub.add_argument("env", help="env id")
     sub.add_argument("--policy", type=Path, help="policy file (default: the env's expert)")
-    sub.add_argument("--episodes", type=int, help="episodes of each (default: 16)")
+    sub.add_argument("--episodes", type=int, help="episodes of each (default: expert.episodes)")
     sub.add_argument("--seed", type=int, help="of the episodes (default: the expert's)")
     sub.add_argument("--out", type=Path, help="demonstration file (default: under results/)")
 
@@ -240,22 +240,22 @@ def at_least(low: int, **options: int | None) -> None:
 
 def run_expert(args: argparse.Namespace) -> None:
     """Train an expert."""
+    from ngt.jobs import is_finished
     from ngt.learner import Member
-    from ngt.records import finished
 
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
-    get_task(args.env)
     config, layout = load_config(args)
+    get_task(args.env)
     cell = cfg.resolve_expert(config, args.env)
     seed = cfg.expert_config(config, args.env).seed
     folder = layout.expert(args.env)
     key = {"env": args.env, "method": "expert", "seed": seed}
-    if not args.fresh and finished(folder, cell, key, reference={}):
+    member = Member(folder, key, seed, demos=0)
+    if not args.fresh and is_finished(cell, member):
         say(f"expert {args.env}: finished already in {folder}; --fresh trains it again")
         return
     guard(folder, f"expert {args.env}", args)
-    member = Member(folder, key, seed, demos=0)
     train(cell, [member], f"expert {args.env}", config, args)
     report(folder, f"expert {args.env}")
 
@@ -266,9 +266,9 @@ def run_record(args: argparse.Namespace) -> None:
     from ngt.records import drop_receipts
 
     one_thread("cpu")
-    get_task(args.env)
     at_least(1, episodes=args.episodes)
     config, layout = load_config(args)
+    get_task(args.env)
     expert = cfg.expert_config(config, args.env)
     actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:
@@ -304,8 +304,8 @@ def run_ship(args: argparse.Namespace) -> None:
     from ngt.ship import ship
 
     one_thread("cpu")
-    get_task(args.env)
     config, layout = load_config(args)
+    get_task(args.env)
     say(ship(layout, config, args.env, replace_better=args.replace))
 
 
@@ -314,9 +314,9 @@ def run_train(args: argparse.Namespace) -> None:
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
     keys = [RunKey.parse(text) for text in args.keys]
+    config, layout = load_config(args)
     for key in keys:
         get_task(key.env)
-    config, layout = load_config(args)
     jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
     for cell, pack in jobs:
         file = cfg.demos_file(config, cell.env)
@@ -330,8 +330,8 @@ def train_pack(
 ) -> None:  # fmt: skip
     """Train the members of a pack that are not finished."""
     from ngt import demos
+    from ngt.jobs import is_finished
     from ngt.learner import Member
-    from ngt.records import finished
 
     data = demos.load(source, cell.env)
     if cell.demos_source not in (data.source, cfg.file_hash(source, "demos")):
@@ -347,11 +347,12 @@ def train_pack(
         subset = demos.subsample(data, key.demos, key.rate, key.seed, f"demonstrations {source}")
         reference = {"random": data.random, "expert": data.expert, "demos": data.checksum}
         shown = {"run": str(key), **asdict(key)}
-        if not args.fresh and finished(layout.run(key), cell, shown, reference):
+        member = Member(layout.run(key), shown, key.seed, key.demos, subset, reference)
+        if not args.fresh and is_finished(cell, member):
             say(f"run {key}: finished already; --fresh trains it again")
             continue
         guard(layout.run(key), f"run {key}", args)
-        members.append(Member(layout.run(key), shown, key.seed, key.demos, subset, reference))
+        members.append(member)
     if members:
         name = f"{cell.method} {cell.env}" + (f" x{len(members)}" if len(members) > 1 else "")
         train(cell, members, name, config, args)
@@ -368,7 +369,7 @@ def train(
 
     jobs.train(
         cell, members, name, say, device=args.device, env_workers=args.env_workers,
-        checkpoint_every=config.checkpoint_every, restart=args.restart or args.fresh,
+        checkpoint_every=config.checkpoint_every, fresh=args.fresh, restart=args.restart,
     )  # fmt: skip
 
 
@@ -405,9 +406,13 @@ def run_evaluate(args: argparse.Namespace) -> None:
     one_thread("cpu")
     at_least(1, episodes=args.episodes)
     config, _ = load_config(args)
-    actor, env = policy.load(policy_file(args.policy))
+    file = policy_file(args.policy)
+    actor, env = policy.load(file)
     data = demos.load(args.demos, env) if args.demos else None
+    own = read_json(file.parent / "config.json")  # of the run that made it
     terminate = cfg.resolve_expert(config, env).terminate_when_unhealthy
+    if "terminate_when_unhealthy" not in user_settings(args) and isinstance(own, dict):
+        terminate = bool(own.get("terminate_when_unhealthy", terminate))
     evaluator = Evaluator(env, [(args.seed, 0)], args.episodes, terminate_when_unhealthy=terminate)
     result = evaluator.run(actor, 0)
     evaluator.close()

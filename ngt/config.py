@@ -174,6 +174,7 @@ class Config:
     """The whole workflow's settings at one scale."""
 
     scale: str = "quick"
+    imports: tuple[str, ...] = opt((), "modules to import first: they may register tasks")
     records: Literal["trained", "published"] = opt(
         "trained", "what figures are drawn from: runs made here, or those that ship"
     )
@@ -256,6 +257,8 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
         if f.metadata.get("null") and isinstance(merged.get(f.name), dict):  # null: not here
             merged[f.name] = {k: v for k, v in merged[f.name].items() if v is not None}
     config = parse(Config, merged)
+    for name in config.imports:
+        import_module(name)
     check(config)
     return config
 
@@ -370,6 +373,18 @@ def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, Method
         yield f"methods.{name}", entry
         if env in entry.envs:
             yield f"methods.{name}.envs.{env}", entry.envs[env]
+
+
+def import_module(name: str) -> None:
+    """Import a user's module, for what it registers."""
+    try:
+        importlib.import_module(name)
+    except Exception as error:  # whatever its code raises
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise UserError(
+            f"imports: {name!r} can't be imported ({reason}); it must lie where Python looks, e.g. "
+            f"in this folder"
+        ) from None
 
 
 def load_model(path: str, where: str) -> Any:

@@ -48,8 +48,6 @@ class Task:
     published_expert: float | None = None
     # Mean return that this suite wants of an expert that it ships; None: it means to ship none.
     aim: float | None = None
-    # Normaliser: mean return over so many episodes, random policy = 0, expert = 1.
-    reference_episodes: int = 16
 
     def least_episode(self, terminate_when_unhealthy: bool = True) -> int:
         """Steps that episodes last at least, in the mean over a training.

@@ -15,6 +15,7 @@ from ngt import checkpoint
 from ngt.config import CellConfig
 from ngt.errors import UserError
 from ngt.learner import Member
+from ngt.records import finished
 from ngt.trainer import Trainer, made_with
 
 Say = Callable[[str], None]
@@ -22,13 +23,20 @@ Say = Callable[[str], None]
 
 def train(
     cell: CellConfig, members: Sequence[Member], name: str, say: Say, *, device: str,
-    env_workers: int, checkpoint_every: int, restart: bool,
+    env_workers: int, checkpoint_every: int, fresh: bool, restart: bool,
 ) -> None:  # fmt: skip
-    """Train runs of a cell together, those apart whose checkpoints are of different steps."""
+    """Train runs of a cell together, those apart whose checkpoints are of different steps.
+
+    fresh: those too that are finished. restart: not from their checkpoints.
+    """
     with contextlib.ExitStack() as locks:
         for member in members:
             locks.enter_context(locked(member.folder))
-        if restart:
+        if not fresh:  # asked under the lock: another process may have just let go of it
+            members = [m for m in members if not is_finished(cell, m)]
+            if not members:
+                return
+        if fresh or restart:
             for member in members:
                 checkpoint.remove(member.folder)
         apart = groups(cell, members, say)
@@ -44,6 +52,11 @@ def train(
             )  # fmt: skip
             with stops(trainer):
                 trainer.run(name + part, step)
+
+
+def is_finished(cell: CellConfig, member: Member) -> bool:
+    """Whether a member's folder holds its run complete."""
+    return finished(member.folder, cell, member.key, member.reference or {})
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:

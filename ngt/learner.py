@@ -18,6 +18,7 @@ from ngt import checkpoint
 from ngt.config import CellConfig, load_model
 from ngt.demos import DemoSet
 from ngt.envs import get_task
+from ngt.errors import UserError
 from ngt.graphs import Graph
 from ngt.nets import ObsNormaliser
 from ngt.policy import Policy
@@ -87,9 +88,14 @@ class Learner:
             "expert_index": Draw("index", (batch,)),
             "sac_index": Draw("index", (batch,)),
             **Sac.draws(batch, task.act),
-            **self.model.draws(),
         }
-        self.streams = Streams(seeds, draws, device)
+        own = self.model.draws()
+        for name in own.keys() & (draws | Sac.exploration(cell.train.num_envs, task.act)).keys():
+            raise UserError(
+                f"methods.{cell.method}: draws() has {name!r}, a name of the suite's own draws; "
+                f"choose another, e.g. {cell.method}_{name}"
+            )
+        self.streams = Streams(seeds, draws | own, device)
         self.graphs = graphs and self.device.type == "cuda"
         self.graph: Graph | None = None
         self.drawn: dict[str, Tensor] = {}  # this iteration's draws, where a graph reads them

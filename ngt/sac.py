@@ -155,11 +155,17 @@ class Sac(nn.Module):
         """The random tensors one update consumes, per run."""
         return {"next_noise": Draw("normal", (batch, act)), "noise": Draw("normal", (batch, act))}
 
+    @staticmethod
+    def exploration(envs: int, act: int) -> dict[str, Draw]:
+        """The random tensors of one vector step's actions, by policy or at random, per run."""
+        shape = (envs, act)
+        return {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
+
     @torch.no_grad()
-    def act(self, obs: Tensor, noise: Tensor | None = None) -> Tensor:
-        """Actions in [-1, 1] for obs (R, n, obs): sampled with `noise`, else the mode."""
+    def act(self, obs: Tensor, noise: Tensor) -> Tensor:
+        """Actions in [-1, 1] for obs (R, n, obs), sampled with noise (R, n, act)."""
         mean, log_std = self.actor(fill_rows(obs))
-        pre_tanh = mean if noise is None else mean + log_std.exp() * fill_rows(noise)
+        pre_tanh = mean + log_std.exp() * fill_rows(noise)
         return torch.tanh(pre_tanh)[:, : obs.shape[1]]
 
     def temperature(self) -> Tensor:

@@ -89,11 +89,6 @@ def hlg_slope(bins: int, width: float, sigma: float) -> float:
     return math.sqrt(1.0 - 2.0 * p.min() + p @ p)
 
 
-def hlg_slope_wide(bins: int) -> float:
-    """Limit of `hlg_slope` for sigma to infinity, where p is uniform: sqrt(1 - 1/N)."""
-    return math.sqrt(1.0 - 1.0 / bins)
-
-
 def bound_p_max(bins: int, mass: float) -> float:
     """sqrt(1 + (N - 1) p_max^2) (Theorem pmax)."""
     return math.sqrt(1.0 + (bins - 1) * mass**2)

@@ -36,7 +36,8 @@ from ngt.learner import Learner, Member, run_seed
 from ngt.progress import Progress
 from ngt.records import RunWriter, source_hash
 from ngt.replay import Replay
-from ngt.seeding import Draw, Streams, derive
+from ngt.sac import Sac
+from ngt.seeding import Streams, derive
 
 
 def made_with(cell: CellConfig, member: Member) -> dict[str, Any]:
@@ -111,9 +112,7 @@ class Trainer:
     def _online(self, saved: Sequence[checkpoint.Saved]) -> None:
         learner, train, task = self.learner, self.cell.train, get_task(self.cell.env)
         seeds = [run_seed(self.cell, m) for m in self.members]
-        shape = (self.n, task.act)
-        draws = {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
-        explore = Streams(seeds, draws, self.device)
+        explore = Streams(seeds, Sac.exploration(self.n, task.act), self.device)
         capacity = min(train.buffer, train.steps + self.n)
         replay = Replay(self.runs, capacity, task.obs, task.act, self.device, envs=self.n)
         env = VectorEnv(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -22,7 +22,6 @@ from ngt.seeding import Streams, torch_generator
 
 OBS, ACT, BATCH = 3, 2, 8
 MODES = ["state-action", "state-state", "state-only"]
-Build = Callable[..., Adversarial]
 
 
 class Sum(Adversarial):

@@ -297,6 +297,17 @@ def test_packed_equals_single(mode: Mode) -> None:
         torch.testing.assert_close(together[run], play(alone, two)[0], rtol=1e-5, atol=1e-30)
 
 
+def test_atoms_that_pad_a_set_move_no_rounding() -> None:
+    """Sums are the same to the last bit, so that a run of a pack is the run alone."""
+    g = torch.Generator().manual_seed(0)
+    distance, mass = torch.rand(2, 2000, 550, generator=g)
+    mass[:, 50:] = 0.0  # what pads lies among the atoms in order of distance
+    alone = couple(distance[:, :50], mass[:, :50], 3.0)
+    padded = couple(distance, mass, 3.0)
+    assert torch.equal(alone[0], padded[0]) and torch.equal(alone[1], padded[1])
+    assert torch.equal(alone[2], padded[2][:, :50])
+
+
 # --- standardisation
 
 

@@ -301,3 +301,5 @@ def test_a_folder_among_checkpoints_is_left_alone(tmp_path: Path) -> None:
     assert (
         checkpoint.steps(tmp_path) == [6, 4] and (checkpoint.folder_of(tmp_path) / "mine").is_dir()
     )
+    checkpoint.remove(tmp_path)
+    assert [p.name for p in checkpoint.folder_of(tmp_path).iterdir()] == ["mine"]

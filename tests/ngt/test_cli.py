@@ -20,6 +20,7 @@ import yaml
 from ngt import cli, demos, policy
 from ngt import config as cfg
 from ngt.cli import build_parser, main
+from ngt.envs import TASKS
 from ngt.files import read_json
 from ngt.runs import RunKey, run_table
 
@@ -193,6 +194,55 @@ def test_evaluation_takes_the_settings(ngt: Any, tmp_path: Path) -> None:
     falls = ngt("evaluate", "p", "--episodes", "1")
     goes_on = ngt("evaluate", "p", "--episodes", "1", "--set", "terminate_when_unhealthy=false")
     assert int(falls[0].split()[-1]) < 1000 == int(goes_on[0].split()[-1])
+
+
+def test_a_run_is_evaluated_with_its_own_settings(ngt: Any, tmp_path: Path) -> None:
+    from ngt.policy import Policy
+    from ngt.sac import Actor
+
+    sac = cfg.SacConfig(hidden=(4,))
+    (tmp_path / "run").mkdir()
+    tensors = Policy(Actor(11, 3, sac, [0]), None).snapshot(0)
+    policy.save(tmp_path / "run" / "policy.safetensors", tensors, "Hopper-v4", sac)
+    (tmp_path / "run" / "config.json").write_text('{"terminate_when_unhealthy": false}')
+    own = ngt("evaluate", "run", "--episodes", "1")
+    told = ngt("evaluate", "run", "--episodes", "1", "--set", "terminate_when_unhealthy=true")
+    assert int(own[0].split()[-1]) == 1000 > int(told[0].split()[-1])
+
+
+# ---------------------------------------------------------------- an env of one's own
+
+MODULE = """
+from gymnasium.envs.classic_control.pendulum import PendulumEnv
+from gymnasium.envs.registration import register as add
+from ngt.envs import Task, register
+
+add("Mine-v0", lambda **kwargs: PendulumEnv(**kwargs), max_episode_steps=30)
+register(Task("mine", "Mine-v0", obs=3, act=1, low=-2.0, high=2.0, time_limit=30))
+"""
+
+
+def test_an_env_of_ones_own(ngt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("ngt.envs.TASKS", dict(TASKS))
+    (tmp_path / "my_env_of_a_test.py").write_text(MODULE)
+    (tmp_path / "mine.yaml").write_text("imports: [my_env_of_a_test]\n")
+    more = [*SHORT, "--config", "mine.yaml"]
+    with pytest.raises(SystemExit):
+        main(["expert", "mine", *SHORT])
+    ngt("expert", "mine", *more)
+    ngt("record", "mine", *more)
+    said = ngt("train", "mine/ngt/state-action-demos1-rate10/seed0", *more, "--env-workers", "1")
+    assert "finished" in said[-1]
+    assert ngt("evaluate", "results/test/experts/mine", "--episodes", "1", *more)[0].endswith("30")
+
+
+def test_a_module_that_cannot_be_imported(ngt: Any, tmp_path: Path, capsys: Any) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["runs", "--set", "imports=[no_such_module]"])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2 and said.count("\n") == 1
+    assert said.startswith("ngt: error: imports: 'no_such_module' can't be imported (ModuleNotFou")
 
 
 # ---------------------------------------------------------------- training

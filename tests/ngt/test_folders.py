@@ -26,8 +26,6 @@ SETTINGS: dict[str, Any] = {
 }
 FINISHED = {"status": "finished", "step": 400, "steps_per_second": 50.0}
 DIVERGED = {"status": "diverged", "step": 200, "tensor": "obs", "steps_per_second": 50.0}
-COLUMNS = ["env", "method", "mode", "rate", "demos", "seed", "step", "return", "score", "random",
-           "expert", "status"]  # fmt: skip
 
 
 @pytest.fixture

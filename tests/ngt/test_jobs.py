@@ -46,11 +46,11 @@ def stop_at(member: Member, *steps: int) -> None:
             trainer.run("test", steps[i - 1] if i else None)
 
 
-def train(members: list[Member], restart: bool = False) -> list[str]:
+def train(members: list[Member], fresh: bool = False, restart: bool = False) -> list[str]:
     said: list[str] = []
     jobs.train(
         CELL, members, "name", said.append, device="cpu", env_workers=0, checkpoint_every=0,
-        restart=restart,
+        fresh=fresh, restart=restart,
     )  # fmt: skip
     return said
 
@@ -86,6 +86,18 @@ def test_restart_starts_over(tmp_path: Path) -> None:
     (a,) = members_of(tmp_path, 1)
     stop_at(a, 200)
     assert train([a], restart=True) == []
+
+
+def test_what_another_process_has_just_finished_is_left(tmp_path: Path) -> None:
+    a, b = members_of(tmp_path)
+    train([a])
+    made = (a.folder / "run.json").read_bytes()
+    train([a, b])
+    assert (a.folder / "run.json").read_bytes() == made and (b.folder / "run.json").exists()
+    train([a, b])
+    assert (a.folder / "run.json").read_bytes() == made
+    train([a], fresh=True)
+    assert (a.folder / "run.json").read_bytes() != made, "its times at least"
 
 
 def test_a_folder_has_one_trainer(tmp_path: Path) -> None:

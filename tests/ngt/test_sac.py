@@ -262,7 +262,7 @@ def test_released_nets_start_near_zero(net):
 
 def test_act(float64):
     agent, obs, noise = agent_of([1, 2]), rows(2, 4, OBS), rows(2, 4, ACT, seed=1)
-    mode, sampled = agent.act(obs), agent.act(obs, noise)
+    mode, sampled = agent.act(obs, torch.zeros_like(noise)), agent.act(obs, noise)
     assert not mode.requires_grad and not sampled.requires_grad
     for r in range(2):
         for i in range(4):

@@ -92,7 +92,10 @@ def test_no_run_at_all(make_study: Make) -> None:
 
 def test_what_ships_of_a_gpu_is_read(make_evidence: Make) -> None:
     made = table(make_evidence({}, gpu=read_gpu(GPU)))
-    for text in ("CUDA graphs make training three times as fast", "A training fits an RTX 4090"):
+    for text in (
+        "CUDA graphs make NGT and DAC three times as fast",
+        "A training of NGT or DAC fits an RTX 4090",
+    ):
         found = row(made, text)
         assert found["verdict"] == "reproduced" and "NVIDIA" in found["ours"]
 
