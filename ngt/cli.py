@@ -22,6 +22,7 @@ from ngt.runs import Layout, RunKey, packs, resolve_key, run_table
 from ngt.schema import schema
 
 if TYPE_CHECKING:
+    from ngt.demos import Demos
     from ngt.learner import Member
 
 RUN_HELP = "run key: env/method/mode-demosK-rateN/seedS"
@@ -173,7 +174,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"ngt: error: {error}", file=sys.stderr)
         sys.exit(2)
     except Interrupted as stop:
-        print(f"ngt: stopped at step {stop}; the same command goes on from there", file=sys.stderr)
+        same = "the same command, without --restart," if args.restart else "the same command"
+        print(f"ngt: stopped at step {stop}; {same} goes on from there", file=sys.stderr)
         sys.exit(os.EX_TEMPFAIL)
     except KeyboardInterrupt:
         print("ngt: interrupted", file=sys.stderr)
@@ -295,8 +297,7 @@ def run_record(args: argparse.Namespace) -> None:
         f"{out}: {len(data.length)} episodes, return {data.expert:.1f} "
         f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
     )
-    if data.expert <= data.random:
-        say(f"warning: the expert is no better than random on {args.env}; scores mean nothing")
+    warn_of_scale(data)
 
 
 def run_ship(args: argparse.Namespace) -> None:
@@ -334,6 +335,7 @@ def train_pack(
     from ngt.learner import Member
 
     data = demos.load(source, cell.env)
+    check_scale(data, source)
     if cell.demos_source not in (data.source, cfg.file_hash(source, "demos")):
         if not args.demos:
             raise UserError(
@@ -358,6 +360,21 @@ def train_pack(
         train(cell, members, name, config, args)
         for member in members:
             report(member.folder, f"run {member.key['run']}")
+
+
+def check_scale(data: Demos, source: Path) -> None:
+    """Returns must be told apart to be normalised."""
+    if data.expert == data.random:
+        raise UserError(
+            f"demonstrations {source}: field 'returns': a mean of {data.expert:.6g} is the random "
+            f"policy's too, so that no return can be normalised; record better ones"
+        )
+
+
+def warn_of_scale(data: Demos) -> None:
+    """A line where the expert is the worse one."""
+    if data.expert <= data.random:
+        say(f"warning: the expert is no better than random on {data.env}; scores mean nothing")
 
 
 def train(
@@ -400,7 +417,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
     """Evaluate a policy."""
     import numpy as np
 
-    from ngt import demos, policy
+    from ngt import demos, policy, shipped
     from ngt.evaluation import Evaluator
 
     one_thread("cpu")
@@ -408,7 +425,11 @@ def run_evaluate(args: argparse.Namespace) -> None:
     config, _ = load_config(args)
     file = policy_file(args.policy)
     actor, env = policy.load(file)
+    if file.resolve().parent == shipped.DATA / env:
+        shipped.read(env)  # it is the one that ships
     data = demos.load(args.demos, env) if args.demos else None
+    if data is not None:
+        check_scale(data, args.demos)
     own = read_json(file.parent / "config.json")  # of the run that made it
     terminate = cfg.resolve_expert(config, env).terminate_when_unhealthy
     if "terminate_when_unhealthy" not in user_settings(args) and isinstance(own, dict):
@@ -425,11 +446,12 @@ def run_evaluate(args: argparse.Namespace) -> None:
     if data is not None:
         score = (mean - data.random) / (data.expert - data.random)
         say(f"normalised return {score:.3f} (random {data.random:.2f}, expert {data.expert:.2f})")
+        warn_of_scale(data)
 
 
 def policy_file(path: Path) -> Path:
     """A policy file, given itself or the folder of its run."""
-    return path if path.is_file() else path / "policy.safetensors"
+    return path if path.suffix == ".safetensors" or path.is_file() else path / "policy.safetensors"
 
 
 def run_runs(args: argparse.Namespace) -> None:
@@ -470,8 +492,8 @@ def counted(counts: Counter[str], config: Config) -> str:
     """How many runs there are of each status."""
     from ngt.folders import STATUSES
 
-    total = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
-    return f"{counts.total()} runs at scale {config.scale}: {total}"
+    parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
+    return f"{counts.total()} runs at scale {config.scale}" + (f": {parts}" if parts else "")
 
 
 def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float) -> None:

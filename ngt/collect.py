@@ -22,6 +22,7 @@ from ngt.envs import Step, VectorEnv
 from ngt.graphs import Graph
 from ngt.learner import Learner
 from ngt.replay import Batch, Replay
+from ngt.reward import checked
 from ngt.seeding import Streams
 
 
@@ -94,7 +95,9 @@ class Collector:
         next_obs, obs, *rest = self.arrived.split(self.widths, dim=-1)
         reward, terminated, slot = (x.squeeze(-1) for x in rest)
         transition = Batch(self.obs, self.action, next_obs, reward, terminated)
-        reward = self.learner.model.observe(transition, slot > 0)
+        model = self.learner.model
+        reward = model.observe(transition, slot > 0)
+        reward = checked(reward, transition.reward, f"{type(model).__name__}.observe", grad=False)
         self.replay.store(transition._replace(reward=reward), slot)
         self.obs.copy_(obs)
 

@@ -90,21 +90,49 @@ class Episode(NamedTuple):
 def from_episodes(
     env: str, episodes: Sequence[Episode], random_returns: NDArray[np.float64], source: str
 ) -> Demos:
-    """Demonstrations from one's own episodes; checked like a file."""
+    """Demonstrations from one's own episodes; checked like a file, each by itself first."""
+    if not episodes:
+        raise UserError("episodes: found none, expected at least 1")
+    task = get_task(env)
+    obs, action, reward = (
+        [_numbers(getattr(e, name), f"episodes: episode {i}: {name}")
+         for i, e in enumerate(episodes)]
+        for name in ("obs", "action", "reward")
+    )  # fmt: skip
+    for i, (o, a, r) in enumerate(zip(obs, action, reward, strict=True)):
+        steps = len(a) if a.ndim else 0
+        shapes = (steps + 1, task.obs), (steps, task.act), (steps,)
+        for name, found, shape in zip(("obs", "action", "reward"), (o, a, r), shapes, strict=True):
+            if found.shape != shape:
+                raise UserError(
+                    f"episodes: episode {i}: {name}: found shape {found.shape}, expected {shape} "
+                    f"for {steps} actions on {env}"
+                )
     demos = Demos(
         env=env,
-        obs=np.concatenate([e.obs for e in episodes]).astype(np.float32),
-        action=np.concatenate([e.action for e in episodes]).astype(np.float32),
-        reward=np.concatenate([e.reward for e in episodes]).astype(np.float32),
-        length=np.array([len(e.action) for e in episodes], np.int64),
+        obs=np.concatenate(obs).astype(np.float32),
+        action=np.concatenate(action).astype(np.float32),
+        reward=np.concatenate(reward).astype(np.float32),
+        length=np.array([len(a) for a in action], np.int64),
         terminated=np.array([e.terminated for e in episodes], np.bool_),
-        returns=np.array([np.sum(e.reward, dtype=np.float64) for e in episodes]),
+        returns=np.array([np.sum(r, dtype=np.float64) for r in reward]),
         seeds=np.array([e.seed for e in episodes], np.int64),
-        random_returns=np.asarray(random_returns, np.float64),
+        random_returns=np.atleast_1d(_numbers(random_returns, "random_returns")).astype(np.float64),
         source=source,
     )
     _check(demos, "episodes")
     return demos
+
+
+def _numbers(values: Any, where: str) -> NDArray[Any]:
+    """An array of real numbers."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of unequal widths
+        array = np.array(None)
+    if array.dtype.kind not in "fiub":
+        raise UserError(f"{where}: found no array of numbers; give one")
+    return array
 
 
 def record(
@@ -137,7 +165,8 @@ def record(
 
 
 def save(path: Path, demos: Demos) -> None:
-    """Write a demonstration file, atomically."""
+    """Write a demonstration file, atomically; UserError where `load` would refuse it."""
+    _check(demos, f"demonstrations {path}")
     meta = {
         "format": FORMAT, "version": VERSION, "env": demos.env, "source": demos.source,
         "checksum": demos.checksum,
@@ -158,13 +187,6 @@ def load(path: Path, env: str | None = None) -> Demos:
     missing = [name for name in ARRAYS if name not in data]
     if missing:
         raise UserError(f"{where}: field {missing[0]!r} is missing; found {', '.join(data)}")
-    for name, (dtype, dims) in ARRAYS.items():
-        found = data[name]
-        if found.dtype != np.dtype(dtype) or found.ndim != dims:
-            raise UserError(
-                f"{where}: field {name!r}: found {found.dtype} with {found.ndim} dimensions, "
-                f"expected {dtype} with {dims}"
-            )
     demos = Demos(env=meta["env"], source=meta["source"], **{name: data[name] for name in ARRAYS})
     if env is not None and demos.env != env:
         raise UserError(
@@ -206,7 +228,9 @@ def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
     try:
         meta = json.loads(str(data["meta"][()]))
     except (KeyError, IndexError, ValueError):
-        raise UserError(f"{where}: field 'meta' is missing or not JSON") from None
+        raise UserError(
+            f"{where}: field 'meta' is missing or not JSON; ngt.demos.save writes such files"
+        ) from None
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         found = meta.get("format") if isinstance(meta, dict) else meta
         raise UserError(f"{where}: field 'format': found {found!r}, expected {FORMAT!r}")
@@ -221,6 +245,15 @@ def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
 
 
 def _check(demos: Demos, where: str) -> None:
+    for name, (dtype, dims) in ARRAYS.items():
+        array = getattr(demos, name)
+        if array.dtype != np.dtype(dtype) or array.ndim != dims:
+            raise UserError(
+                f"{where}: field {name!r}: found {array.dtype} with {array.ndim} dimensions, "
+                f"expected {dtype} with {dims}"
+            )
+    if not isinstance(demos.source, str):
+        raise UserError(f"{where}: field 'source': found {demos.source!r}, expected text")
     task = get_task(demos.env)
     length = demos.length
     if len(length) == 0 or (length < 1).any():

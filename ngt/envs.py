@@ -80,10 +80,10 @@ def get_task(task_id: str) -> Task:
     if task_id in REFUSED:
         reason, instead = REFUSED[task_id]
         raise UserError(f"env {task_id!r} is refused: {reason}: use {instead}")
-    nearest = difflib.get_close_matches(task_id, TASKS, n=3, cutoff=0.4) or sorted(TASKS)
+    nearest = difflib.get_close_matches(task_id, TASKS, n=3, cutoff=0.6) or sorted(TASKS)
     raise UserError(
-        f"env {task_id!r} is unknown: use one of {', '.join(nearest)}, or add it with "
-        "ngt.envs.register"
+        f"env {task_id!r} is unknown: use one of {', '.join(nearest)}, or add it by "
+        "ngt.envs.register in a module that the config's `imports` names"
     )
 
 

@@ -36,7 +36,7 @@ def train(
             members = [m for m in members if not is_finished(cell, m)]
             if not members:
                 return
-        if fresh or restart:
+        if restart:
             for member in members:
                 checkpoint.remove(member.folder)
         apart = groups(cell, members, say)

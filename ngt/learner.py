@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from ngt.graphs import Graph
 from ngt.nets import ObsNormaliser
 from ngt.policy import Policy
 from ngt.replay import Batch, Replay
-from ngt.reward import RewardModel, Spec
+from ngt.reward import RewardModel, Spec, checked
 from ngt.sac import Sac
 from ngt.schema import parse
 from ngt.seeding import Draw, Streams, derive
@@ -54,6 +54,12 @@ def build_model(
     )  # fmt: skip
     model: RewardModel = cls(config, spec)
     return model
+
+
+def rewards(model: RewardModel, seam: Literal["reward", "score"], batch: Batch) -> Tensor:
+    """What a model's `reward` or `score` gives a batch, if it is what it should be."""
+    name = f"{type(model).__name__}.{seam}"
+    return checked(getattr(model, seam)(batch), batch.reward, name, grad=False)
 
 
 def run_seed(cell: CellConfig, member: Member) -> int:
@@ -144,7 +150,7 @@ class Learner:
             self.model.update(agent, expert)
             self.last = (expert, agent)
         batch = self.normalise(replay.sample(draws["sac_index"]))
-        reward = self.model.reward(batch)
+        reward = rewards(self.model, "reward", batch)
         metrics = self.agent.update(batch, reward, draws)
         self._count({**metrics, "reward": reward.mean(dim=1), **self.model.metrics})
 
@@ -178,7 +184,8 @@ class Learner:
     def auc(self, expert: Batch, agent: Batch) -> Tensor:
         """P(score of an expert transition > of an agent's), (R,); ties count one half."""
         kept = dict(self.model.metrics)
-        e, a = self.model.score(expert)[:, :, None], self.model.score(agent)[:, None, :]
+        e = rewards(self.model, "score", expert)[:, :, None]
+        a = rewards(self.model, "score", agent)[:, None, :]
         self.model.metrics = kept
         return (e > a).float().mean(dim=(1, 2)) + 0.5 * (e == a).float().mean(dim=(1, 2))
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ngt.config import Mode
+from ngt.errors import UserError
 from ngt.replay import Batch
 from ngt.sac import Sac, adam, descend
 from ngt.seeding import Draw
@@ -45,6 +46,28 @@ class Spec(NamedTuple):
         )
 
 
+def checked(value: Any, like: Tensor, name: str, grad: bool = True) -> Tensor:
+    """What a method returned, if it has the shape and type of `like`: a UserError if not.
+
+    grad: whether it may have a gradient.
+    """
+    found, fix = "", ""
+    if not isinstance(value, Tensor):
+        found = f"{type(value).__name__}"
+    elif value.shape != like.shape:
+        found, fix = f"shape {tuple(value.shape)}", "; the first dimension is the pack's runs"
+    elif value.dtype != like.dtype:
+        found = str(value.dtype)
+    elif value.requires_grad and not grad:
+        found, fix = "one with a gradient", "; decorate it with @torch.no_grad()"
+    if not found:
+        return value
+    raise UserError(
+        f"{name}(): found {found}, expected a tensor of shape {tuple(like.shape)}, {like.dtype}"
+        f"{'' if grad else ', without gradient'}{fix}"
+    )
+
+
 class RewardModel(nn.Module):
     """A learned reward of R runs. Subclasses set `Config`, build from (config, spec).
 
@@ -67,11 +90,11 @@ class RewardModel(nn.Module):
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
         """What `update` descends, (R,)."""
-        raise NotImplementedError
+        raise self._lacks("loss", "set learns = False where there is nothing to learn")
 
     def reward(self, batch: Batch) -> Tensor:
         """Reward of each transition, (R, B), without gradient: high is expert-like."""
-        raise NotImplementedError
+        raise self._lacks("reward", "or override `fit` and set offline = True")
 
     def score(self, batch: Batch) -> Tensor:
         """The reward, or what it is a rising function of, apart from the rest of the batch.
@@ -82,7 +105,7 @@ class RewardModel(nn.Module):
 
     def update(self, agent: Batch, expert: Batch) -> None:
         """One step on the loss, where the model has parameters to learn."""
-        loss = self.loss(agent, expert)
+        loss = checked(self.loss(agent, expert), agent.reward[:, 0], f"{type(self).__name__}.loss")
         descend(self.optimiser, loss)
         self.metrics["reward_loss"] = loss.detach()
 
@@ -99,7 +122,10 @@ class RewardModel(nn.Module):
 
     def fit(self, agent: Sac, expert: Batch) -> None:
         """One gradient step of an offline method on the agent's actor, by the agent's optimiser."""
-        raise NotImplementedError
+        raise self._lacks("fit", "or set offline = False")
+
+    def _lacks(self, name: str, otherwise: str) -> UserError:
+        return UserError(f"{type(self).__name__} has no method {name!r}; write it, {otherwise}")
 
     def inputs(self, batch: Batch) -> Tensor:
         """What the model sees of a batch by input mode, (R, B, input)."""

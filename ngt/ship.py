@@ -71,7 +71,10 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
                 f"{name}: its return, {data.expert:.1f}, is below that of the one that ships, "
                 f"{before:.1f}; --replace ships it all the same"
             )
-    return write(env, files, run, asdict(cell), data)
+    line = write(env, files, run, asdict(cell), data)
+    if data.expert > data.random:
+        return line
+    return f"{line}; warning: no better than a random policy's {data.random:.1f}"
 
 
 def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None:

@@ -11,6 +11,7 @@ import torch
 
 from baselines.bc import Bc
 from ngt.config import SacConfig
+from ngt.errors import UserError
 from ngt.replay import Batch
 from ngt.reward import NoParams, RewardModel, Spec
 from ngt.sac import Actor, Sac
@@ -58,7 +59,7 @@ def test_it_is_offline_and_names_its_draw() -> None:
     assert list(model.draws()) == ["bc_noise"]
     assert streams.next()["bc_noise"].shape == (2, BATCH, ACT)
     assert list(model.parameters()) == [], "nothing but the actor is learned"
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(UserError, match="Bc has no method 'reward'"):
         model.reward(pairs([0, 1], 0))
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from baselines.pwil import Pwil, PwilConfig, couple
 from ngt.config import Mode
 from ngt.demos import DemoSet
+from ngt.errors import UserError
 from ngt.replay import Batch
 from ngt.reward import RewardModel, Spec
 
@@ -427,7 +428,7 @@ def test_the_seam(make_batch: Callable[..., Batch]) -> None:
     assert issubclass(Pwil, RewardModel) and not Pwil.learns and not Pwil.offline
     assert torch.equal(model.reward(batch), batch.reward), "what was stored"
     assert model.draws() == {} and list(model.parameters()) == []
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(UserError, match="Pwil has no method 'loss'"):
         model.loss(batch, batch)
 
 

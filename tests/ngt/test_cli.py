@@ -237,6 +237,25 @@ def test_an_env_of_ones_own(ngt: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     assert ngt("evaluate", "results/test/experts/mine", "--episodes", "1", *more)[0].endswith("30")
 
 
+def test_returns_that_cannot_be_told_apart(
+    ngt: Any, demos_file: str, tmp_path: Path, capsys: Any
+) -> None:
+    data = demos.load(Path(demos_file))
+    for returns, refused in ((data.random_returns, True), (data.random_returns - 1.0, False)):
+        demos.save(tmp_path / "same.npz", dataclasses.replace(data, returns=returns))
+        command = ["train", KEY.format(1, 0), *SHORT, "--demos", str(tmp_path / "same.npz")]
+        if refused:
+            with pytest.raises(SystemExit):
+                main(command)
+            err = capsys.readouterr().err
+            assert "field 'returns': a mean of" in err and err.count("\n") == 1
+        else:
+            ngt(*command)
+            said = ngt("evaluate", f"results/test/runs/{KEY.format(1, 0)}", "--episodes", "1",
+                       "--demos", str(tmp_path / "same.npz"))  # fmt: skip
+            assert said[-1].startswith("warning: the expert is no better than random")
+
+
 def test_a_module_that_cannot_be_imported(ngt: Any, tmp_path: Path, capsys: Any) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["runs", "--set", "imports=[no_such_module]"])

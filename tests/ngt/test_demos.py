@@ -348,7 +348,7 @@ def test_a_file_of_something_else(file: Path, tmp_path: Path) -> None:
         archive.writestr("obs.npy", "text")
     assert message(file).startswith("field 'obs': truncated, or not a NumPy archive (")
     np.savez(file, obs=np.zeros(3))
-    assert message(file) == "field 'meta' is missing or not JSON"
+    assert message(file).startswith("field 'meta' is missing or not JSON; ngt.demos.save writes")
 
 
 @settings(max_examples=60, deadline=None)
@@ -478,7 +478,12 @@ def test_a_file_of_another_env(file: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"obs": np.zeros((5, 2))}, "field 'obs': found shape (5, 2), expected (6, 2)"),
+        ({"obs": np.zeros((5, 2))}, "episode 0: obs: found shape (5, 2), expected (6, 2) for 5 a"),
+        ({"obs": np.zeros((6, 3))}, "episode 0: obs: found shape (6, 3), expected (6, 2)"),
+        ({"action": 1.0}, "episode 0: obs: found shape (6, 2), expected (1, 2) for 0 actions"),
+        ({"action": None}, "episode 0: action: found no array of numbers"),
+        ({"reward": [[1.0], [2.0, 3.0]]}, "episode 0: reward: found no array of numbers"),
+        ({"obs": np.full((6, 2), "x")}, "episode 0: obs: found no array of numbers"),
         ({"action": np.full((5, 1), 2.0)}, "field 'action': found 2, expected values in [-1, 1]"),
         ({"reward": np.full(5, np.nan)}, "field 'reward': found 5 non-finite values"),
     ],
@@ -487,6 +492,32 @@ def test_ones_own_episodes_are_checked_as_well(change: Any, expected: str) -> No
     with pytest.raises(UserError) as caught:
         made(episode(5)._replace(**change))
     assert str(caught.value).startswith(f"episodes: {expected}")
+
+
+def test_each_of_ones_own_episodes_is_checked_by_itself() -> None:
+    short = episode(5)._replace(obs=np.zeros((5, 2)))
+    with pytest.raises(UserError, match=r"episode 1: obs: found shape \(5, 2\), expected \(6, 2\)"):
+        made(episode(5), short, episode(5)._replace(obs=np.zeros((7, 2))))
+    with pytest.raises(UserError, match="episodes: found none"):
+        from_episodes("long", [], np.zeros(1), "x")
+    for wrong in (None, ["x"]):
+        with pytest.raises(UserError, match="random_returns: found no array of numbers"):
+            from_episodes("long", [episode(5)], wrong, "x")  # type: ignore[arg-type]
+    assert from_episodes("long", [episode(5)], 3.0, "x").random == 3.0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"action": np.full((5, 1), 2.0, np.float32)}, "field 'action': found 2"),
+        ({"reward": np.zeros(5)}, "field 'reward': found float64 with 1 dimensions"),
+        ({"source": None}, "field 'source': found None, expected text"),
+    ],
+)
+def test_what_could_not_be_read_is_not_written(tmp_path: Path, change: Any, part: str) -> None:
+    with pytest.raises(UserError, match=f"demonstrations .*a.npz: {part}"):
+        save(tmp_path / "a.npz", dataclasses.replace(made(episode(5)), **change))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ones_own_episodes(tmp_path: Path) -> None:

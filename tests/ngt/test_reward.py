@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from ngt.learner import Learner
+from ngt.errors import UserError
+from ngt.learner import Learner, rewards
 from ngt.replay import Batch
 from ngt.reward import Constant, EnvReward, NoParams, RewardModel, Spec
 from ngt.sac import Sac
@@ -64,8 +66,48 @@ def test_what_a_method_does_not_override(make_batch):
         lambda: model.fit(Sac.__new__(Sac), batch),
     )
     for call in calls:
-        with pytest.raises(NotImplementedError):
+        with pytest.raises(UserError, match="has no method"):
             call()
+
+
+class Odd(RewardModel):
+    """A reward of whatever kind."""
+
+    Config = NoParams
+    value: Any
+
+    def reward(self, batch):
+        return self.value
+
+    def loss(self, agent, expert):
+        return self.value
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (torch.zeros(2, 1), r"shape \(2, 1\), expected a tensor of shape \(2, 4\), torch.float32"),
+        (torch.zeros(2, 4, 1), r"shape \(2, 4, 1\), .*; the first dimension is the pack's runs"),
+        (torch.zeros(()), r"shape \(\)"),
+        (torch.zeros(2, 4, dtype=torch.float64), "torch.float64"),
+        (torch.zeros(2, 4, dtype=torch.long), "torch.int64"),
+        (torch.zeros(2, 4, requires_grad=True), "one with a gradient, .* @torch.no_grad"),
+        (1.0, "float"),
+        (None, "NoneType"),
+    ],
+)
+def test_what_a_method_returns_is_checked(make_batch, value, found):
+    model, batch = Odd(NoParams(), SPEC), make_batch(2, 4, 3, 2)
+    model.value = value
+    for seam in ("reward", "score"):
+        with pytest.raises(UserError, match=rf"^Odd.{seam}\(\): found {found}"):
+            rewards(model, seam, batch)
+    model.value = torch.ones(2, 4)
+    assert rewards(model, "reward", batch) is model.value
+    with pytest.raises(
+        UserError, match=r"^Odd.loss\(\): found shape \(2, 4\), .* \(2,\), torch.fl"
+    ):
+        model.update(batch, batch)
 
 
 def test_update_descends_the_loss_of_each_run(make_batch):
