@@ -392,10 +392,11 @@ def load_model(path: str, where: str) -> Any:
     module, _, name = path.partition(":")
     try:
         model = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, TypeError, ValueError, SyntaxError, NameError) as error:
-        raise UserError(
-            f"{where}: {path!r} can't be loaded ({error}); write package.module:Class"
-        ) from None
+    except Exception as error:  # whatever its code raises
+        path_is_wrong = ModuleNotFoundError | AttributeError | TypeError | ValueError
+        fix = "write package.module:Class" if isinstance(error, path_is_wrong) else "mend it"
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{where}: {path!r} can't be loaded ({reason}); {fix}") from None
     if not dataclasses.is_dataclass(getattr(model, "Config", None)):
         raise UserError(f"{where}: {path!r} has no dataclass `Config`; name a RewardModel")
     return model

@@ -657,6 +657,14 @@ def test_hash_is_of_the_content() -> None:
 # ---------------------------------------------------------------- schema
 
 
+def test_a_model_whose_file_has_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "model_of_a_test.py").write_text("class Mine(\n")
+    message = error(load, {"methods": {"x": {"model": "model_of_a_test:Mine"}}})
+    assert "'(' was never closed" in message and message.endswith("; mend it")
+    assert "\n" not in message
+
+
 def test_schema_file_is_what_the_command_prints(capsys: Any) -> None:
     main(["config", "--schema"])
     assert SCHEMA.read_text() == capsys.readouterr().out, (
