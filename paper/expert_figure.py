@@ -54,7 +54,7 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
     lines = -(-len(experts) // columns)
     width = style.TEXT_WIDTH * (1 if columns > 1 else 0.6)
     figure = style.new_figure(width, 2.1 * lines)
-    panels = figure.subplots(lines, columns, squeeze=False).flat
+    panels = list(figure.subplots(lines, columns, squeeze=False).flat)
     look = style.LOOKS["ngt"]
     published = False
     for axes, expert in zip(panels, experts, strict=False):
@@ -74,7 +74,7 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         axes.set_xlabel(f"env steps{sign}")
         axes.set_ylabel("return")
         axes.set_xlim(left=0)
-    for axes in list(panels)[len(experts) :]:
+    for axes in panels[len(experts) :]:
         axes.set_axis_off()
     handles = [
         Line2D([], [], color=look.color, label="mean of an evaluation"),

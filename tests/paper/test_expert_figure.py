@@ -47,6 +47,14 @@ def test_panels_show_mean_range_kept_and_published(layout: Layout) -> None:
     assert hopper.lines[2].get_ydata()[0] == pytest.approx(3510, abs=2)
 
 
+@pytest.mark.parametrize("count", [1, 4, 7])
+def test_no_empty_panels(layout: Layout, count: int) -> None:
+    experts = expert_figure.read(CONFIG, layout)[:1] * count
+    figure = expert_figure.draw(experts, CONFIG)
+    shown = [axes for axes in figure.axes if axes.axison]
+    assert len(shown) == count and all(axes.get_title() for axes in shown)
+
+
 def test_missing_expert_is_named(layout: Layout) -> None:
     (layout.expert("Hopper-v4") / "run.json").unlink()
     with pytest.raises(UserError, match=r"expert Hopper-v4: .*run\.json is not there"):
