@@ -125,18 +125,25 @@ def sb3_update(env: str) -> Callable[[], None]:
 
 
 class Products(TorchDispatchMode):
-    """Notes every matrix product that runs under it."""
+    """Notes every matrix product that runs under it, or times them where they are made."""
 
     NAMES = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "mkldnn::_linear_pointwise")
 
-    def __init__(self) -> None:
+    def __init__(self, note: bool = True) -> None:
         super().__init__()
+        self.note = note
         self.calls: list[tuple[Any, list[Any]]] = []  # operator, and arguments of the same layout
+        self.seconds = 0.0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.name().removesuffix(".default") in self.NAMES:
+        product = func.name().removesuffix(".default") in self.NAMES
+        if product and self.note:
             self.calls.append((func, [_like(x) for x in args]))
-        return func(*args, **(kwargs or {}))
+        start = time.perf_counter()
+        out = func(*args, **(kwargs or {}))
+        if product:
+            self.seconds += time.perf_counter() - start
+        return out
 
 
 def _like(x: Any) -> Any:
@@ -156,6 +163,15 @@ def floor(update: Callable[[], None]) -> Callable[[], None]:
             operator(*args)
 
     return products
+
+
+def in_place(update: Callable[[], None], runs: int, updates: int) -> float:
+    """Milliseconds that the products of a run's update take within it, its data in the cache."""
+    count = max(updates // runs, 3)
+    with Products(note=False) as timed:
+        for _ in range(count):
+            update()
+    return 1000 * timed.seconds / (count * runs)
 
 
 def whole(env: str, model: str, params: dict[str, Any], seeds: Sequence[int]) -> Callable[[], None]:
@@ -198,7 +214,8 @@ def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
     """Rates of SAC, NGT and a pack of it beside two floors and a peer; one thread.
 
     All are interleaved, after a burn-in. updates_per_second counts the updates of all runs of a
-    pack; over_floor is an update's time over that of its matrix products alone;
+    pack; over_floor is an update's time over that of its matrix products alone, products_ms what
+    they take within it, of a run's update_ms;
     env_steps_per_second is each run's, of whole training but for evaluations.
     """
     torch.set_num_threads(1)
@@ -221,13 +238,15 @@ def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
     rates = measure(timed, repeats, updates)
     rows = []
     for what in [*sizes, *([PEER] if PEER in rates else [])]:
-        row = {"what": what, "runs": sizes.get(what, 1), **_rate(rates[what])}
+        row: dict[str, Any] = {"what": what, "runs": sizes.get(what, 1), **_rate(rates[what])}
         if PEER in rates:
             row["over_peer"] = _ratio(rates[what], rates[PEER])
         if what in sizes:
             row["over_floor"] = _ratio(rates[f"{what}: floor"], rates[what])
             steps = statistics.median(rates[f"{what}: whole"]) * envs / sizes[what]
             row["env_steps_per_second"] = round(steps, 1)
+            row["update_ms"] = round(1000 / row["updates_per_second"], 2)
+            row["products_ms"] = round(in_place(timed[what][0], sizes[what], updates), 2)
         rows.append(row)
     return {
         "env": env, "threads": 1, "batch": TrainConfig().batch, "repeats": repeats,
@@ -396,6 +415,11 @@ def table(result: dict[str, Any]) -> str:
     lines += [
         "updates of all runs of a pack; / floor: time over that of its matrix products alone;",
         f"env steps of each run; envs alone {result['envs_alone_steps_per_second']:.0f} steps/s",
+        *(
+            f"{r['what']}: {r['update_ms']} ms a run's update, {r['products_ms']} in its products"
+            for r in rows
+            if "products_ms" in r
+        ),
     ]
     if all("over_peer" not in r for r in rows):
         lines.append("stable-baselines3 is not installed: no peer")

@@ -23,8 +23,22 @@ def test_bench_measures_every_contender_and_agreement() -> None:
     assert sum(p["share"] for p in result["profile"]) == pytest.approx(1, abs=0.01)
     assert [a["updates"] for a in result["agreement"]] == [1, 10, 100]
     assert result["agreement"][0]["difference"] < 1e-6
+    assert all(r["products_ms"] > 0 for r in result["rows"][:3])
     text = bench.table(result)
+    assert text.count(" ms a run's update, ") == 3
     assert "NGT, pack of 2" in text and "matrix products" in text and "after  100 updates" in text
+
+
+def test_products_are_timed_where_they_are_made() -> None:
+    x = torch.ones(8, 8)
+    with bench.Products(note=False) as timed:
+        x + x
+        assert timed.seconds == 0.0
+        x @ x
+    assert timed.seconds > 0.0 and timed.calls == []
+    with bench.Products() as noted:
+        x + x, x @ x
+    assert len(noted.calls) == 1
 
 
 @pytest.mark.parametrize(
