@@ -1,4 +1,4 @@
-"""The experts that ship: files load, agree with each other and with what is said of them."""
+"""What ships, experts and records: files load, agree with each other and with what is said."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ import pytest
 from PIL import Image
 
 from ngt import demos, policy, shipped
-from ngt.config import expert_ships, load
+from ngt.config import expert_ships, load, method_label, read_yaml
 from ngt.envs import VectorEnv
 from ngt.evaluation import rollout
 from ngt.files import read_json
 from ngt.folders import read_shipped
+from ngt.results import final_scores, read_runs
+from ngt.runs import Layout
 from ngt.seeding import derive
 from ngt.ship import LARGEST, SAME_ACTION, distance
 from paper import experts, video
@@ -122,3 +124,20 @@ def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
     assert run["reference"] == {
         "random": recorded.random, "expert": recorded.expert, "demos": recorded.checksum,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["quick", "halfcheetah"])
+def test_the_records_that_ship_are_whole(name: str) -> None:
+    """And of the settings that they are said to be of; docs/learning.md's scores are theirs."""
+    settings = {"scale": "quick"} if name == "quick" else read_yaml(ROOT / f"docs/{name}.yaml")
+    config = load({**settings, "records": "published"})
+    layout = Layout(config.scale, records=ROOT / f"results/published/{name}.parquet")
+    text = (ROOT / "docs" / "learning.md").read_text()
+    for figure in config.figures:
+        runs, absent = read_runs(layout, config, figure)
+        assert absent == [] and set(runs["status"]) == {"finished"}
+    if name == "halfcheetah":
+        scores = final_scores(read_runs(layout, config, "main_figure")[0], config.window)
+        for method, seed, score in zip(scores.method, scores.seed, scores.score, strict=True):
+            label = method_label(config, method)
+            assert f"\n| {label} | {seed} | {score:.2f} |" in text
