@@ -424,9 +424,9 @@ def run_evaluate(args: argparse.Namespace) -> None:
     at_least(1, episodes=args.episodes)
     config, _ = load_config(args)
     file = policy_file(args.policy)
+    if file.resolve().parent.parent == shipped.DATA:
+        shipped.read(file.resolve().parent.name)  # one that ships is whole, or it is said
     actor, env = policy.load(file)
-    if file.resolve().parent == shipped.DATA / env:
-        shipped.read(env)  # it is the one that ships
     data = demos.load(args.demos, env) if args.demos else None
     if data is not None:
         check_scale(data, args.demos)

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ import pytest
 import torch
 import yaml
 
-from ngt import cli, demos, policy
+from ngt import cli, demos, policy, shipped
 from ngt import config as cfg
 from ngt.cli import build_parser, main
 from ngt.envs import TASKS
@@ -208,6 +209,22 @@ def test_a_run_is_evaluated_with_its_own_settings(ngt: Any, tmp_path: Path) -> N
     own = ngt("evaluate", "run", "--episodes", "1")
     told = ngt("evaluate", "run", "--episodes", "1", "--set", "terminate_when_unhealthy=true")
     assert int(own[0].split()[-1]) == 1000 > int(told[0].split()[-1])
+
+
+def test_a_damaged_policy_that_ships_is_not_evaluated(
+    ngt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    shutil.copytree(shipped.DATA / "Pusher-v5", tmp_path / "data" / "Pusher-v5")
+    monkeypatch.setattr(shipped, "DATA", tmp_path / "data")
+    file = tmp_path / "data" / "Pusher-v5" / "policy.safetensors"
+    assert len(ngt("evaluate", str(file), "--episodes", "1")) == 2
+    whole = file.read_bytes()
+    for damaged in (b"x" + whole[1:], whole[:-9] + b"x" + whole[-8:]):  # of the header, of the rest
+        file.write_bytes(damaged)
+        with pytest.raises(SystemExit):
+            main(["evaluate", str(file), "--episodes", "1"])
+        err = capsys.readouterr().err
+        assert f"{file}" in err and "checksum" in err and err.count("\n") == 1
 
 
 # ---------------------------------------------------------------- an env of one's own
