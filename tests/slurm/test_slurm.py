@@ -18,12 +18,11 @@ FIGURE = "results/main_figure.pdf"
 RUNS, LOGS = Path("results/test/runs/Pendulum-v1"), Path("results/test/logs/train/Pendulum-v1")
 ONE = "state-action-demos1-rate20/seed0"
 
-LONG, SHORT = "ngt", ("dac-r", "pwil", "wdac")  # the long one lives to see its time limit
+METHODS = ("ngt", "dac-r", "pwil", "wdac")
 GRID = f"""
-figures: {{main_figure: {{methods: [{LONG}, {", ".join(SHORT)}], demos: [1], seeds: [0]}}}}
+figures: {{main_figure: {{methods: [{", ".join(METHODS)}], demos: [1], seeds: [0]}}}}
 train: {{steps: 6000, eval_every: 2000}}
 expert: {{train: {{steps: 400}}}}
-methods: {{{LONG}: {{train: {{steps: 14000}}}}}}
 checkpoint_every: 500
 """
 
@@ -97,37 +96,63 @@ def grid(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Grid:
 
 def disturb(slurm: Any, folder: Path) -> dict[str, str]:
     """Four jobs on two nodes: a limit and a scancel on one, a kill and a crash on the other."""
+    held: dict[str, int] = {}
 
-    def has_checkpoints() -> bool:
-        return all(list(folder.glob(f"{RUNS / m / ONE}/checkpoint/step-*")) for m in (LONG, *SHORT))
+    def hold() -> bool:
+        """Whether each training stands still at a checkpoint: none ends before its job is lost."""
+        for method in METHODS:
+            if method not in held and list(folder.glob(f"{RUNS / method / ONE}/checkpoint/step-*")):
+                held[method] = trainer(folder, method)
+                os.kill(held[method], signal.SIGSTOP)
+        return len(held) == len(METHODS)
 
     def state(job: str) -> str:
         return slurm.jobs("all")[job][1]
 
-    slurm.until(has_checkpoints, 240, "every training has a checkpoint")
+    slurm.until(hold, 240, "every training has a checkpoint")
     of = {text.split("_")[4]: (job, node) for job, (node, _, text) in slurm.jobs().items()}
-    first = of[LONG][1]
-    (cancelled,) = (m for m in SHORT if of[m][1] == first)
-    killed, crashed = (m for m in SHORT if of[m][1] != first)
+    first = of[METHODS[0]][1]
+    limited, cancelled = (m for m in METHODS if of[m][1] == first)
+    killed, crashed = (m for m in METHODS if of[m][1] != first)
 
-    # less than the profile's notice, so that it is due
-    slurm.call("scontrol", "update", f"jobid={of[LONG][0]}", "timelimit=5")
-    slurm.call("scancel", of[cancelled][0])
-    trainer = f"-m ngt.cli train Pendulum-v1/{killed}/"
-    for pid in slurm.processes(SLURM_JOB_ID=of[killed][0]):
-        line = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-        if trainer in line and "snakemake" not in line:
-            os.kill(pid, signal.SIGKILL)
+    # less than the profile's notice, so that it is due when Slurm looks next, twice a minute
+    slurm.call("scontrol", "update", f"jobid={of[limited][0]}", "timelimit=5")
+    slurm.call("scancel", of[cancelled][0])  # which wakes it
+    os.kill(held[killed], signal.SIGKILL)
     slurm.until(lambda: state(of[killed][0]) == "FAILED", 30, "the killed job has failed")
     slurm.crash(of[crashed][1])
     slurm.until(lambda: state(of[crashed][0]) == "PENDING", 30, "Slurm starts it again")
     slurm.call("scontrol", "update", f"jobid={of[crashed][0]}", "starttime=now")  # not in 2 minutes
     slurm.revive(of[crashed][1])
-    return {LONG: "limit", cancelled: "scancel", killed: "kill", crashed: "crash"}
+    slurm.until(lambda: not stands_still(held[limited]), 90, "the time limit's notice wakes it")
+    return {limited: "limit", cancelled: "scancel", killed: "kill", crashed: "crash"}
+
+
+def trainer(folder: Path, method: str) -> int:
+    """The process that trains a method in a checkout."""
+    command = ["-m", "ngt.cli", "train", f"Pendulum-v1/{method}/{ONE}"]
+
+    def is_it(process: Path) -> bool:
+        try:
+            said = (process / "cmdline").read_text().split("\0")
+            return said[1:5] == command and (process / "cwd").readlink() == folder
+        except OSError:  # it has ended
+            return False
+
+    (found,) = filter(is_it, Path("/proc").glob("[0-9]*"))
+    return int(found.name)
+
+
+def stands_still(pid: int) -> bool:
+    """Whether a process is there, and stopped."""
+    try:
+        return "State:\tT" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:  # it has ended
+        return False
 
 
 def test_the_same_numbers_as_here(grid: Grid) -> None:
-    for method in (LONG, *SHORT):
+    for method in METHODS:
         file = RUNS / method / ONE / "eval.csv"
         assert (grid.there / file).read_bytes() == (grid.here / file).read_bytes(), method
     assert (grid.there / FIGURE).read_bytes() == (grid.here / FIGURE).read_bytes()
