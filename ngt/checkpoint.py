@@ -148,8 +148,14 @@ def load(run: Path, step: int) -> Saved:
     return Saved(step, tensors, manifest["meta"], rings)
 
 
-def drop_after(run: Path, step: int) -> None:
-    """Drop a run's checkpoints of later steps: their rows would overlap what comes now."""
+def drop_after(run: Path, step: int | None) -> None:
+    """Drop a run's checkpoints of later steps, all where it starts over (None).
+
+    They would be taken for the newest, and their rows for some of what comes now.
+    """
+    if step is None:
+        remove(run)
+        return
     for later in steps(run):
         if later > step:
             (folder_of(run) / f"step-{later}.json").unlink()

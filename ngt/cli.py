@@ -186,6 +186,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError as error:  # a full disk, a folder that may not be written
         print(f"ngt: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        if "allocate" not in reason:  # as NumPy and torch say it, on a CPU and on CUDA
+            raise
+        print(
+            f"ngt: error: not enough memory ({reason[:200]}); lower train.buffer, sac.hidden, "
+            f"train.eval_episodes or pack", file=sys.stderr,
+        )  # fmt: skip
+        sys.exit(2)
 
 
 # ---------------------------------------------------------------- settings
@@ -319,17 +328,18 @@ def run_train(args: argparse.Namespace) -> None:
     for key in keys:
         get_task(key.env)
     jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
-    for cell, pack in jobs:
+    for i, (cell, pack) in enumerate(jobs, 1):
         file = cfg.demos_file(config, cell.env)
         source = args.demos or (Path(file) if file else layout.demos(cell.env))
-        train_pack(cell, pack, source, config, layout, args)
+        if train_pack(cell, pack, source, config, layout, args) and i < len(jobs):
+            raise Interrupted(cell.train.steps)
 
 
 def train_pack(
     cell: CellConfig, keys: Sequence[RunKey], source: Path, config: Config, layout: Layout,
     args: argparse.Namespace,
-) -> None:  # fmt: skip
-    """Train the members of a pack that are not finished."""
+) -> bool:  # fmt: skip
+    """Train the members of a pack that are not finished; whether it was told to stop meanwhile."""
     from ngt import demos
     from ngt.jobs import is_finished
     from ngt.learner import Member
@@ -355,11 +365,13 @@ def train_pack(
             continue
         guard(layout.run(key), f"run {key}", args)
         members.append(member)
-    if members:
-        name = f"{cell.method} {cell.env}" + (f" x{len(members)}" if len(members) > 1 else "")
-        train(cell, members, name, config, args)
-        for member in members:
-            report(member.folder, f"run {member.key['run']}")
+    if not members:
+        return False
+    name = f"{cell.method} {cell.env}" + (f" x{len(members)}" if len(members) > 1 else "")
+    stopped = train(cell, members, name, config, args)
+    for member in members:
+        report(member.folder, f"run {member.key['run']}")
+    return stopped
 
 
 def check_scale(data: Demos, source: Path) -> None:
@@ -380,11 +392,14 @@ def warn_of_scale(data: Demos) -> None:
 def train(
     cell: CellConfig, members: Sequence[Member], name: str, config: Config,
     args: argparse.Namespace,
-) -> None:  # fmt: skip
-    """Train runs that are not finished, from their checkpoints where they have any."""
+) -> bool:  # fmt: skip
+    """Train runs that are not finished, from their checkpoints where they have any.
+
+    Whether it was told to stop when nothing was left to do.
+    """
     from ngt import jobs
 
-    jobs.train(
+    return jobs.train(
         cell, members, name, say, device=args.device, env_workers=args.env_workers,
         checkpoint_every=config.checkpoint_every, fresh=args.fresh, restart=args.restart,
     )  # fmt: skip

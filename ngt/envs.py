@@ -70,6 +70,11 @@ REFUSED = {
 
 def register(task: Task) -> None:
     """Add a task; the same one twice is fine, another one under a known id is not."""
+    if "/" in task.id or not task.id:
+        raise UserError(
+            f"task id {task.id!r}: a run is named env/method/...: choose an id without a slash "
+            f"(its gym_id may have one)"
+        )
     if TASKS.setdefault(task.id, task) != task:
         raise UserError(f"task id {task.id!r} is already registered: choose another id")
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ngt import shipped
-from ngt.config import Config, Mode, config_hash, resolve
+from ngt.config import Config, Mode, config_hash, own_file, resolve, resolve_expert
 from ngt.errors import UserError
 from ngt.files import read_json
 from ngt.records import PART, checksum, source_hash
@@ -64,7 +66,9 @@ class Folders:
         return record
 
     def has_expert(self, env: str) -> bool:
-        """Whether there is one to read."""
+        """Whether there is one to read, and the config takes its demonstrations."""
+        if own_file(self.config, env):
+            return False
         if self.config.demos == "shipped":
             return shipped.ships(env)
         return (self.layout.expert(env) / "run.json").exists()
@@ -73,7 +77,14 @@ class Folders:
         """From its folder, or as it ships where the config says so."""
         if self.config.demos == "shipped":
             return read_shipped(env)
-        return read_folder(self.layout.expert(env), f"expert {env}")
+        folder = self.layout.expert(env)
+        record = read_folder(folder, f"expert {env}")
+        if record.run.get("config_hash") != config_hash(resolve_expert(self.config, env)):
+            raise UserError(
+                f"expert {env}: trained with other settings in {folder}; `ngt expert {env} "
+                f"--replace` trains it with these"
+            )
+        return record
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
         """Complete runs in these keys' cells; UserError for a copy of another run in their envs."""
@@ -182,6 +193,11 @@ def _means(path: Path, name: str) -> pd.DataFrame:
     except (OSError, ValueError, KeyError, OverflowError) as error:  # pandas' own are ValueErrors
         reason = " ".join(str(error).split())
         raise UserError(f"{name}: {path}: {reason}; train it again") from None
+    wrong = table.loc[~np.isfinite(table["return"]), "step"]
+    if len(wrong):
+        raise UserError(
+            f"{name}: {path}: a return at step {wrong.iloc[0]} is not finite; train it again"
+        )
     return pd.DataFrame(
         {
             "return": grouped.mean(), "std": grouped.std(), "low": grouped.min(),

@@ -13,7 +13,7 @@ from typing import Any
 
 from ngt import checkpoint
 from ngt.config import CellConfig
-from ngt.errors import UserError
+from ngt.errors import Interrupted, UserError
 from ngt.learner import Member
 from ngt.records import finished
 from ngt.trainer import Trainer, made_with
@@ -24,10 +24,11 @@ Say = Callable[[str], None]
 def train(
     cell: CellConfig, members: Sequence[Member], name: str, say: Say, *, device: str,
     env_workers: int, checkpoint_every: int, fresh: bool, restart: bool,
-) -> None:  # fmt: skip
+) -> bool:  # fmt: skip
     """Train runs of a cell together, those apart whose checkpoints are of different steps.
 
-    fresh: those too that are finished. restart: not from their checkpoints.
+    fresh: those too that are finished. restart: not from their checkpoints. True where it was told
+    to stop when nothing was left to do. Interrupted: told to stop before.
     """
     with contextlib.ExitStack() as locks:
         for member in members:
@@ -35,23 +36,28 @@ def train(
         if not fresh:  # asked under the lock: another process may have just let go of it
             members = [m for m in members if not is_finished(cell, m)]
             if not members:
-                return
+                return False
         if restart:
             for member in members:
                 checkpoint.remove(member.folder)
-        apart = groups(cell, members, say)
-        for step, group in apart.items():
+        apart = list(groups(cell, members, say).items())
+        for i, (step, group) in enumerate(apart, 1):
             part = "" if len(apart) == 1 else f" ({len(group)} of {len(members)} runs)"
             if step is not None:
                 say(f"{name}{part}: goes on from its checkpoint at step {step}")
-                for member in group:
-                    checkpoint.drop_after(member.folder, step)
+            for member in group:
+                checkpoint.drop_after(member.folder, step)
             trainer = Trainer(
                 cell, group, device=device, env_workers=env_workers,
                 checkpoint_every=checkpoint_every,
             )  # fmt: skip
             with stops(trainer):
                 trainer.run(name + part, step)
+            if trainer.stop:  # in its last step
+                if i < len(apart):
+                    raise Interrupted(trainer.step)
+                return True
+        return False
 
 
 def is_finished(cell: CellConfig, member: Member) -> bool:

@@ -167,15 +167,15 @@ class Published:
         for name in sorted(known.keys() - frames.keys()):
             if known[name].get("status") != "diverged":  # it may have no evaluation
                 raise self._fail(f"run {name} has no rows")
+            frames[name] = table.iloc[:0].drop(columns="run")
         if hashlib.sha256(content).hexdigest() != self.manifest["sha256"]:
             raise self._fail("its checksum is not the manifest's")
         return frames
 
     def _record(self, name: str) -> Record:
         own = self.manifest["runs"][name]
-        empty = next(iter(self.frames.values())).iloc[:0]
         run = {**own, **self.manifest["made"][own["made"]]}
-        return Record(run, self.frames.get(name, empty))
+        return Record(run, self.frames[name])
 
     def status(self, key: RunKey) -> Status:
         """Complete, or missing; other settings than the config's are said, not refused."""

@@ -264,6 +264,8 @@ class Trainer:
         self.evaluations += 1
         self.pause += time.monotonic() - start
         for run in np.flatnonzero(self.alive):
+            if not np.isfinite(result.returns[run]).all():
+                broken.setdefault(int(run), "return")
             if run in broken:
                 self._diverge(int(run), self.learner.non_finite(int(run)) or broken[int(run)])
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ngt.config import Config
+from ngt.config import Config, own_file
 from ngt.envs import TASKS
 
 GPU = "results/published/gpu.json"  # what `make gpu-check` measured
@@ -42,7 +42,14 @@ class Artefact:
 
     def at(self, config: Config) -> bool:
         """Whether the scale has it: some of its runs, or it needs none."""
-        return not (self.runs or self.everything or self.experts) or bool(self.shown(config))
+        if self.experts:
+            return bool(self.experts_of(config))
+        return not (self.runs or self.everything) or bool(self.shown(config))
+
+    def experts_of(self, config: Config) -> list[str]:
+        """The envs whose experts it shows: those whose demonstrations are not one's own."""
+        envs = [env for name in self.shown(config) for env in config.figures[name].envs]
+        return [env for env in envs if not own_file(config, env)] if self.experts else []
 
 
 _TITLES = {

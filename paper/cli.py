@@ -165,6 +165,9 @@ def one_line_errors(name: str, run: Callable[[], None]) -> None:
     except UserError as error:
         print(f"{name}: error: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:  # a folder where a file should be, a full disk
+        print(f"{name}: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         sys.exit(130)

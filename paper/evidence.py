@@ -1,20 +1,21 @@
 """What the paper's claims are judged by: final scores of cells, speeds, a GPU's rates.
 
 A claim is about cells of the paper's run table. It has a verdict where their runs of scale `paper`
-are all there, each trained for as many steps; what there is otherwise is shown without one.
+are all there, with the paper's settings, each trained for as many steps; what there is otherwise is
+shown without one.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ngt.config import Config, resolve
+from ngt.config import Config, config_hash, resolve
 from ngt.results import Runs
 from ngt.runs import RunKey, run_table
 from paper import speed, statistics
@@ -124,18 +125,38 @@ class Evidence:
     runs: Runs
     gpu: Mapping[str, Any] | None = None
     scores: dict[RunKey, float] = field(init=False)
+    silent: frozenset[RunKey] = field(init=False)  # diverged before their first evaluation
 
     def __post_init__(self) -> None:
         """Final scores once for all claims."""
         scores = statistics.final(self.runs.rows, self.runs.records, self.config.window)
         object.__setattr__(self, "scores", scores)
+        silent = statistics.diverged(self.runs.rows, self.runs.records).silent
+        object.__setattr__(self, "silent", silent)
 
     def whole(self, *cells: Cells) -> bool:
-        """Whether all of the paper's runs of these cells are there, and as long as the paper's."""
+        """Whether all of the paper's runs of these cells are there, with the paper's settings.
+
+        They may be longer and of other demonstrations, if their expert is better than random.
+        """
         needed = [key for some in cells for key in some.keys(self.paper)]
-        return all(key in self.scores for key in needed) and all(
-            resolve(self.config, *cell).train.steps >= resolve(self.paper, *cell).train.steps
-            for cell in {key.cell for key in needed}
+        if self.config.window != self.paper.window or any(k not in self.scores for k in needed):
+            return False
+        settings = {key.cell: resolve(self.config, *key.cell) for key in needed}
+        for cell, ours in settings.items():
+            paper = resolve(self.paper, *cell)
+            steps = max(ours.train.steps, paper.train.steps)
+            same = replace(
+                paper, demos_source=ours.demos_source, train=replace(paper.train, steps=steps)
+            )
+            if ours != same:
+                return False
+        hashes = {cell: config_hash(ours) for cell, ours in settings.items()}
+        records = self.runs.records
+        return all(
+            records[key]["config_hash"] == hashes[key.cell]
+            and records[key]["reference"]["expert"] > records[key]["reference"]["random"]
+            for key in needed
         )
 
     def complete(self, cells: Cells) -> list[RunKey]:
@@ -174,6 +195,13 @@ class Evidence:
                 rate = speed.rates(steps, seconds)[1]
                 out[key] = rate[:: -speed.reach(steps)][::-1]
         return out
+
+    def unevaluated(self, keys: Iterable[RunKey], scores: Scores) -> int:
+        """How many of these runs, of the scores' tasks and methods, diverged before a score."""
+        return sum(
+            key in self.silent and (key.env, key.demos) in scores.tasks and key.method in scores.of
+            for key in keys
+        )
 
     def machines(self, cells: Cells) -> set[tuple[str, str]]:
         """(device, machine) of the runs that are there."""

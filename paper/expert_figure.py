@@ -19,6 +19,7 @@ from ngt.errors import UserError
 from ngt.results import source
 from ngt.runs import Layout
 from paper import cli, curves, style
+from paper.artefacts import FIGURES
 from paper.panels import EXPERT
 
 if TYPE_CHECKING:
@@ -39,8 +40,13 @@ def read(config: Config, layout: Layout) -> list[Expert]:
     """The experts of the main figure's envs; UserError where one is not trained."""
     records = source(layout, config)
     experts = []
-    for env in config.figures["main_figure"].envs:
+    for env in FIGURES[NAME].experts_of(config):
         record, evaluations = records.read_expert(env)
+        if evaluations.empty:
+            raise UserError(
+                f"expert {env}: diverged at step {record.get('step')}, before its first "
+                f"evaluation; there is nothing to draw"
+            )
         experts.append(Expert(env, evaluations, record))
     return experts
 
@@ -49,7 +55,10 @@ def read(config: Config, layout: Layout) -> list[Expert]:
 def draw(experts: Sequence[Expert], config: Config) -> Figure:
     """A panel an env: mean and range of each evaluation, the policy kept, the published return."""
     if not experts:
-        raise UserError("figures.main_figure.envs: none, so there is no expert to draw")
+        raise UserError(
+            "figures.main_figure.envs: none whose demonstrations are not your own, so there is no "
+            "expert to draw"
+        )
     columns = min(3, len(experts))
     lines = -(-len(experts) // columns)
     width = style.TEXT_WIDTH * (1 if columns > 1 else 0.6)

@@ -43,11 +43,18 @@ HOURS = 5.0  # of a training on Humanoid-v4
 # ---------------------------------------------------------------- scores
 
 
-def _judge(measure: Measure, cells: Sequence[Cells], by: By) -> Judge:
+def _judge(measure: Measure, cells: Sequence[Cells], by: By, scored: bool = False) -> Judge:
+    """scored: where a run diverged before it had a score, the rule does not hold."""
+
     def judge(e: Evidence) -> Finding:
-        groups = list(e.groups(cells, by))
-        parts = [measure(e.config.statistics, name, scores) for name, scores in groups]
         keys = frozenset(key for some in cells for key in e.complete(some))
+        parts = []
+        for name, scores in e.groups(cells, by):
+            lost = e.unevaluated(keys, scores) if scored else 0
+            if lost:
+                parts.append(Part(name, f"{lost} diverged before an evaluation", -math.inf))
+            else:
+                parts.append(measure(e.config.statistics, name, scores))
         whole = e.whole(*cells)
         said = whole or by != "all"  # which envs it is about
         on = "" if said else ", ".join(sorted({key.env for key in keys}))
@@ -83,7 +90,7 @@ def tight(*cells: Cells) -> Judge:
         spread = statistics.spread(_only(scores), settings, name)
         return Part(name, f"std {spread}", TIGHT - spread.high)
 
-    return _judge(measure, cells, "task")
+    return _judge(measure, cells, "task", scored=True)
 
 
 def unsteady(*cells: Cells) -> Judge:
@@ -116,7 +123,7 @@ def close(*cells: Cells, by: By = "env") -> Judge:
         text, gap = _difference(scores, _variant(scores), settings, name, metrics.aggregate_mean)
         return Part(name, text, gap.low + MARGIN)
 
-    return _judge(measure, cells, by)
+    return _judge(measure, cells, by, scored=True)
 
 
 def worse(by_more_than: float, *cells: Cells) -> Judge:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ngt.config import Config, method_label
+from ngt.errors import UserError
 from ngt.runs import RunKey
 from paper import cli, curves, speed, style
 from paper.panels import plan_of
@@ -31,6 +32,10 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     looks = style.looks(bases.values())
     width = style.TEXT_WIDTH * (1 if len(plan.envs) > 1 else 0.62)
     figure = style.new_figure(width, 2.3)
+    if runs["step"].isna().all():
+        raise UserError(
+            f"figures.{speed.NAME}: no run has an evaluation, so there is no speed to draw"
+        )
     longest = float(runs["step"].max())
     scale, word = curves.unit(longest)
     for axes, env in zip(

@@ -564,6 +564,22 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     assert stopped(monkeypatch, capsys, error) == (2, message)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 72.8 TiB for an array"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory:\n you tried 40 bytes"),
+        RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB."),
+    ],
+)
+def test_no_memory(monkeypatch: pytest.MonkeyPatch, capsys: Any, error: Exception) -> None:
+    code, message = stopped(monkeypatch, capsys, error)
+    assert code == 2 and message.startswith("ngt: error: not enough memory (")
+    assert message.count("\n") == 1 and "lower train.buffer" in message
+    with pytest.raises(RuntimeError, match="a bug"):
+        stopped(monkeypatch, capsys, RuntimeError("a bug"))
+
+
 def test_a_reader_that_has_gone() -> None:
     """`ngt runs | head`: no traceback."""
     command = f"{shlex.quote(sys.executable)} -m ngt.cli runs --scale paper --keys | head -n 1"

@@ -283,6 +283,8 @@ def test_ids():
         make("dm_control/walker-walk-v0")
     with pytest.raises(UserError, match=r"Ant-v4.*walker-walk"):
         VectorEnv("$$$", 1)
+    with pytest.raises(UserError, match=r"'my/counter': .*choose an id without a slash"):
+        register(Task("my/counter", "ngt/Counter-v0", 1, 2, -3, 3, LIMIT))
     register(COUNTER)
     with pytest.raises(UserError, match="'counter' is already registered"):
         register(Task("counter", "ngt/Counter-v0", 9, 2, -3, 3, LIMIT))

@@ -142,6 +142,19 @@ def test_a_changed_digit_is_noticed(layout: Layout, config: Config) -> None:
         Folders(layout, config).read(key)
 
 
+@pytest.mark.parametrize("value", ["", "nan", "inf"])
+def test_a_return_that_is_no_number_is_not_left_out(
+    layout: Layout, config: Config, value: str
+) -> None:
+    key = keys(config)[0]
+    train(layout, config, key, {200: [-800.0, -700.0]})
+    file, record = layout.run(key) / "eval.csv", layout.run(key) / "run.json"
+    file.write_text(file.read_text().replace("-700.0", value))
+    write_json(record, {**(read_json(record) or {}), "files": {}})  # of before there were checksums
+    with pytest.raises(UserError, match=r"eval\.csv: a return at step 200 is not finite"):
+        Folders(layout, config).read(key)
+
+
 def test_a_shipped_expert_is_read_as_one_of_here(config: Config, layout: Layout) -> None:
     ours = Folders(layout, dataclasses.replace(config, demos="shipped"))
     assert ours.has_expert("HalfCheetah-v4") and not ours.has_expert("Pendulum-v1")

@@ -46,12 +46,28 @@ def stop_at(member: Member, *steps: int) -> None:
             trainer.run("test", steps[i - 1] if i else None)
 
 
-def train(members: list[Member], fresh: bool = False, restart: bool = False) -> list[str]:
+def train(
+    members: list[Member], fresh: bool = False, restart: bool = False, stop: int | None = None,
+    done: list[str] | None = None,
+) -> list[str]:  # fmt: skip
+    """What is said. stop: the step at which a signal comes; done: gets a word if it came last."""
     said: list[str] = []
-    jobs.train(
-        CELL, members, "name", said.append, device="cpu", env_workers=0, checkpoint_every=0,
-        fresh=fresh, restart=restart,
-    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        if stop is not None:
+            marks = Trainer._marks
+
+            def signalled(trainer: Trainer, stride: int) -> None:
+                if trainer.step == stop:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                marks(trainer, stride)
+
+            patch.setattr(Trainer, "_marks", signalled)
+        stopped = jobs.train(
+            CELL, members, "name", said.append, device="cpu", env_workers=0, checkpoint_every=0,
+            fresh=fresh, restart=restart,
+        )  # fmt: skip
+    if stopped and done is not None:
+        done.append("stopped")
     return said
 
 
@@ -80,6 +96,31 @@ def test_nothing_whole_is_said(tmp_path: Path) -> None:
     said = train([a])
     assert "step 100 is left out" in said[0]
     assert said[1:] == [f"{a.folder}: no checkpoint is whole; it starts over"]
+
+
+def test_damaged_ones_of_later_steps_do_not_hide_new_ones(tmp_path: Path) -> None:
+    """A run that starts over and is stopped before the steps it had reached goes on from there."""
+    (a,) = members_of(tmp_path, 1)
+    stop_at(a, 200, 240)
+    for state in checkpoint.folder_of(a.folder).glob("state-*"):
+        state.write_bytes(b"")
+    with pytest.raises(Interrupted, match="100"):
+        train([a], stop=100)
+    assert checkpoint.steps(a.folder) == [100]
+    assert train([a]) == ["name: goes on from its checkpoint at step 100"]
+
+
+def test_told_to_stop_in_the_last_step(tmp_path: Path) -> None:
+    """Nothing is left to do, or other members are, which do not begin."""
+    a, b = members_of(tmp_path)
+    said: list[str] = []
+    assert train([a], stop=400, done=said) == [] and said == ["stopped"]
+    (a.folder / "run.json").unlink()
+    stop_at(a, 200)
+    with pytest.raises(Interrupted, match="400"):
+        train([a, b], stop=400)
+    assert (a.folder / "run.json").exists() and not checkpoint.steps(b.folder)
+    assert not (b.folder / "run.json").exists()
 
 
 def test_restart_starts_over(tmp_path: Path) -> None:

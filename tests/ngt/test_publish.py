@@ -17,6 +17,7 @@ import torch
 from ngt.config import Config, load, resolve_expert
 from ngt.errors import UserError
 from ngt.files import read_json, write_json
+from ngt.folders import Folders
 from ngt.policy import Policy
 from ngt.publish import Published, publish, summary, to_parquet
 from ngt.records import RunWriter
@@ -93,6 +94,30 @@ def test_an_expert_that_ships_is_gathered_too(trained: Layout, config: Config) -
 
 def as_published(config: Config) -> Config:
     return dataclasses.replace(config, records="published")
+
+
+def test_a_stale_expert_is_not_gathered(trained: Layout, config: Config) -> None:
+    """One of other settings, unless the demonstrations are one's own."""
+    file = trained.expert("Pendulum-v1") / "run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "config_hash": "0" * 16}))
+    with pytest.raises(UserError, match="expert Pendulum-v1: trained with other settings in"):
+        publish(trained, config)
+    (trained.root / "mine.npz").write_bytes(b"mine")
+    mine = {**SETTINGS, "envs": {"Pendulum-v1": {"demos": str(trained.root / "mine.npz")}}}
+    assert not Folders(trained, load(mine)).has_expert("Pendulum-v1")
+
+
+def test_runs_without_any_evaluation(trained: Layout, config: Config) -> None:
+    """All diverged before the first one."""
+    for key in run_table(config):
+        folder = trained.run(key)
+        run = read_json(folder / "run.json")
+        (folder / "eval.csv").write_text("step,episode,return,length\n")
+        write_json(folder / "run.json", {**run, "status": "diverged", "step": 8, "files": {}})
+    (trained.expert("Pendulum-v1") / "run.json").unlink()
+    publish(trained, config)
+    table, absent = read_runs(trained, as_published(config), "f")
+    assert table.empty and absent == []
 
 
 def test_published_records_give_the_same_table(trained: Layout, config: Config) -> None:

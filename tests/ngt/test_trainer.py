@@ -37,14 +37,17 @@ END, LIMIT = 5, 7  # steps of the toy's own end, and of its time limit
 class Steps(gym.Env[np.ndarray, np.ndarray]):
     """Observation: steps in this episode, and a number of the episode's own; reward: the step.
 
-    May end at END; from step `fault` on its observations are NaN.
+    May end at END; from step `fault` on its observations are NaN, its reward in step `unpaid`.
     """
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = spaces.Box(-2.0, 2.0, (1,), np.float32)
 
-    def __init__(self, render_mode: Any = None, terminate_when_unhealthy: bool = False, fault=99):
-        self.render_mode, self.ends, self.fault = render_mode, terminate_when_unhealthy, fault
+    def __init__(
+        self, render_mode: Any = None, terminate_when_unhealthy: bool = False, fault=99, unpaid=99
+    ):
+        self.render_mode, self.ends = render_mode, terminate_when_unhealthy
+        self.fault, self.unpaid = fault, unpaid
 
     def observe(self) -> np.ndarray:
         number = np.nan if self.count >= self.fault else self.number
@@ -57,13 +60,15 @@ class Steps(gym.Env[np.ndarray, np.ndarray]):
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict]:
         self.count += 1
-        return self.observe(), float(self.count), self.ends and self.count == END, False, {}
+        reward = np.nan if self.count == self.unpaid else float(self.count)
+        return self.observe(), reward, self.ends and self.count == END, False, {}
 
 
 gym.register("ngt/Steps-v0", Steps)
 TOYS = [
     Task("steps", "ngt/Steps-v0", 2, 1, -2.0, 2.0, LIMIT, can_terminate=True),
     Task("faulty", "ngt/Steps-v0", 2, 1, -2.0, 2.0, LIMIT, {"fault": 6}),
+    Task("unpaid", "ngt/Steps-v0", 2, 1, -2.0, 2.0, LIMIT, {"unpaid": 6}),
 ]
 
 
@@ -646,6 +651,15 @@ def test_a_nan_observation_is_a_divergence(tmp_path: Path, eval_every: int, step
         run = read_json(tmp_path / f"seed{seed}" / "run.json")
         assert (run["status"], run["step"], run["tensor"]) == ("diverged", step, "obs")
         assert rows(tmp_path / f"seed{seed}" / "eval.csv") == []
+
+
+@pytest.mark.parametrize("keep", ["last", "best"])
+def test_a_return_that_is_no_number_is_a_divergence(tmp_path: Path, keep: str) -> None:
+    """The reward is the method's own, so that nothing else is wrong with the run."""
+    train(cell_of("unpaid", model=Zero, steps=80, keep=keep), members_of(tmp_path, (0,)))
+    run = read_json(tmp_path / "seed0" / "run.json")
+    assert (run["status"], run["step"], run["tensor"]) == ("diverged", 8, "return")
+    assert rows(tmp_path / "seed0" / "eval.csv") == [] and "kept" not in run
 
 
 def test_an_offline_run_may_diverge_too(tmp_path: Path, pendulum: Demos) -> None:

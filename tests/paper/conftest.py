@@ -295,14 +295,15 @@ def paper_config() -> cfg.Config:
 def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
     """make_evidence(scores): complete runs with these final scores, as `paper.judges` sees them.
 
-    paces: of timed runs, env steps a second over equal stretches.
+    paces: of timed runs, env steps a second over equal stretches. silent: runs that diverged
+    before their first evaluation.
     """
     from paper.evidence import Evidence
 
     def make(
         scores: Mapping[RunKey, float], config: cfg.Config = paper_config,
         paces: Mapping[RunKey, Sequence[float]] | None = None,
-        record: Mapping[str, Any] | None = None, gpu: Any = None,
+        record: Mapping[str, Any] | None = None, gpu: Any = None, silent: Sequence[RunKey] = (),
     ) -> Evidence:  # fmt: skip
         rows = []
         for key in (*scores, *(paces or {})):
@@ -311,7 +312,15 @@ def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
             for step, second in enumerate(seconds, 1):
                 row = {**asdict(key), "step": 1000 * step, "score": scores.get(key, 0.5)}
                 rows.append({**row, "seconds": second, "status": "finished"})
-        records = {RunKey(*(row[f.name] for f in fields(RunKey))): record or {} for row in rows}
+        keys = {RunKey(*(row[f.name] for f in fields(RunKey))) for row in rows} | {*silent}
+        hashes = {
+            cell: cfg.config_hash(cfg.resolve(config, *cell)) for cell in {k.cell for k in keys}
+        }
+        reference = {"random": RANDOM, "expert": EXPERT}
+        records = {
+            key: {"config_hash": hashes[key.cell], "reference": reference, **(record or {})}
+            for key in sorted(keys)
+        }
         statuses = {key: Status("finished", "") for key in records}
         frame = pd.DataFrame(rows) if rows else None
         return Evidence(config, paper_config, Runs(frame, statuses, dict(records)), gpu)

@@ -93,6 +93,7 @@ def test_a_foreign_run_is_named(study: Any, fill: Callable[..., None], capsys: A
         (["--config", "none.yaml"], "config file none.yaml: "),
         (["--set", "figures.main_figure.rates=[10, 20]"], "figures.main_figure.rates"),
         (["--results", "nowhere"], "missing"),
+        (["--records", "scales"], "scales"),
         (["--out", "scales"], "scales: can't be written"),
     ],
 )

@@ -47,6 +47,13 @@ def test_what_is_whole(make_evidence: Make) -> None:
     assert not evidence(scores, short).whole(MAIN), "fewer steps than the paper's"
     long = load({"scale": "paper", "train": {"steps": 10_000_001}})
     assert evidence(scores, long).whole(MAIN)
+    for other in ({"window": 1}, {"sac": {"gamma": 0.9}}, {"train": {"eval_episodes": 1}}):
+        settings = load({"scale": "paper", **other})
+        assert not evidence(scores, settings).whole(MAIN), other
+    foreign = {"config_hash": "0" * 16}
+    assert not evidence(scores, record=foreign).whole(MAIN), "records of other settings"
+    poor = {"reference": {"random": 300.0, "expert": -200.0, "demos": ""}}
+    assert not evidence(scores, record=poor).whole(MAIN), "an expert worse than random"
     lite = load({"scale": "lite", "train": {"steps": 10_000_000}})
     there = dict.fromkeys(MAIN.keys(lite), 0.5)
     assert not evidence(there, lite).whole(MAIN), "three envs of six"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ngt.config import Config, FigureConfig
+from ngt.config import Config, EnvConfig, FigureConfig, config_hash, resolve_expert
 from ngt.errors import UserError
 from ngt.files import write_json
 from ngt.runs import Layout
 from paper import expert_figure
+from paper.artefacts import FIGURES
 
 CONFIG = Config(
     scale="quick", figures={"main_figure": FigureConfig(envs=("Pendulum-v1", "Hopper-v4"))}
@@ -24,7 +27,9 @@ def write_expert(layout: Layout, env: str, rows: list[tuple[int, int, float]]) -
     lines = ["step,episode,return,length", *(f"{s},{e},{r},200" for s, e, r in rows)]
     (folder / "eval.csv").write_text("\n".join(lines) + "\n")
     (folder / "train.csv").write_text("step,auc\n")
-    write_json(folder / "run.json", {"kept": {"step": 2000, "return": 30.0}})
+    source = config_hash(resolve_expert(CONFIG, env))
+    kept = {"step": 2000, "return": 30.0}
+    write_json(folder / "run.json", {"config_hash": source, "step": 2000, "kept": kept})
 
 
 @pytest.fixture
@@ -59,6 +64,27 @@ def test_missing_expert_is_named(layout: Layout) -> None:
     (layout.expert("Hopper-v4") / "run.json").unlink()
     with pytest.raises(UserError, match=r"expert Hopper-v4: .*run\.json is not there"):
         expert_figure.read(CONFIG, layout)
+
+
+def test_an_expert_without_an_evaluation_is_named(layout: Layout) -> None:
+    shutil.rmtree(layout.expert("Hopper-v4"))
+    write_expert(layout, "Hopper-v4", [])
+    with pytest.raises(
+        UserError, match="expert Hopper-v4: diverged at step 2000, before its first"
+    ):
+        expert_figure.read(CONFIG, layout)
+
+
+def test_there_is_none_where_demonstrations_are_ones_own(layout: Layout) -> None:
+    (layout.root / "mine.npz").write_bytes(b"mine")
+    own = EnvConfig(demos=str(layout.root / "mine.npz"))
+    one = replace(CONFIG, envs={"Pendulum-v1": own})
+    assert [expert.env for expert in expert_figure.read(one, layout)] == ["Hopper-v4"]
+    assert FIGURES["expert_figure"].at(one)
+    both = replace(CONFIG, envs={"Pendulum-v1": own, "Hopper-v4": own})
+    assert not FIGURES["expert_figure"].at(both)
+    with pytest.raises(UserError, match="none whose demonstrations are not your own"):
+        expert_figure.draw(expert_figure.read(both, layout), both)
 
 
 def test_command(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:

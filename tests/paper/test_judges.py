@@ -137,6 +137,24 @@ def test_a_difference_is_written_out(judged: Make) -> None:
     assert down.parts[0].text.startswith("0.50 − 0.80 = −0.30 [")
 
 
+def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
+    make_evidence: Make, paper_config: Any
+) -> None:
+    """Each counts as 0 elsewhere, so that here nothing would differ."""
+    beside = dict.fromkeys(Cells("main_figure", ("bc",)).keys(paper_config), 0.5)
+    found = tight(NGT)(make_evidence(beside, silent=NGT.keys(paper_config)))
+    assert found.verdict == "not reproduced"
+    assert found.parts[0].text == "4 diverged before an evaluation"
+    keys = VARIANT.keys(paper_config)
+    assert close(VARIANT)(make_evidence(beside, silent=keys)).verdict == "not reproduced"
+    rest = {key: 0.8 + HALF * key.seed for key in keys[1:]}
+    found = close(VARIANT)(make_evidence(rest, silent=keys[:1]))
+    assert found.verdict == "partly", found.parts
+    assert sum(part.text == "1 diverged before an evaluation" for part in found.parts) == 1
+    failed = fails(LEARNS, NGT)(make_evidence(beside, silent=NGT.keys(paper_config)))
+    assert failed.verdict == "reproduced", "where 0 is what counts"
+
+
 def test_iqm_not_mean_decides_who_is_ahead(judged: Make) -> None:
     """The worst fourth of the seeds is cut."""
 

@@ -86,6 +86,14 @@ def test_curves_have_the_looks_of_what_they_time(study: Any) -> None:
     assert axes.get_ylabel() == "env steps per second" and axes.get_ylim()[0] == 0
 
 
+def test_no_speed_where_all_diverged_at_once(study: Any) -> None:
+    for method in ("speed-ngt", "speed-dac", "speed-red"):
+        study.write(study.key(method, demos=4), [], diverged=True, machine="a", device="cpu")
+    runs, absent = cli.read(study.config, study.layout, speed.NAME, WHOLE)
+    with pytest.raises(UserError, match="no run has an evaluation"):
+        speed_figure.draw(runs, study.config, absent)
+
+
 def test_a_run_without_times_is_named(study: Any) -> None:
     study.write(study.key("speed-ngt", demos=4), [0.5] * 10, machine="a", device="cpu")
     with pytest.raises(UserError, match="Pendulum-v1/speed-ngt: it recorded no times"):

@@ -108,8 +108,8 @@ def records_of(artefact):
     if CONFIG.records == "published":
         return files + (PUBLISHED if names else [])
     runs = [] if artefact.experts else run_table(CONFIG, names, beside=True)
-    envs = {env for name in names for env in CONFIG.figures[name].envs} if artefact.experts else ()
-    return files + [receipt(key) for key in runs] + [expert_of(env) for env in sorted(envs)]
+    envs = artefact.experts_of(CONFIG)
+    return files + [receipt(key) for key in runs] + [expert_of(env) for env in envs]
 
 
 def records_of_paper(_):
