@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import re
@@ -13,6 +14,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -287,6 +289,17 @@ def test_experts_are_those_that_do_not_ship_yet(tmp_path: Path) -> None:
         shutil.rmtree(folder / "data" / env)
     each = dict.fromkeys(("expert", "record", "ship"), 2)
     assert dry_run(folder, *wanted) == {"settings": 1, **each, "experts_page": 1, "experts": 1}
+
+
+def test_ones_own_demonstrations_need_no_expert(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "suite")
+    own = {"Hopper-v4": {"demos": "data/Hopper-v4/demos.npz"}}
+    figures: dict[str, Any] = dict.fromkeys(load({"scale": "quick"}).figures)
+    for envs, experts in ((["Hopper-v4"], 0), (["Hopper-v4", "Pendulum-v1"], 1)):
+        figures["main_figure"] = {"methods": ["bc"], "envs": envs, "demos": [1], "seeds": [0]}
+        (folder / "mine.yaml").write_text(json.dumps({"envs": own, "figures": figures}))
+        planned = dry_run(folder, "--configfile", "mine.yaml", "--", "all")
+        assert planned.get("expert", 0) == planned.get("record", 0) == experts, planned
 
 
 def test_an_env_without_shipped_demonstrations_is_one_line_for_what_needs_it(
