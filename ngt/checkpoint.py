@@ -114,18 +114,27 @@ def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) 
     """Steps whose checkpoints are whole, newest first.
 
     A damaged one is passed over with a message. UserError names the first difference where a whole
-    one was made with other settings, code or demonstrations, or is of another format.
+    one was made with other settings, code or demonstrations, or is of another format; and the file
+    that the disk does not give, which may pass, where none is whole.
     """
-    found = []
+    found, unread = [], ""
     for step in steps(run):
         _check_version(folder_of(run), step)
         manifest = _manifest(folder_of(run), step)
-        damage = _damage(folder_of(run), manifest) if manifest else "its manifest is damaged"
+        try:
+            damage = _damage(folder_of(run), manifest) if manifest else "its manifest is damaged"
+        except OSError as error:
+            unread = damage = f"{error.filename} can't be read: {error.strerror}"
         if damage or manifest is None:
             say(f"checkpoint {folder_of(run)}: step {step} is left out: {damage}")
             continue
         _check_same(run, manifest["made_with"], json.loads(json.dumps(dict(made_with))))
         found.append(step)
+    if unread and not found:
+        raise UserError(
+            f"checkpoint {folder_of(run)}: {unread}; try again when it can, or start over with "
+            f"--restart"
+        )
     return found
 
 
@@ -227,18 +236,15 @@ def _covers(ring: str, told: Any, files: Mapping[str, Mapping[str, Any]]) -> boo
 
 
 def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
-    """What is wrong with a checkpoint's files."""
+    """What is wrong with a checkpoint's files; OSError where one can't be read."""
     for name, entry in manifest["files"].items():
         digest, size = hashlib.blake2b(digest_size=16), 0
         if not (folder / name).is_file():
             return f"{name} is not a file that is there"
-        try:
-            with open(folder / name, "rb") as file:
-                while chunk := file.read(1 << 22):
-                    digest.update(chunk)
-                    size += len(chunk)
-        except OSError as error:
-            return f"{name} can't be read: {error.strerror}"
+        with open(folder / name, "rb") as file:
+            while chunk := file.read(1 << 22):
+                digest.update(chunk)
+                size += len(chunk)
         if size != entry.get("bytes"):
             return f"{name} has {size} bytes, expected {entry.get('bytes')}"
         if digest.hexdigest() != entry.get("blake2b"):

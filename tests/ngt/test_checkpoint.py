@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -156,6 +158,28 @@ def test_a_damaged_one_is_passed_over_for_the_older(tmp_path: Path) -> None:
     said = []
     assert usable(cell, member, said.append) == []
     assert ["step 240" in said[0], "step 160" in said[1]] == [True, True]
+
+
+def test_what_the_disk_does_not_give_now_is_not_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older one does meanwhile; without it the run does not start over."""
+    cell, member = interrupted(tmp_path)
+    lost = ["state-240.safetensors"]
+
+    def failing(path: Path, mode: str) -> Any:
+        if path.name in lost:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return open(path, mode)
+
+    monkeypatch.setattr(checkpoint, "open", failing, raising=False)
+    said: list[str] = []
+    assert usable(cell, member, said.append) == [160]
+    assert "step 240 is left out" in said[0] and "Input/output error" in said[0]
+    lost.append("rows-0-160.f32")
+    with pytest.raises(UserError, match=r"rows-0-160.f32 can't be read: Input/output error; try "):
+        usable(cell, member, said.append)
+    assert checkpoint.steps(member.folder) == [240, 160]
 
 
 @pytest.mark.parametrize(
