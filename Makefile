@@ -63,7 +63,7 @@ report: setup  ## every figure and table too, in results/report.html (the same c
 	@echo "report: results/report.html"
 
 experts: SCALE := $(or $(SCALE),lite)
-experts: setup  ## train and ship the experts that data/ lacks (scale lite: hours)
+experts: setup  ## train and ship experts that data/ lacks: as it stands, none has to be
 	@$(SNAKEMAKE) experts
 	@echo "experts: data/README.md"
 

@@ -91,7 +91,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add(
         "ship", run_ship, "Put an env's recorded expert among those that ship, in data/.",
-        "ngt ship Pendulum-v1 --scale quick",
+        "ngt ship HalfCheetah-v4 --scale lite",
     )  # fmt: skip
     sub.add_argument("env", help="env id")
     sub.add_argument("--replace", action="store_true", help="even one of a higher return")
@@ -117,8 +117,15 @@ def build_parser() -> argparse.ArgumentParser:
         "runs", run_runs, "Print the run table: every key with its status.",
         "ngt runs --scale paper --figure main_figure --status missing",
     )  # fmt: skip
-    sub.add_argument("--figure", action="append", help="runs of this artefact only (repeatable)")
-    sub.add_argument("--status", help="only this status: finished, diverged, stale, part, missing")
+    sub.add_argument(
+        "--figure", action="append",
+        help="runs of this entry of the config's `figures` only (repeatable)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--status",
+        help="only this status: finished, diverged (a tensor not finite), stale (complete, of "
+        "other settings), part (begun, not ended), missing",
+    )
     sub.add_argument("--other-source", action="store_true", help="only runs made by other code")
     sub.add_argument("--keys", action="store_true", help="print keys alone, one a line")
     sub.add_argument(
@@ -139,16 +146,22 @@ def build_parser() -> argparse.ArgumentParser:
         "Measure updates per second on one thread, beside a peer, or methods beside each other.",
         "ngt bench --methods all --scale paper --json bench.json",
     )  # fmt: skip
-    sub.add_argument("--env", default="HalfCheetah-v4", help="sizes of the nets' inputs")
+    sub.add_argument(
+        "--env", default="HalfCheetah-v4",
+        help="sizes of the nets' inputs (default: HalfCheetah-v4)",
+    )  # fmt: skip
     sub.add_argument("--pack", type=int, default=12, help="also a pack of this many (default: 12)")
     sub.add_argument(
         "--processes", type=int, default=1, help="also so many at once, a core each (default: 1)"
     )
-    sub.add_argument("--repeats", type=int, default=7, help="rounds; the median counts")
-    sub.add_argument("--updates", type=int, default=60, help="updates per round")
+    sub.add_argument(
+        "--repeats", type=int, default=7, help="rounds; the median counts (default: 7)"
+    )
+    sub.add_argument("--updates", type=int, default=60, help="updates per round (default: 60)")
     sub.add_argument(
         "--methods", nargs="+", metavar="NAME",
-        help="an iteration of these methods of the scale, or of `all`, one run each",
+        help="an iteration of these methods of the scale, or of `all`, one run each; the settings "
+        "below are read with this option alone",
     )  # fmt: skip
     sub.add_argument(
         "--relative-to", metavar="NAME",

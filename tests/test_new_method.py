@@ -80,7 +80,9 @@ def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPat
         ran += 1
     assert ran == 7
     assert "flat reward" in drawn[0] and {"blurred", "blurred, 0.5"} <= drawn[1]
-    assert (reader / "results/main_figure.pdf").read_bytes().startswith(b"%PDF")
+    for name in ("flat.pdf", "blur.pdf"):
+        assert (reader / name).read_bytes().startswith(b"%PDF")
+    assert not (reader / "results/main_figure.pdf").exists(), "up to date to the workflow"
     runs = reader / "results/test/runs/Pendulum-v1"
     for method in NEW:
         folder = runs / method / "state-action-demos1-rate20/seed0"
