@@ -114,27 +114,25 @@ def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) 
     """Steps whose checkpoints are whole, newest first.
 
     A damaged one is passed over with a message. UserError names the first difference where a whole
-    one was made with other settings, code or demonstrations, or is of another format; and the file
-    that the disk does not give, which may pass, where none is whole.
+    one was made with other settings, code or demonstrations, or is of another format; and a file
+    that the disk does not give, since that may pass.
     """
-    found, unread = [], ""
+    found = []
     for step in steps(run):
         _check_version(folder_of(run), step)
         manifest = _manifest(folder_of(run), step)
         try:
             damage = _damage(folder_of(run), manifest) if manifest else "its manifest is damaged"
         except OSError as error:
-            unread = damage = f"{error.filename} can't be read: {error.strerror}"
+            raise UserError(
+                f"checkpoint {folder_of(run)}: {error.filename} can't be read: {error.strerror}; "
+                f"try again when it can, or remove it: what was before it is used then"
+            ) from None
         if damage or manifest is None:
             say(f"checkpoint {folder_of(run)}: step {step} is left out: {damage}")
             continue
         _check_same(run, manifest["made_with"], json.loads(json.dumps(dict(made_with))))
         found.append(step)
-    if unread and not found:
-        raise UserError(
-            f"checkpoint {folder_of(run)}: {unread}; try again when it can, or start over with "
-            f"--restart"
-        )
     return found
 
 

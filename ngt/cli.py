@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ngt import config as cfg
 from ngt.config import CellConfig, Config
 from ngt.envs import get_task
-from ngt.errors import Interrupted, UserError, suggest
+from ngt.errors import Interrupted, UserError, lacks_memory, suggest
 from ngt.files import read_json
 from ngt.runs import Layout, RunKey, packs, resolve_key, run_table
 from ngt.schema import schema
@@ -200,11 +200,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"ngt: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        if "allocate" not in reason:  # as NumPy and torch say it, on a CPU and on CUDA
+        if not lacks_memory(error):
             raise
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         print(
-            f"ngt: error: not enough memory ({reason[:200]}); lower train.buffer, sac.hidden, "
+            f"ngt: error: not enough memory ({reason}); lower train.buffer, sac.hidden, "
             f"train.eval_episodes or pack", file=sys.stderr,
         )  # fmt: skip
         sys.exit(2)

@@ -108,6 +108,10 @@ def from_episodes(
                     f"episodes: episode {i}: {name}: found shape {found.shape}, expected {shape} "
                     f"for {steps} actions on {env}"
                 )
+    try:
+        seeds = np.array([e.seed for e in episodes], np.int64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UserError(f"episodes: seed: expected whole numbers of 64 bits: {error}") from None
     demos = Demos(
         env=env,
         obs=np.concatenate(obs).astype(np.float32),
@@ -116,7 +120,7 @@ def from_episodes(
         length=np.array([len(a) for a in action], np.int64),
         terminated=np.array([e.terminated for e in episodes], np.bool_),
         returns=np.array([np.sum(r, dtype=np.float64) for r in reward]),
-        seeds=np.array([e.seed for e in episodes], np.int64),
+        seeds=seeds,
         random_returns=np.atleast_1d(_numbers(random_returns, "random_returns")).astype(np.float64),
         source=source,
     )
@@ -128,7 +132,7 @@ def _numbers(values: Any, where: str) -> NDArray[Any]:
     """An array of real numbers."""
     try:
         array = np.asarray(values)
-    except ValueError:  # rows of unequal widths
+    except (ValueError, RuntimeError):  # rows of unequal widths, a tensor that wants gradients
         array = np.array(None)
     if array.dtype.kind not in "fiub":
         raise UserError(f"{where}: found no array of numbers; give one")

@@ -357,7 +357,10 @@ class VectorEnv:
         if action.shape != (self.num, self.task.act):
             raise ValueError(f"action {action.shape} is not ({self.num}, {self.task.act})")
         if not np.isfinite(action).all():
-            raise FloatingPointError(f"env {self.task.id!r}: action is not finite: {action}")
+            raise UserError(
+                f"env {self.task.id!r}: an action is not finite: the policy has diverged, "
+                f"take another"
+            )
         arrays = self._envs.arrays
         arrays.action[:] = action
         with self._said():

@@ -12,6 +12,11 @@ class Interrupted(Exception):
     """Training was told to stop and left a checkpoint of this step in every run's folder."""
 
 
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an allocation failed: NumPy and torch say so in words, on a CPU and on CUDA."""
+    return isinstance(error, MemoryError) or "allocate" in str(error)
+
+
 def suggest(name: str, known: Sequence[str]) -> str:
     """The fix for a name that is not known: the nearest one, or all of them."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)

@@ -30,7 +30,7 @@ from ngt import checkpoint
 from ngt.collect import Collector
 from ngt.config import CellConfig
 from ngt.envs import VectorEnv, get_task
-from ngt.errors import Interrupted, UserError
+from ngt.errors import Interrupted, UserError, lacks_memory
 from ngt.evaluation import Evaluator
 from ngt.learner import Learner, Member, run_seed
 from ngt.progress import Progress
@@ -205,6 +205,8 @@ class Trainer:
         try:
             self._put_back(saved)
         except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+            if lacks_memory(error):
+                raise
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise UserError(
                 f"checkpoint {checkpoint.folder_of(self.members[0].folder)}: step "

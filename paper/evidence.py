@@ -1,8 +1,7 @@
 """What the paper's claims are judged by: final scores of cells, speeds, a GPU's rates.
 
 A claim is about cells of the paper's run table. It has a verdict where their runs of scale `paper`
-are all there, with the paper's settings, each trained for as many steps; what there is otherwise is
-shown without one.
+are all there, with the paper's settings; what there is otherwise is shown without one.
 """
 
 from __future__ import annotations
@@ -137,32 +136,31 @@ class Evidence:
     def whole(self, *cells: Cells) -> bool:
         """Whether all of the paper's runs of these cells are there, with the paper's settings.
 
-        They may be longer and of other demonstrations, if their expert is better than random.
+        They may be of other demonstrations, if their expert is better than random.
         """
         needed = [key for some in cells for key in some.keys(self.paper)]
         if self.config.window != self.paper.window or any(k not in self.scores for k in needed):
             return False
         settings = {key.cell: resolve(self.config, *key.cell) for key in needed}
         for cell, ours in settings.items():
-            paper = resolve(self.paper, *cell)
-            steps = max(ours.train.steps, paper.train.steps)
-            same = replace(
-                paper, demos_source=ours.demos_source, train=replace(paper.train, steps=steps)
-            )
-            if ours != same:
+            if ours != replace(resolve(self.paper, *cell), demos_source=ours.demos_source):
                 return False
         hashes = {cell: config_hash(ours) for cell, ours in settings.items()}
         records = self.runs.records
         return all(
-            records[key]["config_hash"] == hashes[key.cell]
+            records[key].get("config_hash") == hashes[key.cell]
             and records[key]["reference"]["expert"] > records[key]["reference"]["random"]
             for key in needed
         )
 
+    def keys(self, cells: Cells) -> list[RunKey]:
+        """The paper's runs of these cells where they decide; else those of the scale."""
+        return cells.keys(self.paper if self.whole(cells) else self.config)
+
     def complete(self, cells: Cells) -> list[RunKey]:
         """The runs of those tasks that lack none; empty where a method has no such task."""
         tasks: dict[statistics.Task, list[RunKey]] = {}
-        for key in cells.keys(self.config):
+        for key in self.keys(cells):
             tasks.setdefault((key.env, key.demos), []).append(key)
         whole = [keys for keys in tasks.values() if all(key in self.scores for key in keys)]
         keys = [key for some in whole for key in some]
@@ -188,7 +186,7 @@ class Evidence:
         if rows is None:
             return {}
         out = {}
-        for key in cells.keys(self.config):
+        for key in self.keys(cells):
             run = rows[np.logical_and.reduce([rows[axis] == getattr(key, axis) for axis in AXES])]
             if run["seconds"].notna().any():
                 steps, seconds = speed.clock(run, str(key))
@@ -206,7 +204,7 @@ class Evidence:
     def machines(self, cells: Cells) -> set[tuple[str, str]]:
         """(device, machine) of the runs that are there."""
         records = self.runs.records
-        there = (records[key] for key in cells.keys(self.config) if key in records)
+        there = (records[key] for key in self.keys(cells) if key in records)
         return {(str(run.get("device")), str(run.get("machine"))) for run in there}
 
 

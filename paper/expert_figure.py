@@ -56,8 +56,8 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
     """A panel an env: mean and range of each evaluation, the policy kept, the published return."""
     if not experts:
         raise UserError(
-            "figures.main_figure.envs: none whose demonstrations are not your own, so there is no "
-            "expert to draw"
+            "figures.main_figure: no env of it has demonstrations by an expert of this suite, so "
+            "there is none to draw"
         )
     columns = min(3, len(experts))
     lines = -(-len(experts) // columns)

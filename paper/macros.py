@@ -149,7 +149,8 @@ def of_source() -> dict[str, str]:
 
 def of_artefact(config: Config, artefact: Artefact, gaps: Mapping[str, str]) -> Iterator[str]:
     """Title, caption, and what stands in the place of one that is not there."""
-    lacks = f"scale {config.scale} has no runs for it"
+    what = "expert of this suite" if artefact.experts else "runs"
+    lacks = f"scale {config.scale} has no {what} for it"
     yield _named("title", artefact.name, artefact.title)
     yield _named("caption", artefact.name, about(config, artefact)[1])
     yield _named("gap", artefact.name, gaps.get(artefact.name, lacks))

@@ -114,7 +114,7 @@ def of_scale(file: Path, scale: str) -> bool:
     if file.suffix == ".json":
         data = read_json(file)
         return not (isinstance(data, dict) and "rows" in data) or data.get("scale") == scale
-    return f"scale {scale}".encode() in file.read_bytes()
+    return style.made_of(scale).encode() in file.read_bytes()
 
 
 def about(config: Config, artefact: Artefact) -> tuple[str, str]:

@@ -214,12 +214,17 @@ def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "no
     return lines
 
 
+def made_of(scale: str) -> str:
+    """What a file says of the scale of its runs; none of another scale begins so."""
+    return f"scale {scale}, Noise-Guided Transport"
+
+
 def save(figure: Figure, pdf: Path, png: Path | None = None, scale: str = "") -> None:
     """Write the figure, atomically and with the same bytes each time, and let go of it.
 
     scale: of its runs, which the files then name in their metadata.
     """
-    about = {"Title": f"scale {scale}"} if scale else {}
+    about = {"Title": made_of(scale)} if scale else {}
     with context():
         with atomic(pdf) as path:
             figure.savefig(path, format="pdf", metadata={"CreationDate": None, **about})

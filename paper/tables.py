@@ -31,16 +31,22 @@ _TEX = {
     "−": r"\ensuremath{-}", "±": r"\ensuremath{\pm}", "×": r"\ensuremath{\times}",
     "≤": r"\ensuremath{\leq}", "≥": r"\ensuremath{\geq}", "≈": r"\ensuremath{\approx}",
     "→": r"\ensuremath{\to}", "∞": r"\ensuremath{\infty}", "√": r"\ensuremath{\surd}",
-    "·": r"\ensuremath{\cdot}", "∈": r"\ensuremath{\in}", "Δ": r"\ensuremath{\Delta}",
-    "Λ": r"\ensuremath{\Lambda}", "Φ": r"\ensuremath{\Phi}", "α": r"\ensuremath{\alpha}",
-    "γ": r"\ensuremath{\gamma}", "δ": r"\ensuremath{\delta}", "ε": r"\ensuremath{\varepsilon}",
-    "π": r"\ensuremath{\pi}", "σ": r"\ensuremath{\sigma}", "τ": r"\ensuremath{\tau}",
+    "·": r"\ensuremath{\cdot}", "∈": r"\ensuremath{\in}", "ε": r"\ensuremath{\varepsilon}",
     "ℓ": r"\ensuremath{\ell}", "∇": r"\ensuremath{\nabla}", "∂": r"\ensuremath{\partial}",
     "≪": r"\ensuremath{\ll}",
     "“": "``", "”": "''", "†": r"\ensuremath{\dagger}", "–": "--", "…": r"\ldots{}",
     "²": r"\textsuperscript{2}", "⁷": r"\textsuperscript{7}",
     "\u00a0": "~",
 }  # fmt: skip
+_GREEK = (
+    "alpha", "beta", "gamma", "delta", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu",
+    "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "varphi", "chi", "psi", "omega",
+    "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega",
+)  # fmt: skip
+_TEX |= {
+    letter: rf"\ensuremath{{\{name}}}"
+    for letter, name in zip("αβγδζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ", _GREEK, strict=True)
+}
 
 
 @dataclass(frozen=True)

@@ -110,9 +110,10 @@ def training(cell: CellConfig, runs: int, site: Site) -> Job:
 def recording(env: str, episodes: int, site: Site) -> Job:
     """Episodes of an expert and of a random policy."""
     steps = 2 * episodes * get_task(env).time_limit
-    needed = START + MARGIN * steps * _env_step(env) / 60e3
+    needed = _up(START + MARGIN * steps * _env_step(env) / 60e3, 10)
     return Job(
-        cpus_per_task=1, mem_mb=_up(PROCESS + episodes * ENV, 500), runtime=_up(needed, 10),
+        cpus_per_task=1, mem_mb=_up(PROCESS + episodes * ENV, 500),
+        runtime=int(min(needed, _limit(site))),
         disk_mb=500, slurm_partition=site.partition, slurm_account=site.account,
     )  # fmt: skip
 

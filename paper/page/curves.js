@@ -285,9 +285,8 @@
   // ------------------------------------------------------------ controls
 
   const csv = () => {
-    const kept = [state.env, state.mode, state.rate ?? "", state.demos];
     const lines = view.curves.flatMap((c) => c.steps.map((s, i) =>
-      [...kept, c.cell.method, c.level ? "" : s, c.mean[i], c.std ? c.std[i] : "", c.cell.seeds].join()));
+      [state.env, state.mode, c.cell.kept, state.demos, c.cell.method, c.level ? "" : s, c.mean[i], c.std ? c.std[i] : "", c.cell.seeds].join()));
     const text = ["env,mode,rate,demos,method,step,mean,std,seeds", ...lines, ""].join("\n");
     const link = html("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: `curves-${state.env}.csv` });
     link.click();

@@ -163,23 +163,21 @@ def test_a_damaged_one_is_passed_over_for_the_older(tmp_path: Path) -> None:
 def test_what_the_disk_does_not_give_now_is_not_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The older one does meanwhile; without it the run does not start over."""
+    """Not for an older one either: to go on from that drops it."""
     cell, member = interrupted(tmp_path)
-    lost = ["state-240.safetensors"]
 
     def failing(path: Path, mode: str) -> Any:
-        if path.name in lost:
+        if path.name == "state-240.safetensors":
             raise OSError(errno.EIO, "Input/output error", str(path))
         return open(path, mode)
 
     monkeypatch.setattr(checkpoint, "open", failing, raising=False)
-    said: list[str] = []
-    assert usable(cell, member, said.append) == [160]
-    assert "step 240 is left out" in said[0] and "Input/output error" in said[0]
-    lost.append("rows-0-160.f32")
-    with pytest.raises(UserError, match=r"rows-0-160.f32 can't be read: Input/output error; try "):
-        usable(cell, member, said.append)
+    with pytest.raises(UserError, match=r"state-240.safetensors can't be read: Input/output error"):
+        usable(cell, member)
     assert checkpoint.steps(member.folder) == [240, 160]
+    (checkpoint.folder_of(member.folder) / "state-240.safetensors").unlink()
+    said: list[str] = []
+    assert usable(cell, member, said.append) == [160] and len(said) == 1
 
 
 @pytest.mark.parametrize(
@@ -247,6 +245,16 @@ def test_an_env_that_no_seed_determines_is_told(tmp_path: Path) -> None:
     tensors = {**saved.tensors, "obs": saved.tensors["obs"] + 1.0}
     with pytest.warns(UserWarning, match="the same seed and actions led elsewhere"):
         trainer_restore(trainer, [saved._replace(tensors=tensors)])
+
+
+def test_lack_of_memory_is_no_fault_of_the_checkpoint(tmp_path: Path) -> None:
+    cell, member = interrupted(tmp_path)
+    trainer = Trainer(cell, [member])
+    with pytest.MonkeyPatch.context() as patch:
+        error = RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+        patch.setattr(trainer, "_put_back", lambda saved: (_ for _ in ()).throw(error))
+        with pytest.raises(RuntimeError, match="out of memory"):
+            trainer._restore([checkpoint.load(member.folder, 240)])
 
 
 def trainer_restore(trainer: Trainer, saved: list[checkpoint.Saved]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import shlex
 import shutil
@@ -310,6 +311,25 @@ def refused(ngt: Any, capsys: Any, *arguments: str) -> str:
     return str(err)
 
 
+def test_told_to_stop_in_a_packs_last_step_no_other_begins(
+    ngt: Any, demos_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    def train(cell: Any, members: Any, *args: Any, **kwargs: Any) -> bool:
+        begun.append(cell.method)
+        return True
+
+    monkeypatch.setattr("ngt.jobs.train", train)
+    monkeypatch.setattr(cli, "report", lambda folder, name: None)
+    both = [f"Pendulum-v1/{m}/state-action-demos1-rate20/seed0" for m in ("bc", "ngt")]
+    with pytest.raises(SystemExit) as stop:
+        ngt("train", *both, *SHORT, "--demos", demos_file)
+    assert stop.value.code == os.EX_TEMPFAIL and begun == ["bc"]
+    ngt("train", both[1], *SHORT, "--demos", demos_file)
+    assert begun == ["bc", "ngt"], "nothing is left to do, so that it is no failure"
+
+
 @pytest.mark.parametrize("command", ["train", "expert"])
 def test_a_run_of_other_settings_is_replaced_only_on_request(
     ngt: Any, demos_file: str, tmp_path: Path, capsys: Any, command: str
@@ -568,6 +588,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     "error",
     [
         MemoryError("Unable to allocate 72.8 TiB for an array"),
+        MemoryError(),
         RuntimeError("DefaultCPUAllocator: can't allocate memory:\n you tried 40 bytes"),
         RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB."),
     ],

@@ -486,6 +486,9 @@ def test_a_file_of_another_env(file: Path) -> None:
         ({"obs": np.full((6, 2), "x")}, "episode 0: obs: found no array of numbers"),
         ({"action": np.full((5, 1), 2.0)}, "field 'action': found 2, expected values in [-1, 1]"),
         ({"reward": np.full(5, np.nan)}, "field 'reward': found 5 non-finite values"),
+        ({"action": torch.zeros(5, 1, requires_grad=True)}, "episode 0: action: found no array"),
+        ({"seed": None}, "seed: expected whole numbers of 64 bits: "),
+        ({"seed": 2**64}, "seed: expected whole numbers of 64 bits: "),
     ],
 )
 def test_ones_own_episodes_are_checked_as_well(change: Any, expected: str) -> None:

@@ -200,7 +200,7 @@ def test_reset_restarts_the_same_env_from_its_seed():
 def test_bad_actions_are_refused_and_the_env_lives_on(workers):
     env = VectorEnv("counter", 2, workers=workers)
     env.reset([0, 1])
-    with pytest.raises(FloatingPointError, match="not finite"):
+    with pytest.raises(UserError, match="not finite"):
         env.step(np.array([[0.0, 0.0], [np.nan, 0.0]]))
     with pytest.raises(ValueError, match="is not"):
         env.step(np.zeros((2, 1)))

@@ -229,7 +229,7 @@ def make_artefacts() -> Callable[[Study], None]:
             image = Image.new("RGB", (400, 100), "white")
             image.paste((40 * (i % 6), 0, 0), (0, 0, 200, 100))
             about = PngInfo()
-            about.add_text("Title", f"scale {study.config.scale}")
+            about.add_text("Title", style.made_of(study.config.scale))
             image.save(root / f"{figure.name}.png", pnginfo=about)
             (root / f"{figure.name}.pdf").write_text("%PDF")
         columns = {

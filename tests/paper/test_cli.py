@@ -106,6 +106,16 @@ def test_mistakes(
     assert text in mistake(capsys, *arguments)
 
 
+def test_what_the_system_refuses_is_one_line(capsys: Any) -> None:
+    def full() -> None:
+        raise OSError(28, "No space left on device", "results/x.pdf")
+
+    with pytest.raises(SystemExit) as stop:
+        cli.one_line_errors("main_figure", full)
+    said = "main_figure: error: results/x.pdf: No space left on device\n"
+    assert (stop.value.code, capsys.readouterr().err) == (2, said)
+
+
 def test_a_config_without_the_figure(study: Any, capsys: Any) -> None:
     settings = {**study.settings, "figures": {}}
     Path("scales/base.yaml").write_text(yaml.safe_dump(settings))

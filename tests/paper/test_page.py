@@ -318,6 +318,8 @@ def test_what_is_shown_is_downloaded(page: Page) -> None:
     row = lines[3].split(",")
     assert row[:6] == ["Pendulum-v1", "state-action", "20", "4", "ngt", "30000"]
     np.testing.assert_allclose([float(x) for x in row[6:]], [0.225, 0.0354, 2], atol=1e-4)
+    rates = {fields[4]: fields[2] for fields in (line.split(",") for line in lines[1:])}
+    assert rates["bc-full"] == "1", "a method with a rate of its own"
 
 
 def test_a_narrow_and_a_dark_screen(page: Page) -> None:

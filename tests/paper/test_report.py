@@ -20,7 +20,7 @@ from ngt import config as cfg
 from ngt.errors import UserError
 from ngt.publish import publish
 from ngt.runs import Layout
-from paper import report
+from paper import report, style
 from paper.artefacts import FIGURES, TABLES
 
 Make = Callable[..., Any]
@@ -176,7 +176,7 @@ def test_pictures_shrink_where_the_page_would_be_too_large(
 ) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (90, 1350, 3), dtype=np.uint8)
     about = PngInfo()
-    about.add_text("Title", f"scale {study.config.scale}")
+    about.add_text("Title", style.made_of(study.config.scale))
     Image.fromarray(noise).save(study.layout.root / "main_figure.png", pnginfo=about)
     whole = len(write(study).encode())
     assert 100_000 < whole < report.LIMIT == 5_000_000
@@ -232,6 +232,9 @@ def test_what_was_made_of_another_scale_is_not_shown(study: Any) -> None:
         report.items(**made, allow_partial=True)
     table.write_text(table.read_text().replace('"scale": "x', '"scale": "'))
     picture = study.layout.root / "main_figure.png"
-    Image.new("RGB", (4, 4)).save(picture)
-    with pytest.raises(UserError, match=r"main_figure\.png: not of scale"):
-        report.items(**made, allow_partial=True)
+    for scale in ("", f"{study.config.scale}2"):
+        about = PngInfo()
+        about.add_text("Title", style.made_of(scale))
+        Image.new("RGB", (4, 4)).save(picture, pnginfo=about)
+        with pytest.raises(UserError, match=r"main_figure\.png: not of scale"):
+            report.items(**made, allow_partial=True)

@@ -44,6 +44,8 @@ def test_tex_escapes_and_aligns() -> None:
     assert r"DAC\_R \textbar{} x & \ensuremath{-}0.1 & 4 \\" in text
     assert r"\ensuremath{\sigma} \ensuremath{\leq} 1 & -- & 12 \\" in text
     assert text.isascii()
+    greek = Table("αβγδε λμ ΓΔΩ", {"a": Column("a")}, [{"a": 1}]).tex()
+    assert greek.isascii() and r"\ensuremath{\lambda}\ensuremath{\mu}" in greek
 
 
 def test_tex_of_a_wide_or_long_table() -> None:

@@ -162,6 +162,7 @@ def test_who_asks_what_where(paper: Config) -> None:
     assert (job.slurm_partition, job.slurm_account) == ("fast", "me")
     told = recording("Hopper-v4", 16, site)
     assert told.slurm_partition == "cpu" and (told.device, told.gpu) == ("cpu", 0)
+    assert told.runtime == 20 and recording("Hopper-v4", 16, Site(max_hours=0.25)).runtime == 15
     here = training(resolve_expert(paper, "Hopper-v4"), 1, Site("cpu"))
     assert (here.device, here.gpu, here.cpus_per_task) == ("cpu", 0, 1)
     same = dataclasses.replace(site, gpu=GpuSite())

@@ -47,4 +47,5 @@ def asked(job):
 # A job that failed is tried again and goes on from its checkpoint; so does one that was told to
 # stop because its time was up, as often as that must be. Jobs on a cluster leave it to this process.
 PARTS = [training_job(len(pack), *pack[0].cell).parts for pack in PACKS]
+PARTS += [training_job(1, env).parts for env in {key.env for key in UNFINISHED}]  # of experts
 RETRIES = 2 + max(PARTS, default=1) if workflow.is_main_process else 0
