@@ -183,7 +183,7 @@ def read_shipped(env: str) -> Record:
 
 
 def _means(path: Path, name: str) -> pd.DataFrame:
-    """VALUES of each evaluation that are over its episodes, by step."""
+    """VALUES of each evaluation that are over its episodes, by step; nan where one is no number."""
     import pandas as pd
 
     types = {"step": "int64", "return": "float64"}  # said, for a table without rows
@@ -193,14 +193,10 @@ def _means(path: Path, name: str) -> pd.DataFrame:
     except (OSError, ValueError, KeyError, OverflowError) as error:  # pandas' own are ValueErrors
         reason = " ".join(str(error).split())
         raise UserError(f"{name}: {path}: {reason}; train it again") from None
-    wrong = table.loc[~np.isfinite(table["return"]), "step"]
-    if len(wrong):
-        raise UserError(
-            f"{name}: {path}: a return at step {wrong.iloc[0]} is not finite; train it again"
-        )
+    whole = np.isfinite(table["return"]).groupby(table["step"]).all()
     return pd.DataFrame(
         {
-            "return": grouped.mean(), "std": grouped.std(), "low": grouped.min(),
+            "return": grouped.mean().where(whole), "std": grouped.std(), "low": grouped.min(),
             "high": grouped.max(), "episodes": grouped.size(),
         }
     )  # fmt: skip
