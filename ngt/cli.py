@@ -204,8 +204,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         print(
-            f"ngt: error: not enough memory ({reason}); lower train.buffer, sac.hidden, "
-            f"train.eval_episodes or pack", file=sys.stderr,
+            f"ngt: error: not enough memory ({reason}); lower train.buffer, train.batch, "
+            f"train.num_envs, train.eval_episodes, sac.hidden or pack", file=sys.stderr,
         )  # fmt: skip
         sys.exit(2)
 
