@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -133,25 +134,30 @@ class Evidence:
         silent = statistics.diverged(self.runs.rows, self.runs.records).silent
         object.__setattr__(self, "silent", silent)
 
-    def whole(self, *cells: Cells) -> bool:
-        """Whether all of the paper's runs of these cells are there, with the paper's settings.
+    @cached_property
+    def decisive(self) -> frozenset[RunKey]:
+        """The paper's runs that are there with its settings, and an expert better than random.
 
-        They may be of other demonstrations, if their expert is better than random.
+        Their demonstrations may be others.
         """
-        needed = [key for some in cells for key in some.keys(self.paper)]
-        if self.config.window != self.paper.window or any(k not in self.scores for k in needed):
-            return False
-        settings = {key.cell: resolve(self.config, *key.cell) for key in needed}
-        for cell, ours in settings.items():
-            if ours != replace(resolve(self.paper, *cell), demos_source=ours.demos_source):
-                return False
-        hashes = {cell: config_hash(ours) for cell, ours in settings.items()}
+        if self.config.window != self.paper.window:
+            return frozenset()
+        keys = [key for key in run_table(self.paper, beside=True) if key in self.scores]
+        wanted = {}
+        for cell in {key.cell for key in keys}:
+            ours = resolve(self.config, *cell)
+            if ours == replace(resolve(self.paper, *cell), demos_source=ours.demos_source):
+                wanted[cell] = config_hash(ours)
         records = self.runs.records
-        return all(
-            records[key].get("config_hash") == hashes[key.cell]
+        return frozenset(
+            key for key in keys
+            if key.cell in wanted and records[key].get("config_hash") == wanted[key.cell]
             and records[key]["reference"]["expert"] > records[key]["reference"]["random"]
-            for key in needed
-        )
+        )  # fmt: skip
+
+    def whole(self, *cells: Cells) -> bool:
+        """Whether all of the paper's runs of these cells are there, as they must be to decide."""
+        return all(key in self.decisive for some in cells for key in some.keys(self.paper))
 
     def keys(self, cells: Cells) -> list[RunKey]:
         """The paper's runs of these cells where they decide; else those of the scale."""

@@ -27,15 +27,15 @@ NAME = "speed_figure"
 @style.context()
 def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
     """A panel an env."""
+    if runs["step"].isna().all():
+        raise UserError(
+            f"figures.{speed.NAME}: no run has an evaluation, so there is no speed to draw"
+        )
     plan = plan_of(config, speed.NAME, one=("modes", "rates", "demos", "seeds"))
     bases = {method: speed.base(config, method) for method in plan.methods}
     looks = style.looks(bases.values())
     width = style.TEXT_WIDTH * (1 if len(plan.envs) > 1 else 0.62)
     figure = style.new_figure(width, 2.3)
-    if runs["step"].isna().all():
-        raise UserError(
-            f"figures.{speed.NAME}: no run has an evaluation, so there is no speed to draw"
-        )
     longest = float(runs["step"].max())
     scale, word = curves.unit(longest)
     for axes, env in zip(
