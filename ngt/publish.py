@@ -2,30 +2,34 @@
 
 <scale>.parquet   one row a (run, evaluation): run, step and what `ngt.folders.VALUES` names; an
                   env's expert is the run `<env>/expert`
-<scale>.json      checksum of the table; each run's status, settings, references and speed; and,
-                  once for all runs that share it, the code, versions and machine that made it
+<scale>.json      checksum of the table; each run's status, references and speed; and, once for all
+                  runs that share them, the complete settings of their cell and the code, versions
+                  and machine that made them
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ngt.config import Config, config_hash
+from ngt.config import CellConfig, Config, load_model, own_file, resolve_expert, short, to_json
 from ngt.errors import UserError
 from ngt.files import atomic, read_json, write_json
 from ngt.folders import VALUES, Folders, Record, Status
 from ngt.records import source_hash
 from ngt.runs import Layout, RunKey, resolve_key, run_table
+from ngt.schema import parse
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
+FORMAT = 2
 COLUMNS = ("run", "step", *VALUES)
 
 # Of a run.json: what is said of each run, and what many runs share.
@@ -86,30 +90,97 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
 def describe(config: Config, gathered: dict[str, Record], content: bytes) -> dict[str, Any]:
     """The manifest."""
     made: list[dict[str, Any]] = []
+    cells: list[dict[str, Any]] = []
     runs = {}
     for name, record in gathered.items():
         shared = {field: record.run.get(field) for field in SHARED}
-        if shared not in made:
-            made.append(shared)
         own = {field: record.run[field] for field in OWN if field in record.run}
-        runs[name] = {**own, "made": made.index(shared)}
+        cell = made_with(config, name, record)
+        runs[name] = {**own, "made": index(made, shared), "cell": index(cells, cell)}
     return {
         "format": FORMAT,
         "scale": config.scale,
         "sha256": hashlib.sha256(content).hexdigest(),
         "missing": sorted({str(key) for key in run_table(config)} - set(gathered)),
         "made": made,
+        "cells": cells,
         "runs": runs,
     }
 
 
-class Published:
-    """Runs out of the records that ship."""
+def index(known: list[dict[str, Any]], one: dict[str, Any]) -> int:
+    """The place of a mapping in a list, at whose end it is put if it is not yet there."""
+    if one not in known:
+        known.append(one)
+    return known.index(one)
 
-    def __init__(self, path: Path, config: Config) -> None:
-        self.path, self.config = path, config
+
+def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
+    """The complete settings of a run or an expert that was gathered.
+
+    A shipped expert carries them. The others were found to have the config's.
+    """
+    if "config" in record.run:
+        return dict(record.run["config"])
+    env, _, kind = name.partition("/")
+    expert = kind == "expert"
+    cell = resolve_expert(config, env) if expert else resolve_key(config, RunKey.parse(name))
+    return plain(cell)
+
+
+# ---------------------------------------------------------------- settings
+
+
+def plain(cell: CellConfig) -> dict[str, Any]:
+    """A cell's settings as JSON has them."""
+    return dict(json.loads(to_json(cell)))
+
+
+def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """Settings by dotted name."""
+    out: dict[str, Any] = {}
+    for name, value in settings.items():
+        out |= flat(value, f"{where}{name}.") if isinstance(value, dict) else {where + name: value}
+    return out
+
+
+def settings_hash(settings: dict[str, Any]) -> str:
+    """The `config_hash` of the cell whose settings these are, known to this version or not."""
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    return short(hashlib.sha256(text.encode()).hexdigest())
+
+
+def complete(cell: CellConfig) -> CellConfig:
+    """The cell with the defaults of those parameters of its model that it does not name."""
+    params = parse(load_model(cell.model, "model").Config, cell.params, "params")
+    return dataclasses.replace(cell, params=dataclasses.asdict(params))
+
+
+def difference(made: CellConfig, wanted: CellConfig) -> str:
+    """The first setting in which records differ from the config, or empty.
+
+    `demos_source` is the last one, since a hash tells a reader little.
+    """
+    theirs, ours = flat(plain(made)), flat(plain(wanted))
+    names = sorted(ours | theirs, key=lambda name: name == "demos_source")
+    for name in names:
+        there, here = (json.dumps(side[name]) if name in side else "-" for side in (theirs, ours))
+        if there != here:
+            return f"{name} is {there} in the records and {here} in the config"
+    return ""
+
+
+class Published:
+    """Runs out of the records that ship.
+
+    other_settings: runs whose settings are not the config's are complete, too, and not stale.
+    """
+
+    def __init__(self, path: Path, config: Config, *, other_settings: bool = False) -> None:
+        self.path, self.config, self.other_settings = path, config, other_settings
         self.manifest = self._manifest()
         self.frames = self._frames()
+        self._differences: dict[Hashable, str] = {}
 
     def _fail(self, what: str) -> UserError:
         return UserError(f"records {self.path}: {what}; write them again with `ngt publish`")
@@ -123,25 +194,40 @@ class Published:
                     f"gather the runs of scale {self.config.scale} with `ngt publish`"
                 )
         data = read_json(beside)
-        if not isinstance(data, dict) or not {"format", "sha256", "made", "runs"} <= data.keys():
+        if not isinstance(data, dict) or "format" not in data:
             raise self._fail(f"{beside.name} is not a manifest")
         if data["format"] != FORMAT:
             raise self._fail(f"format {data['format']} is not {FORMAT}")
+        if not {"sha256", "made", "cells", "runs"} <= data.keys():
+            raise self._fail(f"{beside.name} is not a manifest")
         if data.get("scale") != self.config.scale:
             raise UserError(
                 f"records {self.path}: of scale {data.get('scale')}, asked for scale "
                 f"{self.config.scale}; choose that one with --scale or --config"
             )
-        made, runs = data["made"], data["runs"]
-        if not (isinstance(made, list) and all(isinstance(m, dict) for m in made)):
-            raise self._fail(f"{beside.name}: made is not a list of mappings")
-        if not isinstance(runs, dict):
+        for name in ("made", "cells"):
+            if not (isinstance(data[name], list) and all(isinstance(m, dict) for m in data[name])):
+                raise self._fail(f"{beside.name}: {name} is not a list of mappings")
+        if not isinstance(data["runs"], dict):
             raise self._fail(f"{beside.name}: runs is not a mapping")
-        for name, own in runs.items():
-            at = own.get("made") if isinstance(own, dict) else None
-            if type(at) is not int or at not in range(len(made)):
+        hashes = [settings_hash(cell) for cell in data["cells"]]
+        for name, own in data["runs"].items():
+            at: list[Any] = [
+                own.get(of) if isinstance(own, dict) else None for of in ("made", "cell")
+            ]
+            if any(type(i) is not int for i in at) or at[0] not in range(len(data["made"])):
                 raise self._fail(f"{beside.name}: run {name} does not say what made it")
+            if at[1] not in range(len(hashes)) or own.get("config_hash") != hashes[at[1]]:
+                raise self._fail(f"{beside.name}: run {name} does not say its settings")
         return data
+
+    def _cell(self, name: str) -> CellConfig:
+        """A run's settings; one that is newer than the records has its default."""
+        at = self.manifest["runs"][name]["cell"]
+        try:
+            return complete(parse(CellConfig, self.manifest["cells"][at], f"cells[{at}]"))
+        except UserError as error:
+            raise self._fail(f"run {name}: its settings are not this version's: {error}") from None
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         """Evaluations by run; keys are checked before the checksum, so that they are named."""
@@ -177,24 +263,64 @@ class Published:
         run = {**own, **self.manifest["made"][own["made"]]}
         return Record(run, self.frames[name])
 
+    def difference(self, key: RunKey) -> str:
+        """The first setting in which a run differs from the config, or empty."""
+        own = self.manifest["runs"].get(str(key))
+        if own is None:
+            return ""
+        place = (key.cell, own["cell"])
+        if place not in self._differences:
+            found = difference(self._cell(str(key)), resolve_key(self.config, key))
+            if found.startswith("demos_source ") and (of_expert := self.of_expert(key.env)):
+                found = f"its expert's {of_expert}"
+            self._differences[place] = found
+        return self._differences[place]
+
+    def of_expert(self, env: str) -> str:
+        """As `difference`, of an expert that the config would train."""
+        name = expert_name(env)
+        trained = self.config.demos == "trained" and not own_file(self.config, env)
+        if name not in self.manifest["runs"] or not trained:
+            return ""
+        return difference(self._cell(name), resolve_expert(self.config, env))
+
+    def differences(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> dict[str, str]:
+        """What differs, for each of these runs and experts that has other settings."""
+        found = {f"run {key}": self.difference(key) for key in keys}
+        found |= {f"expert {env}": self.of_expert(env) for env in envs}
+        return {name: differs for name, differs in found.items() if differs}
+
+    def check(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> None:
+        """UserError for the first of these runs and experts that has other settings."""
+        for name, differs in self.differences(keys, envs).items():
+            if not self.other_settings:
+                raise UserError(
+                    f"records {self.path}: {name}: {differs}; change the config, train such runs "
+                    f"(`records: trained`), or draw these by hand with --other-settings"
+                )
+
     def status(self, key: RunKey) -> Status:
-        """Complete, or missing; other settings than the config's are said, not refused."""
+        """Complete, missing, or stale where the settings are not the config's."""
         own = self.manifest["runs"].get(str(key))
         if own is None:
             return Status("missing", "not among the published records")
         other = self.manifest["made"][own["made"]].get("source_hash") != source_hash()
-        same = own.get("config_hash") == config_hash(resolve_key(self.config, key))
-        note = f"step {own.get('step')}" + ", other settings" * (not same)
-        return Status(own.get("status", "part"), note + ", other source" * other, other)
+        differs = self.difference(key)
+        note = f"step {own.get('step')}" + f", other settings: {differs}" * bool(differs)
+        stale = bool(differs) and not self.other_settings
+        status = "stale" if stale else own.get("status", "part")
+        return Status(status, note + ", other source" * other, other)
 
     def read(self, key: RunKey) -> Record:
         """A run's record."""
+        self.check([key])
         return self._record(str(key))
 
     def read_expert(self, env: str) -> Record:
         """An expert's record."""
         if expert_name(env) not in self.manifest["runs"]:
             raise self._fail(f"expert {env} is not among them")
+        self.check([], [env])
         return self._record(expert_name(env))
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:

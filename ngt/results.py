@@ -35,10 +35,13 @@ class Source(Protocol):
         """Runs that are there and in no artefact of the config."""
 
 
-def source(layout: Layout, config: Config) -> Source:
-    """Where the config says that records come from."""
+def source(layout: Layout, config: Config, *, other_settings: bool = False) -> Source:
+    """Where the config says that records come from.
+
+    other_settings: published records may have other settings than the config's.
+    """
     if config.records == "published":
-        return Published(layout.published, config)
+        return Published(layout.published, config, other_settings=other_settings)
     return Folders(layout, config)
 
 
@@ -57,12 +60,14 @@ class Runs(NamedTuple):
 
 def read_keys(
     layout: Layout, config: Config, keys: Sequence[RunKey], where: str, *,
-    allow_partial: bool = False,
+    allow_partial: bool = False, other_settings: bool = False,
 ) -> Runs:  # fmt: skip
     """The runs of these keys; errors as `read_runs`. where: the config field that names them."""
     import pandas as pd
 
-    origin = source(layout, config)
+    origin = source(layout, config, other_settings=other_settings)
+    if isinstance(origin, Published):
+        origin.check(keys)
     for stray in origin.strays(keys):
         raise UserError(
             f"run {stray}: it is in no artefact at scale {config.scale}; move it elsewhere, or "
@@ -88,17 +93,22 @@ def read_keys(
 
 
 def read_runs(
-    layout: Layout, config: Config, figure: str, *, allow_partial: bool = False
-) -> tuple[pd.DataFrame, list[RunKey]]:
+    layout: Layout, config: Config, figure: str, *, allow_partial: bool = False,
+    other_settings: bool = False,
+) -> tuple[pd.DataFrame, list[RunKey]]:  # fmt: skip
     """Every evaluation of an artefact's runs, one row a (run, step), and the keys not there.
 
     Columns: env, method, mode, rate, demos, seed, step, VALUES, score (of the mean return,
     normalised: random 0, expert 1), random, expert, status. A missing, stale, doubled or foreign
     run is an error that names it, unless a partial table is asked for, which may lack runs. A
-    diverged run keeps the rows it has.
+    diverged run keeps the rows it has. Published records of other settings than the config's are
+    an error, too, unless they are asked for.
     """
     keys = run_table(config, [figure], beside=True)
-    runs = read_keys(layout, config, keys, f"figures.{figure}", allow_partial=allow_partial)
+    runs = read_keys(
+        layout, config, keys, f"figures.{figure}",
+        allow_partial=allow_partial, other_settings=other_settings,
+    )  # fmt: skip
     if runs.rows is None:
         raise UserError(f"{figure}: none of its {len(keys)} runs is finished under {layout.runs}")
     return runs.rows, runs.absent

@@ -100,9 +100,8 @@ def notes(a: Aggregates) -> list[Note]:
     if n > 1:
         text += (
             f"Intervals: 95%, stratified bootstrap over seeds within each task "
-            f"({a.config.statistics.reps} repetitions)"
+            f"({a.config.statistics.reps} repetitions). {statistics.caution([n], tasks=tasks)}"
         )
-        text += "; with so few seeds they are too narrow." if n < 5 else "."
     else:
         text += "One seed a task leaves nothing to resample, so there are no intervals."
     out = [Note(text)]
@@ -142,7 +141,8 @@ def table(a: Aggregates) -> Table:
         "Aggregates over tasks, of all numbers of demonstrations and of each: interquartile mean, "
         "optimality gap and P(NGT > method), each with its 95% interval (low, high)."
     )
-    return Table(caption, COLUMNS, list(rows(a)), [note.text for note in notes(a)])
+    said, marks = ([n.text for n in notes(a) if n.alert == alert] for alert in (False, True))
+    return Table(caption, COLUMNS, list(rows(a)), said, marks)
 
 
 def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ngt.config import Config, own_file
 from ngt.envs import TASKS
+from ngt.runs import RunKey, run_table
 
 GPU = "results/published/gpu.json"  # what `make gpu-check` measured
 
@@ -45,6 +46,10 @@ class Artefact:
         if self.experts:
             return bool(self.experts_of(config))
         return not (self.runs or self.everything) or bool(self.shown(config))
+
+    def keys(self, config: Config) -> list[RunKey]:
+        """The runs that it shows, those for comparison too; none where it shows experts."""
+        return [] if self.experts else run_table(config, self.shown(config), beside=True)
 
     def experts_of(self, config: Config) -> list[str]:
         """The envs whose experts it shows: those whose demonstrations are not one's own."""

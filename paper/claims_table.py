@@ -55,10 +55,14 @@ def read_gpu(path: Path) -> Mapping[str, Any] | None:
     return typing.cast("Mapping[str, Any]", data)
 
 
-def collect(config: Config, layout: Layout, *, allow_partial: bool = False) -> Evidence:
+def collect(
+    config: Config, layout: Layout, *, allow_partial: bool = False, other_settings: bool = False
+) -> Evidence:
     """All that the scale has."""
     keys = run_table(config)
-    runs = read_keys(layout, config, keys, "figures", allow_partial=allow_partial)
+    runs = read_keys(
+        layout, config, keys, "figures", allow_partial=allow_partial, other_settings=other_settings
+    )
     gpu = read_gpu(layout.root / "published" / "gpu.json")
     return Evidence(config, load({"scale": "paper"}), runs, gpu)
 
@@ -76,7 +80,9 @@ def table(e: Evidence) -> Table:
         for claim, finding in found
     ]  # fmt: skip
     caption = f"The paper's claims, judged at scale {e.config.scale}."
-    return Table(caption, COLUMNS, rows, notes(e, found))
+    absent = len(e.runs.absent)
+    marks = [f"PARTIAL: runs missing: {absent}."] if absent else []
+    return Table(caption, COLUMNS, rows, notes(e, found), marks)
 
 
 def notes(e: Evidence, found: Sequence[tuple[Claim, Finding]]) -> list[str]:
@@ -92,22 +98,27 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Finding]]) -> list[str]:
         f"there is is shown.",
         f"Scores: mean of a run's last {config.window} evaluations, normalised, random 0, expert "
         f"1. In brackets: 95% stratified bootstrap over seeds ({config.statistics.reps} "
-        f"repetitions), too narrow with under five seeds. A rule holds where the whole interval "
-        f"does. Thresholds are ours, since the paper gives none: expert {EXPERT:g}, strong "
-        f"{STRONG:g}, learns {LEARNS:g}.",
+        f"repetitions). A rule holds where the whole interval does. Thresholds are ours, since the "
+        f"paper gives none: expert {EXPERT:g}, strong {STRONG:g}, learns {LEARNS:g}.",
     ]
+    shown = {key for _, finding in found for key in finding.keys}
+    cells = Counter((*key.cell, key.demos) for key in shown)
+    tasks = {(key.env, key.demos) for key in shown}
+    out += [text] if (text := statistics.caution(cells.values(), tasks=len(tasks))) else []
     if config.train.steps < paper.train.steps:
         out.append(f"Env steps of a run: {config.train.steps:,}; the paper: {paper.train.steps:,}.")
     diverged = str(statistics.diverged(e.runs.rows, e.runs.records))
     out += [diverged] if diverged else []
-    if e.runs.absent:
-        out.append(f"PARTIAL: runs missing: {len(e.runs.absent)}.")
     return out
 
 
 def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
     """The table from all runs of the scale."""
-    return table(collect(config, layout, allow_partial=args.allow_partial))
+    return table(
+        collect(
+            config, layout, allow_partial=args.allow_partial, other_settings=args.other_settings
+        )
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from ngt.cli import Parser, load_config, user_settings
 from ngt.config import Config
 from ngt.errors import UserError
+from ngt.publish import Published
 from ngt.results import read_runs
 from ngt.runs import Layout, RunKey
 from paper import style, tables
-from paper.artefacts import FIGURES
+from paper.artefacts import FIGURES, REPORT, TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +54,10 @@ def build_parser(
     parser.add_argument(
         "--allow-partial", action="store_true", help="draw what there is, and say what is missing"
     )
+    parser.add_argument(
+        "--other-settings", action="store_true",
+        help="draw published records whose settings are not the config's, and say so",
+    )  # fmt: skip
     add_settings(parser, scale)
     return parser
 
@@ -115,7 +120,27 @@ def read(
             f"figures.{figure}: not drawn at scale {config.scale}; choose another scale, or add "
             f"it to the config"
         )
-    return read_runs(layout, config, figure, allow_partial=args.allow_partial)
+    return read_runs(
+        layout, config, figure,
+        allow_partial=args.allow_partial, other_settings=args.other_settings,
+    )  # fmt: skip
+
+
+def other_settings(name: str, config: Config, layout: Layout) -> str:
+    """What stands on an artefact if published records have other settings, else nothing."""
+    artefact = {**FIGURES, **TABLES}.get(name, REPORT)
+    keys, envs = artefact.keys(config), artefact.experts_of(config)
+    if config.records != "published" or not (keys or envs):
+        return ""
+    found = Published(layout.published, config, other_settings=True).differences(keys, envs)
+    if not found:
+        return ""
+    what = "experts" if envs else "runs"
+    first = ": ".join(next(iter(found.items())))
+    return (
+        f"OTHER SETTINGS: {len(found)} of {len(keys) + len(envs)} published {what} do not have the "
+        f"config's. The first is {first}."
+    )
 
 
 def entry(
@@ -127,6 +152,9 @@ def entry(
         args = parser.parse_args(argv)
         config, layout = settings(args)
         figure, note = make(config, layout, args)
+        if mark := other_settings(name, config, layout):
+            style.head(figure, mark)
+            note += f": {mark}"
         out = args.out or layout.root / f"{name}.pdf"
         try:
             style.save(figure, out, args.png, config.scale)
@@ -149,6 +177,8 @@ def entry_table(
         if out.suffix != ".csv":
             raise UserError(f"--out: found {out}, a table's name ends in .csv")
         table = make(config, layout, args)
+        if mark := other_settings(name, config, layout):
+            table = replace(table, marks=[*table.marks, mark])
         try:
             tables.save(table, out, config.scale)
         except OSError as error:

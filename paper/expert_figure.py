@@ -36,9 +36,9 @@ class Expert(NamedTuple):
     record: dict[str, Any]
 
 
-def read(config: Config, layout: Layout) -> list[Expert]:
+def read(config: Config, layout: Layout, *, other_settings: bool = False) -> list[Expert]:
     """The experts of the main figure's envs; UserError where one is not trained."""
-    records = source(layout, config)
+    records = source(layout, config, other_settings=other_settings)
     experts = []
     for env in FIGURES[NAME].experts_of(config):
         record, evaluations = records.read_expert(env)
@@ -103,7 +103,7 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
 
 def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
     """The figure from the folders of the scale."""
-    return draw(read(config, layout), config), ""
+    return draw(read(config, layout, other_settings=args.other_settings), config), ""
 
 
 def main(argv: Sequence[str] | None = None) -> None:

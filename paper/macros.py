@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ngt.config import Config, method_label
@@ -20,8 +20,8 @@ from ngt.results import Runs
 from paper.artefacts import FIGURES, TABLES, Artefact, envs
 from paper.evidence import FEW
 from paper.report import Item, about
-from paper.statistics import OURS, Estimate
-from paper.tables import Cell, Table, show, tex
+from paper.statistics import OURS, Estimate, caution
+from paper.tables import Cell, Table, listed, show, tex
 
 Row = Mapping[str, Cell]
 Tables = Mapping[str, Table]
@@ -29,10 +29,11 @@ Tables = Mapping[str, Table]
 MACHINE = "machine"  # what claims rest on that no artefact shows
 
 
-def numbers(config: Config, runs: Runs, found: Sequence[Item]) -> str:
-    """The file. found: the scale's artefacts, with the tables that are there."""
+def numbers(config: Config, runs: Runs, found: Sequence[Item], mark: str = "") -> str:
+    """The file. found: the scale's artefacts, with the tables that are there. mark: a warning."""
     tables = {item.anchor: item.table for item in found if item.table is not None}
     macros = {**of_scale(config), **of_runs(runs), **of_verdicts(tables), **of_source()}
+    macros["OtherSettings"] = f" {mark}" * bool(mark)
     macros["NgtIqm"] = iqm(rows_of(tables, "aggregate_table"), config)
     lines = [rf"\newcommand{{\{name}}}{{{tex(str(value))}}}" for name, value in macros.items()]
     gaps = {item.anchor: item.gap for item in found if item.gap}
@@ -69,12 +70,6 @@ def rows_of(tables: Tables, name: str) -> Sequence[Row]:
     return tables[name].rows
 
 
-def listed(values: Iterable[Any]) -> str:
-    """As `a, b and c`, each once."""
-    *most, last = list(dict.fromkeys(map(str, values))) or [""]
-    return f"{', '.join(most)} and {last}" if most else last
-
-
 # ---------------------------------------------------------------- names and numbers
 
 
@@ -100,6 +95,7 @@ def of_scale(config: Config) -> dict[str, Any]:
         "EvalEpisodes": config.train.eval_episodes,
         "ExpertEpisodes": config.expert.episodes,
         "Reps": config.statistics.reps,
+        "Coverage": caution(seeds, tasks=sum(len(p.envs) * len(p.demos) for p in plans)),
     }
 
 

@@ -65,14 +65,14 @@ def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> 
     notes = [
         f"Scale {config.scale}. A run's score is the mean of its last {window} evaluations, "
         f"normalised: random 0, expert 1. low, high: 95% bootstrap interval of the mean over seeds "
-        f"({config.statistics.reps} repetitions); none for one seed."
+        f"({config.statistics.reps} repetitions); none for one seed. "
+        f"{statistics.caution([len(config.figures[FIGURE].seeds)])}".rstrip()
     ]
     present = sorted(set(run_table(config, [FIGURE])) - set(absent))
     notes += [text for text in [str(statistics.diverged(runs, present))] if text]
-    if absent:
-        notes.append(f"PARTIAL: runs missing: {len(absent)}.")
+    marks = [f"PARTIAL: runs missing: {len(absent)}."] if absent else []
     caption = "Final scores behind the main figure: mean over seeds, its interval, each seed's own."
-    return Table(caption, COLUMNS, list(rows(runs, config, absent)), notes)
+    return Table(caption, COLUMNS, list(rows(runs, config, absent)), notes, marks)
 
 
 def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:

@@ -22,22 +22,29 @@ NAME = "paper"
 MAIN = Path(__file__).with_name("main.tex")
 
 
-def gather(config: Config, layout: Layout, folder: Path, *, allow_partial: bool) -> None:
+def gather(
+    config: Config, layout: Layout, folder: Path, *, allow_partial: bool,
+    other_settings: bool = False,
+) -> None:  # fmt: skip
     """Put main.tex, numbers.tex and the scale's figures and tables into a folder.
 
     Errors: a run or a file that is not there is a UserError, unless `allow_partial`; the text then
-    says what is missing.
+    says what is missing. Published records of other settings are one, unless `other_settings`.
     """
     out = layout.root / f"{NAME}.pdf"
     found = report.items(config, layout, out, picture="pdf", allow_partial=allow_partial)
-    runs = read_keys(layout, config, run_table(config), "figures", allow_partial=allow_partial)
+    runs = read_keys(
+        layout, config, run_table(config), "figures",
+        allow_partial=allow_partial, other_settings=other_settings,
+    )  # fmt: skip
     tables = {item.anchor: item.table for item in found if item.table is not None}
     for name, table in {**tables, **asides(config, runs)}.items():
         (folder / f"{name}.tex").write_text(table.tex())
     for item in found:
         if item.table is None and not item.gap:
             shutil.copy(layout.root / f"{item.anchor}.pdf", folder)
-    (folder / "numbers.tex").write_text(macros.numbers(config, runs, found))
+    mark = cli.other_settings(NAME, config, layout)
+    (folder / "numbers.tex").write_text(macros.numbers(config, runs, found, mark))
     shutil.copy(MAIN, folder)
 
 
@@ -52,7 +59,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         if lack := latex.lacking():  # before anything is read
             raise UserError(lack)
         with tempfile.TemporaryDirectory() as temporary:
-            gather(config, layout, Path(temporary), allow_partial=args.allow_partial)
+            gather(
+                config, layout, Path(temporary),
+                allow_partial=args.allow_partial, other_settings=args.other_settings,
+            )  # fmt: skip
             log = layout.root / config.scale / "logs" / "latex.log"
             pdf = latex.build(Path(temporary), log).read_bytes()
         try:

@@ -150,9 +150,10 @@ def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
 
 
 def render(
-    config: Config, found: Sequence[Item], runs: Runs, embedded: Mapping[str, pictures.Picture]
-) -> str:
-    """The page."""
+    config: Config, found: Sequence[Item], runs: Runs, embedded: Mapping[str, pictures.Picture],
+    other_settings: str = "",
+) -> str:  # fmt: skip
+    """The page. other_settings: as `cli.other_settings`."""
     environment = Environment(
         loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -173,6 +174,7 @@ def render(
         pictures=embedded,
         of_runs={name: table for name, table in of_runs.items() if table and table.rows},
         partial=len(runs.absent),
+        other_settings=other_settings,
         curves=_script(report_curves.payload(runs.rows, config)),
         points=report_curves.POINTS,
         mark=lambda text: VERDICTS.get(str(text).lower(), "none"),
@@ -189,23 +191,29 @@ def _script(data: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c"))
 
 
-def page(config: Config, layout: Layout, out: Path, *, allow_partial: bool = False) -> str:
+def page(
+    config: Config, layout: Layout, out: Path, *, allow_partial: bool = False,
+    other_settings: bool = False,
+) -> str:  # fmt: skip
     """The page at `out`, of at most LIMIT bytes: what the pictures may take is what is left.
 
-    Errors: a run or a file that is not there is a UserError, unless `allow_partial`.
+    Errors: a run or a file that is not there is a UserError, unless `allow_partial`; published
+    records of other settings are one, unless `other_settings`.
     """
     found = items(config, layout, out, allow_partial=allow_partial)
     runs = read_keys(
-        layout, config, run_table(config), "figures", allow_partial=allow_partial
+        layout, config, run_table(config), "figures",
+        allow_partial=allow_partial, other_settings=other_settings,
     )  # fmt: skip
+    mark = cli.other_settings(NAME, config, layout)
     files = {
         item.anchor: layout.root / f"{item.anchor}.png"
         for item in found
         if item.artefact.name in FIGURES and not item.gap
     }
     blank = {name: pictures.Picture("", 9999, 9999, 9999) for name in files}
-    rest = len(render(config, found, runs, blank).encode())
-    return render(config, found, runs, pictures.embed(files, LIMIT - rest))
+    rest = len(render(config, found, runs, blank, mark).encode())
+    return render(config, found, runs, pictures.embed(files, LIMIT - rest), mark)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -216,7 +224,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         args = parser.parse_args(argv)
         config, layout = cli.settings(args)
         out = args.out or layout.root / f"{NAME}.html"
-        text = page(config, layout, out, allow_partial=args.allow_partial)
+        text = page(
+            config, layout, out,
+            allow_partial=args.allow_partial, other_settings=args.other_settings,
+        )  # fmt: skip
         try:
             with atomic(out) as temporary:
                 temporary.write_text(text)

@@ -46,7 +46,7 @@ def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
             row[f"paper {env} steps/s"] = theirs and theirs[i]
             row[f"paper {env} relative"] = theirs and theirs[i] / speed.PAPER[REFERENCE][i]
         rows.append(row)
-    records = source(layout, config)
+    records = source(layout, config, other_settings=args.other_settings)
     made = [records.read(key).run for key in run_table(config, [NAME]) if key not in absent]
     machines = sorted({f"{run.get('machine')} ({run.get('device')})" for run in made})
     steps = sorted({int(step) for step in runs.groupby(["env", "method"])["step"].max()})
@@ -57,9 +57,8 @@ def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
         "paper: one NVIDIA RTX 4090, at 200,000 env steps. Rates of different machines do not "
         "compare; the columns over NGT's do.",
     ]
-    if absent:
-        notes.append(f"PARTIAL: {len(absent)} runs are missing.")
-    return Table("Speed of training", columns, rows, notes)
+    marks = [f"PARTIAL: {len(absent)} runs are missing."] if absent else []
+    return Table("Speed of training", columns, rows, notes, marks)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

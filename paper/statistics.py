@@ -23,13 +23,18 @@ from ngt.results import final_scores
 from ngt.runs import RunKey
 from ngt.seeding import derive
 from paper.curves import AXES, usable
-from paper.tables import show
+from paper.tables import listed, show
 
 if TYPE_CHECKING:
     import pandas as pd
 
 OURS = "ngt"  # the method that the others are compared with
 UNEVALUATED = 0.0  # score of a run that diverged before its first evaluation: a random policy's
+
+# How often a bootstrap's 95% interval of the mean of n normal scores covers the true mean. Up to
+# n = 3 all scores are the least one in more than 2.5% of the draws, so that the interval reaches
+# from the least score to the greatest, and covers in 1 - 2^(1 - n) of all cases.
+COVERAGE = {2: 0.50, 3: 0.75, 4: 0.80, 5: 0.84, 6: 0.86, 7: 0.88, 8: 0.89, 9: 0.89, 10: 0.90}
 
 Array = NDArray[np.float64]
 Task = tuple[str, int]  # env, demonstrations
@@ -147,6 +152,41 @@ def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -
         tuple(method for method in cells if not there[method]),
         tuple(task for task in tasks if task not in whole),
     )
+
+
+# ---------------------------------------------------------------- intervals
+
+
+def coverage(seeds: int) -> str:
+    """COVERAGE as text; more seeds than it has cover more often."""
+    most = max(COVERAGE)
+    return f"{COVERAGE[seeds]:.0%}" if seeds <= most else f"over {COVERAGE[most]:.0%}"
+
+
+def over_many(seeds: int) -> float:
+    """The coverage where the mean is over so many tasks that it is normal.
+
+    Resampling n scores gives their variance (n - 1) / n times.
+    """
+    return math.erf(1.959964 * math.sqrt((seeds - 1) / seeds) / math.sqrt(2))
+
+
+def caution(seeds: Iterable[int], *, tasks: int = 1) -> str:
+    """How often 95% intervals from these numbers of seeds cover; empty if there is no interval.
+
+    tasks: over how many at most an interval is formed.
+    """
+    counts = sorted({n for n in seeds if n > 1})
+    if not counts:
+        return ""
+    names, shares = listed(counts), listed(map(coverage, counts))
+    text = f"With {names} seeds a nominal 95% interval of a mean covers the true one in about "
+    text += f"{shares} of cases (one task, normal scores)"
+    if tasks > 1:
+        text += f", over many tasks in {listed(f'{over_many(n):.0%}' for n in counts)}"
+    if counts[0] <= 3:
+        text += "; on one task, that of up to 3 seeds reaches from the least score to the greatest"
+    return f"{text}."
 
 
 # ---------------------------------------------------------------- estimates

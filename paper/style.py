@@ -185,6 +185,14 @@ def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> 
     engine.set(rect=(0, strip / total, 1, 1 - strip / total))
 
 
+@context()
+def head(figure: Figure, text: str) -> None:
+    """Put a warning above the panels of a finished figure; they make room for it."""
+    width = figure.get_size_inches()[0] - 0.12
+    lines = wrap(figure, text, width, NOTE_SIZE, "bold")
+    figure.suptitle("\n".join(lines), fontsize=NOTE_SIZE, fontweight="bold", color=ALERT)
+
+
 def _legend(figure: Figure, handles: Sequence[Artist], width: float) -> Any:
     """A centred legend in as few rows as fit, its columns even."""
     for rows in range(1, len(handles) + 1):

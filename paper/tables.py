@@ -8,7 +8,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,8 @@ from ngt.files import atomic
 PAGE = 50  # lines of rows that fit one
 LINE = 110  # characters of a line of the text, in LaTeX's small
 WIDE = 10  # columns that fit the text in LaTeX's small; more are set smaller
+
+MARK = "mark"  # the CSV's column for a table's marks
 
 Cell = str | int | float | None
 
@@ -62,14 +64,16 @@ class Column:
 class Table:
     """Rows of cells by column key.
 
-    notes: sentences below the table: scale, seeds, what an interval is. Errors: a row with other
-    keys than `columns` is a ValueError.
+    notes: sentences below the table: scale, seeds, what an interval is. marks: sentences that warn
+    of the rows themselves (runs are missing, settings differ); every form of the table carries
+    them. Errors: a row with other keys than `columns` is a ValueError.
     """
 
     caption: str
     columns: Mapping[str, Column]
     rows: Sequence[Mapping[str, Cell]]
     notes: Sequence[str] = ()
+    marks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Every row has every column and no other."""
@@ -82,13 +86,22 @@ class Table:
         """A row as readers see it; an en dash where there is no value."""
         return [show(row[key], column.number) for key, column in self.columns.items()]
 
+    @property
+    def below(self) -> list[str]:
+        """The sentences below the table."""
+        return [*self.notes, *self.marks]
+
     def csv(self) -> str:
-        """Keys as head, numbers whole, an empty cell for none."""
+        """Keys as head, numbers whole, an empty cell for none.
+
+        Where the table has marks, a last column MARK has them in every row.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.columns)
+        marked = [" ".join(self.marks)] if self.marks else []
+        writer.writerow([*self.columns, *([MARK] if marked else [])])
         for row in self.rows:
-            values = (row[key] for key in self.columns)
+            values = [*(row[key] for key in self.columns), *marked]
             writer.writerow([repr(float(v)) if isinstance(v, float) else v for v in values])
         return out.getvalue()
 
@@ -99,7 +112,7 @@ class Table:
         lines += [self.shown(row) for row in self.rows]
         escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
         text = [f"| {' | '.join(line)} |" for line in escaped]
-        return "\n".join([*text, *(f"\n{note}" for note in self.notes)]) + "\n"
+        return "\n".join([*text, *(f"\n{note}" for note in self.below)]) + "\n"
 
     def tex(self) -> str:
         r"""A booktabs table with caption and notes, to be \input in a single column.
@@ -112,7 +125,7 @@ class Table:
             lines = [
                 r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
                 rf"\begin{{longtable}}{self._tex_columns()}",
-                rf"{self._tex_caption(self.notes)} \\",  # below the last page they'd be read last
+                rf"{self._tex_caption(self.below)} \\",  # below the last page they'd be read last
                 *head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot",
                 *self._tex_rows(), r"\end{longtable}", r"\par\endgroup",
             ]  # fmt: skip
@@ -164,7 +177,7 @@ class Table:
         return rf"\caption{{{tex(self.caption.rstrip('.') if words else self.caption)}{words}}}"
 
     def _tex_notes(self) -> list[str]:
-        words = " ".join(tex(note) for note in self.notes)
+        words = " ".join(tex(note) for note in self.below)
         box = rf"\noindent\parbox[t]{{\linewidth}}{{\footnotesize {words}}}"
         return ["", r"\vspace{3pt}", box] if words else []
 
@@ -175,15 +188,17 @@ class Table:
         """Everything, for other programs; what is not finite is null. scale: of its runs."""
         rows = [{k: None if _blank(v) else v for k, v in row.items()} for row in self.rows]
         columns = {key: dataclasses.asdict(column) for key, column in self.columns.items()}
-        data = {"caption": self.caption, "columns": columns, "rows": rows, "notes": [*self.notes]}
-        return json.dumps({**data, "scale": scale}, indent=1, ensure_ascii=False) + "\n"
+        data = {"caption": self.caption, "columns": columns, "rows": rows}
+        said = {"notes": [*self.notes], "marks": [*self.marks], "scale": scale}
+        return json.dumps({**data, **said}, indent=1, ensure_ascii=False) + "\n"
 
 
 def from_json(text: str) -> Table:
     """The table that `Table.json` wrote."""
     data: dict[str, Any] = json.loads(text)
     columns = {key: Column(**column) for key, column in data["columns"].items()}
-    return Table(data["caption"], columns, data["rows"], tuple(data["notes"]))
+    marks = data.get("marks", ())  # which tables of earlier versions have not
+    return Table(data["caption"], columns, data["rows"], tuple(data["notes"]), tuple(marks))
 
 
 def _blank(value: Cell) -> bool:
@@ -198,6 +213,12 @@ def show(value: Cell, number: str = "{:.2f}") -> str:
         return value
     text = number.format(value) if isinstance(value, float) else str(value)
     return re.sub(r"^-", "−", text)
+
+
+def listed(values: Iterable[Any]) -> str:
+    """As `a, b and c`, each once."""
+    *most, last = list(dict.fromkeys(map(str, values))) or [""]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def words(value: bool) -> str:

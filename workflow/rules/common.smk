@@ -53,7 +53,7 @@ try:
     LAYOUT = Layout(CONFIG.scale)
     PUBLISHED = [LAYOUT.published, LAYOUT.published.with_suffix(".json")]
     if CONFIG.records == "published":
-        Published(LAYOUT.published, CONFIG)  # complete and whole, or one line
+        RECORDS = Published(LAYOUT.published, CONFIG)  # complete and whole, or one line
 except UserError as error:
     hint = " (--config reads nested values as text: use --configfile)" if config else ""
     stop(f"{error}{hint if 'found text' in str(error) else ''}")
@@ -106,9 +106,9 @@ def records_of(artefact):
     names = artefact.shown(CONFIG)
     files = [file for file in artefact.files if Path(file).exists()]
     if CONFIG.records == "published":
+        or_stop(RECORDS.check, artefact.keys(CONFIG), artefact.experts_of(CONFIG))
         return files + (PUBLISHED if names else [])
-    runs = [] if artefact.experts else run_table(CONFIG, names, beside=True)
-    envs = artefact.experts_of(CONFIG)
+    runs, envs = artefact.keys(CONFIG), artefact.experts_of(CONFIG)
     return files + [receipt(key) for key in runs] + [expert_of(env) for env in envs]
 
 
