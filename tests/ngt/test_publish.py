@@ -19,7 +19,7 @@ from ngt.errors import UserError
 from ngt.files import read_json, write_json
 from ngt.folders import Folders
 from ngt.policy import Policy
-from ngt.publish import Published, publish, summary, to_parquet
+from ngt.publish import Published, publish, settings_hash, summary, to_parquet
 from ngt.records import RunWriter
 from ngt.results import read_runs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
@@ -245,7 +245,12 @@ def test_a_foreign_run_with_its_own_manifest_entry_is_refused(
     [
         (".parquet", b"PAR1 not so", "records .*: "),
         (".json", b"{}", "test.json is not a manifest"),
-        (".json", b'{"format": 9, "sha256": "", "made": [], "runs": {}}', "format 9 is not 1"),
+        (".json", b'{"format": 2}', "test.json is not a manifest"),
+        (
+            ".json",
+            b'{"format": 1, "sha256": "", "made": [], "runs": {}}',
+            "format 1 is not 2; write them again with `ngt publish`",
+        ),
     ],
 )
 def test_other_files_are_refused(
@@ -262,12 +267,94 @@ def test_no_records_say_what_to_do(layout: Layout, config: Config) -> None:
         read_runs(layout, as_published(config), "f")
 
 
-def test_other_settings_are_said_not_refused(trained: Layout, config: Config) -> None:
+def with_settings(**changes: Any) -> Config:
+    return load({**SETTINGS, "records": "published", **changes})
+
+
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"methods": {"ngt": {"params": {"m": 7}}}}, "params.m is 4 in the records and 7 in the"),
+        ({"methods": {"ngt": {"sac": {"gamma": 0.5}}}}, "sac.gamma is 0.99 in the records and 0.5"),
+        ({"expert": {"sac": {"gamma": 0.5}}}, "its expert's sac.gamma is 0.99 in the records"),
+    ],
+)
+def test_other_settings_are_refused_with_the_first_difference(
+    trained: Layout, config: Config, changes: dict[str, Any], message: str, partial: bool
+) -> None:
     publish(trained, config)
-    other = load({**SETTINGS, "sac": {"gamma": 0.5}, "records": "published"})
+    with pytest.raises(UserError) as caught:
+        read_runs(trained, with_settings(**changes), "f", allow_partial=partial)
+    assert f"run {FIRST}: {message}" in str(caught.value)
+    assert str(trained.published) in str(caught.value) and "--other-settings" in str(caught.value)
+
+
+def test_other_settings_are_read_when_asked(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    other = with_settings(sac={"gamma": 0.5})
     status = Published(trained.published, other).status(RunKey.parse(FIRST))
-    assert status.status == "finished" and "other settings" in status.note
-    assert len(read_runs(trained, other, "f")[0]) == 8
+    assert status.status == "stale" and "sac.gamma is 0.99" in status.note
+    assert len(read_runs(trained, other, "f", other_settings=True)[0]) == 8
+    with pytest.raises(UserError, match=r"expert Pendulum-v1: sac\.gamma is 0\.99"):
+        Published(trained.published, other).read_expert("Pendulum-v1")
+    asked = Published(trained.published, other, other_settings=True)
+    assert asked.status(RunKey.parse(FIRST)).status == "finished"
+    assert asked.read_expert("Pendulum-v1").run["status"] == "finished"
+
+
+def test_settings_of_another_cell_do_not_matter(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    for other in ({"methods": {"bc": {"train": {"batch": 7}}}}, {"window": 2}, {"pack": 3}):
+        assert len(read_runs(trained, with_settings(**other), "f")[0]) == 8
+
+
+def test_the_manifest_has_each_cells_settings_once(trained: Layout, config: Config) -> None:
+    manifest = publish(trained, config)
+    assert len(manifest["cells"]) == 2, "the runs', and the expert's"
+    of_run = manifest["cells"][manifest["runs"][FIRST]["cell"]]
+    assert of_run["method"] == "ngt" and of_run["params"]["m"] == 4
+    assert of_run["sac"]["gamma"] == 0.99 and of_run["train"]["steps"] == config.train.steps
+
+
+def change_cell(layout: Layout, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the first run's cell in the manifest, and its hash."""
+    file = layout.published.with_suffix(".json")
+    manifest = read_json(file)
+    assert manifest is not None
+    at = manifest["runs"][FIRST]["cell"]
+    change(manifest["cells"][at])
+    for run in manifest["runs"].values():
+        if run["cell"] == at:
+            run["config_hash"] = settings_hash(manifest["cells"][at])
+    write_json(file, manifest)
+
+
+def test_a_setting_newer_than_the_records_has_its_default(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+
+    def older(cell: dict[str, Any]) -> None:
+        del cell["normalise_obs"], cell["params"]["spectral_norm"]
+
+    change_cell(trained, older)
+    assert len(read_runs(trained, as_published(config), "f")[0]) == 8
+    with pytest.raises(UserError, match=r"normalise_obs is false in the records and true"):
+        read_runs(trained, with_settings(normalise_obs=True), "f")
+
+
+def test_a_setting_that_is_no_more_is_named(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    change_cell(trained, lambda cell: cell.update(colour="red"))
+    with pytest.raises(UserError, match=r"colour: unknown key"):
+        read_runs(trained, as_published(config), "f")
+
+
+def test_settings_are_those_of_the_hash(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    file = trained.published.with_suffix(".json")
+    file.write_text(file.read_text().replace('"gamma": 0.99', '"gamma": 0.5'))
+    with pytest.raises(UserError, match="does not say its settings"):
+        Published(trained.published, config)
 
 
 def test_parquet_of_no_rows() -> None:

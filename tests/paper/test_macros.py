@@ -96,6 +96,9 @@ def test_numbers_are_those_of_runs_and_tables(made: tuple[Any, Runs]) -> None:
     assert macro(text, "NgtIqm") == "0.93 {[}0.83, 1.03]"
     assert macro(text, "Demos") == "1 and 4" and macro(text, "Steps") == "60,000"
     assert macro(text, "Window") == "3" and macro(text, "Seeds") == "2"
+    assert r"50\% of cases" in macro(text, "Coverage") and macro(text, "OtherSettings") == ""
+    marked = macros.numbers(study.config, runs, [], "OTHER SETTINGS.")
+    assert macro(marked, "OtherSettings") == " OTHER SETTINGS."
     assert named(text, "says", "references") == r"Pendulum-v1 \ensuremath{-}200 and 300"
     assert named(text, "says", "main_figure").startswith("Of the 4 claims")
     assert named(text, "says", "grid_figure") == ""
@@ -145,11 +148,3 @@ def test_a_table_of_another_form_is_one_line() -> None:
     tables = {"claims_table": Table("Claims", {"claim": Column("claim")}, [{"claim": "a"}])}
     with pytest.raises(UserError, match=r"claims_table\.json: lacks column artefact; make the tab"):
         macros.rows_of(tables, "claims_table")
-
-
-@pytest.mark.parametrize(
-    ("values", "text"), [([], ""), ([1], "1"), ([1, 1, 2], "1 and 2"), (["a, b", "c", "d"],
-                                                                         "a, b, c and d")],
-)  # fmt: skip
-def test_lists_read_as_prose(values: list[Any], text: str) -> None:
-    assert macros.listed(values) == text

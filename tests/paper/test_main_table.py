@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 
 import pandas as pd
@@ -43,6 +45,9 @@ def test_cells_are_means_of_the_window_by_hand() -> None:
         "| Pendulum-v1 | 4 | BC | – | – | – | – | 0 |",
     ]
     assert "last 2 evaluations" in text and "PARTIAL: runs missing: 2." in text
+    assert "about 50% of cases" in text, "which its two seeds' intervals cover"
+    rows = list(csv.DictReader(io.StringIO(main_table.table(runs(), CONFIG, ABSENT).csv())))
+    assert {row["mark"] for row in rows} == {"PARTIAL: runs missing: 2."}
     assert "1 run diverged and counts with the evaluations until then." in text
 
 

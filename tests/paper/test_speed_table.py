@@ -17,8 +17,8 @@ METHODS = {
     "speed-dac": {"label": "DAC, R", "like": "dac-r"},
     "speed-red": {"label": "RED*", "like": "red"},
 }
-PARTIAL = argparse.Namespace(allow_partial=True)
-WHOLE = argparse.Namespace(allow_partial=False)
+PARTIAL = argparse.Namespace(allow_partial=True, other_settings=False)
+WHOLE = argparse.Namespace(allow_partial=False, other_settings=False)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_missing_run_leaves_a_gap_only_when_asked(study: Any) -> None:
     table = speed_table.make(study.config, study.layout, PARTIAL)
     assert table.rows[0]["Pendulum-v1 steps/s"] is None
     assert all(row["Pendulum-v1 relative"] is None for row in table.rows)
-    assert table.notes[-1] == "PARTIAL: 1 runs are missing."
+    assert table.marks == ["PARTIAL: 1 runs are missing."]
     runs, absent = cli.read(study.config, study.layout, speed.NAME, PARTIAL)
     figure = speed_figure.draw(runs, study.config, absent)
     assert "PARTIAL: missing Pendulum-v1 NGT" in " ".join(t.get_text() for t in figure.texts)

@@ -29,6 +29,49 @@ def column(*values: float) -> np.ndarray:
     return np.array(values)[:, None]
 
 
+# --- intervals
+
+
+def covered(seeds: int, tasks: int = 1, reps: int = 1000, samples: int = 3000) -> float:
+    """How often a 95% percentile bootstrap of the mean of normal scores holds the true mean, 0."""
+    rng, hits = np.random.default_rng(seeds), 0
+    for _ in range(10):
+        scores = rng.standard_normal((samples // 10, tasks, seeds))
+        counts = rng.multinomial(seeds, [1 / seeds] * seeds, size=(tasks, reps)) / seeds
+        low, high = np.percentile(np.einsum("itk,trk->ir", scores, counts), [2.5, 97.5], axis=1)
+        hits += int(np.sum((low <= 0) & (high >= 0)))
+    return hits / samples
+
+
+@pytest.mark.parametrize("seeds", sorted(statistics.COVERAGE))
+def test_the_coverage_stated_is_that_of_the_bootstrap(seeds: int) -> None:
+    assert covered(seeds) == pytest.approx(statistics.COVERAGE[seeds], abs=0.025)
+    if seeds <= 3:  # from the least to the greatest: both on one side of the true mean, or not
+        assert statistics.COVERAGE[seeds] == 1 - 2.0 ** (1 - seeds)
+
+
+def test_up_to_three_seeds_an_interval_is_from_least_to_greatest() -> None:
+    for seeds in (2, 3):
+        scores = column(*np.random.default_rng(seeds).standard_normal(seeds))
+        estimate = statistics.mean(scores, StatisticsConfig(reps=2000))
+        assert (estimate.low, estimate.high) == pytest.approx((scores.min(), scores.max()))
+    scores = column(*np.random.default_rng(4).standard_normal(4))
+    assert statistics.mean(scores, StatisticsConfig(reps=2000)).low > scores.min()
+
+
+def test_coverage_over_many_tasks() -> None:
+    assert covered(3, tasks=30, samples=1000) == pytest.approx(statistics.over_many(3), abs=0.03)
+
+
+def test_a_caution_names_every_number_of_seeds_once() -> None:
+    assert statistics.caution([]) == statistics.caution([1, 1]) == ""
+    text = statistics.caution([10, 3, 3, 1])
+    assert "With 3 and 10 seeds" in text and "about 75% and 90% of cases" in text
+    assert "least score" in text and "least score" not in statistics.caution([4])
+    assert "89%" in statistics.caution([3], tasks=2) and "89%" not in statistics.caution([3])
+    assert "over 90%" in statistics.caution([40])
+
+
 # --- values
 
 

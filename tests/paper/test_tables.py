@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
+import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from paper import tables
@@ -79,6 +82,35 @@ def test_json_round_trip_but_for_what_is_not_finite() -> None:
     assert (again.caption, dict(again.columns), again.notes) == (
         TABLE.caption, dict(TABLE.columns), TABLE.notes,
     )  # fmt: skip
+
+
+def test_every_form_carries_the_marks() -> None:
+    """The CSV in a column, so that readers of it need no option and a row alone keeps it."""
+    assert list(csv.reader(io.StringIO(TABLE.csv())))[0] == [*TABLE.columns]
+    marked = dataclasses.replace(TABLE, marks=["PARTIAL: 1 run.", "OTHER, too."])
+    rows = list(csv.DictReader(io.StringIO(marked.csv())))
+    assert [row["mark"] for row in rows] == ["PARTIAL: 1 run. OTHER, too."] * 3
+    assert pd.read_csv(io.StringIO(marked.csv()))["runs"].tolist() == [4, 12, 0]
+    for text in (marked.tex(), marked.markdown(), marked.json()):
+        assert "PARTIAL: 1 run." in text and "OTHER, too." in text
+    assert tables.from_json(marked.json()).marks == tuple(marked.marks)
+    rows_of_it = [dict(TABLE.rows[0])] * (tables.PAGE + 1)
+    assert "PARTIAL" in dataclasses.replace(marked, rows=rows_of_it).tex()
+
+
+def test_a_json_without_marks_is_read() -> None:
+    """Tables of earlier versions have none."""
+    data = json.loads(TABLE.json())
+    del data["marks"]
+    assert tables.from_json(json.dumps(data)).marks == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "text"), [([], ""), ([1], "1"), ([1, 1, 2], "1 and 2"), (["a, b", "c", "d"],
+                                                                         "a, b, c and d")],
+)  # fmt: skip
+def test_lists_read_as_prose(values: list[object], text: str) -> None:
+    assert tables.listed(values) == text
 
 
 def test_a_row_of_other_columns_is_refused() -> None:
