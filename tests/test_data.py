@@ -20,10 +20,10 @@ from ngt.evaluation import rollout
 from ngt.files import read_json
 from ngt.folders import read_shipped
 from ngt.results import final_scores, read_runs
-from ngt.runs import Layout
+from ngt.runs import Layout, run_table
 from ngt.seeding import derive
 from ngt.ship import LARGEST, SAME_ACTION, distance
-from paper import experts, main_table, video
+from paper import experts, main_table, statistics, video
 from paper.tables import show
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -144,6 +144,13 @@ def test_the_records_that_ship_are_whole(name: str) -> None:
             line = lines.setdefault(str(row["method"]), f"| {row['method']} |")
             lines[str(row["method"])] = f"{line} {mean} [{low}, {high}] ({row['scores']}) |"
         assert [line for line in lines.values() if f"\n{line}\n" not in text] == []
+        assert statistics.caution([3]) in " ".join(text.split())
+        manifest = read_json(layout.published.with_suffix(".json"))
+        runs = {k: r for k, r in manifest["runs"].items() if not k.endswith("/expert")}
+        of_main = {str(key) for key in run_table(config, ["main_figure"])}
+        updates = {r["updates"] for k, r in runs.items() if k in of_main and "/bc" not in k}
+        assert [f"{n} updates" in text for n in updates] == [True]
+        assert f"after {max(updates)} updates" in (ROOT / "docs" / "ngt-release.md").read_text()
     else:
         scores = final_scores(read_runs(layout, config, "main_figure")[0], config.window)
         for method, seed, score in zip(scores.method, scores.seed, scores.score, strict=True):

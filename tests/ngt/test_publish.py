@@ -277,7 +277,10 @@ def with_settings(**changes: Any) -> Config:
     [
         ({"methods": {"ngt": {"params": {"m": 7}}}}, "params.m is 4 in the records and 7 in the"),
         ({"methods": {"ngt": {"sac": {"gamma": 0.5}}}}, "sac.gamma is 0.99 in the records and 0.5"),
-        ({"expert": {"sac": {"gamma": 0.5}}}, "its expert's sac.gamma is 0.99 in the records"),
+        (
+            {"expert": {"episodes": 4, "sac": {"gamma": 0.5}}},
+            "its expert's sac.gamma is 0.99 in the records",
+        ),
     ],
 )
 def test_other_settings_are_refused_with_the_first_difference(

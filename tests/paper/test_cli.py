@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from ngt import config as cfg
-from paper import cli, main_figure
+from ngt.publish import publish
+from paper import cli, main_figure, main_table, report, style
 
 
 @pytest.fixture
@@ -73,6 +74,56 @@ def test_a_partial_table_is_a_choice(study: Any, fill: Callable[..., None], caps
 def test_a_stale_run_is_named(study: Any, fill: Callable[..., None], capsys: Any) -> None:
     fill(study)
     assert "stale" in mistake(capsys, "--set", "train.batch=7")
+
+
+OTHER = "sac.gamma is 0.99 in the records and 0.5 in the config"
+
+
+@pytest.fixture
+def published(study: Any, fill: Callable[..., None]) -> list[str]:
+    """Arguments that draw the study's records with a setting that they do not have."""
+    fill(study)
+    publish(study.layout, cfg.load({"scale": "quick"}))
+    return ["--records", str(study.layout.published), "--set", "sac.gamma=0.5"]
+
+
+def test_published_records_of_other_settings_are_a_choice(
+    study: Any, published: list[str], capsys: Any, tidy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert OTHER in mistake(capsys, *published, "--allow-partial")
+    assert not Path("results/main_figure.pdf").exists(), "it is said before anything is drawn"
+    drawn: list[Any] = []
+    monkeypatch.setattr(style, "save", lambda figure, *_: drawn.append(figure))
+    main_figure.main([*published, "--other-settings"])
+    assert OTHER in capsys.readouterr().out
+    (figure,) = drawn
+    tidy(figure)
+    (head,) = [t for t in figure.texts if "OTHER SETTINGS" in t.get_text()]
+    assert OTHER in head.get_text().replace("\n", " ") and head.get_color() == style.ALERT
+
+
+def test_a_table_of_other_settings_says_so_in_every_form(
+    study: Any, published: list[str], capsys: Any
+) -> None:
+    with pytest.raises(SystemExit):
+        main_table.main(published)
+    assert OTHER in capsys.readouterr().err and not Path("results/main_table.csv").exists()
+    main_table.main([*published, "--other-settings"])
+    for ending in ("csv", "tex", "json"):
+        assert "OTHER SETTINGS: 6 of 6" in Path(f"results/main_table.{ending}").read_text()
+    Path("results/main_table.csv").unlink()
+    main_table.main(["--records", published[1]])
+    assert "OTHER" not in Path("results/main_table.csv").read_text()
+
+
+def test_a_page_of_other_settings_says_so(
+    study: Any, published: list[str], make_artefacts: Callable[..., None]
+) -> None:
+    make_artefacts(study)
+    with pytest.raises(SystemExit):
+        report.main(published)
+    report.main([*published, "--other-settings"])
+    assert OTHER in Path("results/report.html").read_text()
 
 
 def test_a_foreign_run_is_named(study: Any, fill: Callable[..., None], capsys: Any) -> None:

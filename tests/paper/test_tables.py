@@ -86,7 +86,7 @@ def test_json_round_trip_but_for_what_is_not_finite() -> None:
 
 def test_every_form_carries_the_marks() -> None:
     """The CSV in a column, so that readers of it need no option and a row alone keeps it."""
-    assert list(csv.reader(io.StringIO(TABLE.csv())))[0] == [*TABLE.columns]
+    assert next(csv.reader(io.StringIO(TABLE.csv()))) == [*TABLE.columns]
     marked = dataclasses.replace(TABLE, marks=["PARTIAL: 1 run.", "OTHER, too."])
     rows = list(csv.DictReader(io.StringIO(marked.csv())))
     assert [row["mark"] for row in rows] == ["PARTIAL: 1 run. OTHER, too."] * 3

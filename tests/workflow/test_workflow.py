@@ -273,6 +273,24 @@ def test_published_records_train_nothing(built: Path) -> None:
     assert (built / FIGURE).read_bytes() == before, "the same numbers give the same picture"
 
 
+@pytest.mark.parametrize(
+    ("differences", "said"),
+    [
+        ("sac: {gamma: 0.5}", "sac.gamma is 0.99 in the records and 0.5 in the config"),
+        ("methods: {ngt-kaiming: {train: {batch: 32}}}", ""),  # not of the main figure
+    ],
+)
+def test_published_records_of_other_settings_are_found_when_planning(
+    tmp_path: Path, differences: str, said: str
+) -> None:
+    folder, file = checkout(tmp_path / "suite"), tmp_path / "mine.yaml"
+    shutil.copytree(ROOT / "results" / "published", folder / "results" / "published")
+    file.write_text(f"records: published\n{differences}\n")
+    done = snakemake(folder, "-n", FIGURE, "--configfile", str(file))
+    assert done.returncode == (2 if said else 0), done.stdout
+    assert said in done.stdout and not (said and len(done.stdout.strip().splitlines()) > 1)
+
+
 def test_no_published_records_is_one_line() -> None:
     done = snakemake(ROOT, "-n", FIGURE, "--config", "scale=paper", "records=published")
     assert done.returncode == 2 and len(done.stdout.strip().splitlines()) == 1
