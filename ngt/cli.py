@@ -196,6 +196,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # `ngt runs | head`
         sys.stderr.close()
         sys.exit(141)
+    except (FileExistsError, NotADirectoryError) as error:
+        print(
+            f"ngt: error: {error.filename}: a file, where a folder must be; move it away",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     except OSError as error:  # a full disk, a folder that may not be written
         print(f"ngt: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
@@ -240,7 +246,11 @@ def load_config(args: argparse.Namespace) -> tuple[Config, Layout]:
 
 def one_thread(device: str) -> None:
     """A training process computes on one thread: jobs fill the cores."""
-    import torch
+    try:
+        import torch
+    except Exception as error:  # a wrong TORCH_... variable, say: whatever its import raises
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"torch can't be imported: {reason:.200}") from None
 
     torch.set_num_threads(1)
     try:

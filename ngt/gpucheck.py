@@ -155,7 +155,7 @@ def training(model: str, env: str, pack: int, steps: int, workers: int) -> dict[
         members = [Member(Path(folder) / str(s), {}, s, 4, data) for s in range(pack)]
         trainer = Trainer(cell, members, device="cuda", env_workers=workers)
         trainer.run("gpu-check")
-        run = json.loads((Path(folder) / "0" / "run.json").read_text())
+        run = json.loads((Path(folder) / "0" / "run.json").read_text(encoding="utf-8"))
     (a, start), (b, end) = run["timing"][0], run["timing"][-1]  # the first interval warms up
     return {
         "model": model, "env": env, "pack": pack, "workers": workers,
@@ -189,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             shown = {k: f"{v:.3g}" if isinstance(v, float) else v for k, v in row.items()}
             print(kind, " ".join(f"{k}={v}" for k, v in shown.items()), flush=True)
         with atomic(args.json) as temporary:
-            temporary.write_text(json.dumps(result, indent=1) + "\n")
+            temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
     for model in args.models:
         for env in args.envs:

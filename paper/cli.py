@@ -14,7 +14,7 @@ from ngt.config import Config
 from ngt.errors import UserError
 from ngt.results import read_runs
 from ngt.runs import Layout, RunKey
-from paper import style, tables
+from paper import labels, style, tables
 from paper.artefacts import FIGURES
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
     if args.default_scale and "scale" not in user_settings(args):
         args.scale = args.default_scale
     config, layout = load_config(args)
+    labels.check(config)
     if args.records is None:
         return config, layout
     return replace(config, records="published"), replace(layout, records=args.records)

@@ -33,11 +33,11 @@ def gather(config: Config, layout: Layout, folder: Path, *, allow_partial: bool)
     runs = read_keys(layout, config, run_table(config), "figures", allow_partial=allow_partial)
     tables = {item.anchor: item.table for item in found if item.table is not None}
     for name, table in {**tables, **asides(config, runs)}.items():
-        (folder / f"{name}.tex").write_text(table.tex())
+        (folder / f"{name}.tex").write_text(table.tex(), encoding="utf-8")
     for item in found:
         if item.table is None and not item.gap:
             shutil.copy(layout.root / f"{item.anchor}.pdf", folder)
-    (folder / "numbers.tex").write_text(macros.numbers(config, runs, found))
+    (folder / "numbers.tex").write_text(macros.numbers(config, runs, found), encoding="utf-8")
     shutil.copy(MAIN, folder)
 
 
