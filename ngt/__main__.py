@@ -1,4 +1,4 @@
-"""The command: `ngt`, or `python -m ngt`. It heeds signals before the imports, which take seconds."""
+"""The command, as `python -m ngt` too. It heeds signals before the imports, which take seconds."""
 
 from __future__ import annotations
 

@@ -150,6 +150,13 @@ def _renderer(wanted: bool) -> Iterator[None]:
         os.environ["MUJOCO_GL"] = "disable"  # else dm_control looks for a window system
     try:
         yield
+    except (ImportError, RuntimeError, AttributeError) as error:  # each GL library has its own
+        if not wanted:
+            raise
+        raise UserError(
+            f"MUJOCO_GL: {os.environ.get('MUJOCO_GL')} can't render here ({reason(error):.200}); "
+            f"use egl or osmesa"
+        ) from None
     finally:
         if not wanted:
             del os.environ["MUJOCO_GL"]

@@ -79,7 +79,12 @@ def provenance() -> dict[str, Any]:
     def git(*args: str) -> str | None:
         try:
             done = subprocess.run(
-                ["git", *args], cwd=PACKAGE, capture_output=True, encoding="utf-8", timeout=10, check=True
+                ["git", *args],
+                cwd=PACKAGE,
+                capture_output=True,
+                encoding="utf-8",
+                timeout=10,
+                check=True,
             )
         except (OSError, subprocess.SubprocessError):
             return None  # not a checkout
@@ -147,7 +152,9 @@ class RunWriter:
     def state(self) -> dict[str, Any]:
         """The records so far and the seconds that they took, as plain data."""
         self._flush()
-        texts = {name: self._part(name).read_text(encoding="utf-8") for name in ("eval.csv", "train.csv")}
+        texts = {
+            name: self._part(name).read_text(encoding="utf-8") for name in ("eval.csv", "train.csv")
+        }
         return {**texts, "seconds": round(time.monotonic() - self._clock, 1)}
 
     def evaluation(self, step: int, returns: Sequence[float], lengths: Sequence[int]) -> None:

@@ -1,8 +1,10 @@
-"""Text that a user chooses: what a name may hold, and what a label may."""
+"""Text that a user chooses: what a name may hold, what a label may, and how it is printed."""
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 
 from ngt.errors import UserError
 
@@ -15,6 +17,13 @@ GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
 SIGNS = "−±×≤≥≈→∞√·∈ℓ∇∂≪“”‘’†–—…°²³⁷"
 ASCII = frozenset(map(chr, range(0x20, 0x7F))) - {"~"}  # a no-break space in a figure's notes
 SETTABLE = ASCII | LETTERS | set(GREEK) | set(SIGNS)
+
+
+def show_any_text() -> None:
+    """Let a terminal that lacks a character print its code instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def check_name(name: str, where: str) -> None:

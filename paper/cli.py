@@ -14,6 +14,7 @@ from ngt.config import Config
 from ngt.errors import UserError
 from ngt.results import read_runs
 from ngt.runs import Layout, RunKey
+from ngt.text import show_any_text
 from paper import labels, style, tables
 from paper.artefacts import FIGURES
 
@@ -161,6 +162,7 @@ def entry_table(
 
 def one_line_errors(name: str, run: Callable[[], None]) -> None:
     """Run it; a user's mistake is one line and exit code 2."""
+    show_any_text()
     try:
         run()
     except UserError as error:

@@ -44,7 +44,10 @@ def build(folder: Path, log: Path) -> Path:
         )  # fmt: skip
         if done.returncode:
             own = folder / "main.log"
-            raise _failed(own.read_text(encoding="utf-8", errors="replace") if own.exists() else done.stdout, log)
+            raise _failed(
+                own.read_text(encoding="utf-8", errors="replace") if own.exists() else done.stdout,
+                log,
+            )
         files = (folder / f"main.{ending}" for ending in ("aux", "toc", "out"))
         after = [file.read_bytes() for file in files if file.exists()]
         if after == before:

@@ -48,7 +48,7 @@ def test_an_env_is_named_as_a_folder_can_be(name: str) -> None:
 def test_a_scale_is_named_as_a_folder_can_be(tmp_path: object) -> None:
     folder = shutil.copytree(cfg.CONFIG_DIR, f"{tmp_path}/config")
     shutil.copy(f"{folder}/test.yaml", f"{folder}/my {{scale}}.yaml")
-    with pytest.raises(UserError, match="scale: 'my {scale}' would be a folder's name"):
+    with pytest.raises(UserError, match=r"scale: 'my \{scale\}' would be a folder's name"):
         cfg.load({"scale": "my {scale}"}, cfg.Path(folder))
 
 
