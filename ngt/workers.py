@@ -41,11 +41,11 @@ def ending(code: int | None) -> str:
     if code is None or code >= 0:
         return f"a process that steps envs ended with exit code {code}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-    why = {
+    whys: dict[int, str] = {
         signal.SIGKILL: ", perhaps for want of memory: use fewer envs or fewer --env-workers",
         signal.SIGSEGV: ", by a fault in the env's compiled code",
-    }.get(-code, "")
-    return f"a process that steps envs was killed by {name}{why}"
+    }
+    return f"a process that steps envs was killed by {name}{whys.get(-code, '')}"
 
 
 def reason(error: Exception) -> str:
