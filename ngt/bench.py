@@ -147,10 +147,11 @@ class Products(TorchDispatchMode):
 
 
 def _like(x: Any) -> Any:
-    """Another tensor of this layout, not a view; what is no tensor as it is."""
+    """Another tensor of this layout, expanded where x is; what is no tensor as it is."""
     if not isinstance(x, torch.Tensor):
         return x
-    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device).normal_()
+    span = 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
+    return torch.randn(span, dtype=x.dtype, device=x.device).as_strided(x.shape, x.stride())
 
 
 def floor(update: Callable[[], None]) -> Callable[[], None]:

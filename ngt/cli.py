@@ -20,6 +20,7 @@ from ngt.errors import Interrupted, UserError, lacks_memory, suggest
 from ngt.files import read_json
 from ngt.runs import Layout, RunKey, packs, resolve_key, run_table
 from ngt.schema import schema
+from ngt.text import show_any_text
 
 if TYPE_CHECKING:
     from ngt.demos import Demos
@@ -180,6 +181,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point: a user's mistake is one line on stderr and exit code 2."""
+    show_any_text()
     try:
         args = build_parser().parse_args(argv)
         args.run(args)
@@ -196,6 +198,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # `ngt runs | head`
         sys.stderr.close()
         sys.exit(141)
+    except (FileExistsError, NotADirectoryError) as error:
+        print(
+            f"ngt: error: {error.filename}: a file, where a folder must be; move it away",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     except OSError as error:  # a full disk, a folder that may not be written
         print(f"ngt: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
@@ -240,7 +248,11 @@ def load_config(args: argparse.Namespace) -> tuple[Config, Layout]:
 
 def one_thread(device: str) -> None:
     """A training process computes on one thread: jobs fill the cores."""
-    import torch
+    try:
+        import torch
+    except Exception as error:  # a wrong TORCH_... variable, say: whatever its import raises
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"torch can't be imported: {reason:.200}") from None
 
     torch.set_num_threads(1)
     try:
@@ -264,10 +276,11 @@ def at_least(low: int, **options: int | None) -> None:
 
 def run_expert(args: argparse.Namespace) -> None:
     """Train an expert."""
+    one_thread(args.device)
+
     from ngt.jobs import is_finished
     from ngt.learner import Member
 
-    one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
     config, layout = load_config(args)
     get_task(args.env)
@@ -286,10 +299,11 @@ def run_expert(args: argparse.Namespace) -> None:
 
 def run_record(args: argparse.Namespace) -> None:
     """Record demonstrations."""
+    one_thread("cpu")
+
     from ngt import demos, policy
     from ngt.records import drop_receipts
 
-    one_thread("cpu")
     at_least(1, episodes=args.episodes)
     config, layout = load_config(args)
     get_task(args.env)
@@ -324,9 +338,10 @@ def run_record(args: argparse.Namespace) -> None:
 
 def run_ship(args: argparse.Namespace) -> None:
     """Ship an expert."""
+    one_thread("cpu")
+
     from ngt.ship import ship
 
-    one_thread("cpu")
     config, layout = load_config(args)
     get_task(args.env)
     say(ship(layout, config, args.env, replace_better=args.replace))
@@ -443,12 +458,13 @@ def say(text: str) -> None:
 
 def run_evaluate(args: argparse.Namespace) -> None:
     """Evaluate a policy."""
+    one_thread("cpu")
+
     import numpy as np
 
     from ngt import demos, policy, shipped
     from ngt.evaluation import Evaluator
 
-    one_thread("cpu")
     at_least(1, episodes=args.episodes)
     config, _ = load_config(args)
     file = policy_file(args.policy)

@@ -11,7 +11,6 @@ import dataclasses
 import hashlib
 import importlib
 import json
-import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from ngt import shipped
 from ngt.envs import get_task
 from ngt.errors import UserError, suggest
 from ngt.schema import check_partial, describe, opt, parse
+from ngt.text import check_label, check_name
 
 Mode = Literal["state-action", "state-state", "state-only"]
 MODES: tuple[Mode, ...] = typing.get_args(Mode)
@@ -226,7 +226,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
             return dict(super().construct_mapping(node, deep))
 
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         data = json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader)
     except OSError as error:
         raise UserError(f"config file {path}: can't be read: {error.strerror}") from None
@@ -265,9 +265,10 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
 
 def check(config: Config) -> None:
     """Everything that can be wrong before a job starts: names, differences, model parameters."""
-    for name in config.methods:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
-            raise UserError(f"methods.{name}: a method's name is a folder's; use a-z, 0-9 and -")
+    check_name(config.scale, "scale")
+    for name, method_entry in config.methods.items():
+        check_name(name, f"methods.{name}")
+        check_label(method_entry.label, f"methods.{name}.label")
     for name, figure in config.figures.items():
         _check_axes(figure, f"figures.{name}")
         for axis in ("methods", "beside"):

@@ -21,7 +21,8 @@ from gymnasium import spaces
 from gymnasium.wrappers import DtypeObservation, FlattenObservation, RescaleAction
 
 from ngt.errors import UserError
-from ngt.workers import Arrays, Group, Play, Workers, layout, reason
+from ngt.text import check_name
+from ngt.workers import Arrays, Died, Group, Play, Workers, layout, reason
 
 Env = gym.Env[np.ndarray, np.ndarray]
 _log = logging.getLogger(__name__)
@@ -70,11 +71,7 @@ REFUSED = {
 
 def register(task: Task) -> None:
     """Add a task; the same one twice is fine, another one under a known id is not."""
-    if "/" in task.id or not task.id:
-        raise UserError(
-            f"task id {task.id!r}: a run is named env/method/...: choose an id without a slash "
-            f"(its gym_id may have one)"
-        )
+    check_name(task.id, "task id")  # its gym_id may be any
     if TASKS.setdefault(task.id, task) != task:
         raise UserError(f"task id {task.id!r} is already registered: choose another id")
 
@@ -143,11 +140,31 @@ def check_space(
             )
 
 
-def _import_dm_control(env_id: str, render: bool) -> None:
+@contextlib.contextmanager
+def _renderer(wanted: bool) -> Iterator[None]:
+    """Hide the user's choice of a renderer from imports that need none: a wrong one fails them."""
+    names = ("MUJOCO_GL", "PYOPENGL_PLATFORM")
+    before = {name: os.environ[name] for name in names if name in os.environ}
+    if not wanted:
+        os.environ.pop("PYOPENGL_PLATFORM", None)
+        os.environ["MUJOCO_GL"] = "disable"  # else dm_control looks for a window system
+    try:
+        yield
+    except (ImportError, RuntimeError, AttributeError) as error:  # each GL library has its own
+        if not wanted:
+            raise
+        raise UserError(
+            f"MUJOCO_GL: {os.environ.get('MUJOCO_GL')} can't render here ({reason(error):.200}); "
+            f"use egl or osmesa"
+        ) from None
+    finally:
+        if not wanted:
+            del os.environ["MUJOCO_GL"]
+            os.environ.update(before)
+
+
+def _import_dm_control(env_id: str) -> None:
     """Late: it costs seconds, and dm_control picks its renderer, for the whole process."""
-    before = os.environ.get("MUJOCO_GL")
-    if not render:  # dm_control would go looking for a window system
-        os.environ.setdefault("MUJOCO_GL", "disable")
     try:
         importlib.import_module("dm_control.suite")
         gym.register_envs(importlib.import_module("shimmy"))
@@ -155,9 +172,6 @@ def _import_dm_control(env_id: str, render: bool) -> None:
         raise UserError(
             f"env {env_id!r} needs dm_control ({error}): pip install 'shimmy[dm-control]'"
         ) from error
-    finally:
-        if before is None:
-            os.environ.pop("MUJOCO_GL", None)
 
 
 def _log_mujoco(message: str) -> None:
@@ -190,8 +204,13 @@ def _check_live(task: Task, env: gym.Env[Any, Any]) -> None:
 
 
 def _make(task: Task, terminate_when_unhealthy: bool, render_mode: str | None = None) -> Env:
+    with _renderer(render_mode is not None):
+        return _make_here(task, terminate_when_unhealthy, render_mode)
+
+
+def _make_here(task: Task, terminate_when_unhealthy: bool, render_mode: str | None) -> Env:
     if task.gym_id.startswith("dm_control/"):
-        _import_dm_control(task.id, render=render_mode is not None)
+        _import_dm_control(task.id)
     _catch_mujoco_warnings()
     kwargs = dict(task.kwargs)
     if task.can_terminate:
@@ -224,7 +243,7 @@ def make(
 
     A task without the choice (`Task.can_terminate`) ignores `terminate_when_unhealthy`.
     To render without a display, start the process with MUJOCO_GL=egl. dm_control picks its
-    renderer once a process: without MUJOCO_GL, make the env that renders before any other.
+    renderer once a process: make the env that renders before any other.
     """
     return _make(get_task(task_id), terminate_when_unhealthy, render_mode)
 
@@ -301,7 +320,8 @@ class VectorEnv:
             here = Arrays(*(np.zeros(shape, kind) for shape, kind in layout(*sizes)))
             self._envs = Group(make_one, here)
         else:
-            self._envs = Workers(make_one, *sizes, workers)
+            with self._said():
+                self._envs = Workers(make_one, *sizes, workers)
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> np.ndarray:
         """Start all envs, each from its own seed; (num, obs) float32."""
@@ -318,6 +338,12 @@ class VectorEnv:
         """What an env raises is its author's mistake: one line that names it."""
         try:
             yield
+        except UserError:
+            raise
+        except Died as error:
+            raise UserError(
+                f"env {self.task.id!r}: {error}; the same command resumes from the last checkpoint"
+            ) from error
         except Exception as error:
             raise UserError(
                 f"env {self.task.id!r} raised {reason(error)}; mend it, then the same command goes "

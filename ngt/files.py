@@ -44,13 +44,13 @@ def json_text(data: Any) -> str:
 def write_json(path: Path, data: Any) -> None:
     """Write JSON atomically."""
     with atomic(path) as temporary:
-        temporary.write_text(json_text(data))
+        temporary.write_text(json_text(data), encoding="utf-8")
 
 
 def read_json(path: Path) -> Any | None:
     """The JSON in a file; None where there is no such file or it is not JSON that can be read."""
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except (ValueError, RecursionError):  # not JSON or text, a number too long, too deep

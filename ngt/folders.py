@@ -132,7 +132,7 @@ def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
 
 
 def _last_step(path: Path) -> int:
-    last = path.read_text().splitlines()[-1:]
+    last = path.read_text(encoding="utf-8").splitlines()[-1:]
     step = last[0].split(",")[0] if last else ""
     return int(step) if step.isdigit() else 0
 

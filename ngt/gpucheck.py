@@ -1,7 +1,7 @@
 """What a CUDA device gives: agreement with the CPU, rates against the floor, memory.
 
-`make gpu-check` runs the tests marked `gpu`, then this, and writes one JSON file. It needs torch,
-numpy, gymnasium with mujoco, and einops alone; no network.
+`make gpu-check` runs the tests marked `gpu`, then this, and writes one JSON file. This needs torch,
+numpy, einops, gymnasium[mujoco], safetensors and tqdm; the tests need pytest too. No network.
 """
 
 from __future__ import annotations
@@ -143,7 +143,9 @@ def rate(model: str, env: str, pack: int) -> dict[str, Any]:
     return row
 
 
-def training(model: str, env: str, pack: int, steps: int, workers: int) -> dict[str, Any]:
+def training(
+    model: str, env: str, pack: int, steps: int, workers: int, device: str = "cuda"
+) -> dict[str, Any]:  # fmt: skip
     """Env steps per second and run of whole training, evaluation left out."""
     task = get_task(env)
     train = TrainConfig(
@@ -153,9 +155,9 @@ def training(model: str, env: str, pack: int, steps: int, workers: int) -> dict[
     data = random_batch(1, 200, task.obs, task.act)
     with tempfile.TemporaryDirectory() as folder:
         members = [Member(Path(folder) / str(s), {}, s, 4, data) for s in range(pack)]
-        trainer = Trainer(cell, members, device="cuda", env_workers=workers)
+        trainer = Trainer(cell, members, device=device, env_workers=workers)
         trainer.run("gpu-check")
-        run = json.loads((Path(folder) / "0" / "run.json").read_text())
+        run = json.loads((Path(folder) / "0" / "run.json").read_text(encoding="utf-8"))
     (a, start), (b, end) = run["timing"][0], run["timing"][-1]  # the first interval warms up
     return {
         "model": model, "env": env, "pack": pack, "workers": workers,
@@ -189,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             shown = {k: f"{v:.3g}" if isinstance(v, float) else v for k, v in row.items()}
             print(kind, " ".join(f"{k}={v}" for k, v in shown.items()), flush=True)
         with atomic(args.json) as temporary:
-            temporary.write_text(json.dumps(result, indent=1) + "\n")
+            temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
     for model in args.models:
         for env in args.envs:

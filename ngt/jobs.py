@@ -88,7 +88,7 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold a run's folder; UserError names who holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ".lock"
-    with open(path, "a+") as file:
+    with open(path, "a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):

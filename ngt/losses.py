@@ -6,6 +6,7 @@ import math
 
 import torch
 import torch.nn.functional as F
+from einops import rearrange
 from torch import Tensor
 
 HLG_EPS = 1e-6  # of the paper's snippet, in the normalisation
@@ -42,5 +43,5 @@ def hl_gauss(logits: Tensor, probs: Tensor) -> Tensor:
 
     logits (..., N * m) with the bin index outermost, as in the paper's snippet; probs (..., N, m).
     """
-    log_q = logits.unflatten(-1, probs.shape[-2:]).log_softmax(dim=-2)
+    log_q = rearrange(logits, "... (n m) -> ... n m", n=probs.shape[-2]).log_softmax(dim=-2)
     return -(probs * log_q).sum(dim=-2).mean(dim=-1)

@@ -79,7 +79,12 @@ def provenance() -> dict[str, Any]:
     def git(*args: str) -> str | None:
         try:
             done = subprocess.run(
-                ["git", *args], cwd=PACKAGE, capture_output=True, text=True, timeout=10, check=True
+                ["git", *args],
+                cwd=PACKAGE,
+                capture_output=True,
+                encoding="utf-8",
+                timeout=10,
+                check=True,
             )
         except (OSError, subprocess.SubprocessError):
             return None  # not a checkout
@@ -105,7 +110,7 @@ def provenance() -> dict[str, Any]:
 
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor()
     return next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), "")
@@ -139,7 +144,7 @@ class RunWriter:
         return self.folder / f"{name}{PART}"
 
     def _csv(self, name: str, so_far: Mapping[str, Any] | None) -> Any:
-        file = open(self._part(name), "w", newline="")  # noqa: SIM115 - closed by `finish`
+        file = open(self._part(name), "w", encoding="utf-8", newline="")  # noqa: SIM115 - closed by `finish`
         file.write("" if so_far is None else so_far[name])
         self._files.append(file)
         return csv.writer(file, lineterminator="\n")
@@ -147,7 +152,9 @@ class RunWriter:
     def state(self) -> dict[str, Any]:
         """The records so far and the seconds that they took, as plain data."""
         self._flush()
-        texts = {name: self._part(name).read_text() for name in ("eval.csv", "train.csv")}
+        texts = {
+            name: self._part(name).read_text(encoding="utf-8") for name in ("eval.csv", "train.csv")
+        }
         return {**texts, "seconds": round(time.monotonic() - self._clock, 1)}
 
     def evaluation(self, step: int, returns: Sequence[float], lengths: Sequence[int]) -> None:

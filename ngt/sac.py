@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
+from einops import rearrange, repeat
 from torch import Tensor, nn
 
 from ngt.nets import ACTIVATIONS, PackedMLP, clip_grad_norm_per_run_
@@ -66,9 +67,9 @@ class Critic(nn.Module):
 
     def forward(self, obs: Tensor, action: Tensor, frozen: bool = False) -> Tensor:
         x = torch.cat([obs, action], dim=-1)
-        runs, batch, dims = x.shape
-        both = x.unsqueeze(1).expand(runs, 2, batch, dims).reshape(2 * runs, batch, dims)
-        return self.net(both, frozen).view(runs, 2, batch)
+        both = repeat(x, "runs batch dims -> (runs twins) batch dims", twins=2)
+        values = self.net(both, frozen)
+        return rearrange(values, "(runs twins) batch 1 -> runs twins batch", twins=2)
 
 
 def fill_rows(x: Tensor) -> Tensor:

@@ -32,6 +32,22 @@ class Raised(Exception):
     """What an env raised in a process of its own, in words."""
 
 
+class Died(Exception):
+    """How a process of envs ended, in words, before it answered."""
+
+
+def ending(code: int | None) -> str:
+    """Say how a process ended."""
+    if code is None or code >= 0:
+        return f"a process that steps envs ended with exit code {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    whys: dict[int, str] = {
+        signal.SIGKILL: ", perhaps for want of memory: use fewer envs or fewer --env-workers",
+        signal.SIGSEGV: ", by a fault in the env's compiled code",
+    }
+    return f"a process that steps envs was killed by {name}{whys.get(-code, '')}"
+
+
 def reason(error: Exception) -> str:
     """An exception in one line."""
     if isinstance(error, Raised):
@@ -140,7 +156,7 @@ class Workers:
                 errors.append(pipe.recv())
             except (EOFError, OSError):
                 process.join(PATIENCE)
-                errors.append(Raised(f"ProcessDied: exit code {process.exitcode}"))
+                errors.append(Died(ending(process.exitcode)))
         for error in errors:
             if error is not None:
                 raise error

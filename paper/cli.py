@@ -15,7 +15,8 @@ from ngt.errors import UserError
 from ngt.publish import Published
 from ngt.results import read_runs
 from ngt.runs import Layout, RunKey
-from paper import style, tables
+from ngt.text import show_any_text
+from paper import labels, style, tables
 from paper.artefacts import FIGURES, REPORT, TABLES
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
     if args.default_scale and "scale" not in user_settings(args):
         args.scale = args.default_scale
     config, layout = load_config(args)
+    labels.check(config)
     if args.records is None:
         return config, layout
     return replace(config, records="published"), replace(layout, records=args.records)
@@ -190,6 +192,7 @@ def entry_table(
 
 def one_line_errors(name: str, run: Callable[[], None]) -> None:
     """Run it; a user's mistake is one line and exit code 2."""
+    show_any_text()
     try:
         run()
     except UserError as error:

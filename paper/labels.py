@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ngt.config import Config, find_method, method_label
+from ngt.errors import UserError
+from ngt.text import label_fault
 from paper import variants
 from paper.variants import Settings
 
@@ -49,8 +51,27 @@ def labels(config: Config, methods: Sequence[str], envs: Sequence[str]) -> dict[
     }
     if not all(words.values()) or len(set(words.values())) < len(words):
         return plain
+    if any(map(label_fault, words.values())):  # a parameter may be any text
+        return plain
     base = method_label(config, kin.pop())
     return {name: f"{base} ({text})" for name, text in words.items()}
+
+
+def check(config: Config) -> None:
+    """Check that figures can set the mathematics in labels, before anything is trained for them."""
+    for name, method in config.methods.items():
+        if "$" not in method.label:
+            continue
+        from matplotlib.mathtext import MathTextParser  # slow to import, and seldom needed
+
+        try:
+            MathTextParser("path").parse(method.label)
+        except ValueError as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise UserError(
+                f"methods.{name}.label: {method.label!r} is no mathematics that figures can set "
+                f"({reason}); mend what stands between the dollar signs"
+            ) from None
 
 
 def describe(differ: Sequence[str], cell: Settings) -> str:

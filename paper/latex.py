@@ -38,26 +38,29 @@ def build(folder: Path, log: Path) -> Path:
     before: list[bytes] = []
     for _ in range(ROUNDS):
         done = subprocess.run(
-            [TOOL, *options, HEAD], cwd=folder, env=os.environ | EPOCH, text=True,
+            [TOOL, *options, HEAD], cwd=folder, env=os.environ | EPOCH, encoding="utf-8",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             errors="replace",
         )  # fmt: skip
         if done.returncode:
             own = folder / "main.log"
-            raise _failed(own.read_text(errors="replace") if own.exists() else done.stdout, log)
+            raise _failed(
+                own.read_text(encoding="utf-8", errors="replace") if own.exists() else done.stdout,
+                log,
+            )
         files = (folder / f"main.{ending}" for ending in ("aux", "toc", "out"))
         after = [file.read_bytes() for file in files if file.exists()]
         if after == before:
             return folder / "main.pdf"
         before = after
-    text = (folder / "main.log").read_text(errors="replace")
+    text = (folder / "main.log").read_text(encoding="utf-8", errors="replace")
     raise _failed(f"! Page numbers still move after {ROUNDS} runs.\n{text}", log)
 
 
 def _failed(text: str, log: Path) -> UserError:
     """The error, once the log is kept."""
     with atomic(log) as temporary:
-        temporary.write_text(text)
+        temporary.write_text(text, encoding="utf-8")
     return UserError(f"LaTeX: {complaint(text)}; its log: {log}")
 
 

@@ -26,8 +26,8 @@ def between(page: str, where: str, name: str) -> tuple[str, str, str]:
 def write_into(path: Path, text: str, name: str) -> None:
     """Put the text where the page has the module's lines."""
     try:
-        head, _, tail = between(path.read_text(), str(path), name)
+        head, _, tail = between(path.read_text(encoding="utf-8"), str(path), name)
         with atomic(path) as temporary:
-            temporary.write_text(head + text + tail)
+            temporary.write_text(head + text + tail, encoding="utf-8")
     except OSError as error:
         raise UserError(f"--into: {path}: {error.strerror}") from None

@@ -39,12 +39,13 @@ def gather(
     )  # fmt: skip
     tables = {item.anchor: item.table for item in found if item.table is not None}
     for name, table in {**tables, **asides(config, runs)}.items():
-        (folder / f"{name}.tex").write_text(table.tex())
+        (folder / f"{name}.tex").write_text(table.tex(), encoding="utf-8")
     for item in found:
         if item.table is None and not item.gap:
             shutil.copy(layout.root / f"{item.anchor}.pdf", folder)
     mark = cli.other_settings(NAME, config, layout)
-    (folder / "numbers.tex").write_text(macros.numbers(config, runs, found, mark))
+    numbers = macros.numbers(config, runs, found, mark)
+    (folder / "numbers.tex").write_text(numbers, encoding="utf-8")
     shutil.copy(MAIN, folder)
 
 

@@ -101,7 +101,7 @@ def _item(
     if kind != "json":
         return Item(artefact, files, *about(config, artefact))
     try:
-        table = tables.from_json(file.read_text())
+        table = tables.from_json(file.read_text(encoding="utf-8"))
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{file}: not a table ({error}); make it again with `{target(config, artefact)}`"
@@ -181,7 +181,7 @@ def render(
         verdict_column=verdict_column,
         numeric=lambda table, key: not any(isinstance(row[key], str) for row in table.rows),
         dark=style.DARK,
-        read=lambda name: Markup((PAGE / name).read_text()),
+        read=lambda name: Markup((PAGE / name).read_text(encoding="utf-8")),
     )
 
 
@@ -230,7 +230,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         )  # fmt: skip
         try:
             with atomic(out) as temporary:
-                temporary.write_text(text)
+                temporary.write_text(text, encoding="utf-8")
         except OSError as error:
             raise UserError(f"{out}: can't be written: {error.strerror}") from None
         print(f"{out}: {len(text.encode()) / 1000:.0f} kB")

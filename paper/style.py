@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -211,7 +212,7 @@ def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "no
     """The text in lines of at most `width` inches at a font size in points."""
     probe = figure.text(0, 0, "", fontsize=size, fontweight=weight)
     lines = [""]
-    for word in text.split(" "):
+    for word in re.findall(r"(?:\$[^$]*\$|[^ ])+", text) or [""]:  # mathematics stays whole
         longer = f"{lines[-1]} {word}".lstrip()
         probe.set_text(longer)
         if lines[-1] and probe.get_window_extent().width > width * figure.dpi:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import itertools
 import json
 import math
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ngt.files import atomic
+from ngt.text import SETTABLE
 
 PAGE = 50  # lines of rows that fit one
 LINE = 110  # characters of a line of the text, in LaTeX's small
@@ -36,9 +38,11 @@ _TEX = {
     "·": r"\ensuremath{\cdot}", "∈": r"\ensuremath{\in}", "ε": r"\ensuremath{\varepsilon}",
     "ℓ": r"\ensuremath{\ell}", "∇": r"\ensuremath{\nabla}", "∂": r"\ensuremath{\partial}",
     "≪": r"\ensuremath{\ll}",
-    "“": "``", "”": "''", "†": r"\ensuremath{\dagger}", "–": "--", "…": r"\ldots{}",
-    "²": r"\textsuperscript{2}", "⁷": r"\textsuperscript{7}",
-    "\u00a0": "~",
+    "“": "``", "”": "''", "‘": "`", "’": "'", "†": r"\ensuremath{\dagger}",
+    "–": "--", "—": "---", "…": r"\ldots{}", "°": r"\ensuremath{^\circ}",
+    "÷": r"\ensuremath{\div}",
+    "²": r"\textsuperscript{2}", "³": r"\textsuperscript{3}", "⁷": r"\textsuperscript{7}",
+    "\u00a0": "~", "\n": " ",
 }  # fmt: skip
 _GREEK = (
     "alpha", "beta", "gamma", "delta", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu",
@@ -229,7 +233,17 @@ def words(value: bool) -> str:
 def tex(text: str, wraps: bool = False) -> str:
     """Text as LaTeX shows it literally; wraps: dotted and joined names may be broken."""
     parts = re.split(r"(?<=[a-z][._:/])(?=[A-Za-z])", text) if wraps else [text]
-    return r"\allowbreak{}".join("".join(_TEX.get(c, c) for c in part) for part in parts)
+    return r"\allowbreak{}".join(
+        "".join(_tex_of(c, after) for c, after in itertools.pairwise([*part, ""])) for part in parts
+    )
+
+
+def _tex_of(character: str, after: str) -> str:
+    """A character as LaTeX sets it; its code point if the paper's fonts lack it."""
+    if character in "-'`" and character == after:  # LaTeX would join the two
+        return character + "{}"
+    known = character in SETTABLE
+    return _TEX.get(character, character if known else f"U+{ord(character):04X}")
 
 
 def save(table: Table, path: Path, scale: str = "") -> None:
@@ -239,4 +253,4 @@ def save(table: Table, path: Path, scale: str = "") -> None:
     }  # fmt: skip
     for ending, form in forms.items():
         with atomic(path.with_suffix(ending)) as temporary:
-            temporary.write_text(form())
+            temporary.write_text(form(), encoding="utf-8")

@@ -156,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     config = load({"scale": args.scale})
     site = Site(gpu=GpuSite(env_workers=12))
     if args.site is not None:
-        site = site_of(yaml.safe_load(args.site.read_text()))
+        site = site_of(yaml.safe_load(args.site.read_text(encoding="utf-8")))
         site = dataclasses.replace(site, gpu=site.gpu or GpuSite())
     prices = table(config, site)
     for title, text in (

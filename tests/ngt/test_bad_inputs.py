@@ -163,7 +163,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "method's name that is no folder's": (
         shown("methods.a/b.like=ngt"),
-        ["methods.a/b: a method's name is a folder's"],
+        ["methods.a/b: 'a/b' would be a folder's name"],
     ),
     "list for a config": (
         ["config", "--config", "{place}/list.yaml"],

@@ -257,8 +257,8 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
          ["figures.f.demos: 17 asked for", "Ant-v4 is recorded for 16", "raise expert.episodes"]),
         ({**figure(), "envs": {"Ant-v4": {"expert": {"episodes": 3}}}},
          ["figures.f.demos: 4 asked for", "Ant-v4 is recorded for 3", "raise expert.episodes"]),
-        *(({"methods": {name: {"like": "ngt"}}}, [f"methods.{name}: a method's name is a folder's"])
-          for name in ("", "a/b", "..", ".a", "-a", "_a", "a b", "é")),
+        *(({"methods": {name: {"like": "ngt"}}}, [f"methods.{name}: {name!r} would be a folder's"])
+          for name in ("", "a/b", "..", ".a", "-a", "_a", "a b", "é", "a{b}", "a" * 101)),
         ({"figures": {"f": {"modes": ["state"]}}}, ["figures.f.modes[0]", "state-only"]),
         ({"scale": "papr"}, ["scale: 'papr' is not known; did you mean paper?"]),
         ({"scale": "base"}, ["scale: 'base' is not known"]),

@@ -283,7 +283,7 @@ def test_ids():
         make("dm_control/walker-walk-v0")
     with pytest.raises(UserError, match=r"Ant-v4.*walker-walk"):
         VectorEnv("$$$", 1)
-    with pytest.raises(UserError, match=r"'my/counter': .*choose an id without a slash"):
+    with pytest.raises(UserError, match=r"'my/counter': .*would be a folder"):
         register(Task("my/counter", "ngt/Counter-v0", 1, 2, -3, 3, LIMIT))
     register(COUNTER)
     with pytest.raises(UserError, match="'counter' is already registered"):

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+import textwrap
+import tomllib
+from pathlib import Path
+
+import pytest
 import torch
 
 from ngt import gpucheck
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_products_are_those_of_an_update() -> None:
@@ -33,3 +43,26 @@ def test_parameters_of_a_pack_in_one_row() -> None:
     row = gpucheck.parameters(made)
     count = sum(p.numel() for n in (made.agent, made.model) for p in n.parameters())
     assert row.shape == (count,) and row.dtype == torch.float64
+
+
+@pytest.mark.slow
+def test_it_needs_no_package_but_those_that_it_names() -> None:
+    """A process that lacks every other package of the project makes each kind of measurement."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    names = {re.match(r"[\w-]+", text)[0].replace("-", "_") for text in listed}  # type: ignore[index]
+    names = names - {"pillow", "pyyaml"} | {"PIL", "yaml"}
+    needed = {name for name in names if re.search(rf"\b{name}\b", gpucheck.__doc__ or "")}
+    assert {"torch", "einops", "safetensors"} <= needed < names
+    lacking = names - needed - {"packaging"}  # which gymnasium[mujoco] brings
+    code = f"""
+        import sys
+        sys.modules.update(dict.fromkeys({sorted(lacking)}))  # each import of them fails
+        from ngt import gpucheck
+        gpucheck.products("NGT", "Hopper-v4", 2), gpucheck.products("DAC", "Hopper-v4", 2)
+        print(gpucheck.training("SAC", "Hopper-v4", 1, 1004, 1, "cpu"))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

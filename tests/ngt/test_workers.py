@@ -17,7 +17,7 @@ import pytest
 from ngt import envs
 from ngt.envs import TASKS, Task, VectorEnv
 from ngt.errors import UserError
-from ngt.workers import Workers
+from ngt.workers import Workers, ending
 
 
 def assert_same(a: Any, b: Any) -> None:
@@ -110,9 +110,30 @@ def test_a_process_that_was_killed_is_named() -> None:
     env.reset(range(4))
     assert isinstance(env._envs, Workers)
     env._envs.processes[1].kill()
-    with pytest.raises(UserError, match="'Pendulum-v1' raised ProcessDied: exit code -9; mend"):
+    with pytest.raises(UserError, match=r"'Pendulum-v1': .* killed by SIGKILL.* memory") as raised:
         env.step(np.zeros((4, 1)))
+    assert "mend" not in str(raised.value)
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(3, "exit code 3"), (-11, "SIGSEGV, by a fault"), (-15, "SIGTERM"), (-64, "SIGRTMAX"),
+     (-99, "signal 99")],
+)  # fmt: skip
+def test_how_a_process_ended_is_said(code: int, words: str) -> None:
+    assert words in ending(code)
+
+
+def killed() -> Any:
+    """An env whose making is too much for the machine."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_killed_while_it_makes_its_envs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(envs, "_make_bare", lambda *_: killed())
+    with pytest.raises(UserError, match="killed by SIGKILL"):
+        VectorEnv("Pendulum-v1", 2, workers=1)
 
 
 def test_signals_to_the_whole_group_are_the_parents_to_heed() -> None:

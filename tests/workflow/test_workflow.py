@@ -387,6 +387,38 @@ def test_wrong_setting_is_one_line(setting: str, message: str) -> None:
     assert message in done.stdout and len(done.stdout.strip().splitlines()) == 1
 
 
+def test_a_users_text_passes_through_the_workflow(tmp_path: Path) -> None:
+    """A label, and the checkout's own path, with what Snakemake or a shell would read otherwise."""
+    folder = checkout(tmp_path / "a {checkout} %s 'é' $HOME")
+    label = r"NGT {ours}, $\sigma_{e}$ 100 % 'q' " + '"q"'
+    figure = {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0]}
+    own = {"methods": {"ngt": {"label": label}}, "figures": {"main_figure": figure}}
+    (folder / "my {file}.json").write_text(json.dumps(own))
+    args = ("--configfile", "my {file}.json", "--config", "scale=test", "--")
+    assert dry_run(folder, *args, FIGURE)["train"] == 1
+    done = snakemake(folder, *args, "results/hyperparameter_table.csv")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("differences", "message"),
+    [
+        ({"methods": {"ngt": {"label": r"$\foo$"}}}, "no mathematics that figures can set"),
+        ({"envs": {"Pendulum-v1": {"demos": "my {demos}.npz"}}}, "braces"),
+    ],
+)
+def test_text_that_a_later_stage_cannot_take_is_one_line(
+    tmp_path: Path, differences: dict[str, Any], message: str
+) -> None:
+    folder = checkout(tmp_path / "suite")
+    shutil.copy(folder / "data/Hopper-v4/demos.npz", folder / "my {demos}.npz")
+    (folder / "mine.json").write_text(json.dumps(differences))
+    args = ("--configfile", "mine.json", "--config", "scale=test", "--", FIGURE)
+    done = snakemake(folder, "-n", *args)
+    lines = [line for line in done.stdout.splitlines() if "error" in line]
+    assert done.returncode == 2 and len(lines) == 1 and message in lines[0], done.stdout
+
+
 def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     """Snakemake and its jobs are killed three times in the middle of 12 runs; then it ends."""
     folder = checkout(tmp_path / "suite")

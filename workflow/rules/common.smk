@@ -25,9 +25,13 @@ from ngt.errors import UserError
 from ngt.publish import Published
 from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run_table
 from ngt.shipped import DATA, EXPERT, read, ships
-from paper import latex
+from paper import labels, latex
 from paper.artefacts import FIGURES, REPORT, TABLES, at_scale
 from workflow.resources import pack_size, site_of
+
+
+# Snakemake fills the braces in a rule's paths, and a checkout's own path may have some.
+ENVIRONMENT = f"{workflow.basedir}/environment.yml".replace("{", "{{").replace("}", "}}")
 
 
 def stop(message):
@@ -50,6 +54,7 @@ try:
     # `config` holds the user's own differences: --config, --configfile
     SITE = site_of(config)
     CONFIG = load({key: value for key, value in config.items() if key != "cluster"})
+    labels.check(CONFIG)
     LAYOUT = Layout(CONFIG.scale)
     PUBLISHED = [LAYOUT.published, LAYOUT.published.with_suffix(".json")]
     if CONFIG.records == "published":
@@ -61,6 +66,14 @@ except UserError as error:
 NOW = time.time()
 READINGS = [f"{REPORT.name}.html"] + ([] if latex.lacking() else ["paper.pdf"])
 WORK = f"results/{CONFIG.scale}"
+
+
+def as_input(file):
+    """A file's path for a rule's input, in which Snakemake would fill any braces."""
+    path = os.path.relpath(file)
+    if set(path) & set("{}"):
+        stop(f"{path}: its name has braces, which Snakemake would fill; rename it")
+    return path
 
 
 def has_demos(env):
@@ -142,7 +155,7 @@ def demos_of(wildcards):
     """What stands for the env's demonstrations: their file, or the recording's receipt."""
     file = demos_file(CONFIG, wildcards.env)
     if file:
-        return os.path.relpath(file)
+        return as_input(file)
     return f"{WORK}/demos/{wildcards.env}.done.{expert_hash(wildcards.env)}"
 
 
@@ -155,7 +168,7 @@ def expert_of(env):
     """What stands for an env's expert: its record that ships, or its receipt at its settings."""
     if CONFIG.demos == "shipped":
         or_stop(read, env)
-        return os.path.relpath(DATA / env / EXPERT)
+        return as_input(DATA / env / EXPERT)
     return f"{LAYOUT.expert(env)}/done.{expert_hash(env)}"
 
 

@@ -13,8 +13,8 @@ rule record:
     resources:
         **asked(record_job),
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     message:
         "record the expert of {wildcards.env}"
     shell:
-        "python -m ngt.cli record {wildcards.env} --config {input.config} > {log} 2>&1"
+        "python -m ngt record {wildcards.env} --config {input.config} > {log} 2>&1"

@@ -15,11 +15,11 @@ rule expert:
     resources:
         **asked(expert_job),
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     message:
         "train the expert of {wildcards.env}; see {log}"
     shell:
-        "exec python -m ngt.cli expert {wildcards.env} --config {input.config} --replace"
+        "exec python -m ngt expert {wildcards.env} --config {input.config} --replace"
         " --device {resources.device} --env-workers {resources.env_workers} > {log} 2>&1"
 
 
@@ -33,11 +33,11 @@ rule ship:
     log:
         f"{WORK}/logs/ship/{{env}}.{{hash}}.log",
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     message:
         "ship the expert of {wildcards.env}"
     shell:
-        "python -m ngt.cli ship {wildcards.env} --config {input.config} > {log} 2>&1"
+        "python -m ngt ship {wildcards.env} --config {input.config} > {log} 2>&1"
 
 
 rule experts_page:
@@ -49,7 +49,7 @@ rule experts_page:
     log:
         f"{WORK}/logs/experts_page.log",
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     message:
         "write data/README.md"
     shell:

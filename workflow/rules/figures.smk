@@ -11,7 +11,7 @@ rule figure:
     log:
         f"{WORK}/logs/{{figure}}.log",
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     message:
         "draw {wildcards.figure} at scale {CONFIG.scale}"
     shell:

@@ -12,7 +12,7 @@ rule paper:
     log:
         f"{WORK}/logs/paper.log",
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     message:
         "typeset the paper of scale {CONFIG.scale}"
     shell:

@@ -12,7 +12,7 @@ rule report:
     log:
         f"{WORK}/logs/report.log",
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     message:
         "write the report of scale {CONFIG.scale}"
     shell:

@@ -8,9 +8,9 @@ rule settings:
     log:
         f"{WORK}/logs/settings.log",
     params:
-        text=to_json(CONFIG),
+        text=lambda _: to_json(CONFIG),  # a function's result keeps its braces
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     message:
         "settings of scale {CONFIG.scale}"
     shell:

@@ -12,7 +12,7 @@ rule table:
     log:
         f"{WORK}/logs/{{table}}.log",
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     message:
         "make {wildcards.table} at scale {CONFIG.scale}"
     shell:

@@ -18,11 +18,11 @@ rule train:
     params:
         runs=members,
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     message:
         "train {wildcards.method} on {wildcards.env}, demos.seeds {wildcards.members}; see {log}"
     shell:
-        "exec python -m ngt.cli train {params.runs} --config {input.config} --replace"
+        "exec python -m ngt train {params.runs} --config {input.config} --replace"
         " --device {resources.device} --env-workers {resources.env_workers} > {log} 2>&1"
 
 
@@ -39,7 +39,7 @@ rule run:
     wildcard_constraints:
         hash="|".join(RUN_HASH[key] for key in UNFINISHED) or "(?!)",
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     message:
         "run {wildcards.env}/{wildcards.method} demos {wildcards.demos} seed {wildcards.seed}"
     shell:

@@ -1,0 +1,55 @@
+"""Text that a user chooses: what a name may hold, what a label may, and how it is printed."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+
+from ngt.errors import UserError
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+LONGEST = 100  # characters of a label
+
+# What both the figures' font and the paper's LaTeX can set, besides ASCII.
+LETTERS = frozenset(map(chr, range(0xC0, 0x17F))) - set("ĦħĸĿŀŉŦŧ")
+GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
+SIGNS = "−±×≤≥≈→∞√·∈ℓ∇∂≪“”‘’†–—…°²³⁷"
+ASCII = frozenset(map(chr, range(0x20, 0x7F))) - {"~"}  # a no-break space in a figure's notes
+SETTABLE = ASCII | LETTERS | set(GREEK) | set(SIGNS)
+
+
+def show_any_text() -> None:
+    """Let a terminal that lacks a character print its code instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def check_name(name: str, where: str) -> None:
+    """Check that a name can be a folder's, and stand in a command and in a pattern."""
+    if not NAME.fullmatch(name):
+        raise UserError(
+            f"{where}: {name!r} would be a folder's name; use at most 100 of a-z, A-Z, 0-9, "
+            f"'.', '_', '+' and '-', and begin with a letter or a digit"
+        )
+
+
+def check_label(label: str, where: str) -> None:
+    """Check that figures, tables and pages can all show a label."""
+    if fault := label_fault(label):
+        raise UserError(f"{where}: {label!r} {fault}")
+
+
+def label_fault(label: str) -> str:
+    """Say why a label cannot be shown and what to write; empty if it can."""
+    if len(label) > LONGEST:
+        return f"has {len(label)} characters; use at most {LONGEST}"
+    odd = "".join(dict.fromkeys(c for c in label if c not in SETTABLE))
+    if odd:
+        return f"holds {odd!r}, which figures or LaTeX cannot set; use other characters"
+    if label != label.strip():
+        return "begins or ends with a space; remove it"
+    if r"\$" in label or label.count("$") % 2:
+        return "has a dollar sign on its own; two of them enclose mathematics, as in $x_1$"
+    return ""

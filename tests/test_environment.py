@@ -1,0 +1,137 @@
+"""No variable of the user's environment stops a job that does not need it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# What an import of ours, or what makes envs and draws, must not be stopped by.
+ENVS = """
+from ngt import envs
+envs.make("Hopper-v4").close()
+"""
+DRAWING = """
+from paper import style
+with style.context():
+    figure = style.new_figure(2, 1)
+    figure.text(0.5, 0.5, "−σ")
+style.save(figure, style.Path("figure.pdf"), style.Path("figure.png"))
+"""
+TABLE = """
+from paper import cli, tables
+table = tables.Table("\\u2212", {"a": tables.Column("a")}, [{"a": "\\u03c3"}])
+cli.one_line_errors("t", lambda: print(table.markdown()) or tables.save(table, cli.Path("t.csv")))
+"""
+NOWHERE = "/proc/nowhere"
+
+
+def python(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True,
+        errors="replace", env=os.environ | {"PYTHONPATH": str(ROOT), **environment},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "environment"),
+    [
+        (ENVS, {"MUJOCO_GL": "nonsense"}),
+        (ENVS, {"MUJOCO_GL": "egl", "PYOPENGL_PLATFORM": "glx"}),
+        (ENVS, {"OMP_NUM_THREADS": "abc", "MKL_NUM_THREADS": "-1", "OPENBLAS_NUM_THREADS": "0"}),
+        (ENVS, {"HOME": NOWHERE, "XDG_CACHE_HOME": NOWHERE, "TMPDIR": NOWHERE}),
+        (DRAWING, {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}),
+        (DRAWING, {"MPLBACKEND": "nonsense", "MUJOCO_GL": "nonsense"}),
+        (DRAWING, {"MATPLOTLIBRC": "{folder}/matplotlibrc", "SOURCE_DATE_EPOCH": "abc"}),
+        (DRAWING, {"MPLCONFIGDIR": NOWHERE, "HOME": NOWHERE}),
+        (TABLE, {"PYTHONIOENCODING": "ascii"}),
+        (TABLE, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+    ],
+)  # fmt: skip
+def test_a_bad_value_stops_nothing_that_does_not_use_it(
+    code: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nnonsense\nfont.size: 40\n")
+    values = {key: value.format(folder=tmp_path) for key, value in environment.items()}
+    done = python(code, tmp_path, **values)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+
+
+def test_the_users_own_style_changes_no_figure(tmp_path: Path) -> None:
+    drawn = []
+    for name, text in (("plain", ""), ("own", "font.size: 40\nlines.linewidth: 9\n")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "matplotlibrc").write_text(text)
+        assert python(DRAWING, folder).returncode == 0
+        drawn.append((folder / "figure.png").read_bytes())
+    assert drawn[0] == drawn[1]
+
+
+def test_a_setting_that_torch_refuses_is_one_line(tmp_path: Path) -> None:
+    code = "from ngt.cli import main; main(['train', 'x'])"
+    done = python(code, tmp_path, TORCH_LOGS="nonsense")
+    assert done.returncode == 2 and done.stderr.startswith("ngt: error: torch can't be imported")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_renderer_that_is_wrong_is_one_line_where_it_is_used(tmp_path: Path) -> None:
+    code = "from paper.video import main; main(['Hopper-v4', '--out', 'x.gif'])"
+    done = python(code, tmp_path, MUJOCO_GL="nonsense")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert "video: error: MUJOCO_GL: nonsense" in done.stderr
+
+
+def test_every_text_file_names_its_encoding() -> None:
+    """Else it is the user's locale's, and a label or a page may be read as something else."""
+    lacking = []
+    for folder in ("ngt", "paper", "baselines", "workflow"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and opens_text(node):
+                    lacking.append(f"{file.relative_to(ROOT)}:{node.lineno}")
+    assert lacking == []
+
+
+def opens_text(call: ast.Call) -> bool:
+    """Whether a call opens a file as text, or reads a command's output, without an encoding."""
+    named = {keyword.arg for keyword in call.keywords}
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if "encoding" in named or (isinstance(call.func, ast.Attribute) and name == "open"):
+        return False
+    modes = [a.value for a in call.args[1:2] if isinstance(a, ast.Constant)]
+    binary = name == "open" and bool(modes) and "b" in str(modes[0])
+    if name == "run":
+        return "text" in named
+    return name in ("read_text", "write_text") or (name == "open" and not binary)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "words"),
+    [(signal.SIGTERM, os.EX_TEMPFAIL, "stopped by SIGTERM"), (signal.SIGINT, 130, "interrupted")],
+)
+def test_a_signal_while_modules_are_imported_is_one_line(
+    number: signal.Signals, code: int, words: str, tmp_path: Path
+) -> None:
+    """It comes with the first import of the command's own modules, seconds before training."""
+    sent = f"""
+import os, sys
+class Sender:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch" or name == "numpy":
+            os.kill(os.getpid(), {int(number)})
+sys.meta_path.insert(0, Sender())
+from ngt.__main__ import main
+sys.argv = ["ngt", "runs"]
+main()
+"""
+    done = python(sent, tmp_path)
+    assert done.returncode == code
+    assert words in done.stderr and done.stderr.count("\n") == 1
