@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -58,6 +59,12 @@ def build_parser() -> argparse.ArgumentParser:
         )
         return sub
 
+    def add_strict(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--strict", action="store_true",
+            help="refuse demonstrations that the env can't have given, rather than warn",
+        )  # fmt: skip
+
     def add_device(sub: argparse.ArgumentParser) -> None:
         sub.add_argument("--device", default="cpu", help="cpu (default) or cuda")
         sub.add_argument(
@@ -88,6 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--episodes", type=int, help="episodes of each (default: expert.episodes)")
     sub.add_argument("--seed", type=int, help="of the episodes (default: the expert's)")
     sub.add_argument("--out", type=Path, help="demonstration file (default: under results/)")
+    add_strict(sub)
 
     sub = add(
         "ship", run_ship, "Put an env's recorded expert among those that ship, in data/.",
@@ -102,6 +110,7 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     sub.add_argument("keys", nargs="+", metavar="RUN", help=RUN_HELP)
     sub.add_argument("--demos", type=Path, help="demonstration file (default: under results/)")
+    add_strict(sub)
     add_device(sub)
 
     sub = add(
@@ -180,6 +189,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point: a user's mistake is one line on stderr and exit code 2."""
+    warnings.formatwarning = one_line
     try:
         args = build_parser().parse_args(argv)
         args.run(args)
@@ -208,6 +218,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"train.num_envs, train.eval_episodes, sac.hidden or pack", file=sys.stderr,
         )  # fmt: skip
         sys.exit(2)
+
+
+def one_line(message: Warning | str, *_: object, **__: object) -> str:
+    """Return a warning as it is printed: without the line of code that gave it."""
+    return f"ngt: warning: {message}\n"
 
 
 # ---------------------------------------------------------------- settings
@@ -287,6 +302,7 @@ def run_expert(args: argparse.Namespace) -> None:
 def run_record(args: argparse.Namespace) -> None:
     """Record demonstrations."""
     from ngt import demos, policy
+    from ngt.examine import tell
     from ngt.records import drop_receipts
 
     one_thread("cpu")
@@ -313,6 +329,8 @@ def run_record(args: argparse.Namespace) -> None:
         terminate_when_unhealthy=cell.terminate_when_unhealthy,
     )  # fmt: skip
     out = args.out or layout.demos(args.env)
+    if args.strict:
+        tell(data, f"demonstrations {out}", strict=True)
     drop_receipts(out.with_suffix(".done"))
     demos.save(out, data)
     say(
@@ -357,7 +375,10 @@ def train_pack(
     from ngt.jobs import is_finished
     from ngt.learner import Member
 
-    data = demos.load(source, cell.env)
+    data = demos.load(
+        source, cell.env, strict=args.strict,
+        terminate_when_unhealthy=cell.terminate_when_unhealthy,
+    )  # fmt: skip
     check_scale(data, source)
     if cell.demos_source not in (data.source, cfg.file_hash(source, "demos")):
         if not args.demos:
