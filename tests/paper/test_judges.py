@@ -105,6 +105,20 @@ def test_standard_deviations_by_hand(judged: Make) -> None:
     )
 
 
+def test_tight_asks_for_the_intervals_end_and_unsteady_for_the_value(judged: Make) -> None:
+    """The standard deviation is 0.09, and its interval ends above TIGHT."""
+    spread = 0.07
+    assert spread * math.sqrt(5 / 3) < TIGHT < spread * math.sqrt(3)
+    assert judged(tight(NGT), level(0.5, spread), NGT).verdict == "not reproduced"
+    assert judged(unsteady(NGT), level(1.0, spread), NGT).verdict == "not reproduced"
+
+
+def test_unsteady_asks_for_the_end_of_the_means_interval(judged: Make) -> None:
+    """An interval around EXPERT is not below it."""
+    found = judged(unsteady(NGT), level(EXPERT - 0.01, spread=0.05), NGT)
+    assert found.verdict == "not reproduced"
+
+
 def test_a_claim_of_many_parts_can_hold_in_some(judged: Make) -> None:
     cells = Cells("main_figure", ("ngt",))
     found = judged(
