@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +16,6 @@ from ngt.runs import RunKey
 from paper import statistics
 from paper.statistics import Estimate, gather
 
-VECTORS = Path(__file__).parents[1] / "data" / "vectors" / "rliable.npz"
 FEW = StatisticsConfig(reps=200)
 ONE = StatisticsConfig(reps=1)
 
@@ -32,9 +31,9 @@ def column(*values: float) -> np.ndarray:
 # --- values
 
 
-def test_against_the_official_numbers() -> None:
-    official = np.load(VECTORS, allow_pickle=False)
-    scores = [official[f"scores_{i}"] for i in range(3)]
+def test_against_the_official_numbers(vectors: Any) -> None:
+    official = {name: array.numpy() for name, array in vectors("rliable").items()}
+    scores = [official[f"scores_{i}"] for i in range(len(official["iqm"]))]
     for i, x in enumerate(scores):
         iqm, gap = statistics.aggregates(x, ONE)
         assert iqm.value == pytest.approx(official["iqm"][i], abs=1e-12)
