@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import sys
@@ -352,6 +353,8 @@ def run_ship(args: argparse.Namespace) -> None:
 
 def run_train(args: argparse.Namespace) -> None:
     """Train runs."""
+    from ngt import demos
+
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
     keys = [RunKey.parse(text) for text in args.keys]
@@ -359,26 +362,27 @@ def run_train(args: argparse.Namespace) -> None:
     for key in keys:
         get_task(key.env)
     jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
+    read = functools.cache(demos.load)  # so that what is odd about a file is said once
     for i, (cell, pack) in enumerate(jobs, 1):
         file = cfg.demos_file(config, cell.env)
         source = args.demos or (Path(file) if file else layout.demos(cell.env))
-        if train_pack(cell, pack, source, config, layout, args) and i < len(jobs):
+        data = read(
+            source, cell.env, strict=args.strict,
+            terminate_when_unhealthy=cell.terminate_when_unhealthy,
+        )  # fmt: skip
+        if train_pack(cell, pack, data, source, config, layout, args) and i < len(jobs):
             raise Interrupted(cell.train.steps)
 
 
 def train_pack(
-    cell: CellConfig, keys: Sequence[RunKey], source: Path, config: Config, layout: Layout,
-    args: argparse.Namespace,
+    cell: CellConfig, keys: Sequence[RunKey], data: Demos, source: Path, config: Config,
+    layout: Layout, args: argparse.Namespace,
 ) -> bool:  # fmt: skip
     """Train the members of a pack that are not finished; whether it was told to stop meanwhile."""
     from ngt import demos
     from ngt.jobs import is_finished
     from ngt.learner import Member
 
-    data = demos.load(
-        source, cell.env, strict=args.strict,
-        terminate_when_unhealthy=cell.terminate_when_unhealthy,
-    )  # fmt: skip
     check_scale(data, source)
     if cell.demos_source not in (data.source, cfg.file_hash(source, "demos")):
         if not args.demos:
