@@ -171,3 +171,9 @@ def test_final_scores_of_runs(make_study) -> None:
     found = statistics.final(runs, study.table(), 2)
     assert [found[k] for k in sorted(found)] == pytest.approx([0.6, 0.3, 0.0])
     assert statistics.final(None, [], 2) == {}
+
+
+def test_a_run_without_any_row_diverged_before_an_evaluation() -> None:
+    """A finished run has rows; one that is there and has none can only have diverged."""
+    lost = statistics.diverged(None, [key("ngt", 0)])
+    assert lost.runs == lost.silent == {key("ngt", 0)}
