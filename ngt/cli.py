@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -59,6 +61,12 @@ def build_parser() -> argparse.ArgumentParser:
         )
         return sub
 
+    def add_strict(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--strict", action="store_true",
+            help="refuse demonstrations that the env can't have given, rather than warn",
+        )  # fmt: skip
+
     def add_device(sub: argparse.ArgumentParser) -> None:
         sub.add_argument("--device", default="cpu", help="cpu (default) or cuda")
         sub.add_argument(
@@ -89,6 +97,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--episodes", type=int, help="episodes of each (default: expert.episodes)")
     sub.add_argument("--seed", type=int, help="of the episodes (default: the expert's)")
     sub.add_argument("--out", type=Path, help="demonstration file (default: under results/)")
+    add_strict(sub)
 
     sub = add(
         "ship", run_ship, "Put an env's recorded expert among those that ship, in data/.",
@@ -103,6 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     sub.add_argument("keys", nargs="+", metavar="RUN", help=RUN_HELP)
     sub.add_argument("--demos", type=Path, help="demonstration file (default: under results/)")
+    add_strict(sub)
     add_device(sub)
 
     sub = add(
@@ -182,6 +192,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point: a user's mistake is one line on stderr and exit code 2."""
     show_any_text()
+    warnings.formatwarning = one_line
     try:
         args = build_parser().parse_args(argv)
         args.run(args)
@@ -216,6 +227,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"train.num_envs, train.eval_episodes, sac.hidden or pack", file=sys.stderr,
         )  # fmt: skip
         sys.exit(2)
+
+
+def one_line(message: Warning | str, *_: object, **__: object) -> str:
+    """Return a warning as it is printed: without the line of code that gave it."""
+    return f"ngt: warning: {message}\n"
 
 
 # ---------------------------------------------------------------- settings
@@ -302,6 +318,7 @@ def run_record(args: argparse.Namespace) -> None:
     one_thread("cpu")
 
     from ngt import demos, policy
+    from ngt.examine import tell
     from ngt.records import drop_receipts
 
     at_least(1, episodes=args.episodes)
@@ -327,6 +344,8 @@ def run_record(args: argparse.Namespace) -> None:
         terminate_when_unhealthy=cell.terminate_when_unhealthy,
     )  # fmt: skip
     out = args.out or layout.demos(args.env)
+    if args.strict:
+        tell(data, f"demonstrations {out}", strict=True)
     drop_receipts(out.with_suffix(".done"))
     demos.save(out, data)
     say(
@@ -349,6 +368,8 @@ def run_ship(args: argparse.Namespace) -> None:
 
 def run_train(args: argparse.Namespace) -> None:
     """Train runs."""
+    from ngt import demos
+
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
     keys = [RunKey.parse(text) for text in args.keys]
@@ -356,23 +377,27 @@ def run_train(args: argparse.Namespace) -> None:
     for key in keys:
         get_task(key.env)
     jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
+    read = functools.cache(demos.load)  # so that what is odd about a file is said once
     for i, (cell, pack) in enumerate(jobs, 1):
         file = cfg.demos_file(config, cell.env)
         source = args.demos or (Path(file) if file else layout.demos(cell.env))
-        if train_pack(cell, pack, source, config, layout, args) and i < len(jobs):
+        data = read(
+            source, cell.env, strict=args.strict,
+            terminate_when_unhealthy=cell.terminate_when_unhealthy,
+        )  # fmt: skip
+        if train_pack(cell, pack, data, source, config, layout, args) and i < len(jobs):
             raise Interrupted(cell.train.steps)
 
 
 def train_pack(
-    cell: CellConfig, keys: Sequence[RunKey], source: Path, config: Config, layout: Layout,
-    args: argparse.Namespace,
+    cell: CellConfig, keys: Sequence[RunKey], data: Demos, source: Path, config: Config,
+    layout: Layout, args: argparse.Namespace,
 ) -> bool:  # fmt: skip
     """Train the members of a pack that are not finished; whether it was told to stop meanwhile."""
     from ngt import demos
     from ngt.jobs import is_finished
     from ngt.learner import Member
 
-    data = demos.load(source, cell.env)
     check_scale(data, source)
     if cell.demos_source not in (data.source, cfg.file_hash(source, "demos")):
         if not args.demos:

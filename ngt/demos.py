@@ -11,7 +11,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,23 +22,13 @@ from numpy.typing import NDArray
 from ngt.envs import VectorEnv, get_task
 from ngt.errors import UserError
 from ngt.evaluation import Act, rollout
+from ngt.examine import ARRAYS, OPTIONAL, check, measure_spread, numbers, tell, to_float32
 from ngt.files import atomic
 from ngt.replay import Batch
 from ngt.seeding import derive, rng
 
 FORMAT, VERSION = "ngt-demos", 1
 LARGEST = 4_000_000_000  # bytes, unpacked: an archive of zeros may claim anything
-
-ARRAYS = {  # name -> dtype on disk, number of dimensions
-    "obs": ("float32", 2),  # all episodes end to end, T + 1 rows each
-    "action": ("float32", 2),  # in [-1, 1], T rows each
-    "reward": ("float32", 1),
-    "length": ("int64", 1),  # T of each episode
-    "terminated": ("bool", 1),  # of each episode: ended by the env, not by its time limit
-    "returns": ("float64", 1),
-    "seeds": ("int64", 1),  # the env seed of each episode
-    "random_returns": ("float64", 1),  # a uniform-random policy's episodes
-}
 
 
 @dataclass(frozen=True)
@@ -55,6 +45,7 @@ class Demos:
     seeds: NDArray[np.int64]
     random_returns: NDArray[np.float64]
     source: str  # where they come from: the expert's config hash, or the user's own words
+    spread: NDArray[np.float32] | None = None  # by measure_spread; None: nobody measured it
 
     @property
     def expert(self) -> float:
@@ -68,7 +59,7 @@ class Demos:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 over the env, the names, shapes and bytes of all arrays."""
+        """SHA-256 over the env, the names, shapes and bytes of the arrays that training reads."""
         digest = hashlib.sha256(self.env.encode())
         for name in ARRAYS:
             array = np.ascontiguousarray(getattr(self, name))
@@ -90,12 +81,15 @@ class Episode(NamedTuple):
 def from_episodes(
     env: str, episodes: Sequence[Episode], random_returns: NDArray[np.float64], source: str
 ) -> Demos:
-    """Demonstrations from one's own episodes; checked like a file, each by itself first."""
+    """Demonstrations from one's own episodes; checked like a file, each by itself first.
+
+    The env is made and stepped at random, to measure the spread of its observations.
+    """
     if not episodes:
         raise UserError("episodes: found none, expected at least 1")
     task = get_task(env)
     obs, action, reward = (
-        [_numbers(getattr(e, name), f"episodes: episode {i}: {name}")
+        [numbers(getattr(e, name), f"episodes: episode {i}: {name}")
          for i, e in enumerate(episodes)]
         for name in ("obs", "action", "reward")
     )  # fmt: skip
@@ -114,29 +108,25 @@ def from_episodes(
         raise UserError(f"episodes: seed: expected whole numbers of 64 bits: {error}") from None
     demos = Demos(
         env=env,
-        obs=np.concatenate(obs).astype(np.float32),
-        action=np.concatenate(action).astype(np.float32),
-        reward=np.concatenate(reward).astype(np.float32),
+        obs=_end_to_end(obs, "obs"),
+        action=_end_to_end(action, "action"),
+        reward=_end_to_end(reward, "reward"),
         length=np.array([len(a) for a in action], np.int64),
         terminated=np.array([e.terminated for e in episodes], np.bool_),
         returns=np.array([np.sum(r, dtype=np.float64) for r in reward]),
         seeds=seeds,
-        random_returns=np.atleast_1d(_numbers(random_returns, "random_returns")).astype(np.float64),
+        random_returns=np.atleast_1d(numbers(random_returns, "random_returns")).astype(np.float64),
         source=source,
     )
-    _check(demos, "episodes")
-    return demos
+    check(demos, "episodes")
+    return replace(demos, spread=measure_spread(env))
 
 
-def _numbers(values: Any, where: str) -> NDArray[Any]:
-    """An array of real numbers."""
-    try:
-        array = np.asarray(values)
-    except (ValueError, RuntimeError):  # rows of unequal widths, a tensor that wants gradients
-        array = np.array(None)
-    if array.dtype.kind not in "fiub":
-        raise UserError(f"{where}: found no array of numbers; give one")
-    return array
+def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32]:
+    """Return the episodes' arrays as one, in float32."""
+    return np.concatenate(
+        [to_float32(array, f"episodes: episode {i}: {name}") for i, array in enumerate(arrays)]
+    )
 
 
 def record(
@@ -169,21 +159,33 @@ def record(
 
 
 def save(path: Path, demos: Demos) -> None:
-    """Write a demonstration file, atomically; UserError where `load` would refuse it."""
-    _check(demos, f"demonstrations {path}")
+    """Write a demonstration file, atomically; UserError where `load` would refuse it.
+
+    Warns of what the env can't have done.
+    """
+    where = f"demonstrations {path}"
+    check(demos, where)
+    tell(demos, where)
     meta = {
         "format": FORMAT, "version": VERSION, "env": demos.env, "source": demos.source,
         "checksum": demos.checksum,
     }  # fmt: skip
     arrays = {name: getattr(demos, name) for name in ARRAYS}
+    if demos.spread is not None:
+        arrays["spread"] = demos.spread
     with atomic(path) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, meta=np.array(json.dumps(meta)), **arrays)
 
 
-def load(path: Path, env: str | None = None) -> Demos:
+def load(
+    path: Path, env: str | None = None, *, strict: bool = False,
+    terminate_when_unhealthy: bool = True,
+) -> Demos:  # fmt: skip
     """Read and validate a demonstration file.
 
-    UserError names the file, the field, what was found and what was expected.
+    UserError names the file, the field, what was found and what was expected. A warning says what
+    the env can't have done, or with `strict` a UserError. terminate_when_unhealthy: of the env that
+    they are read for.
     """
     where = f"demonstrations {path}"
     data = _read(path, where)
@@ -191,17 +193,19 @@ def load(path: Path, env: str | None = None) -> Demos:
     missing = [name for name in ARRAYS if name not in data]
     if missing:
         raise UserError(f"{where}: field {missing[0]!r} is missing; found {', '.join(data)}")
-    demos = Demos(env=meta["env"], source=meta["source"], **{name: data[name] for name in ARRAYS})
+    arrays = {name: data.get(name) for name in ARRAYS | OPTIONAL}
+    demos = Demos(env=meta["env"], source=meta["source"], **arrays)  # type: ignore[arg-type]
     if env is not None and demos.env != env:
         raise UserError(
             f"{where}: field 'env': found {demos.env}, expected {env}; give a file recorded on it"
         )
-    _check(demos, where)
+    check(demos, where)
     if demos.checksum != meta["checksum"]:
         raise UserError(
             f"{where}: field 'checksum': found {demos.checksum[:12]}, expected "
             f"{meta['checksum'][:12]}; the file was changed or damaged"
         )
+    tell(demos, where, strict=strict, terminate_when_unhealthy=terminate_when_unhealthy)
     return demos
 
 
@@ -246,49 +250,6 @@ def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
         if not isinstance(meta.get(name), str):
             raise UserError(f"{where}: field {name!r}: found {meta.get(name)!r}, expected text")
     return meta
-
-
-def _check(demos: Demos, where: str) -> None:
-    for name, (dtype, dims) in ARRAYS.items():
-        array = getattr(demos, name)
-        if array.dtype != np.dtype(dtype) or array.ndim != dims:
-            raise UserError(
-                f"{where}: field {name!r}: found {array.dtype} with {array.ndim} dimensions, "
-                f"expected {dtype} with {dims}"
-            )
-    if not isinstance(demos.source, str):
-        raise UserError(f"{where}: field 'source': found {demos.source!r}, expected text")
-    task = get_task(demos.env)
-    length = demos.length
-    if len(length) == 0 or (length < 1).any():
-        raise UserError(f"{where}: field 'length': found {length.tolist()}, expected >= 1 each")
-    if (length > task.time_limit).any():
-        raise UserError(
-            f"{where}: field 'length': found {length.max()} steps, expected at most "
-            f"{task.time_limit} on {demos.env}"
-        )
-    steps, episodes = int(length.sum()), len(length)
-    shapes = {
-        "obs": (steps + episodes, task.obs), "action": (steps, task.act), "reward": (steps,),
-        "terminated": (episodes,), "returns": (episodes,), "seeds": (episodes,),
-    }  # fmt: skip
-    for name, shape in shapes.items():
-        found = getattr(demos, name).shape
-        if found != shape:
-            raise UserError(
-                f"{where}: field {name!r}: found shape {found}, expected {shape} on {demos.env}"
-            )
-    if len(demos.random_returns) == 0:
-        raise UserError(f"{where}: field 'random_returns': found none, expected at least 1")
-    for name in ("obs", "action", "reward", "returns", "random_returns"):
-        bad = ~np.isfinite(getattr(demos, name))
-        if bad.any():
-            raise UserError(f"{where}: field {name!r}: found {bad.sum()} non-finite values")
-    if np.abs(demos.action).max() > 1.0:
-        raise UserError(
-            f"{where}: field 'action': found {np.abs(demos.action).max():.3g}, expected values in "
-            f"[-1, 1]; divide by the env's bound"
-        )
 
 
 def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demos") -> Batch:

@@ -107,6 +107,17 @@ for _task in (
 ):
     register(_task)
 
+_ENDLESS = frozenset(task.id for task in TASKS.values() if not task.can_terminate)  # of these
+
+
+def never_terminates(task_id: str, terminate_when_unhealthy: bool = True) -> bool:
+    """Return whether no episode of a task is known to end but by its time limit.
+
+    False for a task of your own without the choice, of which nothing is known.
+    """
+    can = get_task(task_id).can_terminate
+    return task_id in _ENDLESS or (can and not terminate_when_unhealthy)
+
 
 def _leaves(space: spaces.Space[Any]) -> list[spaces.Space[Any]]:
     if isinstance(space, spaces.Dict | spaces.Tuple):

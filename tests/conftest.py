@@ -38,12 +38,15 @@ def float64() -> Iterator[None]:
     torch.set_default_dtype(before)
 
 
-@pytest.fixture(scope="session")
-def vectors() -> Callable[[str], dict[str, Tensor]]:
-    """The arrays of one file of test vectors by name: call it with the file's name."""
+@pytest.fixture(scope="session", params=[".", "second"], ids=["first", "second"])
+def vectors(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Tensor]]:
+    """The arrays of one file of test vectors by name: call it with the file's name.
+
+    Each test runs on both sets, and takes every size from the file.
+    """
 
     def load(name: str) -> dict[str, Tensor]:
-        with np.load(VECTORS / f"{name}.npz", allow_pickle=False) as file:
+        with np.load(VECTORS / request.param / f"{name}.npz", allow_pickle=False) as file:
             return {key: torch.from_numpy(file[key]) for key in file.files}
 
     return load

@@ -260,11 +260,11 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "NaN in demonstrations": (
         train(KEY, "--demos", "{place}/nan.npz"),
-        ["nan.npz: field 'reward': found 400 non-finite values"],
+        ["nan.npz: field 'reward': episode 0, row 0: found nan, expected finite numbers"],
     ),
     "actions that are not rescaled": (
         train(KEY, "--demos", "{place}/bound.npz"),
-        ["bound.npz: field 'action': found 2, expected values in [-1, 1]; divide by the env's"],
+        ["bound.npz: field 'action': episode 0, row 0: found 2, expected values in [-1, 1]"],
     ),
     "demonstrations of another version": (
         train(KEY, "--demos", "{place}/version.npz"),

@@ -164,6 +164,54 @@ def test_recording_ones_own_policy(ngt: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "results").exists()
 
 
+def test_strict_refuses_what_the_env_can_not_have_given(
+    ngt: Any, demos_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    from ngt.policy import Policy
+    from ngt.sac import Actor
+
+    data = demos.load(Path(demos_file))
+    odd = dataclasses.replace(data, terminated=np.array([False, True]))
+    with pytest.warns(UserWarning, match="odd.npz: episode 1: terminated, but Pendulum-v1"):
+        demos.save(tmp_path / "odd.npz", odd)
+    command = ["train", KEY.format(1, 0), *SHORT, "--demos", str(tmp_path / "odd.npz")]
+    with pytest.raises(SystemExit) as stopped:
+        ngt(*command, "--strict")
+    assert stopped.value.code == 2
+    assert "odd.npz: episode 1: terminated, but Pendulum-v1 never" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+    with pytest.warns(UserWarning, match="episode 1: terminated"):
+        ngt(*command)
+
+    sac = cfg.SacConfig(hidden=(4,))
+    policy.save(tmp_path / "p", Policy(Actor(3, 1, sac, [0]), None).snapshot(0), "Pendulum-v1", sac)
+    monkeypatch.setattr(demos, "record", lambda *_, **__: odd)
+    (tmp_path / "out.done.abc").touch()
+    record = ["record", "Pendulum-v1", "--policy", "p", "--out", "out.npz"]
+    with pytest.raises(SystemExit) as stopped:
+        ngt(*record, "--strict")
+    assert stopped.value.code == 2 and not (tmp_path / "out.npz").exists()
+    assert (tmp_path / "out.done.abc").exists(), "nothing was replaced"
+    with pytest.warns(UserWarning, match="episode 1: terminated"):
+        ngt(*record)
+    assert (tmp_path / "out.npz").exists()
+
+
+def test_a_warning_is_one_line_and_comes_once(tmp_path: Path, demos_file: str) -> None:
+    odd = dataclasses.replace(demos.load(Path(demos_file)), terminated=np.array([False, True]))
+    with pytest.warns(UserWarning):
+        demos.save(tmp_path / "odd.npz", odd)
+    keys = [KEY.format(1, seed) for seed in (0, 1)]
+    done = subprocess.run(
+        [sys.executable, "-m", "ngt.cli", "train", *keys, *SHORT, "--set", "pack=1",
+         "--demos", "odd.npz"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if "odd.npz" in line]
+    assert line.startswith("ngt: warning: demonstrations odd.npz: episode 1: terminated, but")
+
+
 def test_recording_a_runs_folder(
     ngt: Any, demos_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -385,7 +385,7 @@ def test_a_changed_value_is_noticed(file: Path) -> None:
 def test_a_missing_array(file: Path, name: str) -> None:
     rewrite(file, **{name: None})
     said = message(file)
-    found = ", ".join(["meta", *(n for n in ARRAYS if n != name)])
+    found = ", ".join(["meta", *(n for n in ARRAYS if n != name), "spread"])
     assert said == f"field {name!r} is missing; found {found}"
 
 
@@ -427,8 +427,12 @@ def test_an_array_of_objects_is_refused(file: Path) -> None:
         ({"length": np.zeros(0, np.int64)}, "field 'length': found [], expected >= 1"),
         ({"random_returns": np.zeros(0)}, "field 'random_returns': found none, expected at least"),
         ({"action": np.full((99, 1), 3.0, np.float32)},
-         "field 'action': found 3, expected values in [-1, 1]; divide by the env's bound"),
-        ({"action": np.full((99, 1), -1.01, np.float32)}, "field 'action': found 1.01, expected"),
+         "field 'action': episode 0, row 0: found 3, expected values in [-1, 1]; "),
+        ({"action": np.full((99, 1), -1.5, np.float32)},
+         "field 'action': episode 0, row 0: found -1.5, expected"),
+        ({"spread": np.zeros(3, np.float32)}, "field 'spread': found shape (3,), expected (2,)"),
+        ({"spread": np.zeros(2)}, "field 'spread': found float64 with 1 dimensions, expected"),
+        ({"spread": np.full(2, np.nan, np.float32)}, "field 'spread': expected numbers that"),
     ],
 )  # fmt: skip
 def test_arrays_that_do_not_fit_the_env(file: Path, arrays: Any, expected: str) -> None:
@@ -442,7 +446,37 @@ def test_a_non_finite_value(file: Path, name: str, value: float) -> None:
     array = getattr(load(file), name).copy()
     array.flat[[0, -1]] = value
     rewrite(file, **{name: array})
-    assert message(file) == f"field {name!r}: found 2 non-finite values"
+    row = "" if "returns" in name else ", row 0"
+    assert message(file) == (
+        f"field {name!r}: episode 0{row}: found {value}, expected finite numbers"
+    )
+
+
+def test_the_episode_and_row_of_a_bad_value_are_named() -> None:
+    good = episode(5)
+    for name, row in (("obs", 5), ("action", 4), ("reward", 0)):
+        array = getattr(good, name).copy()
+        array[row] = np.nan
+        with pytest.raises(UserError, match=f"field '{name}': episode 1, row {row}: found nan"):
+            made(episode(7), good._replace(**{name: array}), episode(3))
+
+
+def test_a_number_too_large_for_float32_is_said_to_be_that() -> None:
+    obs = episode(5).obs
+    obs[2, 1] = 1e39
+    with pytest.raises(UserError, match=r"episode 1: obs: row 2: found 1e\+39, .* float32"):
+        made(episode(5), episode(5)._replace(obs=obs))
+    obs[2, 1] = 3e38
+    assert made(episode(5)._replace(obs=obs)).obs.max() == np.float32(3e38)
+
+
+def test_an_action_just_outside_is_told_from_one() -> None:
+    action = np.zeros((5, 1))
+    action[3] = 1 + 1e-7
+    with pytest.raises(UserError, match=r"episode 0, row 3: found 1\.00000012, expected values"):
+        made(episode(5)._replace(action=action))
+    action[3] = 1 + 1e-9  # 1 in float32
+    assert made(episode(5)._replace(action=action)).action.max() == 1.0
 
 
 @pytest.mark.parametrize(
@@ -484,8 +518,8 @@ def test_a_file_of_another_env(file: Path) -> None:
         ({"action": None}, "episode 0: action: found no array of numbers"),
         ({"reward": [[1.0], [2.0, 3.0]]}, "episode 0: reward: found no array of numbers"),
         ({"obs": np.full((6, 2), "x")}, "episode 0: obs: found no array of numbers"),
-        ({"action": np.full((5, 1), 2.0)}, "field 'action': found 2, expected values in [-1, 1]"),
-        ({"reward": np.full(5, np.nan)}, "field 'reward': found 5 non-finite values"),
+        ({"action": np.full((5, 1), 2.0)}, "field 'action': episode 0, row 0: found 2, expected"),
+        ({"reward": np.full(5, np.nan)}, "field 'reward': episode 0, row 0: found nan"),
         ({"action": torch.zeros(5, 1, requires_grad=True)}, "episode 0: action: found no array"),
         ({"seed": None}, "seed: expected whole numbers of 64 bits: "),
         ({"seed": 2**64}, "seed: expected whole numbers of 64 bits: "),
@@ -512,7 +546,7 @@ def test_each_of_ones_own_episodes_is_checked_by_itself() -> None:
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        ({"action": np.full((5, 1), 2.0, np.float32)}, "field 'action': found 2"),
+        ({"action": np.full((5, 1), 2.0, np.float32)}, "field 'action': episode 0, row 0: found 2"),
         ({"reward": np.zeros(5)}, "field 'reward': found float64 with 1 dimensions"),
         ({"source": None}, "field 'source': found None, expected text"),
     ],

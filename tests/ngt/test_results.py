@@ -204,11 +204,11 @@ def frame(scores: dict[int, list[float]]) -> pd.DataFrame:
 
 
 def test_final_scores_by_hand() -> None:
-    runs = frame({0: [9.0, 1.0, 2.0, 3.0], 1: [0.5], 2: [4.0, 8.0]})
+    runs = frame({0: [9.0, 1.0, 1.5, 3.5], 1: [0.5], 2: [4.0, 8.0]})
     final = final_scores(runs, 3)
     assert list(final["seed"]) == [0, 1, 2]
     assert final["score"].tolist() == [2.0, 0.5, 6.0], "a short run: all that it has"
-    assert final_scores(runs, 1)["score"].tolist() == [3.0, 0.5, 8.0]
+    assert final_scores(runs, 1)["score"].tolist() == [3.5, 0.5, 8.0]
     shuffled = runs.sample(frac=1.0, random_state=0)
     assert final_scores(shuffled, 3)["score"].tolist() == [2.0, 0.5, 6.0], "last by step"
 

@@ -320,7 +320,8 @@ def test_density_integrates_to_one(float64):
 def actor_of(v, load_layers) -> Actor:
     normed = "ln1_w" in v
     options = {"activation": "silu", "layer_norm": True} if normed else {}
-    actor = Actor(9, 4, SacConfig(hidden=(16, 12), **options), [0])
+    obs, act, hidden = v["obs"].shape[1], v["noise"].shape[1], (len(v["b1"]), len(v["b2"]))
+    actor = Actor(obs, act, SacConfig(hidden=hidden, **options), [0])
     for i, norm in enumerate(actor.net.norms, start=1):
         norm.weight.data[0, 0] = v[f"ln{i}_w"].to(norm.weight.dtype)
         norm.bias.data[0, 0] = v[f"ln{i}_b"].to(norm.bias.dtype)
@@ -330,7 +331,8 @@ def actor_of(v, load_layers) -> Actor:
 
 def unguarded(actor: Actor, obs):
     """Rows left alone by the released code's guard, which keeps tanh(raw) 1e-6 off one."""
-    return actor.net(obs)[0, :, 4:].tanh().abs().amax(dim=1) < 1 - 1e-6
+    raw = actor.net(obs)[0].chunk(2, dim=-1)[1]
+    return raw.tanh().abs().amax(dim=1) < 1 - 1e-6
 
 
 def to_env(action, v):
@@ -365,7 +367,7 @@ def test_released_actor_in_float64(vectors, load_layers, float64, name):
     mean, log_std = (t[0] for t in actor(v["obs"].double()[None]))
     free = unguarded(actor, v["obs"].double()[None])
     action, log_prob = squashed_gaussian(mean, log_std, v["noise"].double())
-    assert free.sum() > 20
+    assert free.double().mean() > 0.5
     for at, tolerance in ((free, 1e-9), (~free, 1e-4)):
         close = partial(torch.testing.assert_close, rtol=0, atol=tolerance)
         close(log_prob[at], v["log_prob_tanh_units64"][at, 0])
@@ -417,10 +419,10 @@ def sb3_agent(v, load_layers, monkeypatch) -> Sac:
     alpha, gamma, tau, target_entropy = v["alpha_gamma_tau_target_entropy"].tolist()
     lr = float(v.get("lr", 3e-4))
     config = SacConfig(
-        hidden=(16, 16), gamma=gamma, tau=tau, alpha=alpha, actor_grad_clip=1e9,
-        lr_actor=lr, lr_critic=lr, lr_alpha=lr,
+        hidden=(len(v["pi_b1"]), len(v["pi_b2"])), gamma=gamma, tau=tau, alpha=alpha,
+        actor_grad_clip=1e9, lr_actor=lr, lr_critic=lr, lr_alpha=lr,
     )  # fmt: skip
-    agent = Sac(7, 3, config, [0])
+    agent = Sac(v["obs"].shape[1], v["act"].shape[1], config, [0])
     assert agent.target_entropy == target_entropy
     load_layers(agent.actor.net, pi_pairs(v))
     for k in (0, 1):
@@ -486,7 +488,7 @@ def test_sb3_target(vectors, load_layers, monkeypatch, float64):
     v = vectors("sac_sb3")
     agent, batch = sb3_agent(v, load_layers, monkeypatch), sb3_batch(v, torch.float64)
     alpha = agent.log_alpha.detach().exp()
-    for i in range(32):
+    for i in range(len(v["obs"])):
         row = Batch(*(field[:, i : i + 1] for field in batch))
         loss = sac.critic_loss(
             agent.critic, agent.target, agent.actor, alpha, row, row.reward,

@@ -80,6 +80,9 @@ def judged(make_evidence: Make, paper_config: Any) -> Callable[..., Finding]:
         (unsteady(NGT), NGT, level(EXPERT - 2 * HALF), level(EXPERT + 2 * HALF)),
         (ahead(PAIR), PAIR, minus(0.1), minus(-0.1)),
         (ahead(PAIR), PAIR, minus(0.1), lambda key: 0.8),  # a tie
+        (ahead(PAIR), PAIR, minus(0.1),  # the difference's sign is not enough
+         lambda key: 0.8 + 0.3 * (key.seed - 1.4) * (key.method == "ngt")),
+        (worse(0.0, VARIANT), VARIANT, minus(0.03, of="ngt-kaiming"), apart(0.05)),
         (close(VARIANT), VARIANT, minus(MARGIN - 0.03, of="ngt-kaiming"),
          minus(MARGIN + 0.03, of="ngt-kaiming")),
         (close(VARIANT), VARIANT, minus(0.05, of="ngt-kaiming"), apart(0.05)),
@@ -103,6 +106,20 @@ def test_standard_deviations_by_hand(judged: Make) -> None:
     assert judged(unsteady(NGT), level(1.0, spread=0.1), NGT).parts[0].margin == pytest.approx(
         0.1 * math.sqrt(5 / 3) - TIGHT
     )
+
+
+def test_tight_asks_for_the_intervals_end_and_unsteady_for_the_value(judged: Make) -> None:
+    """The standard deviation is 0.09, and its interval ends above TIGHT."""
+    spread = 0.07
+    assert spread * math.sqrt(5 / 3) < TIGHT < spread * math.sqrt(3)
+    assert judged(tight(NGT), level(0.5, spread), NGT).verdict == "not reproduced"
+    assert judged(unsteady(NGT), level(1.0, spread), NGT).verdict == "not reproduced"
+
+
+def test_unsteady_asks_for_the_end_of_the_means_interval(judged: Make) -> None:
+    """An interval around EXPERT is not below it."""
+    found = judged(unsteady(NGT), level(EXPERT - 0.01, spread=0.05), NGT)
+    assert found.verdict == "not reproduced"
 
 
 def test_a_claim_of_many_parts_can_hold_in_some(judged: Make) -> None:
@@ -306,7 +323,10 @@ def measured(**changes: Any) -> dict[str, Any]:
     return {
         "device": "a GPU",
         "rates": [{**row, **{k: v for k, v in changes.items() if k in row}}, pack],
-        "training": [{**training, **{k: v for k, v in changes.items() if k in training}}],
+        "training": [
+            {**training, **{k: v for k, v in changes.items() if k in training}},
+            {**training, "pack": 4, "env_steps_per_second": 1.0},
+        ],
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +16,6 @@ from ngt.runs import RunKey
 from paper import statistics
 from paper.statistics import Estimate, gather
 
-VECTORS = Path(__file__).parents[1] / "data" / "vectors" / "rliable.npz"
 FEW = StatisticsConfig(reps=200)
 ONE = StatisticsConfig(reps=1)
 
@@ -75,9 +74,9 @@ def test_a_caution_names_every_number_of_seeds_once() -> None:
 # --- values
 
 
-def test_against_the_official_numbers() -> None:
-    official = np.load(VECTORS, allow_pickle=False)
-    scores = [official[f"scores_{i}"] for i in range(3)]
+def test_against_the_official_numbers(vectors: Any) -> None:
+    official = {name: array.numpy() for name, array in vectors("rliable").items()}
+    scores = [official[f"scores_{i}"] for i in range(len(official["iqm"]))]
     for i, x in enumerate(scores):
         iqm, gap = statistics.aggregates(x, ONE)
         assert iqm.value == pytest.approx(official["iqm"][i], abs=1e-12)
@@ -215,3 +214,9 @@ def test_final_scores_of_runs(make_study) -> None:
     found = statistics.final(runs, study.table(), 2)
     assert [found[k] for k in sorted(found)] == pytest.approx([0.6, 0.3, 0.0])
     assert statistics.final(None, [], 2) == {}
+
+
+def test_a_run_without_any_row_diverged_before_an_evaluation() -> None:
+    """A finished run has rows; one that is there and has none can only have diverged."""
+    lost = statistics.diverged(None, [key("ngt", 0)])
+    assert lost.runs == lost.silent == {key("ngt", 0)}
