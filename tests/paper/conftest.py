@@ -25,6 +25,7 @@ from PIL.PngImagePlugin import PngInfo
 from ngt import config as cfg
 from ngt.folders import Status
 from ngt.records import EVAL_FIELDS
+from ngt.reference import unscored
 from ngt.results import Runs, read_runs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 from paper import style, tables, theory_study
@@ -323,6 +324,10 @@ def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
         }
         statuses = {key: Status("finished", "") for key in records}
         frame = pd.DataFrame(rows) if rows else None
+        if frame is not None:
+            reasons = {key.env: unscored(run["reference"]) for key, run in records.items()}
+            frame.attrs = {"unscored": {env: text for env, text in reasons.items() if text}}
+            frame["return"] = frame["score"]
         return Evidence(config, paper_config, Runs(frame, statuses, dict(records)), gpu)
 
     return make

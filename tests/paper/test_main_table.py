@@ -22,6 +22,7 @@ def runs() -> pd.DataFrame:
     rows = [
         {"env": "Pendulum-v1", "method": method, "mode": "state-action", "rate": 20,
          "demos": demos, "seed": seed, "step": step, "score": seed / 2 + 0.1 * step,
+         "return": 100.0 * seed + step, "random": -7.0,
          "status": "diverged" if (method, seed) == ("bc", 1) else "finished"}
         for method, demos in (("ngt", 1), ("ngt", 4), ("bc", 1))
         for seed in (0, 1) for step in (1, 2, 3)
@@ -37,10 +38,10 @@ ABSENT = [
 def test_cells_are_means_of_the_window_by_hand() -> None:
     text = main_table.table(runs(), CONFIG, ABSENT).markdown()
     assert text.splitlines()[2:6] == [
-        "| Pendulum-v1 | 1 | NGT | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 0 |",
-        "| Pendulum-v1 | 1 | BC | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 1 |",
-        "| Pendulum-v1 | 4 | NGT | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 0 |",
-        "| Pendulum-v1 | 4 | BC | – | – | – | – | 0 |",
+        "| Pendulum-v1 | 1 | NGT | 52.5 | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 0 |",
+        "| Pendulum-v1 | 1 | BC | 52.5 | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 1 |",
+        "| Pendulum-v1 | 4 | NGT | 52.5 | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 0 |",
+        "| Pendulum-v1 | 4 | BC | – | – | – | – | – | 0 |",
     ]
     assert "last 2 evaluations" in text and "PARTIAL: runs missing: 2." in text
     assert "1 run diverged and counts with the evaluations until then." in text
@@ -59,6 +60,7 @@ def test_a_run_without_an_evaluation_counts_as_random() -> None:
     some = runs().query("not (method == 'bc' and seed == 1)")
     row = main_table.table(some, CONFIG, ABSENT).rows[1]
     assert (row["scores"], row["diverged"]) == ("0.25, 0.00", 1)
+    assert row["return"] == pytest.approx((2.5 - 7.0) / 2)
 
 
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path) -> None:

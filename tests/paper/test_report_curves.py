@@ -39,7 +39,7 @@ def test_curves_by_hand(make_study: Make) -> None:
     std = np.array([0.2, 0.05, 0.05]) / np.sqrt(2)
     assert ngt["std"] == [round(x * UNIT) for x in std]
     assert (bc["steps"], bc["mean"], bc["std"]) == (None, [6500], [round(3000 / np.sqrt(2))])
-    assert made["envs"] == [{"name": "Pendulum-v1", "random": -200.0, "expert": 300.0}]
+    assert made["envs"] == [{"name": "Pendulum-v1", "random": -200.0, "expert": 300.0, "unscored": ""}]
 
 
 def test_one_seed_has_no_spread_and_a_diverged_run_its_end(make_study: Make) -> None:
