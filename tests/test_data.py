@@ -19,6 +19,7 @@ from ngt.envs import VectorEnv
 from ngt.evaluation import rollout
 from ngt.files import read_json
 from ngt.folders import read_shipped
+from ngt.reference import reference_of
 from ngt.results import final_scores, read_runs
 from ngt.runs import Layout
 from ngt.seeding import derive

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from ngt.config import load
+from ngt.results import read_runs
 from ngt.runs import RunKey, run_table
 from paper import main_table
+
+Make = Callable[..., Any]
 
 CONFIG = load({
     "scale": "quick", "window": 2, "statistics": {"reps": 50},
@@ -69,3 +74,15 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path) -> 
     assert caught.value.code == 2
     err = capsys.readouterr().err
     assert err.startswith("main_table: error: run Pendulum-v1/") and len(err.splitlines()) == 1
+
+
+def test_scores_that_cannot_be_normalised_are_missing_and_returns_stay(poor_study: Make) -> None:
+    for envs, scores in ((["Pendulum-v1", "Hopper-v4"], [0.9, 0.5]), (["Hopper-v4"], [])):
+        study = poor_study(envs=envs, demos=[1])
+        runs, _ = read_runs(study.layout, study.config, "main_figure")
+        made = main_table.table(runs, study.config)
+        whole, poor = made.rows[:-2], made.rows[-2:]
+        assert [row["mean"] for row in whole] == pytest.approx(scores)
+        assert [row["return"] for row in poor] == pytest.approx([50.0, 49.6])
+        assert {row[name] for row in poor for name in ("mean", "low", "high", "scores")} == {None}
+        assert any(note.startswith("No scores on Hopper-v4: the expert's") for note in made.notes)
