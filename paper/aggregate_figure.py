@@ -66,7 +66,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
         for axes in (first, gap, better, below):
             axes.text(
                 0.5, 0.5, "no scores", transform=axes.transAxes, ha="center", va="center",
-                color=style.ALERT,
+                color=style.ALERT, backgroundcolor="white", zorder=900,
             )  # fmt: skip
     handles = [
         Line2D([], [], **looks[m].line, marker=looks[m].marker, label=method_label(config, m))

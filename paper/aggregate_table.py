@@ -126,7 +126,7 @@ def notes(a: Aggregates) -> list[Note]:
         text += "One seed a task leaves nothing to resample, so there are no intervals."
     out = [Note(text)]
     if a.unscored:
-        out.append(Note(f"{' '.join(a.unscored)} Nothing is averaged over them.", alert=True))
+        out.append(Note(f"{' '.join(a.unscored)} They are left out here.", alert=True))
     if a.diverged.runs:
         out.append(Note(str(a.diverged)))
     if a.absent:
