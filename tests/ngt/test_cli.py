@@ -128,8 +128,9 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     assert record["reference"] == reference_of(data)
     assert record["key"] == {"run": key, **dataclasses.asdict(RunKey.parse(key))}
 
-    said = ngt("evaluate", folder, "--episodes", "3", "--seed", "5", "--demos",
-               "results/test/demos/Pendulum-v1.npz")  # fmt: skip
+    good = ROOT / "tests/data/Pendulum-v1.npz"  # of a policy that is better than a random one
+    data = demos.load(good)
+    said = ngt("evaluate", folder, "--episodes", "3", "--seed", "5", "--demos", str(good))
     episodes = [re.fullmatch(rf"episode {i}: return (-?[\d.]+), length 200", said[i])
                 for i in range(3)]  # fmt: skip
     returns = [float(match[1]) for match in episodes if match]
