@@ -180,7 +180,7 @@ def test_recording_a_runs_folder(
     data = demos.load(Path(demos_file))
     for name in ("out.done.abc", "out.done.abd", "other.done.abc"):
         (tmp_path / name).touch()
-    for better, lines in ((1.0, 1), (0.0, 2), (-1.0, 2)):
+    for better, lines in ((1000.0, 1), (1.0, 2), (0.0, 2), (-1.0, 2)):
         made = dataclasses.replace(data, random_returns=np.full(2, data.expert - better))
         monkeypatch.setattr(demos, "record", lambda *_, made=made, **__: made)
         said = ngt("record", "Pendulum-v1", "--policy", "run", "--out", "out.npz")
