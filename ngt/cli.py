@@ -397,8 +397,8 @@ def train_pack(
     from ngt import demos
     from ngt.jobs import is_finished
     from ngt.learner import Member
+    from ngt.reference import reference_of
 
-    check_scale(data, source)
     if cell.demos_source not in (data.source, cfg.file_hash(source, "demos")):
         if not args.demos:
             raise UserError(
@@ -407,10 +407,9 @@ def train_pack(
                 f"`ngt record` make it, --demos {source} takes these all the same"
             )
         cell = replace(cell, demos_source=cfg.file_hash(source, "--demos"))
-    members = []
+    members, reference = [], reference_of(data)
     for key in keys:
         subset = demos.subsample(data, key.demos, key.rate, key.seed, f"demonstrations {source}")
-        reference = {"random": data.random, "expert": data.expert, "demos": data.checksum}
         shown = {"run": str(key), **asdict(key)}
         member = Member(layout.run(key), shown, key.seed, key.demos, subset, reference)
         if not args.fresh and is_finished(cell, member):
@@ -420,6 +419,7 @@ def train_pack(
         members.append(member)
     if not members:
         return False
+    warn_of_scale(data)  # not refused: what is learned does not depend on it
     name = f"{cell.method} {cell.env}" + (f" x{len(members)}" if len(members) > 1 else "")
     stopped = train(cell, members, name, config, args)
     for member in members:
@@ -427,19 +427,12 @@ def train_pack(
     return stopped
 
 
-def check_scale(data: Demos, source: Path) -> None:
-    """Returns must be told apart to be normalised."""
-    if data.expert == data.random:
-        raise UserError(
-            f"demonstrations {source}: field 'returns': a mean of {data.expert:.6g} is the random "
-            f"policy's too, so that no return can be normalised; record better ones"
-        )
-
-
 def warn_of_scale(data: Demos) -> None:
-    """A line where the expert is the worse one."""
-    if data.expert <= data.random:
-        say(f"warning: the expert is no better than random on {data.env}; scores mean nothing")
+    """Print a line if no return can be normalised by these demonstrations."""
+    from ngt.reference import reference_of, unscored
+
+    if reason := unscored(reference_of(data)):
+        say(f"warning: {data.env}: no return can be normalised: {reason}")
 
 
 def train(
@@ -489,6 +482,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
 
     from ngt import demos, policy, shipped
     from ngt.evaluation import Evaluator
+    from ngt.reference import reference_of, unscored
 
     at_least(1, episodes=args.episodes)
     config, _ = load_config(args)
@@ -497,8 +491,6 @@ def run_evaluate(args: argparse.Namespace) -> None:
         shipped.read(file.resolve().parent.name)  # one that ships is whole, or it is said
     actor, env = policy.load(file)
     data = demos.load(args.demos, env) if args.demos else None
-    if data is not None:
-        check_scale(data, args.demos)
     own = read_json(file.parent / "config.json")  # of the run that made it
     terminate = cfg.resolve_expert(config, env).terminate_when_unhealthy
     if "terminate_when_unhealthy" not in user_settings(args) and isinstance(own, dict):
@@ -512,10 +504,12 @@ def run_evaluate(args: argparse.Namespace) -> None:
         say(f"episode {episode}: return {value:.2f}, length {length}")
     mean, std = np.mean(result.returns), np.std(result.returns)
     say(f"{env}: mean return {mean:.2f} (std {std:.2f}) over {args.episodes} episodes")
-    if data is not None:
+    if data is None:
+        return
+    if not unscored(reference_of(data)):
         score = (mean - data.random) / (data.expert - data.random)
         say(f"normalised return {score:.3f} (random {data.random:.2f}, expert {data.expert:.2f})")
-        warn_of_scale(data)
+    warn_of_scale(data)
 
 
 def policy_file(path: Path) -> Path:

@@ -143,7 +143,11 @@ class EnvConfig(Override):
     """An env's differences, for the agent and for its expert."""
 
     expert: dict[str, Any] = field(default_factory=dict)
-    demos: str = opt("", "a file of demonstrations of one's own; the expert's where empty")
+    demos: str = opt(
+        "",
+        "a file of demonstrations of one's own, looked for in the working folder, then in the "
+        "checkout; the expert's where empty",
+    )
 
 
 @dataclass(frozen=True)
@@ -239,7 +243,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return data
 
 
-CONFIG_DIR = Path(__file__).resolve().parents[1] / "workflow" / "config"  # of this checkout
+CHECKOUT = Path(__file__).resolve().parents[1]
+CONFIG_DIR = CHECKOUT / "workflow" / "config"
 
 
 def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
@@ -454,8 +459,13 @@ def resolve(config: Config, env: str, method: str, mode: Mode, rate: int) -> Cel
 
 
 def own_file(config: Config, env: str) -> str:
-    """The user's own demonstration file for an env, or empty."""
-    return config.envs[env].demos if env in config.envs else ""
+    """The user's own demonstration file for an env, or empty.
+
+    A relative path that the working folder lacks is the checkout's, as that of a shipped scale.
+    """
+    file = config.envs[env].demos if env in config.envs else ""
+    shipped_file = CHECKOUT / file
+    return str(shipped_file) if file and not Path(file).exists() and shipped_file.exists() else file
 
 
 def demos_file(config: Config, env: str) -> str:

@@ -13,6 +13,7 @@ from ngt.config import Config
 from ngt.errors import UserError
 from ngt.folders import COMPLETE, Folders, Record, Status
 from ngt.publish import Published
+from ngt.reference import unscored
 from ngt.runs import Layout, RunKey, run_table
 
 if TYPE_CHECKING:
@@ -89,7 +90,19 @@ def read_keys(
     # a run that diverged before its first evaluation has no rows
     full = [frame for frame in frames if len(frame)] or frames[:1]
     rows = pd.concat(full, ignore_index=True) if full else None
+    if rows is not None:
+        reasons = {f.attrs["env"]: f.attrs["unscored"] for f in frames if f.attrs["unscored"]}
+        rows.loc[rows["env"].isin(reasons), "score"] = float("nan")  # of former records too
+        rows.attrs = {"unscored": reasons}
     return Runs(rows, statuses, records)
+
+
+def unscored_envs(rows: pd.DataFrame | None) -> dict[str, str]:
+    """The envs whose returns can't be normalised, and why: their scores are missing.
+
+    rows: of `read_runs` or `read_keys`, or some of them.
+    """
+    return {} if rows is None else dict(rows.attrs.get("unscored", {}))
 
 
 def read_runs(
@@ -99,10 +112,10 @@ def read_runs(
     """Every evaluation of an artefact's runs, one row a (run, step), and the keys not there.
 
     Columns: env, method, mode, rate, demos, seed, step, VALUES, score (of the mean return,
-    normalised: random 0, expert 1), random, expert, status. A missing, stale, doubled or foreign
-    run is an error that names it, unless a partial table is asked for, which may lack runs. A
-    diverged run keeps the rows it has. Published records of other settings than the config's are
-    an error, too, unless they are asked for.
+    normalised: random 0, expert 1; NaN on `unscored_envs`), random, expert, status. A missing,
+    stale, doubled or foreign run is an error that names it, unless a partial table is asked for,
+    which may lack runs. A diverged run keeps the rows it has. Published records whose settings
+    differ from the config's are an error too, unless they are asked for.
     """
     keys = run_table(config, [figure], beside=True)
     runs = read_keys(
@@ -128,26 +141,31 @@ def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
 
 
 def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
-    """One run's evaluations as rows of `read_runs`."""
+    """One run's evaluations as rows of `read_runs`: here it is decided whether they have scores."""
     run, frame = record
-    random, expert = (_reference(run, name, key) for name in ("random", "expert"))
+    known = run.get("reference")
+    known = known if isinstance(known, dict) else {}
+    errors = [name for name in ("random_error", "expert_error") if name in known]
+    reference = {name: _number(known, name, key) for name in ("random", "expert", *errors)}
     if run.get("status") not in COMPLETE:
         raise UserError(f"run {key}: its run.json lacks its status; train it again")
-    if random == expert:
-        raise UserError(f"run {key}: random and expert return are both {expert}; record again")
+    reason = unscored(reference)
+    random, expert = reference["random"], reference["expert"]
+    span = float("nan") if reason else expert - random
     frame = frame.assign(
         env=key.env, method=key.method, mode=key.mode, rate=key.rate, demos=key.demos,
-        seed=key.seed, score=(frame["return"] - random) / (expert - random),
+        seed=key.seed, score=(frame["return"] - random) / span,
         random=random, expert=expert, status=run.get("status"),
     )  # fmt: skip
-    frame.attrs = {"run": str(key), "env": key.env, "demos": str(run["reference"].get("demos", ""))}
+    frame.attrs = {
+        "run": str(key), "env": key.env, "demos": str(known.get("demos", "")), "unscored": reason,
+    }  # fmt: skip
     return frame
 
 
-def _reference(run: dict[str, Any], name: str, key: RunKey) -> float:
-    """A return that a run is normalised by."""
-    references = run.get("reference")
-    value: Any = references.get(name) if isinstance(references, dict) else None
+def _number(reference: dict[str, Any], name: str, key: RunKey) -> float:
+    """A number that a run's returns are normalised by."""
+    value: Any = reference.get(name)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not abs(value) < 1e300:
         raise UserError(
@@ -157,8 +175,8 @@ def _reference(run: dict[str, Any], name: str, key: RunKey) -> float:
     return float(value)
 
 
-def final_scores(runs: pd.DataFrame, window: int) -> pd.DataFrame:
-    """Each run's final score: the mean of its last `window` evaluations."""
+def final_scores(runs: pd.DataFrame, window: int, column: str = "score") -> pd.DataFrame:
+    """Each run's final score: the mean of its last `window` evaluations. column: or `return`."""
     axes: Sequence[str] = ["env", "method", "mode", "rate", "demos", "seed"]
     last = runs.sort_values("step").groupby(axes).tail(window)
-    return last.groupby(axes, as_index=False)["score"].mean()
+    return last.groupby(axes, as_index=False)[column].mean()

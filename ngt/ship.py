@@ -20,6 +20,7 @@ from ngt.files import atomic, json_text
 from ngt.folders import read_folder
 from ngt.policy import Policy
 from ngt.records import checksum
+from ngt.reference import reference_of, unscored
 from ngt.runs import Layout
 
 # Bytes of an expert's folder. Sixteen episodes of most tasks take 1 to 3 million, of Humanoid-v4
@@ -72,9 +73,8 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
                 f"{before:.1f}; --replace ships it all the same"
             )
     line = write(env, files, run, asdict(cell), data)
-    if data.expert > data.random:
-        return line
-    return f"{line}; warning: no better than a random policy's {data.random:.1f}"
+    reason = unscored(reference_of(data))
+    return f"{line}; warning: no return can be normalised: {reason}" if reason else line
 
 
 def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None:

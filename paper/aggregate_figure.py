@@ -44,8 +44,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     first = figure.add_subplot(grid[0, 0])
     gap = figure.add_subplot(grid[0, 1], sharey=first)
     better = figure.add_subplot(grid[0, 2], sharey=first)
-    settings, of = config.statistics, a.scores.of
-    both = {m: statistics.aggregates(of[m], settings, "all", m) for m in a.methods}
+    both = {m: a.both(m, a.scores) for m in a.methods}
     _rows(first, a, looks, lambda m: both[m][0])
     _rows(gap, a, looks, lambda m: both[m][1])
     _rows(better, a, looks, lambda m: a.better(m, a.scores))
@@ -61,7 +60,14 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     for axes in (first, gap, better):
         axes.tick_params(axis="y", length=0, labelleft=axes is first)
         axes.grid(visible=False, axis="y")
-    _profiles(figure.add_subplot(grid[1, :]), a, looks)
+    below = figure.add_subplot(grid[1, :])
+    _profiles(below, a, looks)
+    if not a.scores.tasks:
+        for axes in (first, gap, better, below):
+            axes.text(
+                0.5, 0.5, "no scores", transform=axes.transAxes, ha="center", va="center",
+                color=style.ALERT, backgroundcolor="white", zorder=900,
+            )  # fmt: skip
     handles = [
         Line2D([], [], **looks[m].line, marker=looks[m].marker, label=method_label(config, m))
         for m in a.methods
@@ -90,6 +96,13 @@ def _rows(
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
     """Share of runs above each score, the band its interval at that score."""
+    axes.set(ylim=(-0.02, 1.02), xlabel="normalised return τ", ylabel="share of runs above τ")
+    axes.xaxis.set_major_locator(MultipleLocator(0.25))
+    axes.yaxis.set_major_locator(MultipleLocator(0.25))
+    axes.axvline(1, **EXPERT, zorder=300)
+    if not a.scores.tasks:
+        axes.set_xlim(*SHOWN)
+        return
     scores = np.concatenate([m.ravel() for m in a.scores.of.values()])
     low = max(min(SHOWN[0], float(scores.min())), LIMIT[0])
     high = min(max(SHOWN[1], float(scores.max())), LIMIT[1])
@@ -108,11 +121,7 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
             drawstyle="steps-post", marker=look.marker, markeredgecolor="white",
             markeredgewidth=0.3, markevery=(place * every // len(a.methods), every),
         )  # fmt: skip
-    axes.axvline(1, **EXPERT, zorder=300)
-    axes.set(xlim=(low, high), ylim=(-0.02, 1.02), xlabel="normalised return τ")
-    axes.set_ylabel("share of runs above τ")
-    axes.xaxis.set_major_locator(MultipleLocator(0.25))
-    axes.yaxis.set_major_locator(MultipleLocator(0.25))
+    axes.set_xlim(low, high)
 
 
 def reading(a: Aggregates) -> Note:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ngt.config import Config, method_label
 from ngt.errors import UserError
+from ngt.results import unscored_envs
 from ngt.runs import Layout, RunKey, run_table
 from paper import cli, statistics
 from paper.statistics import OURS, Diverged, Estimate, Scores
@@ -42,6 +43,7 @@ class Aggregates:
     scores: Scores
     diverged: Diverged
     absent: tuple[RunKey, ...]
+    unscored: tuple[str, ...] = ()  # sentences on envs whose scores are missing
 
     @property
     def methods(self) -> list[str]:
@@ -65,9 +67,17 @@ class Aggregates:
         keys = self.diverged.runs
         return sum(k.method == method and (k.env, k.demos) in scores.tasks for k in keys)
 
+    def both(
+        self, method: str, scores: Scores, group: str = "all"
+    ) -> tuple[Estimate | None, Estimate | None]:
+        """A method's interquartile mean and optimality gap; None each where no task has scores."""
+        if not scores.tasks:
+            return None, None
+        return statistics.aggregates(scores.of[method], self.config.statistics, group, method)
+
     def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
         """Probability that NGT improves on a method; None for NGT itself."""
-        if method == OURS:
+        if method == OURS or not scores.tasks:
             return None
         settings, of = self.config.statistics, scores.of
         return statistics.improvement(of[OURS], of[method], settings, group, method)
@@ -75,15 +85,24 @@ class Aggregates:
 
 def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Aggregates:
     """From rows of `ngt.results.read_runs` and the keys that are not there."""
+    lack = unscored_envs(runs)
     keys = run_table(config, [FIGURE])
     present = sorted(set(keys) - set(absent))
-    scores = statistics.gather(keys, statistics.final(runs, present, config.window), FIGURE)
+    scored = [key for key in keys if key.env not in lack]
+    if scored:
+        final = statistics.final(runs, present, config.window)
+        scores = statistics.gather(scored, final, FIGURE)
+    else:
+        scores = statistics.nothing(present, len(config.figures[FIGURE].seeds))
     if OURS not in scores.of:
         raise UserError(
             f"figures.{FIGURE}.methods: {OURS}, which the others are compared with, has no run "
             f"there; train it"
         )
-    return Aggregates(config, scores, statistics.diverged(runs, present), tuple(absent))
+    return Aggregates(
+        config, scores, statistics.diverged(runs, present), tuple(absent),
+        tuple(statistics.unscored(runs)),
+    )  # fmt: skip
 
 
 def notes(a: Aggregates) -> list[Note]:
@@ -105,6 +124,8 @@ def notes(a: Aggregates) -> list[Note]:
     else:
         text += "One seed a task leaves nothing to resample, so there are no intervals."
     out = [Note(text)]
+    if a.unscored:
+        out.append(Note(f"{' '.join(a.unscored)} They are left out here.", alert=True))
     if a.diverged.runs:
         out.append(Note(str(a.diverged)))
     if a.absent:
@@ -124,15 +145,14 @@ def rows(a: Aggregates) -> Iterator[dict[str, Cell]]:
     """A row a group of tasks and method."""
     for group, scores in a.groups():
         for method in a.methods:
-            matrix = scores.of[method]
-            iqm, gap = statistics.aggregates(matrix, a.config.statistics, group, method)
+            iqm, gap = a.both(method, scores, group)
             better = a.better(method, scores, group)
             row: dict[str, Cell] = {"demos": group, "method": method_label(a.config, method)}
             for key, e in (("iqm", iqm), ("gap", gap), ("better", better)):
                 row[key] = None if e is None else e.value
                 row[f"{key}_low"] = None if e is None else e.low
                 row[f"{key}_high"] = None if e is None else e.high
-            yield {**row, "runs": matrix.size, "diverged": a.lost(method, scores)}
+            yield {**row, "runs": scores.of[method].size, "diverged": a.lost(method, scores)}
 
 
 def table(a: Aggregates) -> Table:

@@ -94,8 +94,8 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Finding]]) -> list[str]:
         f"{text.capitalize()}. reproduced: the rule holds for every part of the claim (task, env, "
         f"method); partly: for some of them; not reproduced: for none. Not run at this scale: the "
         f"scale lacks runs of scale paper that the claim is about, trains them with other "
-        f"settings or, for speeds, not on one GPU, or their expert is no better than random; what "
-        f"there is is shown.",
+        f"settings or, for speeds, not on one GPU, or their scores are missing; what there is is "
+        f"shown.",
         f"Scores: mean of a run's last {config.window} evaluations, normalised, random 0, expert "
         f"1. In brackets: 95% stratified bootstrap over seeds ({config.statistics.reps} "
         f"repetitions). A rule holds where the whole interval does. Thresholds are ours, since the "
@@ -107,6 +107,7 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Finding]]) -> list[str]:
     out += [text] if (text := statistics.caution(cells.values(), tasks=len(tasks))) else []
     if config.train.steps < paper.train.steps:
         out.append(f"Env steps of a run: {config.train.steps:,}; the paper: {paper.train.steps:,}.")
+    out += statistics.unscored(e.runs.rows)
     diverged = str(statistics.diverged(e.runs.rows, e.runs.records))
     out += [diverged] if diverged else []
     return out

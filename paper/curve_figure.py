@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from ngt.config import Config, FigureConfig, method_label, method_rate
+from ngt.results import unscored_envs
 from ngt.runs import RunKey, run_table
 from paper import cli, curves, notes, panels, style
 from paper.labels import labels
-from paper.panels import RETURN, SCORE, Measure, Panel, Place, Series, demonstrations, plan_of
+from paper.panels import AUC, RETURN, SCORE, Measure, Panel, Place, Series, demonstrations, plan_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +127,8 @@ class CurveFigure:
         silent = curves.unevaluated(runs, table, absent)
         figure, rows = _empty(config, laid, runs)
         every = [panel for row in rows for panel in row]
-        for measure in self.measures:
+        measures = list(dict.fromkeys(panel.place.measure for panel in every))
+        for measure in measures:
             rated = runs.assign(score=runs[measure.column]).dropna(subset=["score"])
             cells = dict(iter(rated.groupby(curves.CELL)))
             for panel in (panel for panel in every if panel.place.measure == measure):
@@ -139,11 +141,11 @@ class CurveFigure:
         env, crosses = plan.envs[0], any(panel.crosses for panel in every)
         style.footer(
             figure,
-            notes.handles(config, series, env, self.measures, crosses),
+            notes.handles(config, series, env, measures, crosses),
             [
                 notes.reading(
                     config, series, env, [n for panel in every for n in panel.seeds],
-                    self.measures, of=laid.shared, each=self.each,
+                    measures, of=laid.shared, each=self.each,
                 ),
                 *notes.warnings(runs, len(table), silent, cut, absent),
             ],
@@ -156,7 +158,9 @@ class CurveFigure:
     ) -> None:  # fmt: skip
         """What stands above a panel; the first measure's names the runs that there are not."""
         seeds, series = config.figures[self.name].seeds, [one for one, _ in here]
-        if panel.place.measure == self.measures[0]:
+        if not panel.scored:
+            panel.remarks.append(("no scores: see below", style.ALERT))
+        if panel.place.measure in (self.measures[0], RETURN):
             for title, keys in (("missing", absent), ("diverged, no evaluation", silent)):
                 if text := notes.lacking(panel, series, seeds, title, keys):
                     panel.remarks.append((text, style.ALERT))
@@ -175,15 +179,22 @@ def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list
     width = style.TEXT_WIDTH if across > 1 else style.COLUMN_WIDTH
     figure = style.new_figure(width, height * len(laid.rows) + 0.35)
     drawn = figure.subplots(len(laid.rows), across, squeeze=False)
+    lack = unscored_envs(runs)
     rows = []
     for line, places, names in zip(drawn, laid.rows, laid.labels, strict=True):
         for axes in line[len(places) :]:
             axes.remove()
-        row = []
+        row: list[Panel] = []
         for axes, place, name in zip(line, places, names, strict=False):
-            axes.set_ylabel(name)
+            scored = place.env not in lack or place.measure == AUC
+            if place.measure == SCORE and not scored:
+                place = place._replace(measure=RETURN)
+                name = name.replace(SCORE.label, RETURN.label)
             own = curves.reference(runs, place.env) if place.measure == RETURN else None
             ends = (0.0, 1.0) if place.measure == SCORE else own
-            row.append(Panel(axes, config, place, ends))
+            panel = Panel(axes, config, place, ends, scored=scored)
+            alone = panel.unit not in [other.unit for other in row]
+            axes.set_ylabel(name or place.measure.label * alone)
+            row.append(panel)
         rows.append(row)
     return figure, rows

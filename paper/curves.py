@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ngt.config import Config, load_model, model_params
 from ngt.errors import UserError
-from ngt.results import final_scores
+from ngt.results import final_scores, unscored_envs
 from ngt.runs import RunKey
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def level(runs: pd.DataFrame, window: int) -> Level:
 
 
 def usable(runs: pd.DataFrame) -> pd.DataFrame:
-    """Rows with a finite score: only a diverged run may have others."""
-    finite = np.isfinite(runs["score"].to_numpy(float))
+    """Rows whose `shown` is finite: only a diverged run may have others."""
+    finite = np.isfinite(shown(runs).to_numpy(float))
     bad = runs[~finite & (runs["status"] != "diverged").to_numpy()]
     if len(bad):
         raise UserError(
@@ -96,6 +96,13 @@ def usable(runs: pd.DataFrame) -> pd.DataFrame:
             f"check its eval.csv and the references in its run.json"
         )
     return runs[finite]
+
+
+def shown(runs: pd.DataFrame) -> pd.Series:
+    """The score of each row or, on `unscored_envs`, its return."""
+    lack = runs["env"].isin(unscored_envs(runs))
+    values: pd.Series = runs["score"].mask(lack, runs["return"]) if lack.any() else runs["score"]
+    return values
 
 
 def unevaluated(

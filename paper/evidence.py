@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ngt.config import Config, config_hash, resolve
-from ngt.results import Runs
+from ngt.results import Runs, unscored_envs
 from ngt.runs import RunKey, run_table
 from paper import speed, statistics
 from paper.curves import AXES
@@ -85,6 +85,7 @@ class Finding:
     keys: frozenset[RunKey] = frozenset()  # the runs that it is made from
     ours: str = ""  # what is shown; the parts where empty
     on: str = ""  # the machine, or the envs of scores that do not name theirs
+    unscored: frozenset[str] = frozenset()  # envs that it is about whose scores are missing
 
     @property
     def verdict(self) -> Verdict:
@@ -113,7 +114,9 @@ class Finding:
             shown = f"{held} of {len(known)}; by the least margin, {least.name}: {least.text}"
         else:
             shown = f"{len(self.parts)} values of one seed each"
-        return " ".join(part for part in (shown, self.on and f"({self.on})") if part) or None
+        lack = ", ".join(sorted(self.unscored))
+        parts = (shown, self.on and f"({self.on})", lack and f"[no scores on {lack}]")
+        return " ".join(part for part in parts if part) or None
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ class Evidence:
 
     @cached_property
     def decisive(self) -> frozenset[RunKey]:
-        """The paper's runs that are there with its settings, and an expert better than random.
+        """The paper's runs that are there with its settings, and that have scores.
 
         Their demonstrations may be others.
         """
@@ -152,7 +155,6 @@ class Evidence:
         return frozenset(
             key for key in keys
             if key.cell in wanted and records[key].get("config_hash") == wanted[key.cell]
-            and records[key]["reference"]["expert"] > records[key]["reference"]["random"]
         )  # fmt: skip
 
     def whole(self, *cells: Cells) -> bool:
@@ -182,6 +184,11 @@ class Evidence:
             for name, tasks in _groups(scores, by).items():
                 label = ", ".join(part for part in (some.title, name) if part)
                 yield label, scores.only(tasks)
+
+    def unscored(self, *cells: Cells) -> frozenset[str]:
+        """The envs of these cells whose scores are missing."""
+        lack = unscored_envs(self.runs.rows)
+        return frozenset(k.env for some in cells for k in some.keys(self.config) if k.env in lack)
 
     def rates(self, cells: Cells) -> dict[RunKey, Array]:
         """Env steps a second of each run: over each stretch of it, in order.

@@ -58,7 +58,7 @@ def _judge(measure: Measure, cells: Sequence[Cells], by: By, scored: bool = Fals
         whole = e.whole(*cells)
         said = whole or by != "all"  # which envs it is about
         on = "" if said else ", ".join(sorted({key.env for key in keys}))
-        return Finding(parts, whole, keys, on=on)
+        return Finding(parts, whole, keys, on=on, unscored=e.unscored(*cells))
 
     return judge
 
@@ -176,8 +176,9 @@ def every(*judges: Judge) -> Judge:
         found = [judge(e) for judge in judges]
         parts = [part for f in found for part in f.parts]
         together = Finding(
-            parts, all(f.whole for f in found), frozenset(key for f in found for key in f.keys)
-        )
+            parts, all(f.whole for f in found), frozenset(key for f in found for key in f.keys),
+            unscored=frozenset(env for f in found for env in f.unscored),
+        )  # fmt: skip
         if not parts:
             return together
         least = min(parts, key=lambda part: (part.holds is not None, part.margin))

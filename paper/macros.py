@@ -16,7 +16,7 @@ from ngt.config import Config, method_label
 from ngt.errors import UserError
 from ngt.folders import COMPLETE
 from ngt.records import provenance
-from ngt.results import Runs
+from ngt.results import Runs, unscored_envs
 from paper.artefacts import FIGURES, TABLES, Artefact, envs
 from paper.evidence import FEW
 from paper.report import Item, about
@@ -198,8 +198,10 @@ def aggregate(rows: Sequence[Row], config: Config) -> str:
     """Where NGT stands among the methods."""
     own = _ours(rows, config, "all")
     mine = estimate(own, "iqm")
-    if own is None or mine is None:
+    if own is None:
         return ""
+    if mine is None:
+        return "No task of the main figure has scores, so that nothing is averaged over them."
     others = [r for r in rows if r["demos"] == "all" and r is not own]
     means = {str(r["method"]): e for r in others if (e := estimate(r, "iqm"))}
     better = [e for r in others if (e := estimate(r, "better"))]
@@ -230,8 +232,10 @@ def references(runs: Runs) -> str:
     if runs.rows is None:
         return ""
     each = runs.rows.groupby("env", sort=False)[["random", "expert"]].first()
+    lack = unscored_envs(runs.rows)
     texts = (
         f"{env} {show(row['random'], '{:,.0f}')} and {show(row['expert'], '{:,.0f}')}"
+        + f" (no scores there: {lack.get(str(env))})" * (env in lack)
         for env, row in each.iterrows()
     )
     return "; ".join(texts)

@@ -25,6 +25,7 @@ COLUMNS = {
     "env": Column("env"),
     "demos": Column("demonstrations"),
     "method": Column("method"),
+    "return": Column("return", "{:.1f}"),
     "mean": Column("mean"),
     "low": Column("low"),
     "high": Column("high"),
@@ -38,17 +39,20 @@ def rows(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Iterat
     plan = config.figures[FIGURE]
     present = sorted(set(run_table(config, [FIGURE])) - set(absent))
     scores = statistics.final(runs, present, config.window)
+    returns = statistics.final_returns(runs, present, config.window)
     lost = statistics.diverged(runs, present).runs
     for env in plan.envs:
         for demos in plan.demos:
             for method in plan.methods:
-                keys = [k for k in scores if (k.env, k.demos, k.method) == (env, demos, method)]
+                keys = [k for k in present if (k.env, k.demos, k.method) == (env, demos, method)]
                 row: dict[str, Cell] = {
                     "env": env, "demos": demos, "method": method_label(config, method),
-                    "mean": None, "low": None, "high": None, "scores": None,
+                    "return": None, "mean": None, "low": None, "high": None, "scores": None,
                     "diverged": sum(key in lost for key in keys),
                 }  # fmt: skip
                 if keys:
+                    row["return"] = float(np.mean([returns[key] for key in keys]))
+                if keys and all(key in scores for key in keys):
                     each = np.array([[scores[key]] for key in keys])
                     estimate = statistics.mean(each, config.statistics, env, demos, method)
                     row |= zip(("mean", "low", "high"), estimate, strict=True)
@@ -69,6 +73,8 @@ def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> 
         f"{statistics.caution([len(config.figures[FIGURE].seeds)])}".rstrip()
     ]
     present = sorted(set(run_table(config, [FIGURE])) - set(absent))
+    notes.append("return: the same evaluations, not normalised; mean over seeds.")
+    notes += statistics.unscored(runs)
     notes += [text for text in [str(statistics.diverged(runs, present))] if text]
     marks = [f"PARTIAL: runs missing: {len(absent)}."] if absent else []
     caption = "Final scores behind the main figure: mean over seeds, its interval, each seed's own."

@@ -10,8 +10,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ngt.config import Config, method_label
+from ngt.results import unscored_envs
 from ngt.runs import RunKey
-from paper import curves, panels
+from paper import curves, panels, statistics
 from paper.panels import AUC, RETURN, SCORE, Measure, Panel, Series
 from paper.style import Note
 
@@ -144,11 +145,9 @@ def warnings(
 ) -> list[Note]:  # fmt: skip
     """What went wrong with the runs or did not fit; cut: as normalised returns."""
     notes = []
-    upside_down = sorted(runs.loc[runs["expert"] <= runs["random"], "env"].unique())
-    if upside_down:
-        envs = ", ".join(upside_down)
-        text = f"The expert is no better than random on {envs}: scores there mean nothing."
-        notes.append(Note(text, alert=True))
+    if unscored_envs(runs):
+        text = " ".join(statistics.unscored(runs))
+        notes.append(Note(f"{text} Panels there show returns.", alert=True))
     diverged = len(runs.loc[runs["status"] == "diverged", curves.AXES].drop_duplicates())
     if diverged or silent:
         counts = "counts" if len(silent) == 1 else "count"

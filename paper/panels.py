@@ -94,12 +94,15 @@ class Place(NamedTuple):
 class Panel:
     """The axes of a place, and what the notes must tell of them.
 
-    ends: the values of a random policy and of the expert, where these are lines.
+    ends: the values of a random policy and of the expert, where these are lines. scored: whether
+    returns can be normalised by these.
     """
 
     def __init__(
-        self, axes: Axes, config: Config, place: Place, ends: tuple[float, float] | None
-    ) -> None:
+        self, axes: Axes, config: Config, place: Place, ends: tuple[float, float] | None,
+        *, scored: bool = True,
+    ) -> None:  # fmt: skip
+        self.scored = scored
         self.axes, self.config, self.place, self.ends = axes, config, place, ends
         self.last = 0.0  # the largest env step
         self.seeds: list[int] = []  # runs of each cell
@@ -159,6 +162,12 @@ class Panel:
         self.crosses += [(None, end) for end in at.ends]
         self.seeds.append(at.seeds)
 
+    @property
+    def unit(self) -> tuple[Measure, str]:
+        """What panels have in common whose values compare: returns do on the same env alone."""
+        measure = self.place.measure
+        return measure, self.place.env if measure == RETURN else ""
+
     def values(self) -> Array:
         """Every y that is drawn."""
         own = [0.42, 1.0] if self.place.measure == AUC else list(self.ends or ())
@@ -173,6 +182,9 @@ class Panel:
             return 0.0, 1.0
         if self.ends is None:
             return values.min() - 0.02, values.max() + 0.02
+        if not self.scored:
+            pad = 0.05 * float(np.ptp(values)) or 1.0
+            return values.min() - pad, values.max() + pad
         random, expert = self.ends
         shown = sorted(random + (expert - random) * np.array(SHOWN))
         limit = sorted(random + (expert - random) * np.array(LIMIT))
@@ -215,6 +227,8 @@ class Panel:
                 markersize=4.5, linestyle="none", zorder=700, clip_on=False,
             )  # fmt: skip
         random, expert = self.ends or (0.0, 1.0)
+        if not worst:  # as on a panel without scores, whose axes hold all
+            return []
         return [(y - random) / (expert - random) for _, y in worst.values()]
 
 
@@ -232,7 +246,7 @@ def finish(rows: Rows) -> list[float]:
         below = rows[place + 1] if place + 1 < len(rows) else ()
         for column, panel in enumerate(row):
             axes, tick = panel.axes, panel.place.measure.tick
-            alike = [other for other in row if other.place.measure == panel.place.measure]
+            alike = [other for other in row if other.unit == panel.unit]
             lows, highs = zip(*(other.limits() for other in alike), strict=True)
             cut += panel.finish(last or longest, min(lows), max(highs))
             axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ngt.config import Config, method_label, method_rate
+from ngt.results import unscored_envs
 from ngt.runs import RunKey, run_table
 from paper import curves, style
 from paper.artefacts import CURVES
@@ -31,7 +32,8 @@ def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
 
     runs: rows of `ngt.results.read_keys`. A cell's `mean` and `std` are those of `curves.curve`,
     or one number each where the method steps no env; `steps` is a place in the list of that name.
-    A run's return is random + score * (expert - random), so scores are all that is sent. The rate
+    A run's return is random + score * (expert - random), so scores are all that is sent; of an env
+    whose scores are missing it is returns, and `unscored` says why. The rate
     is null where the method fixes it: such a method is drawn beside those of every rate. Methods
     that are `on` are drawn at first: those of the first figure.
     """
@@ -55,11 +57,12 @@ def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
     cells.sort(key=lambda cell: order[cell["method"]])
     drawn = {cell["env"] for cell in cells}
     references = [(env, curves.reference(runs, env)) for env in envs if env in drawn]
+    lack = unscored_envs(runs)
     looks, first = style.looks(methods), next(_axes(config, "methods"), ())
     return {
         "unit": UNIT,
         "envs": [
-            {"name": env, "random": pair[0], "expert": pair[1]}
+            {"name": env, "random": pair[0], "expert": pair[1], "unscored": lack.get(env, "")}
             for env, pair in references if pair is not None
         ],
         "modes": _values(config, "modes"),
@@ -91,7 +94,8 @@ def _cells(
     if runs is None:
         return
     cells = {(k.env, k.method, k.mode, k.rate, k.demos) for k in shown}
-    for cell, rows in curves.usable(runs).groupby(curves.CELL, sort=False):
+    runs = curves.usable(runs)
+    for cell, rows in runs.assign(score=curves.shown(runs)).groupby(curves.CELL, sort=False):
         if cell in cells:
             yield cell, rows
 

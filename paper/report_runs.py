@@ -9,7 +9,7 @@ from typing import Any
 from ngt.config import Config, method_label
 from ngt.folders import STATUSES, Status
 from ngt.records import source_hash
-from ngt.results import Runs
+from ngt.results import Runs, unscored_envs
 from ngt.runs import RunKey, run_table
 from paper.artefacts import FIGURES, TABLES
 from paper.tables import Cell, Column, Table
@@ -158,6 +158,10 @@ def facts(config: Config, runs: Runs) -> list[tuple[str, str, bool]]:
             "made here" if config.records == "trained" else "published with the suite", False,
         ),
         ("Runs", f"{len(runs.statuses)}: {counted}", found["finished"] < len(runs.statuses)),
+        *(
+            ("Scores", f"none on {env}: {reason}", True)
+            for env, reason in unscored_envs(runs.rows).items()
+        ),
         ("Code", code, len(hashes) > 1 or bool(others) or bool(dirty)),
         ("Machine", "; ".join(name for name, _ in where.most_common()) or "no run", False),
         ("Training", UNKNOWN if total is None else f"{total:.1f} hours of one process", False),

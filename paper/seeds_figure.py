@@ -12,13 +12,13 @@ from ngt.config import Config
 from ngt.results import final_scores
 from paper import style
 from paper.curve_figure import CurveFigure, Remark
-from paper.panels import Place, Series
+from paper.panels import SCORE, Place, Series
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def spread(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
+def spread(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
     """A panel's final scores: how many, and how far apart."""
     parts = []
     for one, runs in here:
@@ -26,8 +26,9 @@ def spread(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config
         if len(scores):
             name = f"{one.label}, " if len(here) > 1 else ""
             std = f"{scores.std(ddof=1):.2f}" if len(scores) > 1 else "none"
+            what = "scores" if place.measure == SCORE else "returns"
             parts.append(
-                f"{name}n~=~{len(scores)} final scores: mean~{scores.mean():.2f}, std~{std}, "
+                f"{name}n~=~{len(scores)} final {what}: mean~{scores.mean():.2f}, std~{std}, "
                 f"min~{scores.min():.2f}, max~{scores.max():.2f}"
             )
     return ("; ".join(parts).replace("-", "−"), style.GREY) if parts else None

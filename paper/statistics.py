@@ -19,7 +19,7 @@ from rliable import library, metrics
 
 from ngt.config import StatisticsConfig
 from ngt.errors import UserError
-from ngt.results import final_scores
+from ngt.results import final_scores, unscored_envs
 from ngt.runs import RunKey
 from ngt.seeding import derive
 from paper.curves import AXES, usable
@@ -60,15 +60,37 @@ class Estimate(NamedTuple):
 
 
 def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> dict[RunKey, float]:
-    """The final score of each run that is there.
+    """The final score of each run that is there, but for those on `unscored_envs`.
 
     runs: rows of `ngt.results.read_runs`; None where no run is there.
     """
     if runs is None:
         return {}
-    rows = final_scores(usable(runs), window).itertuples(index=False, name=None)
-    found = {RunKey(*row[:-1]): float(row[-1]) for row in rows}
-    return {key: found.get(key, UNEVALUATED) for key in present}
+    lack = unscored_envs(runs)
+    found = _by_run(final_scores(usable(runs), window))
+    return {key: found.get(key, UNEVALUATED) for key in present if key.env not in lack}
+
+
+def final_returns(
+    runs: pd.DataFrame, present: Iterable[RunKey], window: int
+) -> dict[RunKey, float]:  # fmt: skip
+    """The final return of each run that is there; one without an evaluation has a random policy's.
+
+    NaN if no run of its env has an evaluation. Arguments as `final`.
+    """
+    found = _by_run(final_scores(usable(runs), window, "return"))
+    random: dict[str, float] = dict(zip(runs["env"], runs["random"], strict=True))
+    return {key: found.get(key, random.get(key.env, math.nan)) for key in present}
+
+
+def _by_run(final: pd.DataFrame) -> dict[RunKey, float]:
+    rows = final.itertuples(index=False, name=None)
+    return {RunKey(*row[:-1]): float(row[-1]) for row in rows}
+
+
+def unscored(runs: pd.DataFrame | None) -> list[str]:
+    """A sentence for each env whose scores are missing, with the reason."""
+    return [f"No scores on {env}: {reason}." for env, reason in unscored_envs(runs).items()]
 
 
 class Diverged(NamedTuple):
@@ -152,6 +174,12 @@ def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -
         tuple(method for method in cells if not there[method]),
         tuple(task for task in tasks if task not in whole),
     )
+
+
+def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
+    """The scores where no task has any: of the methods that have runs."""
+    methods = dict.fromkeys(key.method for key in present)
+    return Scores((), {method: np.empty((seeds, 0)) for method in methods})
 
 
 # ---------------------------------------------------------------- intervals

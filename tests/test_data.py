@@ -19,6 +19,7 @@ from ngt.envs import VectorEnv
 from ngt.evaluation import rollout
 from ngt.files import read_json
 from ngt.folders import read_shipped
+from ngt.reference import reference_of
 from ngt.results import final_scores, read_runs
 from ngt.runs import Layout, run_table
 from ngt.seeding import derive
@@ -122,9 +123,7 @@ def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
     run = read_json(tmp_path / "results/lite/runs" / command[2] / "run.json")
     recorded = demos.load(shipped.DATA / "HalfCheetah-v4" / shipped.DEMOS)
     assert run["status"] == "finished" and run["step"] == 1000
-    assert run["reference"] == {
-        "random": recorded.random, "expert": recorded.expert, "demos": recorded.checksum,
-    }  # fmt: skip
+    assert run["reference"] == reference_of(recorded)
 
 
 @pytest.mark.parametrize("name", ["quick", "halfcheetah"])

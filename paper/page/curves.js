@@ -29,7 +29,9 @@
   const minus = (text) => text.replace("-", "\u2212");
   const whole = (x) => minus(x.toLocaleString("en"));
   const short = (x) => x.toLocaleString("en", { notation: "compact" });
-  const score = (x) => (field("returns").checked ? whole(Number(x.toPrecision(4))) : minus(x.toFixed(3)));
+  // Whether the chart shows returns: chosen, or for want of scores.
+  const inReturns = () => field("returns").checked || Boolean(envs[state.env].unscored);
+  const score = (x) => (inReturns() ? whole(Number(x.toPrecision(4))) : minus(x.toFixed(3)));
 
   const svg = (name, attributes = {}, ...children) => {
     const node = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -111,9 +113,9 @@
 
   // A cell in the unit that is shown; a method without env steps is a line from edge to edge.
   const curve = (cell, end) => {
-    const { random, expert } = envs[cell.env];
-    const span = field("returns").checked ? expert - random : 1;
-    const base = field("returns").checked ? random : 0;
+    const { random, expert, unscored } = envs[cell.env];
+    const asSent = unscored || !field("returns").checked;
+    const [base, span] = asSent ? [0, 1] : [random, expert - random];
     const level = cell.steps === null;
     const spread = (xs) => (level ? [xs[0], xs[0]] : xs);
     return {
@@ -134,7 +136,7 @@
     const end = longest || 1;
     const curves = cells.filter((c) => !off.has(c.method)).map((c) => curve(c, end));
     const { random, expert } = envs[state.env];
-    const references = field("returns").checked ? [random, expert] : [0, 1];
+    const references = inReturns() ? [random, expert] : [0, 1];
 
     const banded = (c) => field("band").checked && c.std;
     const heights = curves.flatMap((c) => [
@@ -151,7 +153,8 @@
     const path = (xs, ys) => xs.map((s, i) => `${x(s).toFixed(1)},${y(ys[i]).toFixed(1)}`).join("L");
 
     const kept = state.rate === null ? "" : `, 1 in ${state.rate} transitions kept`;
-    const title = `${state.env}, demonstrations: ${state.demos}${kept}, input: ${state.mode}`;
+    const lack = envs[state.env].unscored ? `. No scores: ${envs[state.env].unscored}` : "";
+    const title = `${state.env}, demonstrations: ${state.demos}${kept}, input: ${state.mode}${lack}`;
     root.querySelector(".cell").textContent = title;
     const names = curves.map((c) => c.method.label).join(", ") || "no method";
     const plot = svg("svg", {
@@ -171,7 +174,7 @@
       svg("text", { class: "title", x: x(end / 2), y: height - 6, "text-anchor": "middle" },
         longest ? "env steps" : "no method here steps the env"),
       svg("text", { class: "title", transform: `translate(13 ${y((low + high) / 2)}) rotate(-90)`, "text-anchor": "middle" },
-        field("returns").checked ? "return" : "normalised return"));
+        inReturns() ? "return" : "normalised return"));
     references.forEach((v, i) => {
       plot.append(svg("line", { class: `reference ${["random", "expert"][i]}`, x1: MARGIN.left, x2: width - MARGIN.right, y1: y(v), y2: y(v) }));
     });

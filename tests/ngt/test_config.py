@@ -25,6 +25,7 @@ from ngt.config import (
     config_hash,
     load,
     merge,
+    own_file,
     parse,
     read_yaml,
     resolve,
@@ -726,3 +727,17 @@ def test_a_config_file_nested_too_deep_is_one_line(tmp_path: Path) -> None:
     file.write_text("a: " + "[" * 3000)
     with pytest.raises(UserError, match=r"deep\.yaml: not valid YAML"):
         read_yaml(file)
+
+
+def test_a_file_of_the_checkout_is_found_from_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As scale `test` names one; the working folder's own comes first."""
+    config, name = load({"scale": "test"}), "tests/data/Pendulum-v1.npz"
+    monkeypatch.chdir(tmp_path)
+    assert own_file(config, "Pendulum-v1") == str(CONFIG_DIR.parents[1] / name)
+    mine = tmp_path / name
+    mine.parent.mkdir(parents=True)
+    mine.write_bytes(b"mine")
+    assert own_file(config, "Pendulum-v1") == name
+    assert load({"scale": "test", "envs": {"Pendulum-v1": {"demos": ""}}}), "an expert's instead"

@@ -246,6 +246,8 @@ def test_finished_is_of_the_same_run(tmp_path: Path) -> None:
     assert not finished(tmp_path, CELL, key, {})
     write(tmp_path, reference={"demos": "abc"})
     assert finished(tmp_path, CELL, key, {"demos": "abc"})
+    more = {"demos": "abc", "random_error": 1.0}
+    assert finished(tmp_path, CELL, key, more), "a former record, which lacks what follows from it"
     changed = dataclasses.replace(CELL, sac=SacConfig(hidden=(5,)))
     assert not finished(tmp_path, changed, key, {"demos": "abc"}), "other settings"
     assert not finished(tmp_path, CELL, {"run": "a/b", "seed": 4}, {"demos": "abc"}), "other run"

@@ -17,7 +17,8 @@ from ngt.files import read_json, write_json
 from ngt.folders import VALUES
 from ngt.policy import Policy
 from ngt.records import RunWriter
-from ngt.results import final_scores, read_keys, read_runs
+from ngt.reference import unscored
+from ngt.results import final_scores, read_keys, read_runs, unscored_envs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 from ngt.sac import Actor
 
@@ -188,6 +189,41 @@ def test_what_is_drawn_beside_is_read_too(layout: Layout) -> None:
         train(layout, config, key, {200: [-800.0]})
     assert run_table(config, ["f"]) == [k for k in run_table(config, ["f"]) if k.method != "ngt"]
     assert set(read_runs(layout, config, "f")[0]["method"]) == {"ngt-hlg", "ngt"}
+
+
+# ---------------------------------------------------------------- scores that are missing
+
+
+POOR = {"random": 49.5, "expert": 49.0, "demos": "a"}
+NEAR = {"random": 0.0, "expert": 9.0, "random_error": 3.0, "expert_error": 4.0, "demos": "a"}
+
+
+@pytest.mark.parametrize("reference", [POOR, POOR | {"expert": 49.5}, NEAR])
+def test_a_score_that_cannot_be_normalised_is_missing(
+    layout: Layout, config: Config, reference: dict[str, Any]
+) -> None:
+    for key in keys(config):
+        train(layout, config, key, {200: [50.0], 400: [51.0]}, reference=reference)
+    table, absent = read_runs(layout, config, "f")
+    assert absent == [] and table["score"].isna().all()
+    assert table["return"].tolist() == [50.0, 51.0] * 2, "returns stay"
+    assert unscored_envs(table) == {"Pendulum-v1": unscored(reference)}
+
+
+def test_one_reason_holds_for_all_runs_of_an_env(layout: Layout, config: Config) -> None:
+    """A former record lacks the standard errors that another one has."""
+    former = {name: value for name, value in NEAR.items() if not name.endswith("error")}
+    for key, reference in zip(keys(config), (former, NEAR), strict=True):
+        train(layout, config, key, {200: [5.0]}, reference=reference)
+    table, _ = read_runs(layout, config, "f")
+    assert table["score"].isna().all() and list(unscored_envs(table)) == ["Pendulum-v1"]
+
+
+def test_a_standard_error_that_is_no_number_is_refused(layout: Layout, config: Config) -> None:
+    for key in keys(config):
+        train(layout, config, key, {200: [5.0]}, reference=NEAR | {"random_error": "x"})
+    with pytest.raises(UserError, match=r"reference.random_error is 'x', not a finite number"):
+        read_runs(layout, config, "f")
 
 
 # ---------------------------------------------------------------- final scores

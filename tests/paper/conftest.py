@@ -25,6 +25,7 @@ from PIL.PngImagePlugin import PngInfo
 from ngt import config as cfg
 from ngt.folders import Status
 from ngt.records import EVAL_FIELDS
+from ngt.reference import unscored
 from ngt.results import Runs, read_runs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 from paper import style, tables, theory_study
@@ -32,6 +33,7 @@ from paper.artefacts import FIGURES, TABLES
 from paper.tables import Column
 
 RANDOM, EXPERT = -200.0, 300.0
+POOR = {"random": 49.5, "expert": 49.0, "demos": "1" * 64}
 
 METHODS = """
 ngt: {label: NGT, model: "ngt.reward:Constant"}
@@ -117,6 +119,30 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
             "figures": {"main_figure": plan},
         }
         return Study(settings, Layout("quick", tmp_path / "results"))
+
+    return make
+
+
+@pytest.fixture
+def poor_study(make_study: Callable[..., Study]) -> Callable[..., Study]:
+    """poor_study(envs=..., name=...): NGT is the better one everywhere; Hopper-v4 has no scores.
+
+    Its expert returns 49 and its random policy 49.5; normalised by these, NGT would be the worse.
+    """
+
+    def make(
+        envs: Sequence[str] = ("Pendulum-v1", "Hopper-v4"), name: str = "main_figure", **more: Any
+    ) -> Study:
+        study = make_study(window=1, methods=["ngt", "bc"], envs=list(envs), seeds=[0, 1], **more)
+        study.settings["figures"] = {name: study.settings["figures"]["main_figure"]}
+        for key in study.table():
+            score, poor = 0.9 if key.method == "ngt" else 0.5, 50.0 if key.method == "ngt" else 49.6
+            if key.env == "Hopper-v4":
+                score = (poor - RANDOM) / (EXPERT - RANDOM)
+                study.write(key, [score] * 6, reference=POOR)
+            else:
+                study.write(key, [score] * 6)
+        return study
 
     return make
 
@@ -323,6 +349,10 @@ def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
         }
         statuses = {key: Status("finished", "") for key in records}
         frame = pd.DataFrame(rows) if rows else None
+        if frame is not None:
+            reasons = {key.env: unscored(run["reference"]) for key, run in records.items()}
+            frame.attrs = {"unscored": {env: text for env, text in reasons.items() if text}}
+            frame["return"] = frame["score"]
         return Evidence(config, paper_config, Runs(frame, statuses, dict(records)), gpu)
 
     return make

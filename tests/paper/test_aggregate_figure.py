@@ -112,3 +112,17 @@ def test_command(make_study: Make, fill: Make, as_scale: Make, capsys: Any) -> N
         aggregate_figure.main(["--set", "figures.main_figure=null"])
     assert stop.value.code == 2
     assert "figures.main_figure: not drawn at scale quick" in capsys.readouterr().err
+
+
+def test_what_has_no_scores_is_said(poor_study: Make, tidy: Make) -> None:
+    figure = draw(poor_study())
+    assert points(figure.axes[0]) == {0: pytest.approx(0.9), 1: pytest.approx(0.5)}
+    assert "No scores on Hopper-v4: the expert's" in words(figure)
+    tidy(figure)
+
+
+def test_without_any_score_it_is_drawn_empty(poor_study: Make, tidy: Make) -> None:
+    figure = draw(poor_study(envs=["Hopper-v4"]))
+    assert [[t.get_text() for t in axes.texts] for axes in figure.axes] == [["no scores"]] * 4
+    assert "No scores on Hopper-v4: the expert's" in words(figure)
+    tidy(figure)

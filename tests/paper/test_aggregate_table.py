@@ -136,3 +136,22 @@ def test_command(
         rows = list(csv.DictReader(file))
     assert [row["method"] for row in rows] == ["NGT", "DAC (R)", "BC"]
     assert float(rows[0]["iqm"]) == expected.rows[0]["iqm"], "whole"
+
+
+def test_an_env_without_scores_is_not_averaged_over(poor_study: Make) -> None:
+    """Scores of -1 and -0.2 there would make the better method the one of the worse IQM."""
+    a = aggregates(poor_study(demos=[1]))
+    assert a.scores.tasks == (("Pendulum-v1", 1),) and not a.scores.left_out
+    ngt, bc = table(a).rows
+    assert (ngt["iqm"], bc["iqm"]) == (pytest.approx(0.9), pytest.approx(0.5))
+    assert bc["better"] == 1.0
+    assert "No scores on Hopper-v4: the expert's mean return, 49, is not above" in words(a)
+    assert "1 task " in words(a) and "PARTIAL" not in words(a)
+
+
+def test_a_table_without_any_score_is_made_too(poor_study: Make) -> None:
+    a = aggregates(poor_study(envs=["Hopper-v4"], demos=[1, 4]))
+    ngt, bc = table(a).rows
+    assert {ngt[k] for k in ("iqm", "gap", "better")} == {bc[k] for k in ("iqm", "gap")} == {None}
+    assert (ngt["runs"], bc["better"]) == (0, None)
+    assert "No scores on Hopper-v4" in words(a)

@@ -110,3 +110,12 @@ def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(UserError, match=r"gpu.json: not what `make gpu-check` writes"):
         read_gpu(path)
+
+
+def test_a_claim_that_rests_on_an_env_without_scores_says_so(poor_study: Make) -> None:
+    study = poor_study(demos=[1])
+    made = table(collect(study.config, study.layout))
+    found = row(made, "NGT outperforms BC")
+    assert found["verdict"] == "not run at this scale"
+    assert "0.90 − 0.50" in found["ours"] and found["ours"].endswith("[no scores on Hopper-v4]")
+    assert any(note.startswith("No scores on Hopper-v4: the expert's") for note in made.notes)

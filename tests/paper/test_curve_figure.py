@@ -141,3 +141,34 @@ def test_a_rate_is_one_where_lines_are_methods(paper_study: Make) -> None:
     figure = importlib.import_module("paper.ablation_init").FIGURE
     with pytest.raises(UserError, match=r"figures\.ablation_init\.rates: found \[10, 20\]"):
         figure.series(study.config, "ablation_init")
+
+
+def test_a_panel_without_scores_shows_returns(poor_study: Make, drawn: Make, tidy: Make) -> None:
+    seen = drawn(poor_study(demos=[1, 4]), "main_figure")
+    assert [axes.get_ylabel() for axes in seen.figure.axes] == [
+        "Pendulum-v1\nnormalised return", "", "Hopper-v4\nreturn", "",
+    ]  # fmt: skip
+    np.testing.assert_allclose(seen.strong(0)[0].get_ydata(), 0.9)
+    np.testing.assert_allclose(seen.strong(2)[0].get_ydata(), 50.0)
+    low, high = seen.figure.axes[2].get_ylim()
+    assert low < 49.0 and high > 50.0, "all that is drawn, and both references"
+    assert seen.above(0) == "" and seen.above(2) == "no scores: see below"
+    assert "No scores on Hopper-v4: the expert's mean return, 49, is not above" in seen.notes
+    tidy(seen.figure)
+
+
+@pytest.mark.parametrize(
+    "name", ["main_figure", "grid_figure", "seeds_figure", "ablation_sigma", "dmc_figure"]
+)
+@pytest.mark.parametrize("envs", [["Hopper-v4"], ["Pendulum-v1", "Hopper-v4"]])
+def test_every_figure_is_drawn_without_scores(
+    poor_study: Make, drawn: Make, tidy: Make, name: str, envs: list[str]
+) -> None:
+    study = poor_study(envs=envs, name=name, demos=[4])
+    if name == "grid_figure":
+        study.settings["figures"][name]["methods"] = ["ngt"]
+    seen = drawn(study, name)
+    assert "No scores on Hopper-v4: the expert's" in seen.notes
+    labels = [axes.get_ylabel().split("\n")[-1] for axes in seen.figure.axes]
+    assert labels.count("return") == (len(envs) if name == "grid_figure" else 1)
+    tidy(seen.figure)

@@ -53,7 +53,10 @@ def test_what_is_whole(make_evidence: Make) -> None:
     foreign = {"config_hash": "0" * 16}
     assert not evidence(scores, record=foreign).whole(MAIN), "records of other settings"
     poor = {"reference": {"random": 300.0, "expert": -200.0, "demos": ""}}
-    assert not evidence(scores, record=poor).whole(MAIN), "an expert worse than random"
+    lost = evidence(scores, record=poor)
+    assert not lost.whole(MAIN) and lost.scores == {}, "an expert worse than random"
+    assert lost.unscored(MAIN) == {key.env for key in scores}
+    assert evidence(scores).unscored(MAIN) == frozenset()
     lite = load({"scale": "lite", "train": {"steps": 10_000_000}})
     there = dict.fromkeys(MAIN.keys(lite), 0.5)
     assert not evidence(there, lite).whole(MAIN), "three envs of six"
@@ -101,6 +104,7 @@ def test_what_is_shown() -> None:
     assert Finding([unknown] * 4, True).text() == "4 values of one seed each"
     assert Finding([a], True, ours="x", on="cpu").text() == "x (cpu)"
     assert Finding([], False).text() is None
+    assert Finding([a], True, unscored=frozenset({"y", "x"})).text() == "a: 1 [no scores on x, y]"
 
 
 def test_runs_and_seeds() -> None:

@@ -11,7 +11,7 @@ import pytest
 from ngt.errors import UserError
 from ngt.results import Runs, read_keys
 from ngt.runs import run_table
-from paper import macros
+from paper import aggregate_table, macros
 from paper.artefacts import FIGURES, TABLES
 from paper.report import Item
 from paper.tables import Column, Table
@@ -148,3 +148,14 @@ def test_a_table_of_another_form_is_one_line() -> None:
     tables = {"claims_table": Table("Claims", {"claim": Column("claim")}, [{"claim": "a"}])}
     with pytest.raises(UserError, match=r"claims_table\.json: lacks column artefact; make the tab"):
         macros.rows_of(tables, "claims_table")
+
+
+def test_what_has_no_scores_is_said(poor_study: Callable[..., Any]) -> None:
+    study = poor_study(envs=["Hopper-v4"], demos=[1])
+    runs = read_keys(study.layout, study.config, study.table(), "figures")
+    a = aggregate_table.collect(runs.rows, study.config, [])
+    made = Item(TABLES["aggregate_table"], (), table=aggregate_table.table(a))
+    text = macros.numbers(study.config, runs, [made])
+    assert macro(text, "NgtIqm") == "not known"
+    assert named(text, "says", "aggregate").startswith("No task of the main figure has scores")
+    assert "(no scores there: the expert's mean return" in named(text, "says", "references")

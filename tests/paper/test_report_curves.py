@@ -39,7 +39,9 @@ def test_curves_by_hand(make_study: Make) -> None:
     std = np.array([0.2, 0.05, 0.05]) / np.sqrt(2)
     assert ngt["std"] == [round(x * UNIT) for x in std]
     assert (bc["steps"], bc["mean"], bc["std"]) == (None, [6500], [round(3000 / np.sqrt(2))])
-    assert made["envs"] == [{"name": "Pendulum-v1", "random": -200.0, "expert": 300.0}]
+    assert made["envs"] == [
+        {"name": "Pendulum-v1", "random": -200.0, "expert": 300.0, "unscored": ""}
+    ]
 
 
 def test_one_seed_has_no_spread_and_a_diverged_run_its_end(make_study: Make) -> None:
@@ -125,3 +127,13 @@ def test_no_run_and_no_figure_of_curves(make_study: Make) -> None:
     study.settings["figures"] = {}
     assert report_curves.keys(study.config) == list[RunKey]()
     assert payload(None, study.config)["methods"] == []
+
+
+def test_an_env_without_scores_has_its_returns(poor_study: Make) -> None:
+    made = data(poor_study(demos=[1]))
+    pendulum, hopper = made["envs"]
+    assert pendulum["unscored"] == "" and "is not above" in hopper["unscored"]
+    means = {(cell["env"], cell["method"]): cell["mean"][-1] / UNIT for cell in made["cells"]}
+    assert means["Hopper-v4", "ngt"] == pytest.approx(50.0)
+    assert means["Hopper-v4", "bc"] == pytest.approx(49.6)
+    assert means["Pendulum-v1", "ngt"] == pytest.approx(0.9)

@@ -108,3 +108,11 @@ def test_runs_without_times_have_none(study: Any, runs: Runs) -> None:
     bare = {k: v for k, v in runs.records[key].items() if k not in ("train_seconds", "pack")}
     (row,) = report_runs.times(study.config, {key: bare}).rows
     assert (row["hours"], row["pack"]) == (None, None)
+
+
+def test_facts_name_the_envs_without_scores(poor_study: Callable[..., Any]) -> None:
+    study = poor_study(demos=[1])
+    runs = read_keys(study.layout, study.config, study.table(), "figures")
+    told = {name: (text, warning) for name, text, warning in report_runs.facts(study.config, runs)}
+    text, warning = told["Scores"]
+    assert warning and text.startswith("none on Hopper-v4: the expert's mean return, 49,")

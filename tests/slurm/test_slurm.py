@@ -23,6 +23,7 @@ GRID = f"""
 figures: {{main_figure: {{methods: [{", ".join(METHODS)}], demos: [1], seeds: [0]}}}}
 train: {{steps: 6000, eval_every: 2000}}
 expert: {{train: {{steps: 400}}}}
+envs: {{Pendulum-v1: {{demos: ''}}}}
 checkpoint_every: 500
 """
 
@@ -62,8 +63,8 @@ def through(slurm: Any) -> tuple[str, ...]:
 
 def checkout(folder: Path) -> Path:
     """A copy of what the workflow runs."""
-    folder.mkdir()
-    for name in ("workflow", "ngt", "baselines", "paper", "data"):
+    (folder / "tests").mkdir(parents=True)
+    for name in ("workflow", "ngt", "baselines", "paper", "data", "tests/data"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("Snakefile", "environment.yml"):
         shutil.copy(ROOT / name, folder / name)

@@ -21,6 +21,7 @@ import pytest
 from ngt import shipped
 from ngt.config import Config, config_hash, load, resolve_expert
 from ngt.envs import TASKS
+from ngt.reference import unscored
 from ngt.runs import Layout, run_hash, run_table
 from paper import latex
 from paper.artefacts import FIGURES, GPU, TABLES
@@ -34,6 +35,8 @@ pytestmark = pytest.mark.slow
 
 READINGS = {"report": 1} | ({} if latex.lacking() else {"paper": 1})
 TRAINED = {"train": 36, "run": 93}  # of everything at scale `test`
+SHOWN = [name for name, figure in FIGURES.items() if not figure.experts]  # that imitates a file
+TRAIN_EXPERT = "envs: {Pendulum-v1: {demos: ''}}"
 
 
 def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
@@ -64,8 +67,11 @@ def dry_run(folder: Path, *args: str) -> dict[str, int]:
 
 def checkout(folder: Path) -> Path:
     """A copy of the tracked tree as it stands."""
-    keep = ("Snakefile", "workflow", "ngt", "baselines", "paper", "data", "environment.yml")
-    folder.mkdir()
+    keep = (
+        "Snakefile", "workflow", "ngt", "baselines", "paper", "data", "tests/data",
+        "environment.yml",
+    )  # fmt: skip
+    (folder / "tests").mkdir(parents=True)
     for name in keep:
         source = ROOT / name
         if source.is_dir():
@@ -84,14 +90,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = snakemake(folder, "--config", "scale=test")
     assert done.returncode == 0, done.stdout
     assert jobs(done.stdout) == {
-        "settings": 1, "expert": 2, "record": 2, **TRAINED,
-        "figure": len(FIGURES), "table": len(TABLES), **READINGS, "all": 1,
+        "settings": 1, "expert": 1, "record": 1, **TRAINED,
+        "figure": len(SHOWN), "table": len(TABLES), **READINGS, "all": 1,
     }  # fmt: skip
     return folder
 
 
 def test_everything_from_nothing(built: Path) -> None:
-    for name in FIGURES:
+    for name in SHOWN:
         pdf = (built / f"results/{name}.pdf").read_bytes()
         assert pdf.startswith(b"%PDF") and len(pdf) > 5_000, name
         png = (built / f"results/{name}.png").read_bytes()
@@ -102,7 +108,18 @@ def test_everything_from_nothing(built: Path) -> None:
         assert (built / f"results/{name}.csv").read_text().count("\n") > len(table.rows), name
         assert r"\toprule" in (built / f"results/{name}.tex").read_text(), name
     page = (built / "results/report.html").read_text()
-    assert [name for name in (*FIGURES, *TABLES) if f'<h3 id="{name}">' not in page] == []
+    assert [name for name in (*SHOWN, *TABLES) if f'<h3 id="{name}">' not in page] == []
+
+
+def test_scores_are_of_the_file_and_missing_where_the_expert_is_poor(built: Path) -> None:
+    rows = from_json((built / "results/main_table.json").read_text()).rows
+    assert all(row["mean"] is not None for row in rows)
+    run = json.loads(
+        (built / "results/test/runs/walker-walk/ngt/state-action-demos1-rate20/seed0/run.json")
+        .read_text()
+    )  # fmt: skip
+    assert unscored(run["reference"]), "its expert of 400 steps is no better than random"
+    assert "none on walker-walk: " in (built / "results/report.html").read_text()
 
 
 def test_a_runs_folder_is_a_closed_set(built: Path) -> None:
@@ -149,7 +166,7 @@ def test_changed_setting_retrains_what_uses_it(built: Path) -> None:
 def test_changed_agent_retrains_everything(built: Path) -> None:
     planned = dry_run_with(built, "sac: {gamma: 0.98}")
     assert planned == {
-        "settings": 1, "expert": 1, "record": 1, "train": 10, "run": 40, "figure": 1,
+        "settings": 1, "train": 10, "run": 40, "figure": 1,
     }  # fmt: skip
 
 
@@ -265,7 +282,7 @@ def test_published_records_train_nothing(built: Path) -> None:
     published = ("--config", "scale=test", "records=published")
     planned = dry_run(built, "--forceall", *published)
     assert planned == {
-        "settings": 1, "figure": len(FIGURES), "table": len(TABLES), **READINGS, "all": 1
+        "settings": 1, "figure": len(SHOWN), "table": len(TABLES), **READINGS, "all": 1
     }  # fmt: skip
     before = (built / FIGURE).read_bytes()
     done = snakemake(built, "--force", FIGURE, *published)
@@ -345,7 +362,7 @@ def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
     """From nothing to data/ by one target, and from there to a run without any expert's job."""
     folder = checkout(tmp_path / "suite")
     figure = "{methods: [bc], demos: [1], seeds: [0]}"
-    (folder / "one.yaml").write_text(f"figures: {{main_figure: {figure}}}")
+    (folder / "one.yaml").write_text(f"figures: {{main_figure: {figure}}}\n{TRAIN_EXPERT}\n")
     config = load({"scale": "test"})
     receipt = f"results/test/shipped/Pendulum-v1.done.{expert_hash(config)}"
     args = ("--configfile", "one.yaml", "--config", "scale=test")
@@ -358,6 +375,8 @@ def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
     done = snakemake(folder, *args, "demos=shipped", "--", FIGURE)
     assert done.returncode == 0, done.stdout
     assert jobs(done.stdout) == {"settings": 1, "train": 1, "run": 1, "figure": 1}
+    experts = snakemake(folder, *args, "demos=shipped", "--", "results/expert_figure.pdf")
+    assert experts.returncode == 0, experts.stdout
     again = snakemake(folder, *args, "demos=shipped", "--", FIGURE)
     assert "Nothing to be done" in again.stdout, again.stdout
     assert dry_run(folder, *args, "--", FIGURE)["expert"] == 1, "`trained` makes its own"
