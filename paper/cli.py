@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ngt.cli import Parser, load_config, user_settings
+from ngt.cli import Parser, add_planned, load_config, user_settings
 from ngt.config import Config
 from ngt.errors import UserError
 from ngt.results import read_runs
 from ngt.runs import Layout, RunKey
 from paper import style, tables
-from paper.artefacts import FIGURES
+from paper.artefacts import FIGURES, TABLES
+from paper.stamps import stamp
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,11 +77,12 @@ def add_settings(parser: argparse.ArgumentParser, scale: str | None = None) -> N
         "--records", type=Path, metavar="FILE",
         help="draw from this file of published records (.parquet, its .json beside it)",
     )  # fmt: skip
+    add_planned(group)
 
 
 def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
     """The config and the places it reads from."""
-    if args.default_scale and "scale" not in user_settings(args):
+    if args.default_scale and not args.planned and "scale" not in user_settings(args):
         args.scale = args.default_scale
     config, layout = load_config(args)
     if args.records is None:
@@ -129,7 +131,7 @@ def entry(
         figure, note = make(config, layout, args)
         out = args.out or layout.root / f"{name}.pdf"
         try:
-            style.save(figure, out, args.png, config.scale)
+            style.save(figure, out, args.png, config.scale, stamp(config, layout, FIGURES[name]))
         except OSError as error:
             raise UserError(f"{out}: can't be written: {error.strerror}") from None
         print(f"{out}{note}")
@@ -150,7 +152,7 @@ def entry_table(
             raise UserError(f"--out: found {out}, a table's name ends in .csv")
         table = make(config, layout, args)
         try:
-            tables.save(table, out, config.scale)
+            tables.save(table, out, config.scale, stamp(config, layout, TABLES[name]))
         except OSError as error:
             raise UserError(f"{out}: can't be written: {error.strerror}") from None
         print(f"{table.markdown()}\n{out}")

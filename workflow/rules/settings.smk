@@ -2,16 +2,16 @@
 
 
 rule settings:
-    """The merged settings, for every job and for readers."""
+    """The merged settings, for every job, in a file named by their hash."""
     output:
-        f"{WORK}/config.json",
+        SETTINGS,
     log:
         f"{WORK}/logs/settings.log",
     params:
-        text=to_json(CONFIG),
+        text=to_file(CONFIG),
     conda:
         "../../environment.yml"
     message:
         "settings of scale {CONFIG.scale}"
     shell:
-        "printf '%s\\n' {params.text:q} > {output} 2> {log}"
+        "printf '%s' {params.text:q} > {output} 2> {log}"
