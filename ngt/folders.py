@@ -24,7 +24,6 @@ from ngt.files import read_json
 from ngt.records import source_hash
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 from ngt.states import (
-    COMPLETE,
     PART,
     Status,
     changed,
@@ -122,6 +121,11 @@ class Folders:
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
         """Complete runs in these keys' cells; UserError for a copy of another run in their envs."""
+        for key in keys:
+            file = self.layout.run(key) / "run.json"
+            told = run_in(read_json(file))
+            if told not in (None, str(key)):
+                raise UserError(f"run {key}: {file} is of another run, {told}; train it again")
         known = {str(key) for key in run_table(self.config)}
         cells = {self.layout.run(key).parent for key in keys}
         found = []

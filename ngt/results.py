@@ -77,7 +77,7 @@ def read_keys(
             records[key] = record.run
             frames.append(as_rows(record, key))
         elif not allow_partial:
-            why = f" ({status.note})" if status.status in ("stale", "damaged") else ""
+            why = f" ({status.note})" if status.status == "damaged" else ""
             raise UserError(
                 f"run {key}: {status.status}{why}; train it (`ngt train`), or draw a partial "
                 f"table with --allow-partial"

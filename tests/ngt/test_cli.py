@@ -27,6 +27,7 @@ from ngt.files import read_json
 from ngt.runs import RunKey, run_table
 
 ROOT = Path(__file__).resolve().parents[2]
+ALREADY = "run {0}: finished already in results/test/runs/{0}; --fresh trains it again"
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
@@ -291,10 +292,10 @@ def test_finished_runs_are_skipped_unless_fresh(ngt: Any, demos_file: str, tmp_p
     ngt(*command)
     run_json = tmp_path / "results/test/runs" / key / "run.json"
     text, written = run_json.read_text(), run_json.stat().st_mtime_ns
-    assert ngt(*command) == [f"run {key}: finished already; --fresh trains it again"]
+    assert ngt(*command) == [ALREADY.format(key)]
     assert run_json.stat().st_mtime_ns == written
     said = ngt("train", key, other, *SHORT, "--demos", demos_file)
-    assert said[0] == f"run {key}: finished already; --fresh trains it again"
+    assert said[0] == ALREADY.format(key)
     assert len(said) == 2 and said[1].startswith(f"run {other}: finished in ")
     assert run_json.read_text() == text
     assert len(ngt(*command, "--fresh")) == 1
@@ -344,7 +345,7 @@ def test_a_run_of_other_settings_is_replaced_only_on_request(
     former = {p.name: p.read_bytes() for p in run_json.parent.iterdir()}
     changed = [*base, "--set", "sac.gamma=0.5"]
     assert refused(ngt, capsys, *changed) == (
-        f"ngt: error: {name}: finished with other settings in results/test/{folder}; "
+        f"ngt: error: {name}: trained with other settings in results/test/{folder}; "
         "--replace trains over it, --results DIR keeps both\n"
     )
     assert {p.name: p.read_bytes() for p in run_json.parent.iterdir()} == former
@@ -366,7 +367,7 @@ def test_a_refused_member_of_a_pack_begins_nothing(
     more = [*SHORT, "--demos", demos_file]
     ngt("train", second, *more)
     changed = ["train", first, second, *more, "--set", "sac.gamma=0.5"]
-    assert f"run {second}: finished with other" in refused(ngt, capsys, *changed)
+    assert f"run {second}: trained with other" in refused(ngt, capsys, *changed)
     assert not (tmp_path / "results/test/runs" / first).exists()
     assert len(ngt(*changed, "--replace")) == 2
 
@@ -394,7 +395,7 @@ def test_other_demonstrations_are_other_settings(
 
     ngt(*command, "--demos", demos_file)
     assert source() == cfg.file_hash(Path(demos_file), "x") and status() == "stale"
-    assert "finished with other settings" in refused(ngt, capsys, *command)
+    assert "trained with other settings" in refused(ngt, capsys, *command)
     ngt(*command, "--replace")
     assert source() == own.source and status() == "finished"
     assert "finished already" in ngt(*command, "--demos", str(default))[0], "the expert's own"
@@ -443,9 +444,7 @@ def test_a_divergence_is_said_and_is_no_error(
     own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]
     said = ngt("train", key, *own)
     assert said == [f"run {key}: diverged at step 8: agent.actor.net.layers.0.weight is not finite"]
-    assert ngt("train", key, *own) == [f"run {key}: finished already; --fresh trains it again"], (
-        "that it diverged is its result"
-    )
+    assert ngt("train", key, *own) == [ALREADY.format(key)], "that it diverged is its result"
     table = ngt("runs", *own, "--status", "diverged")
     assert table[0].split(maxsplit=2)[:2] == ["diverged", key]
     assert table[0].endswith("step 8: agent.actor.net.layers.0.weight is not finite")
