@@ -664,3 +664,64 @@ def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, capsys: Any) -> N
     said = refused(ngt, capsys, "record", "Pendulum-v1", *SHORT, "--set", "sac.gamma=0.5")
     assert "expert Pendulum-v1: trained with other settings" in said
     assert "`ngt expert Pendulum-v1 --replace`" in said
+
+
+# ---------------------------------------------------------------- jobs of the workflow
+
+
+def test_settings_in_a_file_named_by_their_hash(ngt: Any, tmp_path: Path, capsys: Any) -> None:
+    config = cfg.load({"scale": "test", "figures": {"main_figure": None}, "window": 3})
+    file = tmp_path / f"{cfg.config_hash(config)}.json"
+    file.write_text(cfg.to_file(config))
+    assert cfg.load_file(file) == config, "nothing is merged in"
+    assert json.loads("\n".join(ngt("config", "--planned", str(file))))["window"] == 3
+    assert "--planned" in refused(ngt, capsys, "config", "--planned", str(file), "--scale", "test")
+    file.write_text(file.read_text().replace('"window": 3', '"window": 4'))
+    assert f"settings {file}: its content has" in refused(
+        ngt, capsys, "config", "--planned", str(file)
+    )
+    file.write_text(file.read_text()[:500])
+    assert "not valid JSON" in refused(ngt, capsys, "config", "--planned", str(file))
+
+
+def test_a_refusal_leaves_its_reason_and_is_no_failure(
+    ngt: Any, demos_file: str, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, out = KEY.format(1, 0), tmp_path / "deep" / "outcome"
+    command = ["train", key, *SHORT, "--outcome", str(out), "--demos"]
+    with pytest.raises(SystemExit) as stop:
+        ngt(*command, "nowhere.npz")
+    assert stop.value.code == 0
+    reason = out.read_text()
+    assert reason.startswith("ngt: error: demonstrations nowhere.npz") and reason.count("\n") == 1
+    assert capsys.readouterr().err == reason
+    ngt(*command, demos_file)
+    assert out.read_text() == ""
+    out.unlink()
+
+    def fail(*args: Any, **named: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(cli, "train_pack", fail)
+    with pytest.raises(SystemExit) as stop:
+        ngt(*command, demos_file)
+    assert stop.value.code == 2 and not out.exists(), "it is tried again"
+
+
+def test_a_damaged_run_is_trained_again_by_the_same_command(
+    ngt: Any, demos_file: str, tmp_path: Path
+) -> None:
+    key = KEY.format(1, 0)
+    own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]
+    ngt("train", key, *own)
+    file = tmp_path / "results/test/runs" / key / "eval.csv"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-3])
+    (line,) = ngt("runs", *own, "--status", "damaged")[:-1]
+    assert key in line and "eval.csv" in line
+    assert "damaged" in ngt("train", key, *own)[0]
+    assert file.read_bytes() == whole
+    other = demos.load(Path(demos_file))
+    assert ngt("runs", *own, "--status", "stale")[0].startswith("0 runs")
+    demos.save(Path(demos_file), dataclasses.replace(other, seeds=other.seeds + 1))
+    assert key in ngt("runs", *own, "--status", "stale")[0], "other demonstrations"
