@@ -59,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
         group.add_argument(
             "--results", type=Path, default=Path("results"), help="root folder (default: results)"
         )
+        add_planned(group)
         return sub
 
     def add_strict(sub: argparse.ArgumentParser) -> None:
@@ -80,6 +81,14 @@ def build_parser() -> argparse.ArgumentParser:
         sub.add_argument(
             "--restart", action="store_true", help="start over where a checkpoint is found"
         )
+        add_outcome(sub)
+
+    def add_outcome(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--outcome", type=Path, metavar="FILE",
+            help="for the workflow: write the reason of a refusal to this file, which is empty "
+            "otherwise, and exit with 0",
+        )  # fmt: skip
 
     sub = add(
         "expert", run_expert, "Train an env's SAC expert on the env's own reward.",
@@ -98,6 +107,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--seed", type=int, help="of the episodes (default: the expert's)")
     sub.add_argument("--out", type=Path, help="demonstration file (default: under results/)")
     add_strict(sub)
+    add_outcome(sub)
 
     sub = add(
         "ship", run_ship, "Put an env's recorded expert among those that ship, in data/.",
@@ -134,8 +144,9 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     sub.add_argument(
         "--status",
-        help="only this status: finished, diverged (a tensor not finite), stale (complete, of "
-        "other settings), part (begun, not ended), missing",
+        help="only this status: finished, diverged (a tensor not finite), stale (complete, with "
+        "other settings or demonstrations), damaged (complete once, a file was changed since), "
+        "part (begun, not ended), missing",
     )
     sub.add_argument("--other-source", action="store_true", help="only runs made by other code")
     sub.add_argument("--keys", action="store_true", help="print keys alone, one a line")
@@ -193,12 +204,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point: a user's mistake is one line on stderr and exit code 2."""
     show_any_text()
     warnings.formatwarning = one_line
+    args = argparse.Namespace(outcome=None)
     try:
-        args = build_parser().parse_args(argv)
+        args = build_parser().parse_args(argv, args)
         args.run(args)
+        refused(args, "")
     except UserError as error:
         print(f"ngt: error: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(0 if refused(args, f"ngt: error: {error}\n") else 2)
     except Interrupted as stop:
         same = "the same command, without --restart," if args.restart else "the same command"
         print(f"ngt: stopped at step {stop}; {same} goes on from there", file=sys.stderr)
@@ -222,11 +235,24 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not lacks_memory(error):
             raise
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        print(
+        line = (
             f"ngt: error: not enough memory ({reason}); lower train.buffer, train.batch, "
-            f"train.num_envs, train.eval_episodes, sac.hidden or pack", file=sys.stderr,
-        )  # fmt: skip
-        sys.exit(2)
+            f"train.num_envs, train.eval_episodes, sac.hidden or pack"
+        )
+        print(line, file=sys.stderr)
+        sys.exit(0 if refused(args, f"{line}\n") else 2)
+
+
+def refused(args: argparse.Namespace, reason: str) -> bool:
+    """Leave the reason of a refusal for the workflow; whether it asked for one.
+
+    The job has then done its part: trying it again would end in the same way.
+    """
+    if args.outcome is None:
+        return False
+    args.outcome.parent.mkdir(parents=True, exist_ok=True)
+    args.outcome.write_text(reason)
+    return True
 
 
 def one_line(message: Warning | str, *_: object, **__: object) -> str:
@@ -235,6 +261,15 @@ def one_line(message: Warning | str, *_: object, **__: object) -> str:
 
 
 # ---------------------------------------------------------------- settings
+
+
+def add_planned(group: Any) -> None:
+    """The option that jobs of the workflow get their settings by."""
+    group.add_argument(
+        "--planned", type=Path, metavar="FILE",
+        help="complete settings in a file that the workflow named by their hash; it stands for "
+        "--scale, --config and --set",
+    )  # fmt: skip
 
 
 def user_settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -258,7 +293,9 @@ def user_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 def load_config(args: argparse.Namespace) -> tuple[Config, Layout]:
     """The config and the places it writes to."""
-    config = cfg.load(user_settings(args))
+    if args.planned and (args.scale or args.config or args.settings):
+        raise UserError("--planned: it is complete; leave out --scale, --config and --set")
+    config = cfg.load_file(args.planned) if args.planned else cfg.load(user_settings(args))
     return config, Layout(config.scale, args.results)
 
 
@@ -294,7 +331,7 @@ def run_expert(args: argparse.Namespace) -> None:
     """Train an expert."""
     one_thread(args.device)
 
-    from ngt.jobs import is_finished
+    from ngt.folders import expert_key
     from ngt.learner import Member
 
     at_least(0, env_workers=args.env_workers)
@@ -303,12 +340,9 @@ def run_expert(args: argparse.Namespace) -> None:
     cell = cfg.resolve_expert(config, args.env)
     seed = cfg.expert_config(config, args.env).seed
     folder = layout.expert(args.env)
-    key = {"env": args.env, "method": "expert", "seed": seed}
-    member = Member(folder, key, seed, demos=0)
-    if not args.fresh and is_finished(cell, member):
-        say(f"expert {args.env}: finished already in {folder}; --fresh trains it again")
+    member = Member(folder, expert_key(args.env, seed), seed, demos=0)
+    if not to_train(cell, member, f"expert {args.env}", args):
         return
-    guard(folder, f"expert {args.env}", args)
     train(cell, [member], f"expert {args.env}", config, args)
     report(folder, f"expert {args.env}")
 
@@ -319,7 +353,9 @@ def run_record(args: argparse.Namespace) -> None:
 
     from ngt import demos, policy
     from ngt.examine import tell
+    from ngt.folders import Folders
     from ngt.records import drop_receipts
+    from ngt.states import COMPLETE
 
     at_least(1, episodes=args.episodes)
     config, layout = load_config(args)
@@ -331,11 +367,11 @@ def run_record(args: argparse.Namespace) -> None:
             f"--policy: it was trained on {env}, not on {args.env}; give a policy of {args.env}"
         )
     cell = cfg.resolve_expert(config, args.env)
-    made = read_json(layout.expert(args.env) / "run.json") or {}
-    if not args.policy and made.get("config_hash") != cfg.config_hash(cell):
+    made = Folders(layout, config).expert_status(args.env)
+    if not args.policy and made.status not in COMPLETE:
         raise UserError(
-            f"expert {args.env}: trained with other settings in {layout.expert(args.env)}; "
-            f"`ngt expert {args.env} --replace` trains it with these, --policy names another"
+            f"expert {args.env}: {made.note or made.status} in {layout.expert(args.env)}; "
+            f"`ngt expert {args.env} --replace` trains it again, --policy names another"
         )
     data = demos.record(
         args.env, actor, args.episodes or expert.episodes,
@@ -395,7 +431,6 @@ def train_pack(
 ) -> bool:  # fmt: skip
     """Train the members of a pack that are not finished; whether it was told to stop meanwhile."""
     from ngt import demos
-    from ngt.jobs import is_finished
     from ngt.learner import Member
     from ngt.reference import reference_of
 
@@ -410,13 +445,9 @@ def train_pack(
     members, reference = [], reference_of(data)
     for key in keys:
         subset = demos.subsample(data, key.demos, key.rate, key.seed, f"demonstrations {source}")
-        shown = {"run": str(key), **asdict(key)}
-        member = Member(layout.run(key), shown, key.seed, key.demos, subset, reference)
-        if not args.fresh and is_finished(cell, member):
-            say(f"run {key}: finished already; --fresh trains it again")
-            continue
-        guard(layout.run(key), f"run {key}", args)
-        members.append(member)
+        member = Member(layout.run(key), key.record, key.seed, key.demos, subset, reference)
+        if to_train(cell, member, f"run {key}", args):
+            members.append(member)
     if not members:
         return False
     warn_of_scale(data)  # not refused: what is learned does not depend on it
@@ -451,13 +482,27 @@ def train(
     )  # fmt: skip
 
 
-def guard(folder: Path, name: str, args: argparse.Namespace) -> None:
-    """Refuse to train over a complete run of other settings, unless told to."""
-    if read_json(folder / "run.json") is not None and not (args.fresh or args.replace):
+def to_train(cell: CellConfig, member: Member, name: str, args: argparse.Namespace) -> bool:
+    """Whether a member is to be trained; a line if it is not, or is damaged.
+
+    Errors: a complete run that is another one is replaced only if asked for.
+    """
+    from ngt.jobs import member_state
+    from ngt.states import COMPLETE
+
+    if args.fresh:
+        return True
+    status, note, _ = member_state(cell, member)
+    if status in COMPLETE:
+        say(f"{name}: finished already in {member.folder}; --fresh trains it again")
+        return False
+    if status == "stale" and not args.replace:
         raise UserError(
-            f"{name}: finished with other settings in {folder}; --replace trains over it, "
-            f"--results DIR keeps both"
+            f"{name}: {note} in {member.folder}; --replace trains over it, --results DIR keeps both"
         )
+    if status == "damaged":
+        say(f"{name}: damaged, so it is trained again: {note}")
+    return True
 
 
 def report(folder: Path, name: str) -> None:
@@ -519,8 +564,8 @@ def policy_file(path: Path) -> Path:
 
 def run_runs(args: argparse.Namespace) -> None:
     """Print the run table."""
-    from ngt.folders import STATUSES
     from ngt.results import source
+    from ngt.states import STATUSES
 
     config, layout = load_config(args)
     for name in args.figure or []:
@@ -553,7 +598,7 @@ def run_runs(args: argparse.Namespace) -> None:
 
 def counted(counts: Counter[str], config: Config) -> str:
     """How many runs there are of each status."""
-    from ngt.folders import STATUSES
+    from ngt.states import STATUSES
 
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     return f"{counts.total()} runs at scale {config.scale}" + (f": {parts}" if parts else "")
@@ -561,10 +606,12 @@ def counted(counts: Counter[str], config: Config) -> str:
 
 def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float) -> None:
     """Say how far the runs are, again and again, until all are complete."""
-    from ngt.folders import COMPLETE, how_far, run_status
+    from ngt.folders import Folders, how_far
+    from ngt.states import COMPLETE
 
     while True:
-        statuses = {key: run_status(layout, config, key).status for key in keys}
+        folders = Folders(layout, config)
+        statuses = {key: folders.status(key).status for key in keys}
         say(f"{time.strftime('%H:%M:%S')}  {counted(Counter(statuses.values()), config)}")
         for line in how_far(layout, config, keys):
             say(f"  {line}")

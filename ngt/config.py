@@ -261,10 +261,33 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
     for f in dataclasses.fields(Config):
         if f.metadata.get("null") and isinstance(merged.get(f.name), dict):  # null: not here
             merged[f.name] = {k: v for k, v in merged[f.name].items() if v is not None}
-    config = parse(Config, merged)
+    return _checked(merged)
+
+
+def _checked(data: Mapping[str, Any]) -> Config:
+    config: Config = parse(Config, data)
     for name in config.imports:
         import_module(name)
     check(config)
+    return config
+
+
+def to_file(config: Config) -> str:
+    """The text of a file of complete settings, which `load_file` reads."""
+    return json.dumps(dataclasses.asdict(config), indent=1) + "\n"
+
+
+def load_file(path: Path) -> Config:
+    """The config in a file of complete settings whose name is their hash; nothing is merged in.
+
+    Errors: a file that was cut or changed is a UserError.
+    """
+    config = _checked(read_yaml(path))
+    if config_hash(config) != path.stem:
+        raise UserError(
+            f"settings {path}: its content has hash {config_hash(config)}: the file was changed or "
+            f"damaged; remove it, and the workflow writes it again"
+        )
     return config
 
 

@@ -10,7 +10,7 @@ import importlib
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -106,6 +106,7 @@ for _task in (
     Task("Reacher-v5", "Reacher-v5", 10, 2, -1.0, 1.0, 50),
 ):
     register(_task)
+OURS = frozenset(TASKS)  # the tests make each of them
 
 _ENDLESS = frozenset(task.id for task in TASKS.values() if not task.can_terminate)  # of these
 
@@ -257,6 +258,22 @@ def make(
     renderer once a process: make the env that renders before any other.
     """
     return _make(get_task(task_id), terminate_when_unhealthy, render_mode)
+
+
+def check_registered(names: Iterable[str]) -> None:
+    """Make each of these tasks once, but for the suite's own, so that a mistake is found early.
+
+    Errors: what the agent can't handle, and what an env raises, are UserErrors.
+    """
+    for name in dict.fromkeys(names):
+        if name in OURS:
+            continue
+        try:
+            make(name).close()
+        except UserError:
+            raise
+        except Exception as error:  # whatever its code raises
+            raise UserError(f"env {name!r} raised {reason(error)}; mend it") from error
 
 
 class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):

@@ -9,28 +9,35 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ngt import shipped
-from ngt.config import Config, Mode, config_hash, own_file, resolve, resolve_expert
+from ngt.config import (
+    Config,
+    Mode,
+    config_hash,
+    demos_file,
+    expert_config,
+    own_file,
+    resolve,
+    resolve_expert,
+)
 from ngt.errors import UserError
 from ngt.files import read_json
-from ngt.records import PART, checksum, source_hash
+from ngt.records import source_hash
 from ngt.runs import Layout, RunKey, resolve_key, run_table
+from ngt.states import (
+    PART,
+    Status,
+    changed,
+    last_step,
+    recorded,
+    run_in,
+    state,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STATUSES = ("finished", "diverged", "stale", "part", "missing")
-COMPLETE = STATUSES[:2]
-
 # What is kept of an evaluation, one row a (run, step).
 VALUES = ("return", "std", "low", "high", "episodes", "auc", "seconds")
-
-
-class Status(NamedTuple):
-    """A run's state: `stale` has other settings, `part` has begun and not ended."""
-
-    status: str
-    note: str
-    other_source: bool = False  # made by other code than this
 
 
 class Record(NamedTuple):
@@ -49,15 +56,41 @@ class Folders:
 
     def __init__(self, layout: Layout, config: Config) -> None:
         self.layout, self.config = layout, config
+        self._hashes: dict[tuple[str, str, Mode, int], str] = {}
+        self._references: dict[str, dict[str, Any]] = {}
+
+    def config_hash(self, key: RunKey) -> str:
+        """Of the settings of a run's cell."""
+        if key.cell not in self._hashes:
+            self._hashes[key.cell] = config_hash(resolve_key(self.config, key))
+        return self._hashes[key.cell]
 
     def status(self, key: RunKey) -> Status:
-        """As `run_status`."""
-        return run_status(self.layout, self.config, key)
+        """The state of a run's folder against the config."""
+        return state(
+            self.layout.run(key), key.record, self.config_hash(key), self.reference(key.env),
+            source_hash(),
+        )  # fmt: skip
+
+    def expert_status(self, env: str) -> Status:
+        """The state of an expert's folder against the config."""
+        cell = resolve_expert(self.config, env)
+        key = expert_key(env, expert_config(self.config, env).seed)
+        return state(self.layout.expert(env), key, config_hash(cell), None, source_hash())
+
+    def reference(self, env: str) -> dict[str, Any]:
+        """What runs say of an env's demonstrations, if those that the config names are there."""
+        if env not in self._references:
+            named = demos_file(self.config, env)
+            said = recorded(Path(named) if named else self.layout.demos(env))
+            ours = named or said.get("source") == config_hash(resolve_expert(self.config, env))
+            self._references[env] = {"demos": said.get("checksum")} if ours and said else {}
+        return self._references[env]
 
     def read(self, key: RunKey) -> Record:
         """Its run.json must be of this key."""
         record = read_folder(self.layout.run(key), f"run {key}")
-        found = key_in(record.run)
+        found = run_in(record.run)
         if found != str(key):
             folder = self.layout.run(key)
             raise UserError(
@@ -78,16 +111,21 @@ class Folders:
         if self.config.demos == "shipped":
             return read_shipped(env)
         folder = self.layout.expert(env)
-        record = read_folder(folder, f"expert {env}")
-        if record.run.get("config_hash") != config_hash(resolve_expert(self.config, env)):
+        status = self.expert_status(env)
+        if status.status in ("stale", "damaged"):
             raise UserError(
-                f"expert {env}: trained with other settings in {folder}; `ngt expert {env} "
-                f"--replace` trains it with these"
+                f"expert {env}: {status.note} in {folder}; `ngt expert {env} --replace` trains it "
+                f"again"
             )
-        return record
+        return read_folder(folder, f"expert {env}")
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
         """Complete runs in these keys' cells; UserError for a copy of another run in their envs."""
+        for key in keys:
+            file = self.layout.run(key) / "run.json"
+            told = run_in(read_json(file))
+            if told not in (None, str(key)):
+                raise UserError(f"run {key}: {file} is of another run, {told}; train it again")
         known = {str(key) for key in run_table(self.config)}
         cells = {self.layout.run(key).parent for key in keys}
         found = []
@@ -98,43 +136,14 @@ class Folders:
                     continue
                 if file.parent.parent in cells:
                     found.append(name)
-                elif (told := key_in(read_json(file))) != name:
+                elif (told := run_in(read_json(file))) != name:
                     raise UserError(f"run {name}: {file} is of another run, {told}; move it away")
         return found
 
 
-def key_in(run: Any) -> str | None:
-    """The key that a run.json names."""
-    told = run.get("key") if isinstance(run, dict) else None
-    return told.get("run") if isinstance(told, dict) else None
-
-
-def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
-    """The state of a run's folder against the config."""
-    folder = layout.run(key)
-    record = read_json(folder / "run.json")
-    if not isinstance(record, dict):
-        begun = [p for p in (folder / f"eval.csv{PART}", folder / "eval.csv") if p.exists()]
-        damaged = "run.json can't be read, " * (folder / "run.json").exists()
-        if not begun and not damaged:
-            return Status("missing", "")
-        reached = _last_step(begun[0]) if begun else 0
-        return Status("part", f"{damaged}last evaluation at step {reached}")
-    if record.get("config_hash") != config_hash(resolve_key(config, key)):
-        return Status("stale", "trained with other settings")
-    if record.get("status") not in COMPLETE:
-        return Status("part", "run.json lacks its status")
-    note = f"step {record.get('step')}, {record.get('steps_per_second')} steps/s"
-    if record["status"] == "diverged":
-        note = f"step {record.get('step')}: {record.get('tensor')} is not finite"
-    other = record.get("source_hash") != source_hash()
-    return Status(record["status"], note + ", other source" * other, other)
-
-
-def _last_step(path: Path) -> int:
-    last = path.read_text(encoding="utf-8").splitlines()[-1:]
-    step = last[0].split(",")[0] if last else ""
-    return int(step) if step.isdigit() else 0
+def expert_key(env: str, seed: int) -> dict[str, Any]:
+    """An expert's key as its run.json shows it."""
+    return {"env": env, "method": "expert", "seed": seed}
 
 
 def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]:
@@ -143,7 +152,7 @@ def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]
     for key in keys:
         file = layout.run(key) / f"eval.csv{PART}"
         if file.exists():
-            reached.setdefault(key.cell, []).append(_last_step(file))
+            reached.setdefault(key.cell, []).append(last_step(file))
     lines = []
     for cell, found in reached.items():
         steps, (env, method, mode, rate) = resolve(config, *cell).train.steps, cell
@@ -159,13 +168,8 @@ def read_folder(folder: Path, name: str) -> Record:
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
         raise UserError(f"{name}: {folder}/run.json is not there; train it first")
-    known = record.get("files")  # a record of before there were checksums has none
-    sums = known if isinstance(known, dict) else {}
-    for file in sums.keys() & {"eval.csv", "train.csv"}:
-        if (folder / file).exists() and checksum(folder / file) != sums[file]:
-            raise UserError(
-                f"{name}: {folder / file} was changed or damaged (checksum); train it again"
-            )
+    if damage := changed(folder, record, ("eval.csv", "train.csv")):
+        raise UserError(f"{name}: {damage}; train it again")
     means = _means(folder / "eval.csv", name)
     means["auc"] = _logged(folder / "train.csv", "auc", name).reindex(means.index)
     means["seconds"] = _clock(record, f"{folder}/run.json", name).reindex(means.index)

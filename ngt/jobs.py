@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ngt import checkpoint
-from ngt.config import CellConfig
+from ngt.config import CellConfig, config_hash
 from ngt.errors import Interrupted, UserError
 from ngt.learner import Member
-from ngt.records import finished
+from ngt.states import COMPLETE, Status, state
 from ngt.trainer import Trainer, made_with
 
 Say = Callable[[str], None]
@@ -34,7 +34,7 @@ def train(
         for member in members:
             locks.enter_context(locked(member.folder))
         if not fresh:  # asked under the lock: another process may have just let go of it
-            members = [m for m in members if not is_finished(cell, m)]
+            members = [m for m in members if member_state(cell, m).status not in COMPLETE]
             if not members:
                 return False
         if restart:
@@ -60,9 +60,9 @@ def train(
         return False
 
 
-def is_finished(cell: CellConfig, member: Member) -> bool:
-    """Whether a member's folder holds its run complete."""
-    return finished(member.folder, cell, member.key, member.reference or {})
+def member_state(cell: CellConfig, member: Member) -> Status:
+    """The state of a member's folder."""
+    return state(member.folder, member.key, config_hash(cell), member.reference)
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 from ngt.config import CellConfig, Config, load_model, own_file, resolve_expert, short, to_json
 from ngt.errors import UserError
 from ngt.files import atomic, read_json, write_json
-from ngt.folders import VALUES, Folders, Record, Status
+from ngt.folders import VALUES, Folders, Record
 from ngt.records import source_hash
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 from ngt.schema import parse
+from ngt.states import Status
 
 if TYPE_CHECKING:
     import pandas as pd

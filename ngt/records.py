@@ -28,39 +28,16 @@ from torch import Tensor
 
 from ngt import policy
 from ngt.config import CellConfig, config_hash
-from ngt.files import read_json, write_json
+from ngt.files import write_json
+from ngt.states import PART, checksum
 
 PACKAGE = Path(__file__).resolve().parent
 EVAL_FIELDS = ("step", "episode", "return", "length")
-PART = ".part"
 
 # Modules of the package that no training imports: what they say of runs decides no number of one.
 ASIDE = (
     "bench", "cli", "folders", "gpucheck", "publish", "reference", "results", "ship", "theory",
 )  # fmt: skip
-
-
-def finished(
-    folder: Path, cell: CellConfig, key: Mapping[str, Any], reference: Mapping[str, Any]
-) -> bool:
-    """Whether a folder holds this run complete: same key, settings and demonstrations.
-
-    Demonstrations are told apart by their checksum: all else in `reference` follows from them, and
-    former records lack some of it.
-    """
-    record = read_json(folder / "run.json")
-    if not isinstance(record, dict):
-        return False
-    known = record.get("reference")
-    demos = known.get("demos") if isinstance(known, dict) else None
-    return (record.get("key"), record.get("config_hash"), demos) == (
-        dict(key), config_hash(cell), reference.get("demos"),
-    )  # fmt: skip
-
-
-def checksum(path: Path) -> str:
-    """Of a file's bytes."""
-    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
 
 def drop_receipts(done: Path) -> None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ngt.config import Config
 from ngt.errors import UserError
-from ngt.folders import COMPLETE, Folders, Record, Status
+from ngt.folders import Folders, Record
 from ngt.publish import Published
 from ngt.reference import unscored
 from ngt.runs import Layout, RunKey, run_table
+from ngt.states import COMPLETE, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,9 +83,10 @@ def read_keys(
             records[key] = record.run
             frames.append(as_rows(record, key))
         elif not allow_partial:
+            why = f" ({status.note})" if status.status == "damaged" else ""
             raise UserError(
-                f"run {key}: {status.status}; train it (`ngt train`), or draw a partial table "
-                f"with --allow-partial"
+                f"run {key}: {status.status}{why}; train it (`ngt train`), or draw a partial "
+                f"table with --allow-partial"
             )
     _check_demos(frames)
     # a run that diverged before its first evaluation has no rows

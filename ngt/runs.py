@@ -5,15 +5,15 @@ A run is named by what it is: no time, no host, no hyper-parameter in it.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ngt.config import MODES, CellConfig, Config, Mode, config_hash, method_rate, resolve
 from ngt.errors import UserError
+from ngt.states import named_by
 
 _CELL = re.compile(r"(?P<mode>.+)-demos(?P<demos>\d+)-rate(?P<rate>\d+)")
 
@@ -34,6 +34,11 @@ class RunKey:
             f"{self.env}/{self.method}/{self.mode}-demos{self.demos}-rate{self.rate}"
             f"/seed{self.seed}"
         )
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The key as run.json shows it."""
+        return {"run": str(self), **asdict(self)}
 
     @property
     def cell(self) -> tuple[str, str, Mode, int]:
@@ -77,6 +82,10 @@ class Layout:
     def expert(self, env: str) -> Path:
         """Folder of an env's expert: the same files as a run's."""
         return self.root / self.scale / "experts" / env
+
+    def settings(self, config: Config) -> Path:
+        """The file of the complete settings that jobs of the workflow read."""
+        return self.root / self.scale / "settings" / f"{config_hash(config)}.json"
 
     @property
     def published(self) -> Path:
@@ -162,8 +171,7 @@ def _ranges(values: Sequence[int]) -> str:
 
 def run_hash(config: Config, key: RunKey) -> str:
     """Names a run and its settings: what a receipt of the workflow carries."""
-    text = f"{key}{config_hash(resolve_key(config, key))}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return named_by(str(key), config_hash(resolve_key(config, key)))
 
 
 def resolve_key(config: Config, key: RunKey) -> CellConfig:

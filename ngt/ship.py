@@ -19,9 +19,9 @@ from ngt.errors import UserError
 from ngt.files import atomic, json_text
 from ngt.folders import read_folder
 from ngt.policy import Policy
-from ngt.records import checksum
 from ngt.reference import reference_of, unscored
 from ngt.runs import Layout
+from ngt.states import checksum
 
 # Bytes of an expert's folder. Sixteen episodes of most tasks take 1 to 3 million, of Humanoid-v4
 # 17 million: of such a task the first episodes ship that fit, whole and in float32.
@@ -85,6 +85,19 @@ def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None
             f"demonstrations {where}: recorded from another policy (actions differ by {far:.2g}); "
             f"`ngt record {data.env}` records this one"
         )
+
+
+def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
+    """Whether a file holds a whole recording from this source, and of this policy if one is named.
+
+    source: hash of the settings of the expert that was recorded.
+    """
+    try:
+        data = demos.load(file, env)
+        actor = None if policy_file is None else policy.load(policy_file)[0]
+    except UserError:
+        return False
+    return data.source == source and (actor is None or distance(data, actor) <= SAME_ACTION)
 
 
 def distance(data: Demos, actor: Policy) -> float:

@@ -94,6 +94,7 @@ TABLES = {
     )
 }
 REPORT = Artefact("report", "All of them in one page", everything=True)
+PAPER = Artefact("paper", "All of them as a report in LaTeX", everything=True)
 
 
 def envs(*configs: Config) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ngt.cli import Parser, load_config, user_settings
+from ngt.cli import Parser, add_planned, load_config, user_settings
 from ngt.config import Config
 from ngt.errors import UserError
 from ngt.publish import Published
@@ -18,6 +18,7 @@ from ngt.runs import Layout, RunKey
 from ngt.text import show_any_text
 from paper import labels, style, tables
 from paper.artefacts import FIGURES, REPORT, TABLES
+from paper.stamps import stamp
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,11 +83,12 @@ def add_settings(parser: argparse.ArgumentParser, scale: str | None = None) -> N
         "--records", type=Path, metavar="FILE",
         help="draw from this file of published records (.parquet, its .json beside it)",
     )  # fmt: skip
+    add_planned(group)
 
 
 def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
     """The config and the places it reads from."""
-    if args.default_scale and "scale" not in user_settings(args):
+    if args.default_scale and not args.planned and "scale" not in user_settings(args):
         args.scale = args.default_scale
     config, layout = load_config(args)
     labels.check(config)
@@ -159,7 +161,7 @@ def entry(
             note += f": {mark}"
         out = args.out or layout.root / f"{name}.pdf"
         try:
-            style.save(figure, out, args.png, config.scale)
+            style.save(figure, out, args.png, config.scale, stamp(config, layout, FIGURES[name]))
         except OSError as error:
             raise UserError(f"{out}: can't be written: {error.strerror}") from None
         print(f"{out}{note}")
@@ -182,7 +184,7 @@ def entry_table(
         if mark := other_settings(name, config, layout):
             table = replace(table, marks=[*table.marks, mark])
         try:
-            tables.save(table, out, config.scale)
+            tables.save(table, out, config.scale, stamp(config, layout, TABLES[name]))
         except OSError as error:
             raise UserError(f"{out}: can't be written: {error.strerror}") from None
         print(f"{table.markdown()}\n{out}")

@@ -14,9 +14,9 @@ from typing import Any
 
 from ngt.config import Config, method_label
 from ngt.errors import UserError
-from ngt.folders import COMPLETE
 from ngt.records import provenance
 from ngt.results import Runs, unscored_envs
+from ngt.states import COMPLETE
 from paper.artefacts import FIGURES, TABLES, Artefact, envs
 from paper.evidence import FEW
 from paper.report import Item, about

@@ -15,10 +15,11 @@ from ngt.errors import UserError
 from ngt.files import atomic
 from ngt.results import read_keys
 from ngt.runs import Layout, run_table
-from paper import cli, latex, macros, report
+from paper import cli, latex, macros, report, stamps
+from paper.artefacts import PAPER
 from paper.asides import asides
 
-NAME = "paper"
+NAME = PAPER.name
 MAIN = Path(__file__).with_name("main.tex")
 
 
@@ -66,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             )  # fmt: skip
             log = layout.root / config.scale / "logs" / "latex.log"
             pdf = latex.build(Path(temporary), log).read_bytes()
+        mark = stamps.stamp(config, layout, PAPER, "pdf")
+        pdf += f"% {mark}\n".encode()  # a comment behind the document's end
         try:
             with atomic(out) as path:
                 path.write_bytes(pdf)

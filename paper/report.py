@@ -21,7 +21,7 @@ from ngt.errors import UserError
 from ngt.files import atomic, read_json
 from ngt.results import Runs, read_keys
 from ngt.runs import Layout, run_table
-from paper import cli, pictures, report_curves, report_runs, style, tables
+from paper import cli, pictures, report_curves, report_runs, stamps, style, tables
 from paper.artefacts import CURVES, FIGURES, REPORT, TABLES, Artefact
 from paper.tables import Table
 
@@ -151,9 +151,9 @@ def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
 
 def render(
     config: Config, found: Sequence[Item], runs: Runs, embedded: Mapping[str, pictures.Picture],
-    other_settings: str = "",
+    stamp: str, other_settings: str = "",
 ) -> str:  # fmt: skip
-    """The page. other_settings: as `cli.other_settings`."""
+    """The page. stamp: as `paper.stamps` makes it; other_settings: as `cli.other_settings`."""
     environment = Environment(
         loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -167,6 +167,7 @@ def render(
     }
     return environment.get_template("page.html").render(
         config=config,
+        stamp=stamp,
         facts=report_runs.facts(config, runs),
         verdicts=list(verdicts(found)),
         figures=[item for item in found if item.artefact.name in FIGURES],
@@ -212,8 +213,9 @@ def page(
         if item.artefact.name in FIGURES and not item.gap
     }
     blank = {name: pictures.Picture("", 9999, 9999, 9999) for name in files}
-    rest = len(render(config, found, runs, blank, mark).encode())
-    return render(config, found, runs, pictures.embed(files, LIMIT - rest), mark)
+    drawn_from = stamps.stamp(config, layout, REPORT, "png")
+    rest = len(render(config, found, runs, blank, drawn_from, mark).encode())
+    return render(config, found, runs, pictures.embed(files, LIMIT - rest), drawn_from, mark)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

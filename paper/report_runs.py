@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ngt.config import Config, method_label
-from ngt.folders import STATUSES, Status
 from ngt.records import source_hash
 from ngt.results import Runs, unscored_envs
 from ngt.runs import RunKey, run_table
+from ngt.states import STATUSES, Status
 from paper.artefacts import FIGURES, TABLES
 from paper.tables import Cell, Column, Table
 
@@ -20,7 +20,8 @@ UNKNOWN = "not recorded"
 MEANING = {
     "finished": "",
     "diverged": "a number was not finite; the run counts with its last value",
-    "stale": "trained with other settings",
+    "stale": "trained with other settings or demonstrations",
+    "damaged": "complete once, and a file was changed since",
     "part": "begun and not ended",
     "missing": "",
 }

@@ -228,12 +228,16 @@ def made_of(scale: str) -> str:
     return f"scale {scale}, Noise-Guided Transport"
 
 
-def save(figure: Figure, pdf: Path, png: Path | None = None, scale: str = "") -> None:
+def save(
+    figure: Figure, pdf: Path, png: Path | None = None, scale: str = "", stamp: str = ""
+) -> None:
     """Write the figure, atomically and with the same bytes each time, and let go of it.
 
-    scale: of its runs, which the files then name in their metadata.
+    scale: of its runs, which the files then name in their metadata. stamp: as `paper.stamps` makes
+    it, which they carry too.
     """
     about = {"Title": made_of(scale)} if scale else {}
+    about |= {"Keywords": stamp} if stamp else {}
     with context():
         with atomic(pdf) as path:
             figure.savefig(path, format="pdf", metadata={"CreationDate": None, **about})

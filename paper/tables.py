@@ -188,13 +188,13 @@ class Table:
     def _numeric(self, key: str) -> bool:
         return all(not isinstance(row[key], str) for row in self.rows)
 
-    def json(self, scale: str = "") -> str:
+    def json(self, scale: str = "", stamp: str = "") -> str:
         """Everything, for other programs; what is not finite is null. scale: of its runs."""
         rows = [{k: None if _blank(v) else v for k, v in row.items()} for row in self.rows]
         columns = {key: dataclasses.asdict(column) for key, column in self.columns.items()}
         data = {"caption": self.caption, "columns": columns, "rows": rows}
-        said = {"notes": [*self.notes], "marks": [*self.marks], "scale": scale}
-        return json.dumps({**data, **said}, indent=1, ensure_ascii=False) + "\n"
+        data |= {"notes": [*self.notes], "marks": [*self.marks], "scale": scale, "stamp": stamp}
+        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 def from_json(text: str) -> Table:
@@ -246,10 +246,13 @@ def _tex_of(character: str, after: str) -> str:
     return _TEX.get(character, character if known else f"U+{ord(character):04X}")
 
 
-def save(table: Table, path: Path, scale: str = "") -> None:
-    """Write <stem>.csv, .tex and .json beside each other, each atomically; JSON names the scale."""
+def save(table: Table, path: Path, scale: str = "", stamp: str = "") -> None:
+    """Write <stem>.csv, .tex and .json beside each other, each atomically.
+
+    JSON names the scale and carries the stamp that `paper.stamps` makes.
+    """
     forms: dict[str, Callable[[], str]] = {
-        ".csv": table.csv, ".tex": table.tex, ".json": partial(table.json, scale),
+        ".csv": table.csv, ".tex": table.tex, ".json": partial(table.json, scale, stamp),
     }  # fmt: skip
     for ending, form in forms.items():
         with atomic(path.with_suffix(ending)) as temporary:

@@ -28,7 +28,7 @@ from ngt.demos import Episode, from_episodes
 from ngt.envs import TASKS
 from ngt.errors import Interrupted, UserError
 from ngt.files import write_json
-from ngt.folders import Folders, read_shipped, run_status
+from ngt.folders import Folders, read_shipped
 from ngt.learner import Member
 from ngt.policy import Policy
 from ngt.publish import Published, publish
@@ -278,7 +278,7 @@ def test_records(study: tuple[config.Config, Layout], name: str) -> None:
     folders = Folders(layout, settings)
     for _ in range(max(COUNT // 3, 1)):
         attempt(rng, file, original, tree)
-        survive(lambda: run_status(layout, settings, key))
+        survive(lambda: folders.status(key))
         survive(lambda: as_rows(folders.read(key), key))
 
 

@@ -28,6 +28,7 @@ from ngt.reference import reference_of, unscored
 from ngt.runs import RunKey, run_table
 
 ROOT = Path(__file__).resolve().parents[2]
+ALREADY = "run {0}: finished already in results/test/runs/{0}; --fresh trains it again"
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
@@ -338,10 +339,10 @@ def test_finished_runs_are_skipped_unless_fresh(ngt: Any, demos_file: str, tmp_p
     ngt(*command)
     run_json = tmp_path / "results/test/runs" / key / "run.json"
     text, written = run_json.read_text(), run_json.stat().st_mtime_ns
-    assert ngt(*command) == [f"run {key}: finished already; --fresh trains it again"]
+    assert ngt(*command) == [ALREADY.format(key)]
     assert run_json.stat().st_mtime_ns == written
     said = ngt("train", key, other, *SHORT, "--demos", demos_file)
-    assert said[0] == f"run {key}: finished already; --fresh trains it again"
+    assert said[0] == ALREADY.format(key)
     assert len(said) == 2 and said[1].startswith(f"run {other}: finished in ")
     assert run_json.read_text() == text
     assert len(ngt(*command, "--fresh")) == 1
@@ -391,7 +392,7 @@ def test_a_run_of_other_settings_is_replaced_only_on_request(
     former = {p.name: p.read_bytes() for p in run_json.parent.iterdir()}
     changed = [*base, "--set", "sac.gamma=0.5"]
     assert refused(ngt, capsys, *changed) == (
-        f"ngt: error: {name}: finished with other settings in results/test/{folder}; "
+        f"ngt: error: {name}: trained with other settings in results/test/{folder}; "
         "--replace trains over it, --results DIR keeps both\n"
     )
     assert {p.name: p.read_bytes() for p in run_json.parent.iterdir()} == former
@@ -413,7 +414,7 @@ def test_a_refused_member_of_a_pack_begins_nothing(
     more = [*SHORT, "--demos", demos_file]
     ngt("train", second, *more)
     changed = ["train", first, second, *more, "--set", "sac.gamma=0.5"]
-    assert f"run {second}: finished with other" in refused(ngt, capsys, *changed)
+    assert f"run {second}: trained with other" in refused(ngt, capsys, *changed)
     assert not (tmp_path / "results/test/runs" / first).exists()
     assert len(ngt(*changed, "--replace")) == 2
 
@@ -441,7 +442,7 @@ def test_other_demonstrations_are_other_settings(
 
     ngt(*command, "--demos", demos_file)
     assert source() == cfg.file_hash(Path(demos_file), "x") and status() == "stale"
-    assert "finished with other settings" in refused(ngt, capsys, *command)
+    assert "trained with other settings" in refused(ngt, capsys, *command)
     ngt(*command, "--replace")
     assert source() == own.source and status() == "finished"
     assert "finished already" in ngt(*command, "--demos", str(default))[0], "the expert's own"
@@ -490,9 +491,7 @@ def test_a_divergence_is_said_and_is_no_error(
     own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]
     said = ngt("train", key, *own)
     assert said == [f"run {key}: diverged at step 8: agent.actor.net.layers.0.weight is not finite"]
-    assert ngt("train", key, *own) == [f"run {key}: finished already; --fresh trains it again"], (
-        "that it diverged is its result"
-    )
+    assert ngt("train", key, *own) == [ALREADY.format(key)], "that it diverged is its result"
     table = ngt("runs", *own, "--status", "diverged")
     assert table[0].split(maxsplit=2)[:2] == ["diverged", key]
     assert table[0].endswith("step 8: agent.actor.net.layers.0.weight is not finite")
@@ -712,3 +711,64 @@ def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, capsys: Any) -> N
     said = refused(ngt, capsys, "record", "Pendulum-v1", *SHORT, "--set", "sac.gamma=0.5")
     assert "expert Pendulum-v1: trained with other settings" in said
     assert "`ngt expert Pendulum-v1 --replace`" in said
+
+
+# ---------------------------------------------------------------- jobs of the workflow
+
+
+def test_settings_in_a_file_named_by_their_hash(ngt: Any, tmp_path: Path, capsys: Any) -> None:
+    config = cfg.load({"scale": "test", "figures": {"main_figure": None}, "window": 3})
+    file = tmp_path / f"{cfg.config_hash(config)}.json"
+    file.write_text(cfg.to_file(config))
+    assert cfg.load_file(file) == config, "nothing is merged in"
+    assert json.loads("\n".join(ngt("config", "--planned", str(file))))["window"] == 3
+    assert "--planned" in refused(ngt, capsys, "config", "--planned", str(file), "--scale", "test")
+    file.write_text(file.read_text().replace('"window": 3', '"window": 4'))
+    assert f"settings {file}: its content has" in refused(
+        ngt, capsys, "config", "--planned", str(file)
+    )
+    file.write_text(file.read_text()[:500])
+    assert "not valid JSON" in refused(ngt, capsys, "config", "--planned", str(file))
+
+
+def test_a_refusal_leaves_its_reason_and_is_no_failure(
+    ngt: Any, demos_file: str, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, out = KEY.format(1, 0), tmp_path / "deep" / "outcome"
+    command = ["train", key, *SHORT, "--outcome", str(out), "--demos"]
+    with pytest.raises(SystemExit) as stop:
+        ngt(*command, "nowhere.npz")
+    assert stop.value.code == 0
+    reason = out.read_text()
+    assert reason.startswith("ngt: error: demonstrations nowhere.npz") and reason.count("\n") == 1
+    assert capsys.readouterr().err == reason
+    ngt(*command, demos_file)
+    assert out.read_text() == ""
+    out.unlink()
+
+    def fail(*args: Any, **named: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(cli, "train_pack", fail)
+    with pytest.raises(SystemExit) as stop:
+        ngt(*command, demos_file)
+    assert stop.value.code == 2 and not out.exists(), "it is tried again"
+
+
+def test_a_damaged_run_is_trained_again_by_the_same_command(
+    ngt: Any, demos_file: str, tmp_path: Path
+) -> None:
+    key = KEY.format(1, 0)
+    own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]
+    ngt("train", key, *own)
+    file = tmp_path / "results/test/runs" / key / "eval.csv"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-3])
+    (line,) = ngt("runs", *own, "--status", "damaged")[:-1]
+    assert key in line and "eval.csv" in line
+    assert "damaged" in ngt("train", key, *own)[0]
+    assert file.read_bytes() == whole
+    other = demos.load(Path(demos_file))
+    assert ngt("runs", *own, "--status", "stale")[0].startswith("0 runs")
+    demos.save(Path(demos_file), dataclasses.replace(other, seeds=other.seeds + 1))
+    assert key in ngt("runs", *own, "--status", "stale")[0], "other demonstrations"

@@ -323,3 +323,16 @@ def test_missing_dm_control_is_one_line(monkeypatch):
         make("walker-walk")
     assert "\n" not in str(caught.value)
     make("Pendulum-v1").close()
+
+
+def test_ones_own_tasks_are_made_once_when_planning(monkeypatch):
+    made = []
+    monkeypatch.setattr(envs, "make", lambda name: made.append(name) or make(name))
+    monkeypatch.setattr(envs, "TASKS", dict(TASKS))
+    register(Task("CartPole-v1", "CartPole-v1", 4, 1, -1.0, 1.0, 500))
+    with pytest.raises(UserError, match="is not continuous"):
+        envs.check_registered(["Pendulum-v1", "CartPole-v1"])
+    register(Task("Blackjack-v1", "Blackjack-v1", 3, 1, -1.0, 1.0, 500))
+    with pytest.raises(UserError, match="Blackjack-v1"):
+        envs.check_registered(["Blackjack-v1"])
+    assert made == ["CartPole-v1", "Blackjack-v1"], "the suite's own are tested"

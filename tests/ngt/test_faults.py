@@ -334,7 +334,7 @@ def test_a_finished_run_of_other_settings_is_not_trained_over(tmp_path: Path, wh
     code, line = run(tmp_path, "--set", "sac.gamma=0.5")
     assert code == 2
     assert line == (
-        f"ngt: error: expert Pendulum-v1: finished with other settings in {tmp_path / EXPERT}; "
+        f"ngt: error: expert Pendulum-v1: trained with other settings in {tmp_path / EXPERT}; "
         "--replace trains over it, --results DIR keeps both"
     )
     assert_same(tmp_path / EXPERT, whole)

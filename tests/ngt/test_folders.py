@@ -13,11 +13,12 @@ from ngt import folders
 from ngt.config import Config, load
 from ngt.errors import UserError
 from ngt.files import read_json, write_json
-from ngt.folders import STATUSES, VALUES, Folders, run_status
+from ngt.folders import VALUES, Folders
 from ngt.policy import Policy
-from ngt.records import RunWriter, checksum
+from ngt.records import RunWriter
 from ngt.runs import Layout, RunKey, resolve_key, run_table
 from ngt.sac import Actor
+from ngt.states import STATUSES, Status, checksum
 
 SETTINGS: dict[str, Any] = {
     "scale": "test",
@@ -39,8 +40,7 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def begin(layout: Layout, config: Config, key: RunKey) -> RunWriter:
-    shown = {"run": str(key), **dataclasses.asdict(key)}
-    return RunWriter(layout.run(key), shown, resolve_key(config, key))
+    return RunWriter(layout.run(key), key.record, resolve_key(config, key))
 
 
 def train(
@@ -62,6 +62,10 @@ def keys(config: Config) -> list[RunKey]:
 
 
 # ---------------------------------------------------------------- statuses
+
+
+def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
+    return Folders(layout, config).status(key)
 
 
 def test_statuses(layout: Layout, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,23 +91,23 @@ def test_statuses(layout: Layout, config: Config, monkeypatch: pytest.MonkeyPatc
     assert run_status(layout, config, key) == (
         "diverged", "step 200: obs is not finite, other source", True
     )  # fmt: skip
-    assert STATUSES == ("finished", "diverged", "stale", "part", "missing")
+    assert STATUSES == ("finished", "diverged", "stale", "damaged", "part", "missing")
 
 
 def test_a_damaged_run_json_counts_for_nothing(layout: Layout, config: Config) -> None:
     key = keys(config)[0]
     train(layout, config, key, {200: [1.0]})
     (layout.run(key) / "run.json").write_text('{"status": "fin')
-    part = "run.json can't be read, last evaluation at step"
-    assert run_status(layout, config, key)[:2] == ("part", f"{part} 200")
+    damaged = "run.json can't be read, last evaluation at step"
+    assert run_status(layout, config, key)[:2] == ("damaged", f"{damaged} 200")
     begin(layout, config, key).evaluation(400, [1.0], [200])
-    assert run_status(layout, config, key)[:2] == ("part", f"{part} 400")
+    assert run_status(layout, config, key)[:2] == ("damaged", f"{damaged} 400")
     for text in ("step,epis", ""):
         (layout.run(key) / "eval.csv.part").write_text(text)
-        assert run_status(layout, config, key)[:2] == ("part", f"{part} 0")
+        assert run_status(layout, config, key)[:2] == ("damaged", f"{damaged} 0")
     for name in ("eval.csv.part", "eval.csv"):
         (layout.run(key) / name).unlink()
-    assert run_status(layout, config, key)[:2] == ("part", f"{part} 0")
+    assert run_status(layout, config, key)[:2] == ("damaged", f"{damaged} 0")
 
 
 # ---------------------------------------------------------------- records

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import subprocess
 import sys
@@ -19,8 +18,9 @@ from ngt import policy, records
 from ngt.config import CellConfig, SacConfig, config_hash
 from ngt.files import read_json
 from ngt.policy import Policy
-from ngt.records import RunWriter, finished, provenance, source_hash
+from ngt.records import RunWriter, provenance, source_hash
 from ngt.sac import Actor
+from ngt.states import state
 
 CELL = CellConfig("Pendulum-v1", "ngt", "ngt.potential:Potential", sac=SacConfig(hidden=(4,)))
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,12 +166,12 @@ def test_until_the_end_the_former_run_is_whole(tmp_path: Path) -> None:
     assert text == "step,episode,return,length\n100,0,1.0,2\n", "written as it goes, and afresh"
     assert contents(tmp_path) == former
     assert set(PARTS) < set(names(tmp_path)) and (tmp_path / "done.abc").exists()
-    assert finished(tmp_path, CELL, {"run": "a/b", "seed": 3}, {})
+    assert state(tmp_path, {"run": "a/b", "seed": 3}, config_hash(CELL)).status == "finished"
     writer.finish(tensors(), {"status": "finished", "step": 100, "reference": {}})
     assert names(tmp_path) == sorted([*FILES, "done", "other.abc"]), "the receipts have gone"
     assert (tmp_path / "eval.csv").read_text() == text
     assert read_json(tmp_path / "config.json")["rate"] == 5
-    assert finished(tmp_path, writer.cell, {"run": "a/b"}, {})
+    assert state(tmp_path, {"run": "a/b"}, config_hash(writer.cell)).status == "finished"
 
 
 def test_an_exception_at_the_beginning_leaves_the_former_run(
@@ -236,25 +236,3 @@ def test_a_kill_leaves_what_was_written_and_the_former_run(tmp_path: Path, again
     assert names(tmp_path) == sorted([*former, *PARTS])
     assert (tmp_path / "eval.csv.part").read_text().endswith("\n100,0,1.0,2\n")
     assert not again or contents(tmp_path) == former
-
-
-# ---------------------------------------------------------------- finished
-
-
-def test_finished_is_of_the_same_run(tmp_path: Path) -> None:
-    key = {"run": "a/b", "seed": 3}
-    assert not finished(tmp_path, CELL, key, {})
-    write(tmp_path, reference={"demos": "abc"})
-    assert finished(tmp_path, CELL, key, {"demos": "abc"})
-    more = {"demos": "abc", "random_error": 1.0}
-    assert finished(tmp_path, CELL, key, more), "a former record, which lacks what follows from it"
-    changed = dataclasses.replace(CELL, sac=SacConfig(hidden=(5,)))
-    assert not finished(tmp_path, changed, key, {"demos": "abc"}), "other settings"
-    assert not finished(tmp_path, CELL, {"run": "a/b", "seed": 4}, {"demos": "abc"}), "other run"
-    assert not finished(tmp_path, CELL, key, {"demos": "abd"}), "other demonstrations"
-    write(tmp_path, status="diverged", tensor="obs", reference={})
-    assert finished(tmp_path, CELL, key, {}), "its result is that it diverged"
-    (tmp_path / "run.json").write_text(json.dumps([1]))
-    assert not finished(tmp_path, CELL, key, {})
-    (tmp_path / "run.json").write_text('{"config_hash":')
-    assert not finished(tmp_path, CELL, key, {})

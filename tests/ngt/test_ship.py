@@ -110,6 +110,13 @@ def test_the_best_evaluation_is_what_ships(layout: Layout, config: Config) -> No
     assert ship.distance(data, actor) < 1e-5
     moved = dataclasses.replace(data, obs=data.obs + np.float32(0.5))
     assert ship.distance(moved, actor) > ship.SAME_ACTION
+    ours, own = shipped.DATA / ENV / shipped.DEMOS, shipped.DATA / ENV / shipped.POLICY
+    assert ship.is_of(ours, ENV, data.source, own) and ship.is_of(ours, ENV, data.source, None)
+    assert not ship.is_of(ours, ENV, "0" * 16, None), "of another expert"
+    demos.save(ours, moved)
+    assert not ship.is_of(ours, ENV, data.source, own), "of another policy of the same settings"
+    ours.write_bytes(ours.read_bytes()[:-40])
+    assert not ship.is_of(ours, ENV, data.source, None), "damaged"
 
 
 def test_a_worse_one_does_not_replace(layout: Layout, config: Config) -> None:

@@ -23,11 +23,11 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from ngt import config as cfg
-from ngt.folders import Status
 from ngt.records import EVAL_FIELDS
 from ngt.reference import unscored
 from ngt.results import Runs, read_runs
 from ngt.runs import Layout, RunKey, resolve_key, run_table
+from ngt.states import Status
 from paper import style, tables, theory_study
 from paper.artefacts import FIGURES, TABLES
 from paper.tables import Column

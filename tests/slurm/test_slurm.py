@@ -156,7 +156,12 @@ def test_the_same_numbers_as_here(grid: Grid) -> None:
     for method in METHODS:
         file = RUNS / method / ONE / "eval.csv"
         assert (grid.there / file).read_bytes() == (grid.here / file).read_bytes(), method
-    assert (grid.there / FIGURE).read_bytes() == (grid.here / FIGURE).read_bytes()
+    # but for the hash of what each was drawn from: of records with other times
+    there, here = (
+        re.sub(rb"drawn from [0-9a-f]{16}", b"", (folder / FIGURE).read_bytes())
+        for folder in (grid.there, grid.here)
+    )
+    assert there == here
 
 
 def test_every_lost_job_goes_on_from_its_checkpoint(grid: Grid) -> None:

@@ -16,13 +16,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from ngt import shipped
+from ngt import demos, shipped
 from ngt.config import Config, config_hash, load, resolve_expert
+from ngt.demos import Episode, from_episodes
 from ngt.envs import TASKS
+from ngt.files import write_json
 from ngt.reference import unscored
-from ngt.runs import Layout, run_hash, run_table
+from ngt.runs import Layout, resolve_key, run_hash, run_table
 from paper import latex
 from paper.artefacts import FIGURES, GPU, TABLES
 from paper.tables import from_json
@@ -34,7 +37,8 @@ FIGURE = "results/main_figure.pdf"
 pytestmark = pytest.mark.slow
 
 READINGS = {"report": 1} | ({} if latex.lacking() else {"paper": 1})
-TRAINED = {"train": 36, "run": 93}  # of everything at scale `test`
+TRAINED = {"train": 36, "pack": 36, "run": 93}  # of everything at scale `test`
+EXPERT = ("expert", "trained", "record", "recorded")  # the rules of an expert
 SHOWN = [name for name, figure in FIGURES.items() if not figure.experts]  # that imitates a file
 TRAIN_EXPERT = "envs: {Pendulum-v1: {demos: ''}}"
 
@@ -65,6 +69,11 @@ def dry_run(folder: Path, *args: str) -> dict[str, int]:
     return jobs(done.stdout)
 
 
+def unstamped(content: bytes) -> bytes:
+    """A figure's file without the hash of what it was drawn from."""
+    return re.sub(rb"drawn from [0-9a-f]{16}", b"", content)
+
+
 def checkout(folder: Path) -> Path:
     """A copy of the tracked tree as it stands."""
     keep = (
@@ -90,7 +99,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = snakemake(folder, "--config", "scale=test")
     assert done.returncode == 0, done.stdout
     assert jobs(done.stdout) == {
-        "settings": 1, "expert": 1, "record": 1, **TRAINED,
+        "settings": 1, **dict.fromkeys(EXPERT, 1), **TRAINED,
         "figure": len(SHOWN), "table": len(TABLES), **READINGS, "all": 1,
     }  # fmt: skip
     return folder
@@ -160,20 +169,20 @@ def dry_run_with(folder: Path, differences: str) -> dict[str, int]:
 
 def test_changed_setting_retrains_what_uses_it(built: Path) -> None:
     planned = dry_run_with(built, "methods: {ngt: {params: {lr: 0.002}}}")
-    assert planned == {"settings": 1, "train": 2, "run": 8, "figure": 1}, "ngt, and red"
+    assert planned == {"settings": 1, "train": 2, "pack": 2, "run": 8, "figure": 1}, "ngt, and red"
 
 
 def test_changed_agent_retrains_everything(built: Path) -> None:
     planned = dry_run_with(built, "sac: {gamma: 0.98}")
     assert planned == {
-        "settings": 1, "train": 10, "run": 40, "figure": 1,
+        "settings": 1, "train": 10, "pack": 10, "run": 40, "figure": 1,
     }  # fmt: skip
 
 
 def test_added_seed_leaves_finished_runs_alone(built: Path) -> None:
     planned = dry_run_with(built, "figures: {main_figure: {seeds: [0, 1, 2]}}")
     # NGT's third seed is there, for the seeds' figure
-    assert planned == {"settings": 1, "train": 9, "run": 18, "figure": 1}
+    assert planned == {"settings": 1, "train": 9, "pack": 9, "run": 18, "figure": 1}
 
 
 def test_lost_receipt_costs_no_training(built: Path) -> None:
@@ -184,7 +193,7 @@ def test_lost_receipt_costs_no_training(built: Path) -> None:
     receipt.unlink()
     done = snakemake(built, FIGURE, "--config", "scale=test")
     assert done.returncode == 0, done.stdout
-    assert jobs(done.stdout) == {"train": 1, "run": 1, "figure": 1}
+    assert jobs(done.stdout) == {"run": 1, "figure": 1}
     assert receipt.exists() and (run / "run.json").stat().st_mtime_ns == before
 
 
@@ -194,7 +203,7 @@ def test_removed_run_is_trained_again(built: Path) -> None:
     shutil.move(run, saved)
     planned = dry_run(built, FIGURE, "--config", "scale=test")
     shutil.move(saved, run)
-    assert planned == {"train": 1, "run": 1, "figure": 1}
+    assert planned == {"train": 1, "pack": 1, "run": 1, "figure": 1}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +221,8 @@ def test_paper_scale_packs_are_cells() -> None:
     """But for NGT's on HalfCheetah, some of whose runs the ten seeds' figure counts too."""
     planned = dry_run(ROOT, FIGURE, "--config", "scale=paper")
     assert planned == {
-        "settings": 1, "expert": 6, "record": 6, "train": 10 * 6 + 1, "run": 720, "figure": 1,
+        "settings": 1, **dict.fromkeys(EXPERT, 6), "train": 10 * 6 + 1, "pack": 10 * 6 + 1,
+        "run": 720, "figure": 1,
     }  # fmt: skip
 
 
@@ -234,8 +244,13 @@ def test_ablations_add_their_own_runs_to_the_main_figures(
     layout = Layout("paper", folder / "results")
     for key in set(both) & set(run_table(config, ["main_figure"])):
         layout.run(key).mkdir(parents=True)
-        for name in (f"done.{run_hash(config, key)}", "run.json"):
-            (layout.run(key) / name).touch()
+        (layout.run(key) / f"done.{run_hash(config, key)}").touch()
+        (layout.run(key) / "eval.csv").touch()
+        record = {
+            "key": key.record, "config_hash": config_hash(resolve_key(config, key)),
+            "status": "finished",
+        }  # fmt: skip
+        write_json(layout.run(key) / "run.json", record)
     assert dry_run(folder, *target)["run"] == own
 
 
@@ -287,7 +302,9 @@ def test_published_records_train_nothing(built: Path) -> None:
     before = (built / FIGURE).read_bytes()
     done = snakemake(built, "--force", FIGURE, *published)
     assert done.returncode == 0, done.stdout
-    assert (built / FIGURE).read_bytes() == before, "the same numbers give the same picture"
+    after = (built / FIGURE).read_bytes()
+    assert unstamped(after) == unstamped(before), "the same numbers give the same picture"
+    assert after != before, "it says what it was drawn from"
 
 
 @pytest.mark.parametrize(
@@ -322,7 +339,7 @@ def test_experts_are_those_that_do_not_ship_yet(tmp_path: Path) -> None:
     assert dry_run(folder, *wanted) == {"experts_page": 1, "experts": 1}
     for env in aims[:2]:
         shutil.rmtree(folder / "data" / env)
-    each = dict.fromkeys(("expert", "record", "ship"), 2)
+    each = dict.fromkeys((*EXPERT, "ship"), 2)
     assert dry_run(folder, *wanted) == {"settings": 1, **each, "experts_page": 1, "experts": 1}
 
 
@@ -368,13 +385,13 @@ def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
     args = ("--configfile", "one.yaml", "--config", "scale=test")
     done = snakemake(folder, *args, "--", receipt)
     assert done.returncode == 0, done.stdout
-    assert jobs(done.stdout) == {"settings": 1, "expert": 1, "record": 1, "ship": 1}
+    assert jobs(done.stdout) == {"settings": 1, **dict.fromkeys(EXPERT, 1), "ship": 1}
     ships = {p.name for p in (folder / "data/Pendulum-v1").iterdir()}
     assert ships == {"policy.safetensors", "demos.npz", "curve.csv", "expert.json"}
     shutil.rmtree(folder / "results")
     done = snakemake(folder, *args, "demos=shipped", "--", FIGURE)
     assert done.returncode == 0, done.stdout
-    assert jobs(done.stdout) == {"settings": 1, "train": 1, "run": 1, "figure": 1}
+    assert jobs(done.stdout) == {"settings": 1, "train": 1, "pack": 1, "run": 1, "figure": 1}
     experts = snakemake(folder, *args, "demos=shipped", "--", "results/expert_figure.pdf")
     assert experts.returncode == 0, experts.stdout
     again = snakemake(folder, *args, "demos=shipped", "--", FIGURE)
@@ -507,3 +524,167 @@ def begin(folder: Path, *args: str) -> subprocess.Popen[bytes]:
 def finished(folder: Path) -> dict[Path, int]:
     """When each run's record was written."""
     return {p: p.stat().st_mtime_ns for p in (folder / "results/test/runs").rglob("run.json")}
+
+
+# ---------------------------------------------------------------- tied to content
+
+SMALL: dict[str, Any] = {
+    "scale": "test",
+    "figures": {"main_figure": {
+        "methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0, 1],
+    }},
+    "envs": {"Pendulum-v1": {"demos": "own.npz"}},
+    "train": {"steps": 120, "eval_every": 40, "log_every": 40, "eval_episodes": 1},
+}  # fmt: skip
+OTHER = {**SMALL, "methods": {"ngt": {"params": {"m": 7}}}}
+EVERY = {"settings": 1, "train": 1, "pack": 1, "run": 2, "figure": 1}
+RUN = "results/test/runs/Pendulum-v1/ngt/state-action-demos1-rate20/seed{}"
+
+
+def small(folder: Path) -> Path:
+    """A checkout with two configs of two short runs of one's own demonstrations."""
+    checkout(folder)
+    rng = np.random.default_rng(0)
+    steps = 200
+    episode = Episode(
+        rng.standard_normal((steps + 1, 3)), rng.uniform(-1, 1, (steps, 1)), -np.ones(steps), False
+    )
+    data = from_episodes("Pendulum-v1", [episode], np.array([-1200.0]), "drawn")
+    demos.save(folder / "own.npz", data)
+    for name, settings in (("base", SMALL), ("other", OTHER)):
+        (folder / f"{name}.yaml").write_text(json.dumps(settings))
+    return folder
+
+
+def run_small(folder: Path, name: str, *args: str) -> subprocess.CompletedProcess[str]:
+    return snakemake(folder, "--configfile", f"{name}.yaml", *args, "--", FIGURE)
+
+
+def planned_small(folder: Path, name: str, *args: str) -> dict[str, int]:
+    done = run_small(folder, name, "--dry-run", *args)
+    assert done.returncode == 0, done.stdout
+    return jobs(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = small(tmp_path_factory.mktemp("content") / "suite")
+    done = run_small(folder, "base")
+    assert done.returncode == 0 and jobs(done.stdout) == EVERY, done.stdout
+    return folder
+
+
+def copied(drawn: Path, tmp_path: Path) -> Path:
+    """A copy of results without what Snakemake remembers, as in another clone."""
+    folder = tmp_path / "clone"
+    shutil.copytree(drawn, folder, ignore=shutil.ignore_patterns(".snakemake"))
+    return folder
+
+
+@pytest.mark.parametrize("lost", ["copied", "touch", "cleanup", "mtime"])
+def test_changed_settings_are_planned_however_the_trigger_is_lost(
+    drawn: Path, tmp_path: Path, lost: str
+) -> None:
+    folder = tmp_path / "suite"
+    shutil.copytree(drawn, folder)
+    more: tuple[str, ...] = ()
+    if lost == "copied":
+        shutil.rmtree(folder / ".snakemake")
+    elif lost == "touch":
+        run_small(folder, "other", "--touch")
+    elif lost == "cleanup":
+        file = RUN.format(0)
+        receipt = next((folder / file).glob("done.*")).relative_to(folder)
+        snakemake(folder, "--configfile", "base.yaml", "--cleanup-metadata", FIGURE, str(receipt))
+    else:
+        more = ("--rerun-triggers", "mtime")
+    assert planned_small(folder, "other", *more) == EVERY
+
+
+def test_there_and_back_and_a_false_receipt(drawn: Path, tmp_path: Path) -> None:
+    """The settings A, B and A again: what is trained and drawn is right each time."""
+    folder, mtime = copied(drawn, tmp_path), ("--rerun-triggers", "mtime")
+    first = (folder / FIGURE).read_bytes()
+    config = load(other_at(folder))
+    for seed in (
+        0,
+        1,
+    ):  # as a fault may leave them: receipts of settings that nothing was made with
+        key = run_table(config)[seed]
+        (folder / RUN.format(seed) / f"done.{run_hash(config, key)}").touch()
+    done = run_small(folder, "other", *mtime)
+    assert done.returncode == 0 and jobs(done.stdout) == EVERY, done.stdout
+    for seed in (0, 1):
+        made = json.loads((folder / RUN.format(seed) / "config.json").read_text())
+        assert made["params"]["m"] == 7
+        assert len(list((folder / RUN.format(seed)).glob("done.*"))) == 1
+    second = (folder / FIGURE).read_bytes()
+    assert first != second
+    shutil.copy(drawn / FIGURE, folder / FIGURE)  # the file of the other settings, and newer
+    assert planned_small(folder, "other", *mtime) == {"figure": 1}
+    assert planned_small(folder, "base", *mtime) == {
+        k: v for k, v in EVERY.items() if k != "settings"
+    }
+
+
+def other_at(folder: Path) -> dict[str, Any]:
+    return {**OTHER, "envs": {"Pendulum-v1": {"demos": str(folder / "own.npz")}}}
+
+
+@pytest.mark.parametrize("name", ["eval.csv", "policy.safetensors"])
+def test_a_damaged_run_is_trained_again(drawn: Path, tmp_path: Path, name: str) -> None:
+    folder = copied(drawn, tmp_path)
+    file = folder / RUN.format(1) / name
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-9])
+    done = run_small(folder, "base", "--rerun-triggers", "mtime")
+    assert done.returncode == 0, done.stdout
+    assert jobs(done.stdout) == {"train": 1, "pack": 1, "run": 1, "figure": 1}
+    assert file.read_bytes() == whole
+
+
+def test_a_settings_file_that_was_cut_is_written_again(drawn: Path, tmp_path: Path) -> None:
+    folder = copied(drawn, tmp_path)
+    (file,) = (folder / "results/test/settings").iterdir()
+    whole = file.read_text()
+    file.write_text(whole.replace("120", "121"))
+    done = run_small(folder, "base", "--rerun-triggers", "mtime")
+    assert done.returncode == 0 and jobs(done.stdout) == {"settings": 1, "figure": 1}, done.stdout
+    assert file.read_text() == whole
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("profile", [(), ("--workflow-profile", "workflow/profiles/default")])
+def test_a_refused_training_says_why_once_and_is_not_tried_again(
+    tmp_path: Path, profile: tuple[str, ...]
+) -> None:
+    folder = small(tmp_path / "suite")
+    (folder / "base.yaml").write_text(json.dumps({
+        **SMALL, "figures": {"main_figure": {**SMALL["figures"]["main_figure"], "demos": [3]}},
+    }))  # fmt: skip
+    done = run_small(folder, "base", *profile)
+    assert done.returncode != 0
+    said = done.stdout
+    assert said.count("asked for 3, found 1 episodes") == 1, said
+    assert "Trying to restart" not in said
+    (folder / "base.yaml").write_text(json.dumps(SMALL))
+    assert run_small(folder, "base", *profile).returncode == 0, "no stale reason is left"
+
+
+DISCRETE = """
+import gymnasium as gym
+from ngt.envs import Task, register
+register(Task("CartPole-v1", "CartPole-v1", 4, 1, -1.0, 1.0, 500))
+"""
+
+
+def test_an_env_that_the_agent_cannot_handle_is_refused_in_the_dry_run(tmp_path: Path) -> None:
+    folder = small(tmp_path / "suite")
+    (folder / "mytask.py").write_text(DISCRETE)
+    figure = {**SMALL["figures"]["main_figure"], "envs": ["CartPole-v1"]}
+    settings = {**SMALL, "imports": ["mytask"], "figures": {"main_figure": figure}, "envs": {}}
+    (folder / "base.yaml").write_text(json.dumps(settings))
+    done = run_small(folder, "base", "--dry-run")
+    assert done.returncode == 2 and "is not continuous" in done.stdout, done.stdout

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-import time
+from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed or not
@@ -18,15 +18,19 @@ from ngt.config import (
     read_yaml,
     resolve,
     resolve_expert,
-    to_json,
+    to_file,
 )
-from ngt.envs import TASKS
+from ngt.envs import TASKS, check_registered
 from ngt.errors import UserError
+from ngt.folders import Folders
 from ngt.publish import Published
-from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_hash, run_table
+from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_table
+from ngt.ship import is_of
 from ngt.shipped import DATA, EXPERT, read, ships
+from ngt.states import COMPLETE, named_by
 from paper import labels, latex
-from paper.artefacts import FIGURES, REPORT, TABLES, at_scale
+from paper.artefacts import FIGURES, PAPER, REPORT, TABLES, at_scale
+from paper.stamps import carries, stamp
 from workflow.resources import pack_size, site_of
 
 
@@ -59,13 +63,18 @@ try:
     PUBLISHED = [LAYOUT.published, LAYOUT.published.with_suffix(".json")]
     if CONFIG.records == "published":
         RECORDS = Published(LAYOUT.published, CONFIG)  # complete and whole, or one line
+    if workflow.is_main_process:
+        check_registered(env for figure in CONFIG.figures.values() for env in figure.envs)
 except UserError as error:
     hint = " (--config reads nested values as text: use --configfile)" if config else ""
     stop(f"{error}{hint if 'found text' in str(error) else ''}")
 
-NOW = time.time()
 READINGS = [f"{REPORT.name}.html"] + ([] if latex.lacking() else ["paper.pdf"])
 WORK = f"results/{CONFIG.scale}"
+SETTINGS = str(LAYOUT.settings(CONFIG))
+# The files of an artefact that carry what it was drawn from.
+ENDINGS = {"figure": ["pdf", "png"], "table": ["json"], REPORT.name: ["html"], PAPER.name: ["pdf"]}
+PICTURE = {REPORT.name: "png", PAPER.name: "pdf"}  # what they show figures as
 
 
 def as_input(file):
@@ -81,13 +90,29 @@ def has_demos(env):
     return CONFIG.demos == "trained" or bool(own_file(CONFIG, env)) or ships(env)
 
 
-RUN_HASH = {key: run_hash(CONFIG, key) for key in run_table(CONFIG) if has_demos(key.env)}
+FOLDERS = Folders(LAYOUT, CONFIG)
+
+
+def run_hash(key):
+    """Names a run and its settings."""
+    return named_by(str(key), or_stop(FOLDERS.config_hash, key))
+
+
+RUN_HASH = {key: run_hash(key) for key in run_table(CONFIG) if has_demos(key.env)}
 
 
 def receipt(key):
     """A run's receipt. It names the run's settings, so a run of other settings has none."""
-    named = RUN_HASH.get(key) or or_stop(run_hash, CONFIG, key)
-    return f"{LAYOUT.run(key)}/done.{named}"
+    return f"{LAYOUT.run(key)}/done.{RUN_HASH.get(key) or run_hash(key)}"
+
+
+def again(*files):
+    """Make these files in this invocation even if they are there: they are not what they say.
+
+    Called by input functions, so it only concerns what is asked for. Snakemake would look at time
+    stamps and at what it remembers, which `--rerun-triggers` chooses among.
+    """
+    workflow.dag.forcefiles.update(files)
 
 
 def counted_by(key):
@@ -95,13 +120,12 @@ def counted_by(key):
     return tuple(figure for figure, keys in COUNTED_BY.items() if key in keys)
 
 
-# A run that has its receipt is a source file to the workflow: no rule makes it, so nothing can
-# retrain or delete it, whatever the pack size.
-UNFINISHED = [
-    key
-    for key in RUN_HASH
-    if not (os.path.exists(receipt(key)) and (LAYOUT.run(key) / "run.json").exists())
-]
+# What is trained follows from the content of the runs' folders alone. A complete run that has its
+# receipt is a source file to the workflow: no rule makes it, so nothing can retrain or delete it,
+# whatever the pack size. A job's own process plans nothing.
+PLANNED = list(RUN_HASH) if workflow.is_main_process else []
+UNFINISHED = [key for key in PLANNED if FOLDERS.status(key).status not in COMPLETE]
+WITHOUT_RECEIPT = {*UNFINISHED, *(key for key in PLANNED if not os.path.exists(receipt(key)))}
 # The runs of a pack are counted by the same artefacts, so that asking for one trains no other's.
 COUNTED_BY = {figure: set(run_table(CONFIG, [figure])) for figure in CONFIG.figures}
 CELLS = {cell: resolve(CONFIG, *cell) for cell in {key.cell for key in UNFINISHED}}
@@ -114,8 +138,17 @@ PACKS = [
 PACK_OF = {key: pack for pack in PACKS for key in pack}
 
 
+@cache
+def stamp_of(artefact):
+    """What an artefact would carry that is drawn from what lies here now."""
+    return stamp(CONFIG, LAYOUT, artefact, PICTURE.get(artefact.name, ""))
+
+
 def records_of(artefact):
     """What stands for the runs and experts that an artefact shows."""
+    endings = ENDINGS.get(artefact.name) or ENDINGS["figure" if artefact.name in FIGURES else "table"]
+    if not all(carries(Path(f"results/{artefact.name}.{end}"), stamp_of(artefact)) for end in endings):
+        again(*(f"results/{artefact.name}.{end}" for end in endings))
     names = artefact.shown(CONFIG)
     files = [file for file in artefact.files if Path(file).exists()]
     if CONFIG.records == "published":
@@ -129,7 +162,14 @@ def records_of_paper(_):
     """What the paper shows. Without LaTeX that is said before anything is made for it."""
     if lack := latex.lacking():
         stop(f"results/paper.pdf: {lack}")
-    return records_of(REPORT)
+    return records_of(PAPER)
+
+
+def settings_of(_):
+    """The settings' file; one that was cut or changed is written again."""
+    if os.path.exists(SETTINGS) and Path(SETTINGS).read_text(errors="replace") != to_file(CONFIG):
+        again(SETTINGS)
+    return SETTINGS
 
 
 def key_of(wildcards):
@@ -139,10 +179,15 @@ def key_of(wildcards):
 
 
 def pack_of(wildcards):
-    """The pack that trains a run."""
-    pack = PACK_OF[key_of(wildcards)]
-    env, method, mode, rate = pack[0].cell
-    return f"{WORK}/packs/{env}/{method}/{mode}-rate{rate}/{pack_name(pack)}.done"
+    """The pack that trains a run; nothing for one that is complete and lacks its receipt alone."""
+    key = key_of(wildcards)
+    again(receipt(key))
+    if key not in PACK_OF:
+        return []
+    env, method, mode, rate = key.cell
+    pack = f"{WORK}/packs/{env}/{method}/{mode}-rate{rate}/{pack_name(PACK_OF[key])}"
+    again(f"{pack}.done", f"{pack}.outcome")
+    return f"{pack}.done"
 
 
 def members(wildcards):
@@ -156,12 +201,49 @@ def demos_of(wildcards):
     file = demos_file(CONFIG, wildcards.env)
     if file:
         return as_input(file)
-    return f"{WORK}/demos/{wildcards.env}.done.{expert_hash(wildcards.env)}"
+    return recording_of(wildcards.env)
 
 
+def recording_of(env):
+    """A recording's receipt."""
+    return f"{WORK}/demos/{env}.done.{expert_hash(env)}"
+
+
+@cache
 def expert_hash(env):
     """Names an env's expert and its settings."""
     return config_hash(resolve_expert(CONFIG, env))
+
+
+@cache
+def has_expert(env):
+    """Whether an env's expert is complete."""
+    return not workflow.is_main_process or FOLDERS.expert_status(env).status in COMPLETE
+
+
+@cache
+def has_recording(env):
+    """Whether an env's demonstrations are whole, and of its expert if that is there."""
+    policy = LAYOUT.expert(env) / "policy.safetensors" if has_expert(env) else None
+    return not workflow.is_main_process or is_of(LAYOUT.demos(env), env, expert_hash(env), policy)
+
+
+def expert_job_of(wildcards):
+    """What trains an expert that is not complete."""
+    if has_expert(wildcards.env):
+        return []
+    outcome = f"{WORK}/packs/{wildcards.env}/expert/{wildcards.hash}.outcome"
+    again(trained_of(wildcards.env), outcome)
+    return outcome
+
+
+def recording_job_of(wildcards):
+    """What records an expert whose recording is missing, damaged or of another one."""
+    if has_recording(wildcards.env):
+        return []
+    outcome = f"{WORK}/packs/{wildcards.env}/record/{wildcards.hash}.outcome"
+    again(recording_of(wildcards.env), outcome)
+    return outcome
 
 
 def expert_of(env):
@@ -169,13 +251,26 @@ def expert_of(env):
     if CONFIG.demos == "shipped":
         or_stop(read, env)
         return as_input(DATA / env / EXPERT)
+    return trained_of(env)
+
+
+def trained_of(env):
+    """An expert's receipt."""
     return f"{LAYOUT.expert(env)}/done.{expert_hash(env)}"
 
 
-def unshipped():
-    """Receipts of the experts that the suite means to ship, but for those that ship already."""
-    envs = [env for env in TASKS if TASKS[env].aim is not None and not expert_ships(CONFIG, env)]
-    return [f"{WORK}/shipped/{env}.done.{expert_hash(env)}" for env in envs]
+UNSHIPPED = [env for env in TASKS if TASKS[env].aim is not None and not expert_ships(CONFIG, env)]
+
+
+def without(receipt_of, is_whole):
+    """Pattern of the hashes of experts or recordings that a rule makes, as with runs."""
+    asked = {*UNSHIPPED, *(key.env for key in UNFINISHED)}
+    whole = [
+        env
+        for env in TASKS
+        if os.path.exists(receipt_of(env)) and (env not in asked or is_whole(env))
+    ]
+    return "|".join(expert_hash(env) for env in TASKS if env not in whole) or "(?!)"
 
 
 wildcard_constraints:
@@ -192,6 +287,9 @@ wildcard_constraints:
 
 localrules:
     settings,
+    trained,
+    recorded,
+    pack,
     run,
     ship,
     experts_page,

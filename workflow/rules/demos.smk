@@ -3,10 +3,10 @@
 
 rule record:
     input:
-        config=ancient(f"{WORK}/config.json"),
+        settings=ancient(settings_of),
         expert=ancient(f"{WORK}/experts/{{env}}/done.{{hash}}"),
     output:
-        touch(f"{WORK}/demos/{{env}}.done.{{hash}}"),
+        temp(f"{WORK}/packs/{{env}}/record/{{hash}}.outcome"),
     log:
         f"{WORK}/logs/record/{{env}}.{{hash}}.log",
     threads: 1
@@ -17,4 +17,24 @@ rule record:
     message:
         "record the expert of {wildcards.env}"
     shell:
-        "python -m ngt record {wildcards.env} --config {input.config} > {log} 2>&1"
+        "python -m ngt record {wildcards.env} --planned {input.settings}"
+        " --outcome {output} > {log} 2>&1"
+
+
+rule recorded:
+    """A recording's receipt, written if it is of the planned expert."""
+    input:
+        recording_job_of,
+    output:
+        f"{WORK}/demos/{{env}}.done.{{hash}}",
+    log:
+        f"{WORK}/logs/record/{{env}}.{{hash}}.receipt.log",
+    retries: 0
+    wildcard_constraints:
+        hash=without(recording_of, has_recording),
+    conda:
+        ENVIRONMENT
+    message:
+        "recording of {wildcards.env}"
+    shell:
+        f"{ACCEPT}; {CERTIFY}"

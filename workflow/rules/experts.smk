@@ -3,9 +3,9 @@
 
 rule expert:
     input:
-        config=ancient(f"{WORK}/config.json"),
+        settings=ancient(settings_of),
     output:
-        touch(f"{WORK}/experts/{{env}}/done.{{hash}}"),
+        temp(f"{WORK}/packs/{{env}}/expert/{{hash}}.outcome"),
     log:
         f"{WORK}/logs/expert/{{env}}.{{hash}}.log",
     benchmark:
@@ -19,14 +19,34 @@ rule expert:
     message:
         "train the expert of {wildcards.env}; see {log}"
     shell:
-        "exec python -m ngt expert {wildcards.env} --config {input.config} --replace"
-        " --device {resources.device} --env-workers {resources.env_workers} > {log} 2>&1"
+        "exec python -m ngt expert {wildcards.env} --planned {input.settings} --replace"
+        " --device {resources.device} --env-workers {resources.env_workers}"
+        " --outcome {output} > {log} 2>&1"
+
+
+rule trained:
+    """An expert's receipt, written if its folder is what was planned."""
+    input:
+        expert_job_of,
+    output:
+        f"{WORK}/experts/{{env}}/done.{{hash}}",
+    log:
+        f"{WORK}/logs/expert/{{env}}.{{hash}}.receipt.log",
+    retries: 0
+    wildcard_constraints:
+        hash=without(trained_of, has_expert),
+    conda:
+        ENVIRONMENT
+    message:
+        "expert of {wildcards.env}"
+    shell:
+        f"{ACCEPT}; {CERTIFY}"
 
 
 rule ship:
     """Into data/, unless a better one ships; no output there, which Snakemake would remove first."""
     input:
-        config=ancient(f"{WORK}/config.json"),
+        settings=ancient(settings_of),
         demos=ancient(f"{WORK}/demos/{{env}}.done.{{hash}}"),
     output:
         touch(f"{WORK}/shipped/{{env}}.done.{{hash}}"),
@@ -37,13 +57,13 @@ rule ship:
     message:
         "ship the expert of {wildcards.env}"
     shell:
-        "python -m ngt ship {wildcards.env} --config {input.config} > {log} 2>&1"
+        "python -m ngt ship {wildcards.env} --planned {input.settings} > {log} 2>&1"
 
 
 rule experts_page:
     """The page that says how good each is."""
     input:
-        unshipped(),
+        [f"{WORK}/shipped/{env}.done.{expert_hash(env)}" for env in UNSHIPPED],
     output:
         touch(f"{WORK}/shipped/page.done"),
     log:

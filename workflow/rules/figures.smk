@@ -3,7 +3,7 @@
 
 rule figure:
     input:
-        config=f"{WORK}/config.json",
+        settings=settings_of,
         records=lambda wildcards: records_of(FIGURES[wildcards.figure]),
     output:
         pdf="results/{figure}.pdf",
@@ -15,5 +15,5 @@ rule figure:
     message:
         "draw {wildcards.figure} at scale {CONFIG.scale}"
     shell:
-        "python -m paper.{wildcards.figure} --config {input.config} --out {output.pdf}"
+        "python -m paper.{wildcards.figure} --planned {input.settings} --out {output.pdf}"
         " --png {output.png} > {log} 2>&1"

@@ -3,7 +3,7 @@
 
 rule paper:
     input:
-        config=f"{WORK}/config.json",
+        settings=settings_of,
         figures=[f"results/{a.name}.pdf" for a in FIGURES.values() if a.at(CONFIG)],
         tables=[f"results/{a.name}.json" for a in TABLES.values() if a.at(CONFIG)],
         records=records_of_paper,
@@ -16,4 +16,4 @@ rule paper:
     message:
         "typeset the paper of scale {CONFIG.scale}"
     shell:
-        "python -m paper.paper --config {input.config} --out {output} > {log} 2>&1"
+        "python -m paper.paper --planned {input.settings} --out {output} > {log} 2>&1"

@@ -3,7 +3,7 @@
 
 rule report:
     input:
-        config=f"{WORK}/config.json",
+        settings=settings_of,
         figures=[f"results/{a.name}.png" for a in FIGURES.values() if a.at(CONFIG)],
         tables=[f"results/{a.name}.json" for a in TABLES.values() if a.at(CONFIG)],
         records=lambda _: records_of(REPORT),
@@ -16,4 +16,4 @@ rule report:
     message:
         "write the report of scale {CONFIG.scale}"
     shell:
-        "python -m paper.report --config {input.config} --out {output} > {log} 2>&1"
+        "python -m paper.report --planned {input.settings} --out {output} > {log} 2>&1"

@@ -2,16 +2,16 @@
 
 
 rule settings:
-    """The merged settings, for every job and for readers."""
+    """The merged settings, for every job, in a file named by their hash."""
     output:
-        f"{WORK}/config.json",
+        SETTINGS,
     log:
         f"{WORK}/logs/settings.log",
     params:
-        text=lambda _: to_json(CONFIG),  # a function's result keeps its braces
+        text=lambda _: to_file(CONFIG),  # a function keeps braces as they are
     conda:
         ENVIRONMENT
     message:
         "settings of scale {CONFIG.scale}"
     shell:
-        "printf '%s\\n' {params.text:q} > {output} 2> {log}"
+        "printf '%s' {params.text:q} > {output} 2> {log}"

@@ -3,7 +3,7 @@
 
 rule table:
     input:
-        config=f"{WORK}/config.json",
+        settings=settings_of,
         records=lambda wildcards: records_of(TABLES[wildcards.table]),
     output:
         csv="results/{table}.csv",
@@ -16,4 +16,4 @@ rule table:
     message:
         "make {wildcards.table} at scale {CONFIG.scale}"
     shell:
-        "python -m paper.{wildcards.table} --config {input.config} --out {output.csv} > {log} 2>&1"
+        "python -m paper.{wildcards.table} --planned {input.settings} --out {output.csv} > {log} 2>&1"
