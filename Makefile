@@ -79,11 +79,11 @@ check: setup  ## linters and types only
 	@$(BIN)/python -m mypy
 
 # No set-up: it takes the Python at hand, with the torch that fits its CUDA, and needs few packages
-# (ngt/gpucheck.py names them): the tests' shared fixtures, which need more, are left out.
+# (ngt/bench/gpu.py names them): the tests' shared fixtures, which need more, are left out.
 gpu-check:  ## on a CUDA machine: tests marked gpu, then rates into results/published/gpu.json
 	@$(or $(PYTHON),python3) -m pytest -q -o minversion=7 -o filterwarnings= -p no:cacheprovider \
 	  --noconftest 	  tests/ngt/test_graphs.py
-	@$(or $(PYTHON),python3) -m ngt.gpucheck --json results/published/gpu.json
+	@$(or $(PYTHON),python3) -m ngt.bench.gpu --json results/published/gpu.json
 
 setup: $(READY)  ## make .venv with the pinned packages
 

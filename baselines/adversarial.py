@@ -15,13 +15,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ngt.agent.kernels import Rectifier
+from ngt.agent.nets import PackedMLP
 from ngt.errors import UserError
-from ngt.layers import Rectifier
-from ngt.nets import PackedMLP
-from ngt.replay import Batch
+from ngt.experience.replay import Batch
 from ngt.reward import RewardModel, Spec
-from ngt.schema import opt
 from ngt.seeding import Draw, torch_generator
+from ngt.settings.schema import opt
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ngt.replay import Batch
+from ngt.agent.sac import Actor, Sac, descend, squashed_gaussian
+from ngt.experience.replay import Batch
 from ngt.reward import NoParams, RewardModel
-from ngt.sac import Actor, Sac, descend, squashed_gaussian
 from ngt.seeding import Draw
 
 

@@ -33,8 +33,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from baselines.adversarial import Adversarial, AdversarialConfig
-from ngt.replay import Batch
-from ngt.schema import opt
+from ngt.experience.replay import Batch
+from ngt.settings.schema import opt
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,9 @@ from torch import Tensor
 
 from baselines.adversarial import Adversarial, AdversarialConfig, gradient_penalty
 from ngt.errors import UserError
-from ngt.replay import Batch
+from ngt.experience.replay import Batch
 from ngt.reward import Spec
-from ngt.schema import opt
+from ngt.settings.schema import opt
 
 
 @dataclass(frozen=True)

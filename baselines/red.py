@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from ngt.experience.replay import Batch
 from ngt.potential import Potential
-from ngt.replay import Batch
 
 
 class Red(Potential):

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from baselines.adversarial import Adversarial
-from ngt.replay import Batch
+from ngt.experience.replay import Batch
 
 
 class Wdac(Adversarial):

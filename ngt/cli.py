@@ -15,18 +15,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ngt import config as cfg
-from ngt.config import CellConfig, Config
-from ngt.envs import get_task
 from ngt.errors import Interrupted, UserError, lacks_memory, suggest
+from ngt.experience.envs import get_task
 from ngt.files import read_json
-from ngt.runs import Layout, RunKey, packs, resolve_key, run_table
-from ngt.schema import schema
+from ngt.runs.keys import Layout, RunKey, packs, resolve_key, run_table
+from ngt.settings import config as cfg
+from ngt.settings.config import CellConfig, Config
+from ngt.settings.schema import schema
 from ngt.text import show_any_text
 
 if TYPE_CHECKING:
-    from ngt.demos import Demos
-    from ngt.learner import Member
+    from ngt.experience.demos import Demos
+    from ngt.training.learner import Member
 
 RUN_HELP = "run key: env/method/mode-demosK-rateN/seedS"
 
@@ -331,8 +331,8 @@ def run_expert(args: argparse.Namespace) -> None:
     """Train an expert."""
     one_thread(args.device)
 
-    from ngt.folders import expert_key
-    from ngt.learner import Member
+    from ngt.runs.folder import expert_key
+    from ngt.training.learner import Member
 
     at_least(0, env_workers=args.env_workers)
     config, layout = load_config(args)
@@ -351,11 +351,12 @@ def run_record(args: argparse.Namespace) -> None:
     """Record demonstrations."""
     one_thread("cpu")
 
-    from ngt import demos, policy
-    from ngt.examine import tell
-    from ngt.folders import Folders
-    from ngt.records import drop_receipts
-    from ngt.states import COMPLETE
+    from ngt.agent import policy
+    from ngt.experience import demos
+    from ngt.experience.examine import tell
+    from ngt.runs.folder import Folders
+    from ngt.runs.state import COMPLETE
+    from ngt.runs.writer import drop_receipts
 
     at_least(1, episodes=args.episodes)
     config, layout = load_config(args)
@@ -395,7 +396,7 @@ def run_ship(args: argparse.Namespace) -> None:
     """Ship an expert."""
     one_thread("cpu")
 
-    from ngt.ship import ship
+    from ngt.runs.ship import ship
 
     config, layout = load_config(args)
     get_task(args.env)
@@ -404,7 +405,7 @@ def run_ship(args: argparse.Namespace) -> None:
 
 def run_train(args: argparse.Namespace) -> None:
     """Train runs."""
-    from ngt import demos
+    from ngt.experience import demos
 
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
@@ -430,9 +431,9 @@ def train_pack(
     layout: Layout, args: argparse.Namespace,
 ) -> bool:  # fmt: skip
     """Train the members of a pack that are not finished; whether it was told to stop meanwhile."""
-    from ngt import demos
-    from ngt.learner import Member
-    from ngt.reference import reference_of
+    from ngt.experience import demos
+    from ngt.experience.reference import reference_of
+    from ngt.training.learner import Member
 
     if cell.demos_source not in (data.source, cfg.file_hash(source, "demos")):
         if not args.demos:
@@ -460,7 +461,7 @@ def train_pack(
 
 def warn_of_scale(data: Demos) -> None:
     """Print a line if no return can be normalised by these demonstrations."""
-    from ngt.reference import reference_of, unscored
+    from ngt.experience.reference import reference_of, unscored
 
     if reason := unscored(reference_of(data)):
         say(f"warning: {data.env}: no return can be normalised: {reason}")
@@ -474,9 +475,9 @@ def train(
 
     Whether it was told to stop when nothing was left to do.
     """
-    from ngt import jobs
+    from ngt.training import job
 
-    return jobs.train(
+    return job.train(
         cell, members, name, say, device=args.device, env_workers=args.env_workers,
         checkpoint_every=config.checkpoint_every, fresh=args.fresh, restart=args.restart,
     )  # fmt: skip
@@ -487,8 +488,8 @@ def to_train(cell: CellConfig, member: Member, name: str, args: argparse.Namespa
 
     Errors: a complete run that is another one is replaced only if asked for.
     """
-    from ngt.jobs import member_state
-    from ngt.states import COMPLETE
+    from ngt.runs.state import COMPLETE
+    from ngt.training.job import member_state
 
     if args.fresh:
         return True
@@ -525,9 +526,10 @@ def run_evaluate(args: argparse.Namespace) -> None:
 
     import numpy as np
 
-    from ngt import demos, policy, shipped
-    from ngt.evaluation import Evaluator
-    from ngt.reference import reference_of, unscored
+    from ngt.agent import policy
+    from ngt.experience import demos, shipped
+    from ngt.experience.reference import reference_of, unscored
+    from ngt.experience.rollout import Evaluator
 
     at_least(1, episodes=args.episodes)
     config, _ = load_config(args)
@@ -564,8 +566,8 @@ def policy_file(path: Path) -> Path:
 
 def run_runs(args: argparse.Namespace) -> None:
     """Print the run table."""
-    from ngt.results import source
-    from ngt.states import STATUSES
+    from ngt.runs.state import STATUSES
+    from ngt.runs.table import source
 
     config, layout = load_config(args)
     for name in args.figure or []:
@@ -598,7 +600,7 @@ def run_runs(args: argparse.Namespace) -> None:
 
 def counted(counts: Counter[str], config: Config) -> str:
     """How many runs there are of each status."""
-    from ngt.states import STATUSES
+    from ngt.runs.state import STATUSES
 
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     return f"{counts.total()} runs at scale {config.scale}" + (f": {parts}" if parts else "")
@@ -606,8 +608,8 @@ def counted(counts: Counter[str], config: Config) -> str:
 
 def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float) -> None:
     """Say how far the runs are, again and again, until all are complete."""
-    from ngt.folders import Folders, how_far
-    from ngt.states import COMPLETE
+    from ngt.runs.folder import Folders, how_far
+    from ngt.runs.state import COMPLETE
 
     while True:
         folders = Folders(layout, config)
@@ -622,7 +624,7 @@ def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float
 
 def run_publish(args: argparse.Namespace) -> None:
     """Gather records."""
-    from ngt.publish import publish, summary
+    from ngt.runs.published import publish, summary
 
     config, layout = load_config(args)
     manifest = publish(layout, config, allow_partial=args.allow_partial)
@@ -631,7 +633,7 @@ def run_publish(args: argparse.Namespace) -> None:
 
 def run_bench(args: argparse.Namespace) -> None:
     """Measure speed."""
-    from ngt.bench import bench, bench_methods, methods_table, table, together
+    from ngt.bench.cpu import bench, bench_methods, methods_table, table, together
     from ngt.files import write_json
 
     get_task(args.env)

@@ -33,12 +33,12 @@ import torch
 from torch import Tensor
 
 from ngt import losses
-from ngt.layers import Rectifier
-from ngt.nets import Init, PackedMLP
-from ngt.replay import Batch
+from ngt.agent.kernels import Rectifier
+from ngt.agent.nets import Init, PackedMLP
+from ngt.experience.replay import Batch
 from ngt.reward import RewardModel, Spec
-from ngt.schema import opt
 from ngt.seeding import torch_generator
+from ngt.settings.schema import opt
 
 Side = Literal["expert", "agent"]
 Scaling = Literal["percentile", "percentile_offset", "none", "ema_signed", "ema_linear"]

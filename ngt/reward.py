@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ngt.config import Mode
+from ngt.agent.sac import Sac, adam, descend
 from ngt.errors import UserError
-from ngt.replay import Batch
-from ngt.sac import Sac, adam, descend
+from ngt.experience.replay import Batch
 from ngt.seeding import Draw
+from ngt.settings.config import Mode
 
 if TYPE_CHECKING:
-    from ngt.demos import DemoSet
+    from ngt.experience.demos import DemoSet
 
 
 class Spec(NamedTuple):

@@ -5,8 +5,8 @@ python -m paper.ablation_embedding --scale quick --out results/ablation_embeddin
 
 from __future__ import annotations
 
-from ngt.config import Config, model_params
 from ngt.errors import UserError
+from ngt.settings.config import Config, model_params
 from paper import style
 from paper.curve_figure import CurveFigure, variants
 from paper.panels import Series

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ngt.config import Config
+from ngt.settings.config import Config
 from paper import style
 from paper.curve_figure import CurveFigure, Remark, variants
 from paper.panels import AUC, SCORE, Place, Series

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
-from ngt.config import Config, method_label
-from ngt.runs import RunKey
+from ngt.runs.keys import RunKey
+from ngt.settings.config import Config, method_label
 from paper import cli, statistics, style
 from paper.aggregate_table import FIGURE, Aggregates, collect, notes
 from paper.panels import EXPERT, LIMIT, SHOWN
@@ -34,7 +34,7 @@ TAUS = 101  # scores at which a profile is evaluated
 def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
     """IQM, optimality gap and P(NGT > method), a row a method; performance profiles below.
 
-    runs: rows of `ngt.results.read_runs`. absent: the keys that are not there.
+    runs: rows of `ngt.runs.table.read_runs`. absent: the keys that are not there.
     """
     a = collect(runs, config, absent)
     looks = style.looks(a.methods)

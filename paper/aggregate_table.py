@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ngt.config import Config, method_label
 from ngt.errors import UserError
-from ngt.results import unscored_envs
-from ngt.runs import Layout, RunKey, run_table
+from ngt.runs.keys import Layout, RunKey, run_table
+from ngt.runs.table import unscored_envs
+from ngt.settings.config import Config, method_label
 from paper import cli, statistics
 from paper.statistics import OURS, Diverged, Estimate, Scores
 from paper.style import Note
@@ -84,7 +84,7 @@ class Aggregates:
 
 
 def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Aggregates:
-    """From rows of `ngt.results.read_runs` and the keys that are not there."""
+    """From rows of `ngt.runs.table.read_runs` and the keys that are not there."""
     lack = unscored_envs(runs)
     keys = run_table(config, [FIGURE])
     present = sorted(set(keys) - set(absent))

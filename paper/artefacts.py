@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ngt.config import Config, own_file
-from ngt.envs import TASKS
-from ngt.runs import RunKey, run_table
+from ngt.experience.envs import TASKS
+from ngt.runs.keys import RunKey, run_table
+from ngt.settings.config import Config, own_file
 
 GPU = "results/published/gpu.json"  # what `make gpu-check` measured
 

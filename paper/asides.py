@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ngt import config as cfg
-from ngt.config import Config
 from ngt.errors import UserError
-from ngt.results import Runs
+from ngt.runs.table import Runs
+from ngt.settings import config as cfg
+from ngt.settings.config import Config
 from paper import methods, report_runs
 from paper.tables import Cell, Column, Table
 

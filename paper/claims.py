@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ngt.config import Config, method_label
+from ngt.settings.config import Config, method_label
 from paper import speed
 from paper.evidence import Cells
 from paper.judges import (

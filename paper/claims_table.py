@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ngt.config import Config, load
 from ngt.errors import UserError
 from ngt.files import read_json
-from ngt.results import read_keys
-from ngt.runs import Layout, run_table
+from ngt.runs.keys import Layout, run_table
+from ngt.runs.table import read_keys
+from ngt.settings.config import Config, load
 from paper import cli, statistics
 from paper.claims import Claim, claims
 from paper.evidence import Evidence, Finding, Verdict

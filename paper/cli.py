@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ngt.cli import Parser, add_planned, load_config, user_settings
-from ngt.config import Config
 from ngt.errors import UserError
-from ngt.publish import Published
-from ngt.results import read_runs
-from ngt.runs import Layout, RunKey
+from ngt.runs.keys import Layout, RunKey
+from ngt.runs.published import Published
+from ngt.runs.table import read_runs
+from ngt.settings.config import Config
 from ngt.text import show_any_text
 from paper import labels, style, tables
 from paper.artefacts import FIGURES, REPORT, TABLES

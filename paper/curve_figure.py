@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from ngt.config import Config, FigureConfig, method_label, method_rate
-from ngt.results import unscored_envs
-from ngt.runs import RunKey, run_table
+from ngt.runs.keys import RunKey, run_table
+from ngt.runs.table import unscored_envs
+from ngt.settings.config import Config, FigureConfig, method_label, method_rate
 from paper import cli, curves, notes, panels, style
 from paper.labels import labels
 from paper.panels import AUC, RETURN, SCORE, Measure, Panel, Place, Series, demonstrations, plan_of
@@ -119,7 +119,7 @@ class CurveFigure:
     def draw(self, runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
         """The figure.
 
-        runs: rows of `ngt.results.read_runs`. absent: the keys that are not there.
+        runs: rows of `ngt.runs.table.read_runs`. absent: the keys that are not there.
         """
         plan, table = config.figures[self.name], run_table(config, [self.name], beside=True)
         series, laid = self.series(config, self.name), grid(plan, self.measures)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ngt.config import Config, load_model, model_params
 from ngt.errors import UserError
-from ngt.results import final_scores, unscored_envs
-from ngt.runs import RunKey
+from ngt.runs.keys import RunKey
+from ngt.runs.table import final_scores, unscored_envs
+from ngt.settings.config import Config, load_model, model_params
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,12 +14,12 @@ from typing import NamedTuple
 from gymnasium.spaces import Box
 from gymnasium.wrappers import RescaleAction
 
-from ngt import config as cfg
-from ngt import demos, envs
-from ngt.config import CellConfig, Config
-from ngt.envs import REFUSED, TASKS, Task
-from ngt.runs import Layout
-from ngt.shipped import DATA, DEMOS
+from ngt.experience import demos, envs
+from ngt.experience.envs import REFUSED, TASKS, Task
+from ngt.experience.shipped import DATA, DEMOS
+from ngt.runs.keys import Layout
+from ngt.settings import config as cfg
+from ngt.settings.config import CellConfig, Config
 from paper import artefacts, cli
 from paper.tables import Cell, Column, Table, words
 

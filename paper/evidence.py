@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ngt.config import Config, config_hash, resolve
-from ngt.results import Runs, unscored_envs
-from ngt.runs import RunKey, run_table
+from ngt.runs.keys import RunKey, run_table
+from ngt.runs.table import Runs, unscored_envs
+from ngt.settings.config import Config, config_hash, resolve
 from paper import speed, statistics
 from paper.curves import AXES
 from paper.panels import demonstrations

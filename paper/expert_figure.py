@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ngt.config import Config
-from ngt.envs import get_task
 from ngt.errors import UserError
-from ngt.results import source
-from ngt.runs import Layout
+from ngt.experience.envs import get_task
+from ngt.runs.keys import Layout
+from ngt.runs.table import source
+from ngt.settings.config import Config
 from paper import cli, curves, style
 from paper.artefacts import FIGURES
 from paper.panels import EXPERT

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from ngt import config as cfg
-from ngt import shipped
 from ngt.cli import Parser
-from ngt.envs import TASKS, Task
+from ngt.experience import shipped
+from ngt.experience.envs import TASKS, Task
 from ngt.files import atomic
-from ngt.folders import read_shipped
+from ngt.runs.folder import read_shipped
+from ngt.settings import config as cfg
 from paper import artefacts, cli, expert_figure, pages, style
 from paper.expert_figure import Expert
 from paper.tables import Cell, Column, Table

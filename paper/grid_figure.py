@@ -5,8 +5,8 @@ python -m paper.grid_figure --scale quick --out results/grid_figure.pdf
 
 from __future__ import annotations
 
-from ngt.config import Config, method_rate
 from ngt.errors import UserError
+from ngt.settings.config import Config, method_rate
 from paper import style
 from paper.curve_figure import CurveFigure
 from paper.notes import nth

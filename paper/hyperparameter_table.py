@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ngt import config as cfg
-from ngt.config import Config, ExpertConfig, MethodConfig, Override
 from ngt.errors import UserError
-from ngt.learner import Learner
-from ngt.runs import Layout
+from ngt.runs.keys import Layout
+from ngt.settings import config as cfg
+from ngt.settings.config import Config, ExpertConfig, MethodConfig, Override
+from ngt.training.learner import Learner
 from paper import artefacts, cli, variants
 from paper.tables import Cell, Column, Table, words
 from paper.variants import Difference, Settings, as_text

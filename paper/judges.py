@@ -13,10 +13,10 @@ from typing import Any
 
 from rliable import metrics
 
-from ngt.config import Config, StatisticsConfig, method_label
-from ngt.envs import get_task
-from ngt.replay import peak_bytes
-from ngt.runs import RunKey
+from ngt.experience.envs import get_task
+from ngt.experience.replay import peak_bytes
+from ngt.runs.keys import RunKey
+from ngt.settings.config import Config, StatisticsConfig, method_label
 from paper import speed, statistics
 from paper.evidence import By, Cells, Evidence, Finding, Part
 from paper.speed import PAPER, PAPER_ENVS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ngt.config import Config, find_method, method_label
 from ngt.errors import UserError
+from ngt.settings.config import Config, find_method, method_label
 from ngt.text import label_fault
 from paper import variants
 from paper.variants import Settings

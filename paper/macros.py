@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ngt.config import Config, method_label
 from ngt.errors import UserError
-from ngt.records import provenance
-from ngt.results import Runs, unscored_envs
-from ngt.states import COMPLETE
+from ngt.runs.state import COMPLETE
+from ngt.runs.table import Runs, unscored_envs
+from ngt.runs.writer import provenance
+from ngt.settings.config import Config, method_label
 from paper.artefacts import FIGURES, TABLES, Artefact, envs
 from paper.evidence import FEW
 from paper.report import Item, about

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ngt.config import Config, method_label
-from ngt.runs import Layout, RunKey, run_table
+from ngt.runs.keys import Layout, RunKey, run_table
+from ngt.settings.config import Config, method_label
 from paper import cli, statistics
 from paper.tables import Cell, Column, Table, show
 
@@ -63,7 +63,7 @@ def rows(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Iterat
 def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Table:
     """The table.
 
-    runs: rows of `ngt.results.read_runs`. absent: the keys that are not there.
+    runs: rows of `ngt.runs.table.read_runs`. absent: the keys that are not there.
     """
     window = config.window
     notes = [

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from ngt import config as cfg
-from ngt.config import MODES, CellConfig, Config, Mode
 from ngt.errors import UserError
 from ngt.potential import PotentialConfig
-from ngt.runs import Layout
+from ngt.runs.keys import Layout
+from ngt.settings import config as cfg
+from ngt.settings.config import MODES, CellConfig, Config, Mode
 from paper import artefacts, cli, diagram, style, variants
 from paper.diagram import FLOWS, Arrow, Box, Label
 from paper.hyperparameter_table import where

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ngt import config as cfg
 from ngt.cli import Parser
-from ngt.config import CellConfig, Config, MethodConfig
 from ngt.errors import UserError
 from ngt.reward import RewardModel
+from ngt.settings import config as cfg
+from ngt.settings.config import CellConfig, Config, MethodConfig
 from paper import cli, variants
 
 ROOT = Path(__file__).resolve().parents[1]

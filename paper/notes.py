@@ -9,9 +9,9 @@ from matplotlib.artist import Artist
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ngt.config import Config, method_label
-from ngt.results import unscored_envs
-from ngt.runs import RunKey
+from ngt.runs.keys import RunKey
+from ngt.runs.table import unscored_envs
+from ngt.settings.config import Config, method_label
 from paper import curves, panels, statistics
 from paper.panels import AUC, RETURN, SCORE, Measure, Panel, Series
 from paper.style import Note

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
-from ngt.config import Config, FigureConfig, Mode
 from ngt.errors import UserError
+from ngt.settings.config import Config, FigureConfig, Mode
 from paper import curves, style
 from paper.curves import Array, Curve, Level
 from paper.style import Look
@@ -19,7 +19,7 @@ from paper.style import Look
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ngt.runs import RunKey
+    from ngt.runs.keys import RunKey
 
 EXPERT: dict[str, Any] = {"color": style.GREY, "linewidth": 0.9, "linestyle": (0, (4, 3))}
 RANDOM: dict[str, Any] = {"color": style.GREY, "linewidth": 0.9, "linestyle": (0, (1, 2))}
@@ -52,7 +52,7 @@ def demonstrations(count: int) -> str:
 
 
 class Measure(NamedTuple):
-    """What is drawn upwards: a column of `ngt.results.read_runs`."""
+    """What is drawn upwards: a column of `ngt.runs.table.read_runs`."""
 
     column: str
     label: str  # of the axis

@@ -10,11 +10,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ngt.config import Config
 from ngt.errors import UserError
 from ngt.files import atomic
-from ngt.results import read_keys
-from ngt.runs import Layout, run_table
+from ngt.runs.keys import Layout, run_table
+from ngt.runs.table import read_keys
+from ngt.settings.config import Config
 from paper import cli, latex, macros, report, stamps
 from paper.artefacts import PAPER
 from paper.asides import asides

@@ -16,11 +16,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ngt.config import Config, method_label
 from ngt.errors import UserError
 from ngt.files import atomic, read_json
-from ngt.results import Runs, read_keys
-from ngt.runs import Layout, run_table
+from ngt.runs.keys import Layout, run_table
+from ngt.runs.table import Runs, read_keys
+from ngt.settings.config import Config, method_label
 from paper import cli, pictures, report_curves, report_runs, stamps, style, tables
 from paper.artefacts import CURVES, FIGURES, REPORT, TABLES, Artefact
 from paper.tables import Table

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ngt.config import Config, method_label, method_rate
-from ngt.results import unscored_envs
-from ngt.runs import RunKey, run_table
+from ngt.runs.keys import RunKey, run_table
+from ngt.runs.table import unscored_envs
+from ngt.settings.config import Config, method_label, method_rate
 from paper import curves, style
 from paper.artefacts import CURVES
 
@@ -30,7 +30,7 @@ def keys(config: Config) -> list[RunKey]:
 def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
     """What the chart's script reads.
 
-    runs: rows of `ngt.results.read_keys`. A cell's `mean` and `std` are those of `curves.curve`,
+    runs: rows of `ngt.runs.table.read_keys`. A cell's `mean` and `std` are those of `curves.curve`,
     or one number each where the method steps no env; `steps` is a place in the list of that name.
     A run's return is random + score * (expert - random), so scores are all that is sent; of an env
     whose scores are missing it is returns, and `unscored` says why. The rate

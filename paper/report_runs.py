@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ngt.config import Config, method_label
-from ngt.records import source_hash
-from ngt.results import Runs, unscored_envs
-from ngt.runs import RunKey, run_table
-from ngt.states import STATUSES, Status
+from ngt.runs.keys import RunKey, run_table
+from ngt.runs.state import STATUSES, Status
+from ngt.runs.table import Runs, unscored_envs
+from ngt.runs.writer import source_hash
+from ngt.settings.config import Config, method_label
 from paper.artefacts import FIGURES, TABLES
 from paper.tables import Cell, Column, Table
 

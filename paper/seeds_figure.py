@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ngt.config import Config
-from ngt.results import final_scores
+from ngt.runs.table import final_scores
+from ngt.settings.config import Config
 from paper import style
 from paper.curve_figure import CurveFigure, Remark
 from paper.panels import SCORE, Place, Series

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ngt.config import Config, find_method
 from ngt.errors import UserError
+from ngt.settings.config import Config, find_method
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ngt.config import Config, method_label
 from ngt.errors import UserError
-from ngt.runs import RunKey
+from ngt.runs.keys import RunKey
+from ngt.settings.config import Config, method_label
 from paper import cli, curves, speed, style
 from paper.panels import plan_of
 from paper.style import Note

@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ngt.config import Config, method_label
-from ngt.results import source
-from ngt.runs import Layout, run_table
+from ngt.runs.keys import Layout, run_table
+from ngt.runs.table import source
+from ngt.settings.config import Config, method_label
 from paper import cli, speed
 from paper.panels import plan_of
 from paper.speed import NAME

@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ngt import shipped
-from ngt.config import Config, config_hash
-from ngt.runs import Layout, run_table
-from ngt.states import checksum
+from ngt.experience import shipped
+from ngt.runs.keys import Layout, run_table
+from ngt.runs.state import checksum
+from ngt.settings.config import Config, config_hash
 from paper.artefacts import FIGURES, TABLES, Artefact
 
 

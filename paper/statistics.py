@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from rliable import library, metrics
 
-from ngt.config import StatisticsConfig
 from ngt.errors import UserError
-from ngt.results import final_scores, unscored_envs
-from ngt.runs import RunKey
+from ngt.runs.keys import RunKey
+from ngt.runs.table import final_scores, unscored_envs
 from ngt.seeding import derive
+from ngt.settings.config import StatisticsConfig
 from paper.curves import AXES, usable
 from paper.tables import listed, show
 
@@ -62,7 +62,7 @@ class Estimate(NamedTuple):
 def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> dict[RunKey, float]:
     """The final score of each run that is there, but for those on `unscored_envs`.
 
-    runs: rows of `ngt.results.read_runs`; None where no run is there.
+    runs: rows of `ngt.runs.table.read_runs`; None where no run is there.
     """
     if runs is None:
         return {}

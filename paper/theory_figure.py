@@ -18,8 +18,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ngt import theory
-from ngt.config import Config
-from ngt.runs import Layout
+from ngt.runs.keys import Layout
+from ngt.settings.config import Config
 from ngt.theory import Verdict
 from paper import cli, style, theory_study
 from paper.theory_study import BINS, COINS, DRAWS, SAMPLES, SIGMAS, SIZES, STEPS, TRIALS, Study

@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ngt import demos, losses, theory
-from ngt.nets import PackedMLP
+from ngt import losses, theory
+from ngt.agent.nets import PackedMLP
+from ngt.experience import demos
+from ngt.experience.replay import Batch
 from ngt.potential import Potential, PotentialConfig
-from ngt.replay import Batch
 from ngt.reward import Spec
 from ngt.seeding import rng, torch_generator
 from ngt.theory import Floats, Slopes

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ngt import theory
-from ngt.config import Config
-from ngt.runs import Layout
+from ngt.runs.keys import Layout
+from ngt.settings.config import Config
 from ngt.theory import Relation, Verdict
 from paper import cli, pages, theory_study
 from paper.tables import Column, Table

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ngt import config as cfg
 from ngt.cli import Parser
-from ngt.config import CellConfig, Config, SacConfig, TrainConfig
-from ngt.envs import get_task
+from ngt.experience.envs import get_task
+from ngt.settings import config as cfg
+from ngt.settings.config import CellConfig, Config, SacConfig, TrainConfig
 from paper import cli, pages
 
 NAME = "variants"

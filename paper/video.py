@@ -18,12 +18,13 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from ngt import policy, shipped
+from ngt.agent import policy
+from ngt.agent.policy import Policy
 from ngt.cli import Parser
-from ngt.envs import Env, get_task, make
 from ngt.errors import UserError
+from ngt.experience import shipped
+from ngt.experience.envs import Env, get_task, make
 from ngt.files import atomic
-from ngt.policy import Policy
 from paper import cli
 
 NAME = "video"

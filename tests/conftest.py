@@ -11,8 +11,8 @@ import torch
 from hypothesis import settings
 from torch import Tensor
 
-from ngt.nets import PackedMLP
-from ngt.replay import Batch
+from ngt.agent.nets import PackedMLP
+from ngt.experience.replay import Batch
 from ngt.reward import RewardModel
 from ngt.seeding import Draw, Streams
 

@@ -13,17 +13,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ngt import demos, policy, shipped
-from ngt.config import expert_ships, load, method_label, read_yaml
-from ngt.envs import VectorEnv
-from ngt.evaluation import rollout
+from ngt.agent import policy
+from ngt.experience import demos, shipped
+from ngt.experience.envs import VectorEnv
+from ngt.experience.reference import reference_of
+from ngt.experience.rollout import rollout
 from ngt.files import read_json
-from ngt.folders import read_shipped
-from ngt.reference import reference_of
-from ngt.results import final_scores, read_runs
-from ngt.runs import Layout, run_table
+from ngt.runs.folder import read_shipped
+from ngt.runs.keys import Layout, run_table
+from ngt.runs.ship import LARGEST, SAME_ACTION, distance
+from ngt.runs.table import final_scores, read_runs
 from ngt.seeding import derive
-from ngt.ship import LARGEST, SAME_ACTION, distance
+from ngt.settings.config import expert_ships, load, method_label, read_yaml
 from paper import experts, main_table, statistics, video
 from paper.tables import show
 

@@ -22,21 +22,24 @@ import pytest
 import torch
 import yaml
 
-from ngt import checkpoint, config, demos, policy, shipped
-from ngt.config import SacConfig, config_hash, load, resolve_expert
-from ngt.demos import Episode, from_episodes
-from ngt.envs import TASKS
+from ngt.agent import policy
+from ngt.agent.policy import Policy
+from ngt.agent.sac import Actor
 from ngt.errors import Interrupted, UserError
+from ngt.experience import demos, shipped
+from ngt.experience.demos import Episode, from_episodes
+from ngt.experience.envs import TASKS
 from ngt.files import write_json
-from ngt.folders import Folders, read_shipped
-from ngt.learner import Member
-from ngt.policy import Policy
-from ngt.publish import Published, publish
-from ngt.records import RunWriter
-from ngt.results import as_rows
-from ngt.runs import Layout, RunKey, resolve_key, run_table
-from ngt.sac import Actor
-from ngt.trainer import Trainer, made_with
+from ngt.runs.folder import Folders, read_shipped
+from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
+from ngt.runs.published import Published, publish
+from ngt.runs.table import as_rows
+from ngt.runs.writer import RunWriter
+from ngt.settings import config
+from ngt.settings.config import SacConfig, config_hash, load, resolve_expert
+from ngt.training import checkpoint
+from ngt.training.learner import Member
+from ngt.training.trainer import Trainer, made_with
 from paper import experts
 
 COUNT = int(os.environ.get("NGT_FUZZ", "150"))

@@ -20,7 +20,11 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ngt.config import (
+from ngt.experience.demos import DemoSet
+from ngt.experience.envs import Task, get_task
+from ngt.experience.replay import Batch, Replay
+from ngt.reward import RewardModel
+from ngt.settings.config import (
     MODES,
     CellConfig,
     Config,
@@ -30,12 +34,8 @@ from ngt.config import (
     method_rate,
     resolve,
 )
-from ngt.demos import DemoSet
-from ngt.envs import Task, get_task
-from ngt.learner import Learner, Member, build_model
-from ngt.replay import Batch, Replay
-from ngt.reward import RewardModel
-from ngt.trainer import Trainer
+from ngt.training.learner import Learner, Member, build_model
+from ngt.training.trainer import Trainer
 
 RUNS = (0, 1, 2)  # the seeds of a pack
 SIZES = {0: 1, 1: 30, 2: 47}  # transitions of a run's demonstrations, by its seed

@@ -16,7 +16,7 @@ import yaml
 
 import baselines
 from ngt import cli
-from ngt.config import load_model
+from ngt.settings.config import load_model
 from paper import main_figure, methods, style
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from ngt.config import CellConfig, Config, load, method_label, resolve, resolve_expert
-from ngt.runs import packs, run_table
+from ngt.runs.keys import packs, run_table
+from ngt.settings.config import CellConfig, Config, load, method_label, resolve, resolve_expert
 from workflow.resources import (
     GpuSite,
     Site,

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ngt.config import CellConfig, load_model
-from ngt.envs import get_task
-from ngt.replay import peak_bytes
-from ngt.schema import opt, parse
+from ngt.experience.envs import get_task
+from ngt.experience.replay import peak_bytes
+from ngt.settings.config import CellConfig, load_model
+from ngt.settings.schema import opt, parse
 
 # Milliseconds of one thread, unless said: a 2-core AMD EPYC, torch 2.13 (docs/performance.md).
 UPDATE = (18.5, 0.04)  # an iteration of a run, and per observation: the slowest methods on

@@ -13,10 +13,10 @@ from torch import Tensor
 from baselines.adversarial import Adversarial, AdversarialConfig, gradient_penalty
 from baselines.dac import Dac, DacConfig
 from baselines.wdac import Wdac
+from ngt.agent.kernels import Rectifier
+from ngt.agent.nets import PackedMLP
 from ngt.errors import UserError
-from ngt.layers import Rectifier
-from ngt.nets import PackedMLP
-from ngt.replay import Batch
+from ngt.experience.replay import Batch
 from ngt.reward import Spec
 from ngt.seeding import Streams, torch_generator
 

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from baselines.bc import Bc
-from ngt.config import SacConfig
+from ngt.agent.sac import Actor, Sac
 from ngt.errors import UserError
-from ngt.replay import Batch
+from ngt.experience.replay import Batch
 from ngt.reward import NoParams, RewardModel, Spec
-from ngt.sac import Actor, Sac
 from ngt.seeding import Streams
+from ngt.settings.config import SacConfig
 
 OBS, ACT, BATCH = 3, 2, 32
 SAC = SacConfig(hidden=(16, 16))

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from baselines.adversarial import Adversarial
 from baselines.dac import Dac, DacConfig
-from ngt.demos import DemoSet
-from ngt.replay import Batch
+from ngt.experience.demos import DemoSet
+from ngt.experience.replay import Batch
 from ngt.reward import Spec
 from ngt.seeding import Streams
 

@@ -13,12 +13,12 @@ import torch.nn.functional as F
 
 from baselines.adversarial import gradient_penalty
 from baselines.diffail import DiffAil, DiffAilConfig, signal_power, waves
-from ngt.config import load, resolve
-from ngt.demos import DemoSet
-from ngt.replay import Batch
+from ngt.agent.sac import Sac
+from ngt.experience.demos import DemoSet
+from ngt.experience.replay import Batch
 from ngt.reward import Spec
-from ngt.sac import Sac
 from ngt.seeding import Draw, Streams
+from ngt.settings.config import load, resolve
 
 OBS, ACT, BATCH, STEPS = 4, 2, 12, 10
 MODES = ["state-action", "state-state", "state-only"]

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from baselines.adversarial import gradient_penalty
 from baselines.mmd import MmdConfig, MmdDac, mmd_squared, rbf_mixture, witness
-from ngt.demos import DemoSet
 from ngt.errors import UserError
-from ngt.replay import Batch
+from ngt.experience.demos import DemoSet
+from ngt.experience.replay import Batch
 from ngt.reward import Spec
 from ngt.seeding import Streams
-from ngt.trainer import Learner
+from ngt.training.trainer import Learner
 
 OBS, ACT, BATCH = 3, 2, 16
 SIGMAS = (0.1, 1.0, 10.0)

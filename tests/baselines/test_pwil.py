@@ -13,11 +13,11 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from baselines.pwil import Pwil, PwilConfig, couple
-from ngt.config import Mode
-from ngt.demos import DemoSet
 from ngt.errors import UserError
-from ngt.replay import Batch
+from ngt.experience.demos import DemoSet
+from ngt.experience.replay import Batch
 from ngt.reward import RewardModel, Spec
+from ngt.settings.config import Mode
 
 OBS, ACT = 4, 2
 Array = NDArray[np.float64]

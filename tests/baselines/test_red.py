@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from baselines.red import Red
-from ngt.demos import DemoSet
+from ngt.experience.demos import DemoSet
+from ngt.experience.replay import Batch
 from ngt.potential import Potential, PotentialConfig
-from ngt.replay import Batch
 from ngt.reward import Spec
 
 OBS, ACT, BATCH = 5, 2, 16

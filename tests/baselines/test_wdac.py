@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from baselines.wdac import Wdac
-from ngt.demos import DemoSet
-from ngt.replay import Batch
+from ngt.experience.demos import DemoSet
+from ngt.experience.replay import Batch
 from ngt.reward import Spec
 from ngt.seeding import Streams
 

@@ -12,11 +12,12 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from ngt import demos, envs, policy
+from ngt.agent import policy
+from ngt.agent.policy import Policy
+from ngt.agent.sac import Actor
 from ngt.cli import main
-from ngt.config import SacConfig
-from ngt.policy import Policy
-from ngt.sac import Actor
+from ngt.experience import demos, envs
+from ngt.settings.config import SacConfig
 
 KEY = "Pendulum-v1/ngt/state-action-demos1-rate20/seed0"
 
@@ -88,7 +89,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "discrete env": (
         ["record", "CartPole-v1"],
-        ["env 'CartPole-v1' is unknown: use one of ", "ngt.envs.register"],
+        ["env 'CartPole-v1' is unknown: use one of ", "ngt.experience.envs.register"],
     ),
     "unknown env in a key": (
         train(KEY.replace("Pendulum-v1", "Pendulum-v0")),

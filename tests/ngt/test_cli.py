@@ -19,13 +19,15 @@ import pytest
 import torch
 import yaml
 
-from ngt import cli, demos, policy, shipped
-from ngt import config as cfg
+from ngt import cli
+from ngt.agent import policy
 from ngt.cli import build_parser, main
-from ngt.envs import TASKS
+from ngt.experience import demos, shipped
+from ngt.experience.envs import TASKS
+from ngt.experience.reference import reference_of, unscored
 from ngt.files import read_json
-from ngt.reference import reference_of, unscored
-from ngt.runs import RunKey, run_table
+from ngt.runs.keys import RunKey, run_table
+from ngt.settings import config as cfg
 
 ROOT = Path(__file__).resolve().parents[2]
 ALREADY = "run {0}: finished already in results/test/runs/{0}; --fresh trains it again"
@@ -151,8 +153,8 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
 
 
 def test_recording_ones_own_policy(ngt: Any, tmp_path: Path) -> None:
-    from ngt.policy import Policy
-    from ngt.sac import Actor
+    from ngt.agent.policy import Policy
+    from ngt.agent.sac import Actor
 
     sac = cfg.SacConfig(hidden=(4,))
     policy.save(tmp_path / "mine", Policy(Actor(3, 1, sac, [0]), None).snapshot(0), "Pendulum-v1",
@@ -171,8 +173,8 @@ def test_recording_ones_own_policy(ngt: Any, tmp_path: Path) -> None:
 def test_strict_refuses_what_the_env_can_not_have_given(
     ngt: Any, demos_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    from ngt.policy import Policy
-    from ngt.sac import Actor
+    from ngt.agent.policy import Policy
+    from ngt.agent.sac import Actor
 
     data = demos.load(Path(demos_file))
     odd = dataclasses.replace(data, terminated=np.array([False, True]))
@@ -219,8 +221,8 @@ def test_a_warning_is_one_line_and_comes_once(tmp_path: Path, demos_file: str) -
 def test_recording_a_runs_folder(
     ngt: Any, demos_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ngt.policy import Policy
-    from ngt.sac import Actor
+    from ngt.agent.policy import Policy
+    from ngt.agent.sac import Actor
 
     sac = cfg.SacConfig(hidden=(4,))
     (tmp_path / "run").mkdir()
@@ -240,8 +242,8 @@ def test_recording_a_runs_folder(
 
 
 def test_evaluation_takes_the_settings(ngt: Any, tmp_path: Path) -> None:
-    from ngt.policy import Policy
-    from ngt.sac import Actor
+    from ngt.agent.policy import Policy
+    from ngt.agent.sac import Actor
 
     sac = cfg.SacConfig(hidden=(4,))
     policy.save(tmp_path / "p", Policy(Actor(11, 3, sac, [0]), None).snapshot(0), "Hopper-v4", sac)
@@ -251,8 +253,8 @@ def test_evaluation_takes_the_settings(ngt: Any, tmp_path: Path) -> None:
 
 
 def test_a_run_is_evaluated_with_its_own_settings(ngt: Any, tmp_path: Path) -> None:
-    from ngt.policy import Policy
-    from ngt.sac import Actor
+    from ngt.agent.policy import Policy
+    from ngt.agent.sac import Actor
 
     sac = cfg.SacConfig(hidden=(4,))
     (tmp_path / "run").mkdir()
@@ -285,7 +287,7 @@ def test_a_damaged_policy_that_ships_is_not_evaluated(
 MODULE = """
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 from gymnasium.envs.registration import register as add
-from ngt.envs import Task, register
+from ngt.experience.envs import Task, register
 
 add("Mine-v0", lambda **kwargs: PendulumEnv(**kwargs), max_episode_steps=30)
 register(Task("mine", "Mine-v0", obs=3, act=1, low=-2.0, high=2.0, time_limit=30))
@@ -294,7 +296,7 @@ register(Task("mine", "Mine-v0", obs=3, act=1, low=-2.0, high=2.0, time_limit=30
 
 def test_an_env_of_ones_own(ngt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("ngt.envs.TASKS", dict(TASKS))
+    monkeypatch.setattr("ngt.experience.envs.TASKS", dict(TASKS))
     (tmp_path / "my_env_of_a_test.py").write_text(MODULE)
     (tmp_path / "mine.yaml").write_text("imports: [my_env_of_a_test]\n")
     more = [*SHORT, "--config", "mine.yaml"]
@@ -368,7 +370,7 @@ def test_told_to_stop_in_a_packs_last_step_no_other_begins(
         begun.append(cell.method)
         return True
 
-    monkeypatch.setattr("ngt.jobs.train", train)
+    monkeypatch.setattr("ngt.training.job.train", train)
     monkeypatch.setattr(cli, "report", lambda folder, name: None)
     both = [f"Pendulum-v1/{m}/state-action-demos1-rate20/seed0" for m in ("bc", "ngt")]
     with pytest.raises(SystemExit) as stop:
@@ -693,8 +695,12 @@ def test_training_imports_little() -> None:
 
 def test_settings_are_read_without_torch() -> None:
     """The workflow reads them in its own process, for every job."""
-    code = HOOK.format(blocked=["torch", "pandas", "mujoco"], modules="ngt.config, ngt.runs")
-    code += "print(len(ngt.runs.run_table(ngt.config.Config())), 'torch' in sys.modules)"
+    code = HOOK.format(
+        blocked=["torch", "pandas", "mujoco"], modules="ngt.settings.config, ngt.runs.keys"
+    )
+    code += (
+        "print(len(ngt.runs.keys.run_table(ngt.settings.config.Config())), 'torch' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.split() == ["0", "False"], done.stderr
 

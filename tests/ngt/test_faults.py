@@ -23,8 +23,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from ngt import checkpoint, cli, jobs
-from ngt.envs import TASKS, Task, register
+from ngt import cli
+from ngt.experience.envs import TASKS, Task, register
+from ngt.training import checkpoint, job
 
 pytestmark = pytest.mark.slow
 
@@ -209,7 +210,7 @@ def test_a_disk_on_which_nobody_may_write(tmpfs: Path, whole: Path) -> None:
 
 
 def test_a_second_trainer_says_who_holds_the_folder(tmp_path: Path) -> None:
-    with jobs.locked(tmp_path / EXPERT):
+    with job.locked(tmp_path / EXPERT):
         code, line = run(tmp_path)
     assert code == 2
     assert line == (

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ngt import losses
-from ngt.config import SacConfig
+from ngt.agent.sac import Sac
+from ngt.experience.replay import Batch, Replay
 from ngt.potential import Potential, PotentialConfig, scale_by_percentiles
-from ngt.replay import Batch, Replay
 from ngt.reward import Spec
-from ngt.sac import Sac
 from ngt.seeding import Draw, Streams
+from ngt.settings.config import SacConfig
 
 OBS, ACT = 5, 2
 PAIRINGS = ["huber", "mse_softmax", "hl_gauss"]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from ngt.agent.sac import Sac
 from ngt.errors import UserError
-from ngt.learner import Learner, rewards
-from ngt.replay import Batch
+from ngt.experience.replay import Batch
 from ngt.reward import Constant, EnvReward, NoParams, RewardModel, Spec
-from ngt.sac import Sac
+from ngt.training.learner import Learner, rewards
 
 SPEC = Spec(obs=3, act=2, mode="state-action", batch=8, seeds=(0, 1), time_limit=100,
     num_envs=4, gamma=0.99,

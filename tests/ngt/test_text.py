@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from ngt import config as cfg
-from ngt.envs import Task, register
 from ngt.errors import UserError
+from ngt.experience.envs import Task, register
+from ngt.settings import config as cfg
 from ngt.text import SETTABLE
 
 

@@ -1,4 +1,4 @@
-"""Run folders without training, written in the formats that `ngt.records` writes."""
+"""Run folders without training, written in the formats that `ngt.runs.writer` writes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from matplotlib.text import Text
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from ngt import config as cfg
-from ngt.records import EVAL_FIELDS
-from ngt.reference import unscored
-from ngt.results import Runs, read_runs
-from ngt.runs import Layout, RunKey, resolve_key, run_table
-from ngt.states import Status
+from ngt.experience.reference import unscored
+from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
+from ngt.runs.state import Status
+from ngt.runs.table import Runs, read_runs
+from ngt.runs.writer import EVAL_FIELDS
+from ngt.settings import config as cfg
 from paper import style, tables, theory_study
 from paper.artefacts import FIGURES, TABLES
 from paper.tables import Column

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ngt.results import read_runs
+from ngt.runs.table import read_runs
 from paper import aggregate_figure, style
 from paper.aggregate_table import collect, table
 

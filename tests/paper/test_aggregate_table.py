@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ngt.errors import UserError
-from ngt.results import read_runs
+from ngt.runs.table import read_runs
 from paper import aggregate_table
 from paper.aggregate_table import Aggregates, collect, notes, table
 

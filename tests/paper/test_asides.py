@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ngt import config as cfg
-from ngt.results import Runs, read_keys
 from ngt.reward import Constant
-from ngt.runs import run_table
+from ngt.runs.keys import run_table
+from ngt.runs.table import Runs, read_keys
+from ngt.settings import config as cfg
 from paper import asides
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ngt.config import Config
-from ngt.runs import RunKey, run_table
+from ngt.runs.keys import RunKey, run_table
+from ngt.settings.config import Config
 from paper.artefacts import FIGURES, TABLES
 from paper.claims import BASELINES, Claim, claims
 from paper.evidence import Evidence

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ngt import config as cfg
-from ngt.publish import publish
+from ngt.runs.published import publish
+from ngt.settings import config as cfg
 from paper import cli, main_figure, main_table, report, style
 
 

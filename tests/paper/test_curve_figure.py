@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ngt import config as cfg
-from ngt.config import FigureConfig
 from ngt.errors import UserError
-from ngt.runs import run_table
+from ngt.runs.keys import run_table
+from ngt.settings import config as cfg
+from ngt.settings.config import FigureConfig
 from paper import curves
 from paper.artefacts import CURVES
 from paper.curve_figure import grid

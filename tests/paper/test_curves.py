@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ngt.errors import UserError
-from ngt.results import read_runs
+from ngt.runs.table import read_runs
 from paper import curves
 
 

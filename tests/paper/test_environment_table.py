@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ngt import envs, shipped
-from ngt.config import Config, load
+from ngt.experience import envs, shipped
+from ngt.settings.config import Config, load
 from paper import environment_table
 from paper.environment_table import bounds, kept, paper_id, row, table
 

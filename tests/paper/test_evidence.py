@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ngt.config import FigureConfig, load
-from ngt.results import Runs
-from ngt.runs import RunKey
+from ngt.runs.keys import RunKey
+from ngt.runs.table import Runs
+from ngt.settings.config import FigureConfig, load
 from paper.evidence import Cells, Evidence, Finding, Part
 
 PAPER = load({"scale": "paper", "statistics": {"reps": 20}})

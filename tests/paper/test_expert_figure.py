@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ngt.config import Config, EnvConfig, FigureConfig, config_hash, resolve_expert
 from ngt.errors import UserError
 from ngt.files import write_json
-from ngt.runs import Layout
+from ngt.runs.keys import Layout
+from ngt.settings.config import Config, EnvConfig, FigureConfig, config_hash, resolve_expert
 from paper import expert_figure
 from paper.artefacts import FIGURES
 

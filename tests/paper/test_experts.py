@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ngt import shipped
-from ngt.envs import TASKS
-from ngt.runs import Layout
+from ngt.experience import shipped
+from ngt.experience.envs import TASKS
+from ngt.runs.keys import Layout
 from paper import cli, expert_figure, experts, pages
 
 ROOT = Path(__file__).resolve().parents[2]

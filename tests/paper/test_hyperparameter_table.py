@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ngt import config as cfg
-from ngt.config import CellConfig, SacConfig, TrainConfig
 from ngt.errors import UserError
 from ngt.potential import Potential, PotentialConfig
+from ngt.settings import config as cfg
+from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from paper import hyperparameter_table
 from paper.hyperparameter_table import PAPER, table, where
 from paper.tables import Table

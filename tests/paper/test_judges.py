@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ngt.config import load
-from ngt.runs import RunKey
+from ngt.runs.keys import RunKey
+from ngt.settings.config import load
 from paper import judges
 from paper.evidence import Cells, Finding, Part
 from paper.judges import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ngt import config as cfg
+from ngt.settings import config as cfg
 from paper.labels import labels
 
 HUMANOID, CHEETAH = "Humanoid-v4", "HalfCheetah-v4"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ngt.errors import UserError
-from ngt.results import Runs, read_keys
-from ngt.runs import run_table
+from ngt.runs.keys import run_table
+from ngt.runs.table import Runs, read_keys
 from paper import aggregate_table, macros
 from paper.artefacts import FIGURES, TABLES
 from paper.report import Item

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ngt.errors import UserError
-from ngt.results import read_runs
+from ngt.runs.table import read_runs
 from paper import main_figure, style
 
 Make = Callable[..., Any]

@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ngt.config import load
-from ngt.results import read_runs
-from ngt.runs import RunKey, run_table
+from ngt.runs.keys import RunKey, run_table
+from ngt.runs.table import read_runs
+from ngt.settings.config import load
 from paper import main_table
 
 Make = Callable[..., Any]

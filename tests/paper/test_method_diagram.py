@@ -12,8 +12,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from ngt.config import MethodConfig, load
 from ngt.errors import UserError
+from ngt.settings.config import MethodConfig, load
 from paper import method_diagram, style
 from paper.diagram import BOXES, FLOWS, Box
 from paper.method_diagram import arrows, boxes, draw, facts

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import pytest
 
-from ngt import config as cfg
 from ngt.errors import UserError
 from ngt.reward import RewardModel
-from ngt.schema import opt
+from ngt.settings import config as cfg
+from ngt.settings.schema import opt
 from paper import methods
 
 CONFIG = cfg.load({"scale": "paper"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ngt.config import Config, FigureConfig
 from ngt.errors import UserError
+from ngt.settings.config import Config, FigureConfig
 from paper import style
 from paper.panels import AUC, RETURN, SCORE, Measure, Panel, Place, plan_of
 

@@ -16,10 +16,10 @@ import yaml
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from ngt import config as cfg
 from ngt.errors import UserError
-from ngt.publish import publish
-from ngt.runs import Layout
+from ngt.runs.keys import Layout
+from ngt.runs.published import publish
+from ngt.settings import config as cfg
 from paper import report, style
 from paper.artefacts import FIGURES, TABLES
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ngt.errors import UserError
-from ngt.results import read_keys
-from ngt.runs import RunKey
+from ngt.runs.keys import RunKey
+from ngt.runs.table import read_keys
 from paper import report_curves
 from paper.report_curves import POINTS, UNIT, payload, thin
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ngt.records import source_hash
-from ngt.results import Runs, read_keys
-from ngt.runs import run_table
+from ngt.runs.keys import run_table
+from ngt.runs.table import Runs, read_keys
+from ngt.runs.writer import source_hash
 from paper import report_runs
 
 Make = Callable[..., Any]

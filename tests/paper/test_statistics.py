@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from rliable import metrics
 
-from ngt.config import StatisticsConfig
 from ngt.errors import UserError
-from ngt.results import read_runs
-from ngt.runs import RunKey
+from ngt.runs.keys import RunKey
+from ngt.runs.table import read_runs
+from ngt.settings.config import StatisticsConfig
 from paper import statistics
 from paper.statistics import Estimate, gather
 

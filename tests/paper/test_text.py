@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ngt import config as cfg
 from ngt.errors import UserError
+from ngt.settings import config as cfg
 from ngt.text import SETTABLE
 from paper import labels, latex, style
 from paper.tables import Column, Table, tex

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from ngt import demos, theory
+from ngt import theory
+from ngt.experience import demos
 from ngt.seeding import rng
 from paper import theory_study
 from paper.theory_study import COINS, PAIRINGS, SAMPLES, SIGMAS, SIZES, build, slopes

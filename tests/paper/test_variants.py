@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ngt.config import load, resolve
+from ngt.settings.config import load, resolve
 from paper import pages, variants
 from paper.variants import ENVS, Difference, differences, table
 

@@ -13,12 +13,13 @@ import pytest
 import torch
 from PIL import Image
 
-from ngt import policy, shipped
-from ngt.config import SacConfig
-from ngt.envs import get_task
+from ngt.agent import policy
+from ngt.agent.policy import Policy
+from ngt.agent.sac import Actor
 from ngt.errors import UserError
-from ngt.policy import Policy
-from ngt.sac import Actor
+from ngt.experience import shipped
+from ngt.experience.envs import get_task
+from ngt.settings.config import SacConfig
 from paper import video
 from paper.video import QUALITY, Clip, encode, shrink
 

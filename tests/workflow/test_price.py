@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ngt.config import Config, load, resolve
-from ngt.envs import get_task
-from ngt.runs import run_table
+from ngt.experience.envs import get_task
+from ngt.runs.keys import run_table
+from ngt.settings.config import Config, load, resolve
 from workflow.price import EXPERTS, Price, by_method_and_env, growth, main, memory, table, total
 from workflow.resources import GPU_UPDATE, GpuSite, Site, used_minutes
 

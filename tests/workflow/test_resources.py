@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ngt.config import CellConfig, Config, load, resolve, resolve_expert
-from ngt.envs import Task, get_task, register
 from ngt.errors import UserError
+from ngt.experience.envs import Task, get_task, register
+from ngt.settings.config import CellConfig, Config, load, resolve, resolve_expert
 from workflow.resources import (
     ACT,
     ENV,

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ngt import demos, shipped
-from ngt.config import Config, config_hash, load, resolve_expert
-from ngt.demos import Episode, from_episodes
-from ngt.envs import TASKS
+from ngt.experience import demos, shipped
+from ngt.experience.demos import Episode, from_episodes
+from ngt.experience.envs import TASKS
+from ngt.experience.reference import unscored
 from ngt.files import write_json
-from ngt.reference import unscored
-from ngt.runs import Layout, resolve_key, run_hash, run_table
+from ngt.runs.keys import Layout, resolve_key, run_hash, run_table
+from ngt.settings.config import Config, config_hash, load, resolve_expert
 from paper import latex
 from paper.artefacts import FIGURES, GPU, TABLES
 from paper.tables import from_json
@@ -675,7 +675,7 @@ def test_a_refused_training_says_why_once_and_is_not_tried_again(
 
 DISCRETE = """
 import gymnasium as gym
-from ngt.envs import Task, register
+from ngt.experience.envs import Task, register
 register(Task("CartPole-v1", "CartPole-v1", 4, 1, -1.0, 1.0, 500))
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed or not
 
-from ngt.config import (
+from ngt.settings.config import (
     MODES,
     config_hash,
     demos_file,
@@ -20,14 +20,14 @@ from ngt.config import (
     resolve_expert,
     to_file,
 )
-from ngt.envs import TASKS, check_registered
+from ngt.experience.envs import TASKS, check_registered
 from ngt.errors import UserError
-from ngt.folders import Folders
-from ngt.publish import Published
-from ngt.runs import Layout, RunKey, pack_name, packs, parse_pack, run_table
-from ngt.ship import is_of
-from ngt.shipped import DATA, EXPERT, read, ships
-from ngt.states import COMPLETE, named_by
+from ngt.runs.folder import Folders
+from ngt.runs.published import Published
+from ngt.runs.keys import Layout, RunKey, pack_name, packs, parse_pack, run_table
+from ngt.runs.ship import is_of
+from ngt.experience.shipped import DATA, EXPERT, read, ships
+from ngt.runs.state import COMPLETE, named_by
 from paper import labels, latex
 from paper.artefacts import FIGURES, PAPER, REPORT, TABLES, at_scale
 from paper.stamps import carries, stamp

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from ngt.config import expert_config
+from ngt.settings.config import expert_config
 from snakemake.logging import logger
 from workflow.cost import Asked
 from workflow.resources import Job, recording, training
@@ -47,7 +47,7 @@ def asked(job):
 # A job that refuses leaves its reason in its output and ends well; its receipt's rule, which runs
 # beside Snakemake, fails with the reason on stderr.
 ACCEPT = "if [ -n '{input}' ] && [ -s '{input}' ]; then cat '{input}' >&2; exit 1; fi > {log}"
-CERTIFY = "python -m ngt.states {output} > {log}"
+CERTIFY = "python -m ngt.runs.state {output} > {log}"
 
 # A job that failed is tried again and goes on from its checkpoint; so does one that was told to
 # stop because its time was up, as often as that must be. Jobs on a cluster leave it to this process.

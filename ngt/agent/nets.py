@@ -1,0 +1,235 @@
+"""Packed networks: every parameter leads with the run dimension, so one call trains R runs.
+
+A pack of R runs holds weights (R, in, out) and biases (R, 1, out); inputs are (R, B, in). A twin
+critic leads with (R, 2). R = 1 is the ordinary case.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ngt.agent.kernels import Rectifier, rectified
+
+Init = Literal["orthogonal", "kaiming", "uniform"]
+Activation = Callable[[Tensor], Tensor]
+
+ACTIVATIONS: dict[str, Activation] = {"relu": Rectifier(), "silu": F.silu}
+
+
+def init_(weight: Tensor, init: Init, generator: torch.Generator) -> None:
+    """Initialise one (in, out) matrix in place.
+
+    orthogonal: gain 1; kaiming: normal, fan in; uniform: up to 1 / sqrt(in), torch's default.
+    """
+    with torch.no_grad():
+        if init == "orthogonal":
+            nn.init.orthogonal_(weight, generator=generator)
+        elif init == "kaiming":
+            weight.normal_(0.0, math.sqrt(2.0 / weight.shape[0]), generator=generator)
+        elif init == "uniform":
+            bound = weight.shape[0] ** -0.5
+            weight.uniform_(-bound, bound, generator=generator)
+        else:
+            raise ValueError(f"init: {init!r} is not known")
+
+
+class PackedLinear(nn.Module):
+    """y = x W + b for every run: x (N, B, in) -> (N, B, out), N the product of the lead dims."""
+
+    def __init__(self, lead: tuple[int, ...], in_dim: int, out_dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(*lead, in_dim, out_dim))
+        self.bias = nn.Parameter(torch.zeros(*lead, 1, out_dim))
+
+    def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
+        return rectified(x, self.parts(frozen), Rectifier())
+
+    def parts(self, frozen: bool = False) -> tuple[Tensor, Tensor]:
+        """Weight and bias as they act, (N, in, out) and (N, 1, out); frozen: as constants."""
+        weight, bias = self.matrix().flatten(0, -3), self.bias.flatten(0, -3)
+        return (weight.detach(), bias.detach()) if frozen else (weight, bias)
+
+    def matrix(self) -> Tensor:
+        """The weight as it acts, (*lead, in, out)."""
+        return self.weight
+
+
+class SpectralLinear(PackedLinear):
+    """A packed layer divided by its largest singular value, tracked by power iteration.
+
+    The weight is initialised first and normalised when used, so the initialisation is kept (the
+    other order, parametrise then initialise, makes it a no-op). `step()` is one power iteration;
+    reading the layer never changes its state.
+    """
+
+    def __init__(self, lead: tuple[int, ...], in_dim: int, out_dim: int) -> None:
+        super().__init__(lead, in_dim, out_dim)
+        self.left: Tensor  # (*lead, in, 1), unit norm
+        self.right: Tensor  # (*lead, out, 1), unit norm
+        self.register_buffer("left", torch.full((*lead, in_dim, 1), in_dim**-0.5))
+        self.register_buffer("right", torch.full((*lead, out_dim, 1), out_dim**-0.5))
+
+    @torch.no_grad()
+    def step(self, iterations: int = 1) -> None:
+        """Power iterations towards the leading pair of singular vectors, in place."""
+        for _ in range(iterations):
+            # as a row: a column vector takes another kernel alone than in a pack
+            left = (self.right.mT @ self.weight.mT).mT
+            self.left.copy_(F.normalize(left, dim=-2, eps=1e-12))
+            self.right.copy_(F.normalize(self.weight.mT @ self.left, dim=-2, eps=1e-12))
+
+    def matrix(self) -> Tensor:
+        # left' W right, vectors constant; a dot product takes another kernel alone or in a pack
+        sigma = ((self.left.mT @ self.weight).mT * self.right).sum(dim=-2, keepdim=True)
+        return self.weight / sigma
+
+
+class PackedNorm(nn.Module):
+    """Layer norm of every run, scale and shift its own: x (N, B, dim) -> the same shape."""
+
+    EPS = 1e-5
+
+    def __init__(self, lead: tuple[int, ...], dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(*lead, 1, dim))
+        self.bias = nn.Parameter(torch.zeros(*lead, 1, dim))
+
+    def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
+        weight, bias = self.weight.flatten(0, -3), self.bias.flatten(0, -3)
+        if frozen:
+            weight, bias = weight.detach(), bias.detach()
+        return torch.addcmul(bias, F.layer_norm(x, x.shape[-1:], eps=self.EPS), weight)
+
+
+class PackedMLP(nn.Module):
+    """An MLP for each run: x (N, B, in) -> (N, B, out), linear last layer.
+
+    generators: one a run, in order; run r's weights depend on its own generator alone. Biases are
+    zero, but for a `uniform` layer's, which are drawn like its weights.
+    layer_norm: of the hidden layers, before the activation. head_gain: factor on the last weight.
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        generators: Sequence[torch.Generator],
+        *,
+        twins: int = 1,
+        activation: Activation = Rectifier(),  # noqa: B008 - frozen
+        init: Init = "orthogonal",
+        head_init: Init | None = None,
+        head_gain: float = 1.0,
+        layer_norm: bool = False,
+        spectral_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        lead = (len(generators),) if twins == 1 else (len(generators), twins)
+        layer = SpectralLinear if spectral_norm else PackedLinear
+        layers = [layer(lead, a, b) for a, b in itertools.pairwise(sizes)]
+        self.layers: Sequence[PackedLinear] = nn.ModuleList(layers)  # type: ignore[assignment]
+        norms = [PackedNorm(lead, size) for size in sizes[1:-1]] if layer_norm else []
+        self.norms: Sequence[PackedNorm] = nn.ModuleList(norms)  # type: ignore[assignment]
+        self.activation = activation
+        for run, generator in enumerate(generators):
+            for depth, linear in enumerate(self.layers):
+                last = depth == len(self.layers) - 1
+                kind = (head_init or init) if last else init
+                for weight in linear.weight[run].reshape(twins, *linear.weight.shape[-2:]):
+                    init_(weight, kind, generator)
+                if kind == "uniform":
+                    bound = sizes[depth] ** -0.5
+                    linear.bias.data[run].uniform_(-bound, bound, generator=generator)
+        with torch.no_grad():
+            self.layers[-1].weight.mul_(head_gain)
+        if spectral_norm:
+            self.power_iteration(15)  # enough for the start: product of norms 1.0 to 1.2
+
+    def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
+        """frozen: weights count as constants, gradients flow to x alone."""
+        if isinstance(self.activation, Rectifier) and not self.norms:
+            parts = [part for linear in self.layers for part in linear.parts(frozen)]
+            return rectified(x, parts, self.activation)
+        for depth, linear in enumerate(self.layers[:-1]):
+            x = linear(x, frozen)
+            if self.norms:
+                x = self.norms[depth](x, frozen)
+            x = self.activation(x)
+        return self.layers[-1](x, frozen)
+
+    def power_iteration(self, iterations: int = 1) -> None:
+        """Advance the singular vectors of every spectrally normalised layer."""
+        for linear in self.layers:
+            if isinstance(linear, SpectralLinear):
+                linear.step(iterations)
+
+    @torch.no_grad()
+    def freeze(self, normalise: bool) -> None:
+        """Freeze the net; `normalise` divides each weight by its exact spectral norm, once."""
+        for linear in self.layers:
+            if normalise:
+                linear.weight.div_(torch.linalg.matrix_norm(linear.weight, ord=2, keepdim=True))
+        self.requires_grad_(False)
+
+    @torch.no_grad()
+    def lipschitz(self) -> Tensor:
+        """Product of the layers' exact spectral norms, per lead index.
+
+        Bounds the slope of a net without layer norm.
+        """
+        norms = [torch.linalg.matrix_norm(layer.matrix(), ord=2) for layer in self.layers]
+        return torch.stack(norms).prod(0)
+
+
+def clip_grad_norm_per_run_(parameters: Sequence[nn.Parameter], limit: float) -> Tensor:
+    """Scale each run's gradient to a norm of at most `limit`, in place; the norms before, (R,)."""
+    grads = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.flatten(1).square().sum(1) for g in grads]).sum(0).sqrt()
+    scale = (limit / (norm + 1e-6)).clamp(max=1.0)
+    for grad in grads:
+        grad.mul_(scale.view(-1, *[1] * (grad.dim() - 1)))
+    return norm
+
+
+class ObsNormaliser(nn.Module):
+    """Running mean and standard deviation of the observations of each run (Welford, in batches).
+
+    Normalised values are clipped to [-10, 10], as in the authors' later public code.
+    """
+
+    def __init__(self, runs: int, obs: int) -> None:
+        super().__init__()
+        self.mean: Tensor
+        self.var: Tensor
+        self.count: Tensor
+        self.register_buffer("mean", torch.zeros(runs, 1, obs))
+        self.register_buffer("var", torch.ones(runs, 1, obs))
+        self.register_buffer("count", torch.zeros(runs, 1, 1))
+
+    @torch.no_grad()
+    def update(self, obs: Tensor) -> None:
+        """Take in observations (R, n, obs)."""
+        n = obs.shape[1]
+        mean, var = obs.mean(1, keepdim=True), obs.var(1, correction=0, keepdim=True)
+        total = self.count + n
+        delta = mean - self.mean
+        spread = self.var * self.count + var * n + delta.square() * self.count * n / total
+        self.mean.add_(delta * n / total)
+        self.var.copy_(spread / total)
+        self.count.copy_(total)
+
+    def fit(self, sets: Sequence[Tensor]) -> None:
+        """Take in each run's whole data set, (1, n, obs) each."""
+        for run, obs in enumerate(sets):
+            self.mean[run] = obs[0].mean(0)
+            self.var[run] = obs[0].var(0, correction=0)
+            self.count[run] = obs.shape[1]
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return ((obs - self.mean) / (self.var + 1e-8).sqrt()).clamp(-10.0, 10.0)

@@ -1,0 +1,255 @@
+"""Soft actor-critic: four short losses and a thin agent, packed over runs.
+
+Everything is in tanh units: actions lie in [-1, 1] and log-probabilities are those of the squashed
+action before it is scaled to the env's bounds, so the target entropy -|A| means the same for every
+env. Losses return one value a run, (R,).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange, repeat
+from torch import Tensor, nn
+
+from ngt.agent.nets import ACTIVATIONS, PackedMLP, clip_grad_norm_per_run_
+from ngt.experience.replay import Batch
+from ngt.seeding import Draw, torch_generator
+
+if TYPE_CHECKING:
+    from ngt.settings.config import SacConfig
+
+VECTOR = 16  # floats that a processor with AVX-512 takes at once; others take fewer
+ROWS = 32  # that elementwise kernels take at once, whatever a row's width
+
+
+def mlp(
+    sizes: Sequence[int], config: SacConfig, name: str, seeds: Sequence[int], twins: int = 1
+) -> PackedMLP:
+    """A net of the agent, as the config has them."""
+    return PackedMLP(
+        sizes,
+        [torch_generator(seed, "init", name) for seed in seeds],
+        twins=twins,
+        activation=ACTIVATIONS[config.activation],
+        head_gain=config.head_gain,
+        layer_norm=config.layer_norm,
+    )
+
+
+class Actor(nn.Module):
+    """Tanh-Gaussian policy: obs (R, B, obs) -> mean, log-std (R, B, act).
+
+    The log-std is squashed by tanh into `log_std_range`.
+    """
+
+    def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
+        super().__init__()
+        self.net = mlp([obs, *config.hidden, 2 * act], config, "actor", seeds)
+        self.log_std_min, self.log_std_max = config.log_std_min, config.log_std_max
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        mean, raw = self.net(obs).chunk(2, dim=-1)
+        half = 0.5 * (self.log_std_max - self.log_std_min)
+        return mean, self.log_std_min + half * (torch.tanh(raw) + 1.0)
+
+
+class Critic(nn.Module):
+    """Twin Q functions as one stacked net: obs, action (R, B, ·) -> values (R, 2, B)."""
+
+    def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
+        super().__init__()
+        self.net = mlp([obs + act, *config.hidden, 1], config, "critic", seeds, twins=2)
+
+    def forward(self, obs: Tensor, action: Tensor, frozen: bool = False) -> Tensor:
+        x = torch.cat([obs, action], dim=-1)
+        both = repeat(x, "runs batch dims -> (runs twins) batch dims", twins=2)
+        values = self.net(both, frozen)
+        return rearrange(values, "(runs twins) batch 1 -> runs twins batch", twins=2)
+
+
+def fill_rows(x: Tensor) -> Tensor:
+    """x (R, n, d) with rows of zeros up to a multiple of ROWS.
+
+    So that no element of a run is one that is left over at a tensor's end, which kernels of exp and
+    tanh round in another way: a run's actions do not depend on its pack.
+    """
+    return F.pad(x, (0, 0, 0, -x.shape[1] % ROWS))
+
+
+def squashed_gaussian(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Action tanh(mean + std noise) and its log-probability in tanh units, summed over dims.
+
+    The tanh correction log(1 - tanh(u)^2) is formed as 2 (log 2 - u - softplus(-2u)): exact where
+    the action saturates.
+    """
+    pre_tanh = mean + log_std.exp() * noise
+    correction = 2.0 * (math.log(2.0) - pre_tanh - F.softplus(-2.0 * pre_tanh))
+    log_normal = -0.5 * noise.square() - log_std - 0.5 * math.log(2.0 * math.pi)
+    return torch.tanh(pre_tanh), (log_normal - correction).sum(-1)
+
+
+def critic_loss(
+    critic: Critic, target: Critic, actor: Actor, alpha: Tensor, batch: Batch, reward: Tensor,
+    noise: Tensor, gamma: float,
+) -> Tensor:  # fmt: skip
+    """Half the summed squared errors of both critics against the soft Bellman target, (R,).
+
+    Termination stops the bootstrap; truncation does not. alpha (R,), reward (R, B).
+    """
+    with torch.no_grad():
+        mean, log_std = actor(batch.next_obs)
+        next_action, next_log_prob = squashed_gaussian(mean, log_std, noise)
+        next_value = target(batch.next_obs, next_action).min(dim=1).values
+        soft_value = next_value - alpha[:, None] * next_log_prob
+        bellman = reward + gamma * (1.0 - batch.terminated) * soft_value
+    error = critic(batch.obs, batch.action) - bellman.unsqueeze(1)
+    return 0.5 * error.square().mean(dim=2).sum(dim=1)
+
+
+def actor_loss(
+    actor: Actor, critic: Critic, alpha: Tensor, obs: Tensor, noise: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Mean of alpha log pi - min Q over the batch, (R,), and the log-probabilities (R, B)."""
+    mean, log_std = actor(obs)
+    action, log_prob = squashed_gaussian(mean, log_std, noise)
+    value = critic(obs, action, frozen=True).min(dim=1).values
+    return (alpha[:, None] * log_prob - value).mean(dim=1), log_prob
+
+
+def temperature_loss(weight: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
+    """-weight (log pi + target entropy), batch mean, (R,); weight is log(alpha) or alpha."""
+    return -weight * (log_prob.detach().mean(dim=1) + target_entropy)
+
+
+@torch.no_grad()
+def polyak_(target: nn.Module, online: nn.Module, tau: float) -> None:
+    """target <- (1 - tau) target + tau online, in place."""
+    torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), tau)
+
+
+class Sac(nn.Module):
+    """The agent of a pack: act, update, state_dict."""
+
+    def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
+        super().__init__()
+        self.config = config
+        self.target_entropy = -config.target_entropy_scale * act
+        self.actor = Actor(obs, act, config, seeds)
+        self.critic = Critic(obs, act, config, seeds)
+        self.target = Critic(obs, act, config, seeds)
+        self.target.load_state_dict(self.critic.state_dict())
+        self.target.requires_grad_(False)
+        self.log_alpha = nn.Parameter(torch.full((len(seeds),), math.log(config.alpha)))
+        self.optimisers = {
+            "actor": adam(self.actor.parameters(), config.lr_actor),
+            "critic": adam(self.critic.parameters(), config.lr_critic),
+            "alpha": adam([self.log_alpha], config.lr_alpha),
+        }
+
+    @staticmethod
+    def draws(batch: int, act: int) -> dict[str, Draw]:
+        """The random tensors one update consumes, per run."""
+        return {"next_noise": Draw("normal", (batch, act)), "noise": Draw("normal", (batch, act))}
+
+    @staticmethod
+    def exploration(envs: int, act: int) -> dict[str, Draw]:
+        """The random tensors of one vector step's actions, by policy or at random, per run."""
+        shape = (envs, act)
+        return {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
+
+    @torch.no_grad()
+    def act(self, obs: Tensor, noise: Tensor) -> Tensor:
+        """Actions in [-1, 1] for obs (R, n, obs), sampled with noise (R, n, act)."""
+        mean, log_std = self.actor(fill_rows(obs))
+        pre_tanh = mean + log_std.exp() * fill_rows(noise)
+        return torch.tanh(pre_tanh)[:, : obs.shape[1]]
+
+    def temperature(self) -> Tensor:
+        """Alpha, (R,)."""
+        softplus = self.config.alpha_form == "softplus"
+        return F.softplus(self.log_alpha) if softplus else self.log_alpha.exp()
+
+    def update(
+        self, batch: Batch, reward: Tensor, draws: Mapping[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """One step of critic, actor, temperature and target; metrics (R,), detached."""
+        alpha = self.temperature().detach()
+
+        loss_q = critic_loss(
+            self.critic, self.target, self.actor, alpha, batch, reward, draws["next_noise"],
+            self.config.gamma,
+        )  # fmt: skip
+        descend(self.optimisers["critic"], loss_q, self.config.critic_grad_clip)
+
+        loss_pi, log_prob = actor_loss(self.actor, self.critic, alpha, batch.obs, draws["noise"])
+        descend(self.optimisers["actor"], loss_pi, self.config.actor_grad_clip)
+
+        if self.config.learn_alpha:
+            weight = self.log_alpha if self.config.alpha_form == "exp" else self.temperature()
+            loss_alpha = temperature_loss(weight, log_prob, self.target_entropy)
+            descend(self.optimisers["alpha"], loss_alpha)
+
+        polyak_(self.target, self.critic, self.config.tau)
+        return {
+            "critic_loss": loss_q.detach(),
+            "actor_loss": loss_pi.detach(),
+            "alpha": alpha,
+            "entropy": -log_prob.detach().mean(dim=1),
+        }
+
+
+def adam(parameters: object, lr: float) -> torch.optim.Adam:
+    """Adam in its fused form: one kernel a step, elementwise, so runs of a pack do not mix."""
+    return torch.optim.Adam(parameters, lr=lr, fused=True, capturable=True)  # type: ignore[arg-type]
+
+
+@torch.no_grad()
+def step_(optimiser: torch.optim.Optimizer) -> None:
+    """A step of Adam whose rounding on a CPU does not depend on a run's pack.
+
+    The fused kernel rounds what is left over at a tensor's end in another way than what fills a
+    vector of the processor; so where a run's part may be left over, each run's is a tensor of its
+    own. (torch's own `step` takes longer than its kernel does, too.)
+    """
+    (group,) = optimiser.param_groups
+    if group["params"][0].device.type != "cpu":
+        optimiser.step()
+        return
+    used = [p for p in group["params"] if p.grad is not None]
+    for p in used:
+        if not optimiser.state[p]:
+            moments = {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+            optimiser.state[p] = {"step": torch.zeros(()), **moments}
+    states = [optimiser.state[p] for p in used]
+    torch._foreach_add_([state["step"] for state in states], 1.0)
+    tensors: list[tuple[Tensor, ...]] = []
+    for p, state in zip(used, states, strict=True):
+        assert p.grad is not None
+        own = (p, p.grad, state["exp_avg"], state["exp_avg_sq"])
+        split = zip(*own, strict=True) if p[0].numel() % VECTOR else [own]
+        tensors += [(*part, state["step"]) for part in split]
+    values, grads, first, second, steps = map(list, zip(*tensors, strict=True))
+    beta1, beta2 = group["betas"]
+    torch._fused_adam_(
+        values, grads, first, second, [], steps, lr=group["lr"], beta1=beta1, beta2=beta2,
+        eps=group["eps"], weight_decay=group["weight_decay"], amsgrad=False, maximize=False,
+    )  # fmt: skip
+
+
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None = None) -> None:
+    """One step down the sum of the runs' losses (R,): each run's gradient is its own.
+
+    limit: largest gradient norm of a run; None leaves it as it is.
+    """
+    parameters = optimiser.param_groups[0]["params"]
+    for parameter in parameters:
+        parameter.grad = None
+    loss.sum().backward()
+    if limit is not None:
+        clip_grad_norm_per_run_(parameters, limit)
+    step_(optimiser)

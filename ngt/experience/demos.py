@@ -1,0 +1,318 @@
+"""Demonstrations: record, save, load with every field checked, subsample.
+
+A file is a NumPy archive (no pickle) of whole episodes, end to end, with the random policy's
+returns beside them for normalisation. An episode of T steps has T + 1 observations, so each
+transition keeps its own next observation and the last one the true final one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ngt.errors import UserError
+from ngt.experience.envs import VectorEnv, get_task
+from ngt.experience.examine import (
+    ARRAYS,
+    OPTIONAL,
+    check,
+    measure_spread,
+    numbers,
+    tell,
+    to_float32,
+)
+from ngt.experience.replay import Batch
+from ngt.experience.rollout import Act, rollout
+from ngt.files import atomic
+from ngt.seeding import derive, rng
+
+FORMAT, VERSION = "ngt-demos", 1
+LARGEST = 4_000_000_000  # bytes, unpacked: an archive of zeros may claim anything
+
+
+@dataclass(frozen=True)
+class Demos:
+    """Recorded episodes of one env; arrays as in ARRAYS."""
+
+    env: str
+    obs: NDArray[np.float32]
+    action: NDArray[np.float32]
+    reward: NDArray[np.float32]
+    length: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    returns: NDArray[np.float64]
+    seeds: NDArray[np.int64]
+    random_returns: NDArray[np.float64]
+    source: str  # where they come from: the expert's config hash, or the user's own words
+    spread: NDArray[np.float32] | None = None  # by measure_spread; None: nobody measured it
+
+    @property
+    def expert(self) -> float:
+        """Mean return of the demonstrations: the normaliser's 1."""
+        return float(self.returns.mean())
+
+    @property
+    def random(self) -> float:
+        """Mean return of the uniform-random policy: the normaliser's 0."""
+        return float(self.random_returns.mean())
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 over the env, the names, shapes and bytes of the arrays that training reads."""
+        digest = hashlib.sha256(self.env.encode())
+        for name in ARRAYS:
+            array = np.ascontiguousarray(getattr(self, name))
+            digest.update(f"{name}{array.dtype}{array.shape}".encode())
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+
+class Episode(NamedTuple):
+    """One episode: obs (T + 1, obs), action (T, act) in [-1, 1], reward (T,), how it ended."""
+
+    obs: NDArray[Any]
+    action: NDArray[Any]
+    reward: NDArray[Any]
+    terminated: bool
+    seed: int = -1
+
+
+def from_episodes(
+    env: str, episodes: Sequence[Episode], random_returns: NDArray[np.float64], source: str
+) -> Demos:
+    """Demonstrations from one's own episodes; checked like a file, each by itself first.
+
+    The env is made and stepped at random, to measure the spread of its observations.
+    """
+    if not episodes:
+        raise UserError("episodes: found none, expected at least 1")
+    task = get_task(env)
+    obs, action, reward = (
+        [numbers(getattr(e, name), f"episodes: episode {i}: {name}")
+         for i, e in enumerate(episodes)]
+        for name in ("obs", "action", "reward")
+    )  # fmt: skip
+    for i, (o, a, r) in enumerate(zip(obs, action, reward, strict=True)):
+        steps = len(a) if a.ndim else 0
+        shapes = (steps + 1, task.obs), (steps, task.act), (steps,)
+        for name, found, shape in zip(("obs", "action", "reward"), (o, a, r), shapes, strict=True):
+            if found.shape != shape:
+                raise UserError(
+                    f"episodes: episode {i}: {name}: found shape {found.shape}, expected {shape} "
+                    f"for {steps} actions on {env}"
+                )
+    try:
+        seeds = np.array([e.seed for e in episodes], np.int64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UserError(f"episodes: seed: expected whole numbers of 64 bits: {error}") from None
+    demos = Demos(
+        env=env,
+        obs=_end_to_end(obs, "obs"),
+        action=_end_to_end(action, "action"),
+        reward=_end_to_end(reward, "reward"),
+        length=np.array([len(a) for a in action], np.int64),
+        terminated=np.array([e.terminated for e in episodes], np.bool_),
+        returns=np.array([np.sum(r, dtype=np.float64) for r in reward]),
+        seeds=seeds,
+        random_returns=np.atleast_1d(numbers(random_returns, "random_returns")).astype(np.float64),
+        source=source,
+    )
+    check(demos, "episodes")
+    return replace(demos, spread=measure_spread(env))
+
+
+def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32]:
+    """Return the episodes' arrays as one, in float32."""
+    return np.concatenate(
+        [to_float32(array, f"episodes: episode {i}: {name}") for i, array in enumerate(arrays)]
+    )
+
+
+def record(
+    env: str, act: Act, episodes: int, seed: int, *, source: str, terminate_when_unhealthy: bool
+) -> Demos:
+    """Whole episodes of a policy from fresh seeds, and as many of a uniform-random one.
+
+    act: observations (1, n, obs) to actions (1, n, act) in [-1, 1].
+    """
+    seeds = [derive(seed, "record", env, i) for i in range(episodes)]
+    random_seeds = [derive(seed, "random", env, i) for i in range(episodes)]
+    dice = [rng(seed, "random-action", env, i) for i in range(episodes)]
+    size = get_task(env).act
+
+    def random_act(obs: torch.Tensor) -> torch.Tensor:
+        actions = np.stack([d.uniform(-1.0, 1.0, size) for d in dice])
+        return torch.from_numpy(actions.astype(np.float32))[None]
+
+    vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
+    try:
+        random_returns = rollout(vec, random_act, random_seeds, runs=1).returns[0]
+        expert = rollout(vec, act, seeds, runs=1, keep=True)
+    finally:
+        vec.close()
+    parts = [
+        Episode(obs, action, reward, terminated, s)
+        for (obs, action, reward, terminated), s in zip(expert.episodes, seeds, strict=True)
+    ]
+    return from_episodes(env, parts, random_returns, source)
+
+
+def save(path: Path, demos: Demos) -> None:
+    """Write a demonstration file, atomically; UserError where `load` would refuse it.
+
+    Warns of what the env can't have done.
+    """
+    where = f"demonstrations {path}"
+    check(demos, where)
+    tell(demos, where)
+    meta = {
+        "format": FORMAT, "version": VERSION, "env": demos.env, "source": demos.source,
+        "checksum": demos.checksum,
+    }  # fmt: skip
+    arrays = {name: getattr(demos, name) for name in ARRAYS}
+    if demos.spread is not None:
+        arrays["spread"] = demos.spread
+    with atomic(path) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, meta=np.array(json.dumps(meta)), **arrays)
+
+
+def load(
+    path: Path, env: str | None = None, *, strict: bool = False,
+    terminate_when_unhealthy: bool = True,
+) -> Demos:  # fmt: skip
+    """Read and validate a demonstration file.
+
+    UserError names the file, the field, what was found and what was expected. A warning says what
+    the env can't have done, or with `strict` a UserError. terminate_when_unhealthy: of the env that
+    they are read for.
+    """
+    where = f"demonstrations {path}"
+    data = _read(path, where)
+    meta = _meta(data, where)
+    missing = [name for name in ARRAYS if name not in data]
+    if missing:
+        raise UserError(f"{where}: field {missing[0]!r} is missing; found {', '.join(data)}")
+    arrays = {name: data.get(name) for name in ARRAYS | OPTIONAL}
+    demos = Demos(env=meta["env"], source=meta["source"], **arrays)  # type: ignore[arg-type]
+    if env is not None and demos.env != env:
+        raise UserError(
+            f"{where}: field 'env': found {demos.env}, expected {env}; give a file recorded on it"
+        )
+    check(demos, where)
+    if demos.checksum != meta["checksum"]:
+        raise UserError(
+            f"{where}: field 'checksum': found {demos.checksum[:12]}, expected "
+            f"{meta['checksum'][:12]}; the file was changed or damaged"
+        )
+    tell(demos, where, strict=strict, terminate_when_unhealthy=terminate_when_unhealthy)
+    return demos
+
+
+def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
+    """Every array of the archive, by name."""
+    data, name = {}, ""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(info.file_size for info in archive.infolist())
+            if size > LARGEST:
+                raise ValueError(f"unpacked, {size} bytes, at most {LARGEST} are read")
+            for member in archive.namelist():
+                name = member.removesuffix(".npy")
+                with archive.open(member) as file:
+                    data[name] = np.lib.format.read_array(file, allow_pickle=False)
+    except FileNotFoundError:
+        raise UserError(
+            f"{where}: no such file; `ngt record` makes it, --demos names another"
+        ) from None
+    except Exception as error:  # zipfile, zlib and NumPy raise all sorts on a damaged file
+        text = " ".join(str(error).split())[:120]
+        field = f"field {name!r}: " if name else ""
+        raise UserError(f"{where}: {field}truncated, or not a NumPy archive ({text})") from None
+    return data
+
+
+def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
+    try:
+        meta = json.loads(str(data["meta"][()]))
+    except (KeyError, IndexError, ValueError):
+        raise UserError(
+            f"{where}: field 'meta' is missing or not JSON; ngt.experience.demos.save writes such files"
+        ) from None
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        found = meta.get("format") if isinstance(meta, dict) else meta
+        raise UserError(f"{where}: field 'format': found {found!r}, expected {FORMAT!r}")
+    if meta.get("version") != VERSION:
+        raise UserError(
+            f"{where}: field 'version': found {meta.get('version')!r}, expected {VERSION}"
+        )
+    for name in ("env", "source", "checksum"):
+        if not isinstance(meta.get(name), str):
+            raise UserError(f"{where}: field {name!r}: found {meta.get(name)!r}, expected text")
+    return meta
+
+
+def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demos") -> Batch:
+    """The first `count` episodes, every rate-th transition from a random offset < rate.
+
+    Offsets depend on (seed, env, episode) alone, so that methods are paired and fewer
+    demonstrations are a prefix of more. Returns numpy-backed tensors (1, N, ·).
+    """
+    if not 1 <= count <= len(demos.length):
+        raise UserError(
+            f"{where}: field 'demos': asked for {count}, found {len(demos.length)} episodes; "
+            f"ask for 1 to {len(demos.length)}, or record more"
+        )
+    starts = np.concatenate([[0], np.cumsum(demos.length + 1)])  # rows of obs
+    rows, steps, terminal = [], [], []
+    for episode in range(count):
+        length = int(demos.length[episode])
+        if length < rate:
+            raise UserError(
+                f"{where}: episode {episode} has {length} steps, fewer than rate {rate}; "
+                f"lower the rate or leave the episode out"
+            )
+        offset = int(rng(seed, "demos", demos.env, episode).integers(rate))
+        kept = np.arange(offset, length, rate)
+        rows.append(starts[episode] + kept)
+        steps.append(starts[episode] - episode + kept)  # actions have one row fewer an episode
+        terminal.append((kept == length - 1) & demos.terminated[episode])
+    row, step = np.concatenate(rows), np.concatenate(steps)
+    return Batch(
+        obs=torch.from_numpy(demos.obs[row])[None],
+        action=torch.from_numpy(demos.action[step])[None],
+        next_obs=torch.from_numpy(demos.obs[row + 1])[None],
+        reward=torch.from_numpy(demos.reward[step])[None],
+        terminated=torch.from_numpy(np.concatenate(terminal).astype(np.float32))[None],
+    )
+
+
+class DemoSet:
+    """The demonstrations of a pack: sets of different sizes, padded, drawn with replacement."""
+
+    def __init__(self, sets: Sequence[Batch], device: torch.device | str = "cpu") -> None:
+        sizes = [s.obs.shape[1] for s in sets]
+        self.size = torch.tensor(sizes, device=device)[:, None]
+        most = max(sizes)
+
+        def pad(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+            out = torch.zeros(len(parts), most, *parts[0].shape[2:], device=device)
+            for run, part in enumerate(parts):
+                out[run, : part.shape[1]] = part[0]
+            return out
+
+        self.data = Batch(*(pad(parts) for parts in zip(*sets, strict=True)))
+        self._run = torch.arange(len(sets), device=device)[:, None]
+
+    def sample(self, index: torch.Tensor) -> Batch:
+        """Rows `index % size` of each run's own set; index (R, B) integers."""
+        row = index % self.size
+        return Batch(*(field[self._run, row] for field in self.data))

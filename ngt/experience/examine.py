@@ -1,0 +1,233 @@
+"""Whether demonstrations are what they say: errors, and doubts that are worth a warning."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ngt.errors import UserError
+from ngt.experience.envs import VectorEnv, get_task, never_terminates
+from ngt.seeding import derive, rng
+
+if TYPE_CHECKING:
+    from ngt.experience.demos import Demos
+
+SPREAD_STEPS = 1000  # of a random policy, that `measure_spread` takes
+
+ARRAYS = {  # name -> dtype on disk, number of dimensions
+    "obs": ("float32", 2),  # all episodes end to end, T + 1 rows each
+    "action": ("float32", 2),  # in [-1, 1], T rows each
+    "reward": ("float32", 1),
+    "length": ("int64", 1),  # T of each episode
+    "terminated": ("bool", 1),  # of each episode: ended by the env, not by its time limit
+    "returns": ("float64", 1),
+    "seeds": ("int64", 1),  # the env seed of each episode
+    "random_returns": ("float64", 1),  # a uniform-random policy's episodes
+}
+# A file may lack this one, and the checksum leaves it out: it says nothing of the episodes.
+OPTIONAL = {
+    "spread": ("float32", 1)  # of each observation column under a random policy
+}
+
+
+# ---------------------------------------------------------------- errors
+
+
+def check(demos: Demos, where: str) -> None:
+    """Check names, types, shapes and ranges; raise UserError for the first that is wrong."""
+    _check_types(demos, where)
+    task = get_task(demos.env)
+    length = demos.length
+    if len(length) == 0 or (length < 1).any():
+        raise UserError(f"{where}: field 'length': found {length.tolist()}, expected >= 1 each")
+    if (length > task.time_limit).any():
+        raise UserError(
+            f"{where}: field 'length': found {length.max()} steps, expected at most "
+            f"{task.time_limit} on {demos.env}"
+        )
+    steps, episodes = int(length.sum()), len(length)
+    shapes = {
+        "obs": (steps + episodes, task.obs), "action": (steps, task.act), "reward": (steps,),
+        "terminated": (episodes,), "returns": (episodes,), "seeds": (episodes,),
+    }  # fmt: skip
+    if demos.spread is not None:
+        shapes["spread"] = (task.obs,)
+    for name, shape in shapes.items():
+        found = getattr(demos, name).shape
+        if found != shape:
+            raise UserError(
+                f"{where}: field {name!r}: found shape {found}, expected {shape} on {demos.env}"
+            )
+    if len(demos.random_returns) == 0:
+        raise UserError(f"{where}: field 'random_returns': found none, expected at least 1")
+    _check_values(demos, where)
+
+
+def _check_types(demos: Demos, where: str) -> None:
+    for name, (dtype, dims) in (ARRAYS | OPTIONAL).items():
+        array = getattr(demos, name)
+        if array is None and name in OPTIONAL:
+            continue
+        if array.dtype != np.dtype(dtype) or array.ndim != dims:
+            raise UserError(
+                f"{where}: field {name!r}: found {array.dtype} with {array.ndim} dimensions, "
+                f"expected {dtype} with {dims}"
+            )
+    if not isinstance(demos.source, str):
+        raise UserError(f"{where}: field 'source': found {demos.source!r}, expected text")
+
+
+def _check_values(demos: Demos, where: str) -> None:
+    for name in ("obs", "action", "reward", "returns", "random_returns"):
+        array = getattr(demos, name)
+        place = _first(~np.isfinite(array))
+        if place is not None:
+            raise UserError(
+                f"{where}: field {name!r}: {_row(demos, name, place[0])}: found {array[place]}, "
+                f"expected finite numbers"
+            )
+    if demos.spread is not None and not (demos.spread >= 0).all():
+        raise UserError(f"{where}: field 'spread': expected numbers that are not negative")
+    place = _first(np.abs(demos.action) > 1.0)
+    if place is not None:
+        raise UserError(
+            f"{where}: field 'action': {_row(demos, 'action', place[0])}: found "
+            f"{demos.action[place]:.9g}, expected values in [-1, 1]; divide by the env's bound, or "
+            f"clip what only rounding left outside"
+        )
+
+
+def _first(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
+    """Where the first true entry is."""
+    places = np.argwhere(bad)
+    return tuple(int(i) for i in places[0]) if len(places) else None
+
+
+def _row(demos: Demos, name: str, row: int) -> str:
+    """Name the episode, and its row, of a row of one of the arrays."""
+    if name in ("returns", "random_returns"):
+        return f"episode {row}"
+    ends = np.cumsum(demos.length + (name == "obs"))
+    episode = int(np.searchsorted(ends, row, side="right"))
+    return f"episode {episode}, row {row - (ends[episode - 1] if episode else 0)}"
+
+
+def numbers(values: Any, where: str) -> NDArray[Any]:
+    """Return values as an array of real numbers."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, RuntimeError):  # rows of unequal widths, a tensor that wants gradients
+        array = np.array(None)
+    if array.dtype.kind not in "fiub":
+        raise UserError(f"{where}: found no array of numbers; give one")
+    return array
+
+
+def to_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
+    """Return an array in float32; raise UserError where a finite number does not fit into it."""
+    with np.errstate(over="ignore"):
+        cast = array.astype(np.float32)
+    place = _first(np.isinf(cast) & np.isfinite(array))
+    if place is not None:
+        raise UserError(
+            f"{where}: row {place[0]}: found {array[place]:.6g}, which is finite but too large for "
+            f"float32 (at most 3.4e38); rescale it"
+        )
+    return cast
+
+
+# ---------------------------------------------------------------- doubts
+
+
+def measure_spread(env: str) -> NDArray[np.float32]:
+    """Return how far each observation column moves within an episode of a random policy.
+
+    It is the median over episodes of the column's maximum minus its minimum, over SPREAD_STEPS
+    steps in all. So a column that stays the same in most episodes (a goal, the force on a body that
+    seldom touches anything) counts as constant. The seed is fixed: the same env, the same numbers.
+    """
+    vec = VectorEnv(env, 1)
+    dice = rng(0, "spread", env)
+    try:
+        episodes = [[vec.reset([derive(0, "spread", env)])[0]]]
+        for _ in range(SPREAD_STEPS):
+            step = vec.step(dice.uniform(-1.0, 1.0, (1, vec.task.act)))
+            episodes[-1].append(step.next_obs[0])
+            if step.terminated[0] or step.truncated[0]:
+                episodes.append([step.obs[0]])
+    finally:
+        vec.close()
+    moved = [np.ptp(rows, axis=0) for rows in episodes if len(rows) > 1]
+    return np.median(moved, axis=0).astype(np.float32)
+
+
+def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
+    """Return what the demonstrations say that the env does not do, a line each.
+
+    terminate_when_unhealthy: of the env that they are for.
+    """
+    found, ended = [], demos.terminated
+    absorbing = "an absorbing method learns an end that does not exist; write terminated=False"
+    if never_terminates(demos.env, terminate_when_unhealthy):
+        never = "" if never_terminates(demos.env) else " with terminate_when_unhealthy=False"
+        if ended.any():
+            episodes = listed("episode", np.flatnonzero(ended))
+            found.append(f"{episodes}: terminated, but {demos.env} never does{never}: {absorbing}")
+    else:
+        limit = get_task(demos.env).time_limit
+        late = np.flatnonzero(ended & (demos.length == limit))
+        if len(late):
+            episodes = listed("episode", late)
+            found.append(
+                f"{episodes}: terminated at step {limit}, which is the time limit of {demos.env}: "
+                f"{absorbing}"
+            )
+    return found + _still(demos)
+
+
+def _still(demos: Demos) -> list[str]:
+    """Return columns that are constant in an episode, though a random policy moves them."""
+    if demos.spread is None:
+        return []
+    where: dict[str, list[int]] = {}  # columns -> episodes
+    starts = np.cumsum(demos.length + 1) - demos.length - 1
+    for episode, (start, length) in enumerate(zip(starts, demos.length, strict=True)):
+        still = np.ptp(demos.obs[start : start + length + 1], axis=0) == 0
+        columns = list[int]()
+        for constant, group in itertools.groupby(range(len(still)), key=lambda c: bool(still[c])):
+            block = list(group)  # named whole: what the env holds constant too may lie within
+            if constant and (demos.spread[block] > 0).any():
+                columns += block
+        if columns:
+            where.setdefault(listed("column", columns), []).append(episode)
+    return [
+        f"{listed('episode', episodes)}: {columns} of obs never change, though some of them do "
+        f"under a random policy on {demos.env}; were they recorded?"
+        for columns, episodes in where.items()
+    ]
+
+
+def listed(noun: str, numbers: Iterable[int]) -> str:
+    """Return numbers in rising order with the ranges among them: `columns 3, 27 to 110`."""
+    ordered = [int(number) for number in numbers]
+    parts = []
+    for _, group in itertools.groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0]):
+        block = [number for _, number in group]
+        many = len(block) > 1
+        parts.append(f"{block[0]} to {block[-1]}" if many else str(block[0]))
+    return f"{noun}{'s' if len(ordered) > 1 else ''} {', '.join(parts)}"
+
+
+def tell(
+    demos: Demos, where: str, *, strict: bool = False, terminate_when_unhealthy: bool = True
+) -> None:
+    """Warn of every doubt; with `strict`, raise UserError for the first."""
+    for doubt in doubts(demos, terminate_when_unhealthy):
+        if strict:
+            raise UserError(f"{where}: {doubt}")
+        warnings.warn(f"{where}: {doubt}", stacklevel=3)

@@ -1,0 +1,95 @@
+"""Episodes of a policy: evaluation, and recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ngt.experience.envs import VectorEnv
+from ngt.seeding import derive
+
+Act = Callable[[Tensor], Tensor]  # observations (R, n, obs) -> actions (R, n, act) in [-1, 1]
+
+Trace = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], bool]
+
+
+@dataclass
+class Rollout:
+    """One episode from each env: returns and lengths (R, n); episodes where they were kept."""
+
+    returns: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+    episodes: list[Trace] = field(default_factory=list)
+
+
+def rollout(
+    env: VectorEnv, act: Act, seeds: Sequence[int], runs: int, *, keep: bool = False,
+    device: torch.device | str = "cpu",
+) -> Rollout:  # fmt: skip
+    """Reset every env with its own seed and run one whole episode in each.
+
+    Envs run in lockstep until the last has ended; what follows an env's first episode is dropped.
+    """
+    total = len(seeds)
+    obs = env.reset(seeds)
+    returns, lengths = np.zeros(total), np.zeros(total, np.int64)
+    running, terminated = np.ones(total, bool), np.zeros(total, bool)
+    observed, acted, rewarded = [obs], [], []
+    while running.any():
+        x = torch.from_numpy(obs).to(device).view(runs, total // runs, -1)
+        action = act(x).cpu().numpy().reshape(total, -1)
+        step = env.step(action)
+        returns += np.where(running, step.reward, 0.0)
+        lengths += running
+        terminated |= running & step.terminated
+        running &= ~(step.terminated | step.truncated)
+        obs = step.obs
+        if keep:
+            observed.append(step.next_obs)
+            acted.append(action)
+            rewarded.append(step.reward)
+    shape = (runs, total // runs)
+    result = Rollout(returns.reshape(shape), lengths.reshape(shape))
+    if keep:
+        o, a, r = np.stack(observed), np.stack(acted), np.stack(rewarded)
+        result.episodes = [
+            (o[: n + 1, i], a[:n, i], r[:n, i], bool(terminated[i])) for i, n in enumerate(lengths)
+        ]
+    return result
+
+
+class Evaluator:
+    """Deterministic episodes of R policies at once, every episode from a new seed.
+
+    Seeds depend on (env, demonstrations, seed, evaluation, episode), not on the method, so that
+    methods are paired.
+    """
+
+    def __init__(
+        self, env: str, keys: Sequence[tuple[int, int]], episodes: int, *,
+        terminate_when_unhealthy: bool = True, device: torch.device | str = "cpu",
+        env_workers: int = 0,
+    ) -> None:  # fmt: skip
+        """keys: (seed, number of demonstrations) of each run."""
+        self.env_id, self.keys, self.episodes, self.device = env, list(keys), episodes, device
+        self.env = VectorEnv(
+            env, len(self.keys) * episodes, workers=env_workers,
+            terminate_when_unhealthy=terminate_when_unhealthy,
+        )  # fmt: skip
+
+    def run(self, act: Act, index: int) -> Rollout:
+        """The evaluation number `index`: returns and lengths (R, episodes)."""
+        seeds = [
+            derive(seed, "eval", self.env_id, demos, index, episode)
+            for seed, demos in self.keys
+            for episode in range(self.episodes)
+        ]
+        return rollout(self.env, act, seeds, runs=len(self.keys), device=self.device)
+
+    def close(self) -> None:
+        self.env.close()

@@ -1,0 +1,176 @@
+"""Put an env's trained and recorded expert among those that ship (`ngt.experience.shipped`)."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import tempfile
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ngt.agent import policy
+from ngt.agent.policy import Policy
+from ngt.errors import UserError
+from ngt.experience import demos, shipped
+from ngt.experience.demos import Demos
+from ngt.experience.reference import reference_of, unscored
+from ngt.files import atomic, json_text
+from ngt.runs.folder import read_folder
+from ngt.runs.keys import Layout
+from ngt.runs.state import checksum
+from ngt.settings.config import Config, config_hash, resolve_expert
+
+# Bytes of an expert's folder. Sixteen episodes of most tasks take 1 to 3 million, of Humanoid-v4
+# 17 million: of such a task the first episodes ship that fit, whole and in float32.
+LARGEST = 4_000_000
+
+# An action is computed again by other kernels and other processors: a few roundings of float32.
+SAME_ACTION = 1e-3
+
+
+class Sources(NamedTuple):
+    """The files of a trained and recorded expert."""
+
+    policy: Path
+    demos: Path
+    curve: Path
+
+
+def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = False) -> str:
+    """Write data/<env>/ from the expert under results/; a line that says what ships.
+
+    Errors: an expert that is not finished, not of these settings, not the best of its evaluations,
+    or worse than the one that ships, and episodes of another policy, are UserErrors.
+    """
+    folder, cell, name = layout.expert(env), resolve_expert(config, env), f"expert {env}"
+    run = read_folder(folder, name).run
+    if run.get("config_hash") != config_hash(cell):
+        raise UserError(
+            f"{name}: trained with other settings in {folder}; `ngt expert {env} --replace` trains "
+            f"it with these"
+        )
+    if run.get("status") != "finished":
+        raise UserError(f"{name}: {run.get('status')} at step {run.get('step')}; train it again")
+    if "kept" not in run:
+        raise UserError(
+            f"{name}: expert.train.keep: found {cell.train.keep}, and the policy of the best "
+            f"evaluation ships; train it with `best`"
+        )
+    files = Sources(folder / shipped.POLICY, layout.demos(env), folder / "eval.csv")
+    known = run.get("files", {}).get(shipped.POLICY)  # older records have none
+    if known not in (None, checksum(files.policy)):
+        raise UserError(f"{name}: {files.policy} was changed or damaged (checksum); train it again")
+    data = demos.load(files.demos, env)
+    check_recorded(data, policy.load(files.policy)[0], str(run["config_hash"]), files.demos)
+    if shipped.ships(env) and not replace_better:
+        before = float(np.mean(shipped.read(env)["returns"]))
+        if data.expert < before:
+            raise UserError(
+                f"{name}: its return, {data.expert:.1f}, is below that of the one that ships, "
+                f"{before:.1f}; --replace ships it all the same"
+            )
+    line = write(env, files, run, asdict(cell), data)
+    reason = unscored(reference_of(data))
+    return f"{line}; warning: no return can be normalised: {reason}" if reason else line
+
+
+def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None:
+    """The episodes must be the policy's own; UserError where they are not."""
+    far = distance(data, actor)
+    if data.source != source or far > SAME_ACTION:
+        raise UserError(
+            f"demonstrations {where}: recorded from another policy (actions differ by {far:.2g}); "
+            f"`ngt record {data.env}` records this one"
+        )
+
+
+def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
+    """Whether a file holds a whole recording from this source, and of this policy if one is named.
+
+    source: hash of the settings of the expert that was recorded.
+    """
+    try:
+        data = demos.load(file, env)
+        actor = None if policy_file is None else policy.load(policy_file)[0]
+    except UserError:
+        return False
+    return data.source == source and (actor is None or distance(data, actor) <= SAME_ACTION)
+
+
+def distance(data: Demos, actor: Policy) -> float:
+    """Largest difference between a recorded action and the policy's at its observation."""
+    ends = np.cumsum(data.length + 1) - 1  # rows of final observations, which no action follows
+    obs = torch.from_numpy(np.delete(data.obs, ends, axis=0))
+    return float(np.abs(actor(obs[None])[0].numpy() - data.action).max())
+
+
+def write(
+    env: str, files: Sources, run: dict[str, Any], settings: dict[str, Any], data: Demos
+) -> str:  # fmt: skip
+    """The four files, each written whole before one takes its place; a line of what ships."""
+    folder, count = shipped.DATA / env, len(data.length)
+    for episodes in range(count, 0, -1):
+        content = {
+            shipped.POLICY: files.policy.read_bytes(),
+            shipped.DEMOS: files.demos.read_bytes() if episodes == count
+            else to_bytes(first(data, episodes)),
+            shipped.CURVE: files.curve.read_bytes(),
+        }  # fmt: skip
+        expert = describe(run, settings, data, episodes, content)
+        content[shipped.EXPERT] = json_text(expert).encode()
+        size = sum(map(len, content.values()))
+        if size <= LARGEST:
+            break
+    else:
+        raise UserError(f"expert {env}: with one episode {size} bytes, at most {LARGEST} ship")
+    with contextlib.ExitStack() as stack:
+        for name, part in content.items():
+            stack.enter_context(atomic(folder / name)).write_bytes(part)
+    return (
+        f"{folder}: return {data.expert:.1f} over {count} episodes (from {data.returns.min():.1f} "
+        f"to {data.returns.max():.1f}), {episodes} of them recorded, {size / 1e6:.1f} MB"
+    )
+
+
+def describe(
+    run: dict[str, Any], settings: dict[str, Any], data: Demos, episodes: int,
+    content: dict[str, bytes],
+) -> dict[str, Any]:  # fmt: skip
+    """What expert.json says; run: its run.json, settings: of its cell."""
+    elsewhere = ("files", "reference", "timing")
+    made = {name: value for name, value in run.items() if name not in elsewhere}
+    return {
+        "format": shipped.FORMAT,
+        "env": data.env,
+        "returns": data.returns.tolist(),  # of the deterministic policy, which other episodes chose
+        "lengths": data.length.tolist(),
+        "random": data.random,  # mean return of as many uniform-random episodes
+        "episodes": episodes,  # that demos.npz holds, the first of them
+        "files": {name: hashlib.sha256(part).hexdigest() for name, part in content.items()},
+        **made,
+        "config": settings,
+        "timing": run["timing"],
+    }
+
+
+def first(data: Demos, episodes: int) -> Demos:
+    """The first episodes of a recording, all of the random policy's returns."""
+    steps = int(data.length[:episodes].sum())
+    per_episode = ("length", "terminated", "returns", "seeds")
+    return replace(
+        data, obs=data.obs[: steps + episodes], action=data.action[:steps],
+        reward=data.reward[:steps],
+        **{name: getattr(data, name)[:episodes] for name in per_episode},
+    )  # fmt: skip
+
+
+def to_bytes(data: Demos) -> bytes:
+    """A demonstration file's content."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / shipped.DEMOS
+        demos.save(path, data)
+        return path.read_bytes()

@@ -1,0 +1,128 @@
+"""A training job: locks its folders, goes on from checkpoints, and stops when told to."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import platform
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ngt.errors import Interrupted, UserError
+from ngt.runs.state import COMPLETE, Status, state
+from ngt.settings.config import CellConfig, config_hash
+from ngt.training import checkpoint
+from ngt.training.learner import Member
+from ngt.training.trainer import Trainer, made_with
+
+Say = Callable[[str], None]
+
+
+def train(
+    cell: CellConfig, members: Sequence[Member], name: str, say: Say, *, device: str,
+    env_workers: int, checkpoint_every: int, fresh: bool, restart: bool,
+) -> bool:  # fmt: skip
+    """Train runs of a cell together, those apart whose checkpoints are of different steps.
+
+    fresh: those too that are finished. restart: not from their checkpoints. True where it was told
+    to stop when nothing was left to do. Interrupted: told to stop before.
+    """
+    with contextlib.ExitStack() as locks:
+        for member in members:
+            locks.enter_context(locked(member.folder))
+        if not fresh:  # asked under the lock: another process may have just let go of it
+            members = [m for m in members if member_state(cell, m).status not in COMPLETE]
+            if not members:
+                return False
+        if restart:
+            for member in members:
+                checkpoint.remove(member.folder)
+        apart = list(groups(cell, members, say).items())
+        for i, (step, group) in enumerate(apart, 1):
+            part = "" if len(apart) == 1 else f" ({len(group)} of {len(members)} runs)"
+            if step is not None:
+                say(f"{name}{part}: goes on from its checkpoint at step {step}")
+            for member in group:
+                checkpoint.drop_after(member.folder, step)
+            trainer = Trainer(
+                cell, group, device=device, env_workers=env_workers,
+                checkpoint_every=checkpoint_every,
+            )  # fmt: skip
+            with stops(trainer):
+                trainer.run(name + part, step)
+            if trainer.stop:  # in its last step
+                if i < len(apart):
+                    raise Interrupted(trainer.step)
+                return True
+        return False
+
+
+def member_state(cell: CellConfig, member: Member) -> Status:
+    """The state of a member's folder."""
+    return state(member.folder, member.key, config_hash(cell), member.reference)
+
+
+def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
+    """Members by the step that they go on from; None is the start.
+
+    The newest step that all have where there is one, else each one's own newest.
+    """
+    steps = [checkpoint.usable(m.folder, made_with(cell, m), say) for m in members]
+    for member, found in zip(members, steps, strict=True):
+        if not found and checkpoint.steps(member.folder):
+            say(f"{member.folder}: no checkpoint is whole; it starts over")
+    common = set(steps[0]).intersection(*steps[1:])
+    if common:
+        return {max(common): list(members)}
+    out: dict[int | None, list[Member]] = {}
+    for member, found in zip(members, steps, strict=True):
+        out.setdefault(max(found, default=None), []).append(member)
+    return out
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run's folder; UserError names who holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / ".lock"
+    with open(path, "a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                raise BlockingIOError  # its former holder removed it meanwhile, and is done
+        except OSError as error:
+            if not isinstance(error, BlockingIOError | FileNotFoundError):
+                raise
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            raise UserError(
+                f"{folder}: being trained by {holder}; wait for it, or stop it"
+            ) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}\n")
+        file.flush()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def stops(trainer: Trainer) -> Iterator[None]:
+    """SIGTERM, SIGUSR1 and Ctrl-C write a checkpoint at the next step; a second Ctrl-C does not."""
+
+    def stop(number: int, frame: Any) -> None:
+        if number == signal.SIGINT and trainer.stop:
+            raise KeyboardInterrupt
+        trainer.stop = True
+
+    numbers = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+    former = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -1,0 +1,123 @@
+"""The benchmark: what it measures and what it prints."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from ngt import cli
+from ngt.bench import cpu
+from ngt.reward import Constant
+from ngt.settings.config import distinct_methods, load
+
+
+@pytest.mark.slow
+def test_bench_measures_every_contender_and_agreement() -> None:
+    result = cpu.bench("Pendulum-v1", pack=2, repeats=2, updates=4)
+    names = [row["what"] for row in result["rows"]]
+    assert names[:3] == ["SAC", "NGT", "NGT, pack of 2"]
+    assert all(0 < r["slowest"] <= r["updates_per_second"] <= r["fastest"] for r in result["rows"])
+    assert sum(p["share"] for p in result["profile"]) == pytest.approx(1, abs=0.01)
+    assert [a["updates"] for a in result["agreement"]] == [1, 10, 100]
+    assert result["agreement"][0]["difference"] < 1e-6
+    assert all(r["products_ms"] > 0 for r in result["rows"][:3])
+    text = cpu.table(result)
+    assert text.count(" ms a run's update, ") == 3
+    assert "NGT, pack of 2" in text and "matrix products" in text and "after  100 updates" in text
+
+
+def test_products_are_timed_where_they_are_made() -> None:
+    x = torch.ones(8, 8)
+    with cpu.Products(note=False) as timed:
+        x + x
+        assert timed.seconds == 0.0
+        x @ x
+    assert timed.seconds > 0.0 and timed.calls == []
+    with cpu.Products() as noted:
+        x + x, x @ x
+    assert len(noted.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("op", "group"),
+    [
+        ("aten::baddbmm", "matrix products"),
+        ("aten::_fused_adam_", "optimisers"),
+        ("Optimizer.step#Adam.step", "optimisers"),
+        ("aten::threshold_backward", "activations"),
+        ("aten::mul", "elementwise"),
+        ("aten::index_select", "copies and draws"),
+        ("autograd::engine::evaluate_function", "other"),
+    ],
+)
+def test_operators_are_grouped(op: str, group: str) -> None:
+    assert cpu._group(op) == group
+
+
+# ---------------------------------------------------------------- methods beside each other
+
+
+class SlowStep(Constant):
+    """What it costs is paid when the step is taken."""
+
+    calls = 0
+
+    def observe(self, transition, done):
+        assert transition.obs.shape == (1, 4, 3) and done.shape == (1, 4)
+        type(self).calls += 1
+        time.sleep(0.02)
+        return super().observe(transition, done)
+
+
+class SlowFit(Constant):
+    offline = True
+
+    def fit(self, actor, expert):
+        time.sleep(0.02)
+        self.metrics["toy_loss"] = torch.zeros(1)
+
+
+def test_methods_are_measured_by_what_the_loop_asks_of_them() -> None:
+    mine = {"step": {"model": f"{__name__}:SlowStep"}, "fit": {"model": f"{__name__}:SlowFit"}}
+    config = load({"scale": "test", "methods": {**mine, "twin": {"like": "constant"}}})
+    names = ["step", "fit", "twin"]
+    result = cpu.bench_methods(config, "Pendulum-v1", names, "constant", repeats=3, updates=4)
+    rows = {row["method"]: row for row in result["rows"]}
+    assert list(rows) == [*names, "constant"]
+    assert SlowStep.calls == 3 + 3 * 4, "burn-in and rounds, one vector step each"
+    assert rows["constant"]["cost"] == rows["constant"]["least"] == rows["constant"]["most"] == 1.0
+    assert rows["fit"]["iterations_per_second"] < 50, "20 ms each"
+    assert rows["step"]["cost"] > 1.5 and rows["step"]["most"] >= rows["step"]["cost"]
+    assert 0.2 < rows["twin"]["cost"] < 5.0
+    assert (result["relative_to"], result["scale"]) == ("constant", "test")
+    text = cpu.methods_table(result)
+    assert "over that of constant reward" in text and text.count("\n") == 1 + len(rows)
+
+
+def test_methods_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short = ["--scale", "test", "--env", "Pendulum-v1", "--repeats", "1", "--updates", "2"]
+    cli.main(["bench", "--methods", "all", *short, "--json", str(tmp_path / "b.json")])
+    result = json.loads((tmp_path / "b.json").read_text())
+    names = distinct_methods(load({"scale": "test"}))
+    assert [row["method"] for row in result["rows"]] == names
+    assert result["relative_to"] == names[0], "the first, where none is named"
+    assert capsys.readouterr().out.count("\n") == 2 + len(names)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--methods", "ngtt"], "--methods: 'ngtt' is not known; did you mean ngt"),
+        (["--methods", "ngt", "--relative-to", "bcc"], "--relative-to: 'bcc' is not known"),
+        (["--relative-to", "bc"], "--relative-to: it goes with --methods"),
+    ],
+)
+def test_mistakes(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["bench", "--scale", "test", *options])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,338 @@
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from ngt.errors import UserError
+from ngt.experience import envs
+from ngt.experience.envs import TASKS, Task, VectorEnv, check_space, get_task, make, register
+
+END, LIMIT = 5, 7  # steps of the toy's own end, and of its time limit
+
+
+class Counter(gym.Env[np.ndarray, np.ndarray]):
+    """Observation: steps in this episode. Reward: 10 + that count. May end at END."""
+
+    observation_space = spaces.Box(0.0, np.inf, (1,), np.float32)
+    action_space = spaces.Box(-3.0, 3.0, (2,), np.float32)
+
+    def __init__(self, render_mode=None, terminate_when_unhealthy=False, stubborn=False):
+        self.render_mode = render_mode
+        self.ends = terminate_when_unhealthy or stubborn
+        self.count = np.zeros(1, np.float32)  # one buffer, changed in place: aliases would show
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count[:] = 0
+        return self.count, {}
+
+    def step(self, action):
+        self.count += 1
+        n = float(self.count[0])
+        return self.count, 10.0 + n, self.ends and n == END, False, {}
+
+
+gym.register("ngt/Counter-v0", Counter)
+COUNTER = Task("counter", "ngt/Counter-v0", 1, 2, -3.0, 3.0, LIMIT, can_terminate=True)
+
+
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch):
+    """Toys stay out of the registry other tests see."""
+    monkeypatch.setattr(envs, "TASKS", {**TASKS, COUNTER.id: COUNTER})
+
+
+def dm(task_id):
+    if TASKS[task_id].gym_id.startswith("dm_control/"):
+        pytest.importorskip("shimmy")
+        pytest.importorskip("dm_control")
+
+
+def rollout(env, seeds, steps, rng=0):
+    """Observations, rewards and ends of `steps` vector steps; env i's actions hang on its seed."""
+    act = env.task.act
+    rngs = [np.random.default_rng([rng, seed]) for seed in seeds]
+    out = [env.reset(seeds)]
+    ends = []
+    for _ in range(steps):
+        step = env.step(np.stack([r.uniform(-1, 1, act) for r in rngs]))
+        out += [step.next_obs, step.obs]
+        ends.append(step.terminated)
+    return np.stack(out), np.stack(ends)
+
+
+@pytest.mark.parametrize("task_id", sorted(TASKS))
+def test_registry_matches_the_live_env(task_id):
+    dm(task_id)
+    task = get_task(task_id)
+    env = make(task_id)
+    obs, _ = env.reset(seed=0)
+    assert obs.shape == (task.obs,) and obs.dtype == np.float32
+    assert env.action_space == spaces.Box(-1.0, 1.0, (task.act,), env.action_space.dtype)
+    inner = env.unwrapped.action_space
+    assert np.all(inner.low == np.float32(task.low)) and np.all(inner.high == np.float32(task.high))
+    assert env.spec.max_episode_steps == task.time_limit
+    env.close()
+
+
+@pytest.mark.parametrize("task_id", ["Reacher-v5", "Pendulum-v1", "finger-spin", "walker-walk"])
+def test_time_limit_truncates(task_id):
+    dm(task_id)
+    env = make(task_id)
+    env.reset(seed=0)
+    steps = 0
+    terminated = truncated = False
+    while not (terminated or truncated):
+        *_, terminated, truncated, _ = env.step(np.zeros(env.action_space.shape, np.float32))
+        steps += 1
+    assert (steps, terminated, truncated) == (TASKS[task_id].time_limit, False, True)
+    env.close()
+
+
+@pytest.mark.parametrize("task_id, bound", [("Humanoid-v4", 0.4), ("Pusher-v5", 2.0)])
+def test_actions_are_rescaled_to_the_env(task_id, bound):
+    env = make(task_id)
+    env.reset(seed=0)
+    for action in (1.0, -1.0, 0.5, 0.0):
+        env.step(np.full(env.action_space.shape, action, np.float32))
+        assert env.unwrapped.data.ctrl == pytest.approx(action * bound)
+    env.close()
+
+
+def test_ant_has_its_contact_forces():
+    assert TASKS["Ant-v4"].obs == 111
+    with pytest.raises(UserError, match="obs is 27 in the live env and 111"):
+        envs._make(Task("ant", "Ant-v4", 111, 8, -1, 1, 1000), True)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"obs": 2}, "obs is 1 in the live env and 2"),
+        ({"act": 3}, "act is 2 in the live env and 3"),
+        ({"low": -1}, r"low is -3.0 in the live env and -1.0"),
+        ({"high": 1}, r"high is 3.0 in the live env and 1.0"),
+        ({"gym_id": "Pendulum-v1", "obs": 3, "act": 1, "low": -2, "high": 2}, "time_limit is 200"),
+        ({"gym_id": "ngt/Counter-v1"}, "gymnasium can't make it"),
+        ({"gym_id": "nowhere:Toy-v0"}, "can't make it: .*nowhere"),
+        ({"gym_id": "Pendulum-v1", "can_terminate": True}, "can't make it: .*when_unhealthy"),
+        ({"gym_id": "CartPole-v1", "time_limit": 500}, "is not continuous"),
+    ],
+)
+def test_wrong_entry_is_refused(change, message):
+    facts = {**vars(COUNTER), "can_terminate": False, **change}
+    with pytest.raises(UserError, match=message):
+        envs._make(Task(**facts), True)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("terminate", [True, False])
+def test_every_step_is_a_transition_with_its_true_next_obs(workers, terminate):
+    length = END if terminate else LIMIT
+    env = VectorEnv("counter", 2, terminate_when_unhealthy=terminate, workers=workers)
+    obs = env.reset([0, 1])
+    assert obs.shape == (2, 1) and obs.dtype == np.float32 and not obs.any()
+    total = 0.0
+    kept = []
+    for t in range(3 * length):
+        step = env.step(np.zeros((2, 2)))
+        count = t % length + 1
+        done = count == length
+        assert step.next_obs.tolist() == [[count]] * 2
+        assert step.obs.tolist() == [[0 if done else count]] * 2
+        assert step.reward.tolist() == [10.0 + count] * 2
+        assert step.terminated.tolist() == [done and terminate] * 2
+        assert step.truncated.tolist() == [done and not terminate] * 2
+        assert [x.dtype for x in step] == [np.float32, np.float32, np.float64, bool, bool]
+        total += step.reward.sum()
+        kept.append((step, count))
+    env.close()
+    assert total == 2 * 3 * sum(10 + n for n in range(1, length + 1))
+    assert all(s.next_obs.tolist() == [[n]] * 2 for s, n in kept)  # steps do not share memory
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_envs_may_end_at_different_steps(workers):
+    env = VectorEnv("Hopper-v4", 3, workers=workers)
+    out, ends = rollout(env, [3, 4, 5], 60)
+    env.close()
+    assert ends.any(axis=0).all() and not (ends.all(axis=1) == ends.any(axis=1)).all()
+    for t, i in zip(*np.nonzero(ends), strict=True):
+        final, start = out[1 + 2 * t, i], out[2 + 2 * t, i]
+        assert abs(start[0] - 1.25) < 0.01  # standing height, at the start of an episode only
+        assert final[0] < 0.75 or abs(final[1]) > 0.15  # fallen or tilted
+
+
+@pytest.mark.parametrize("task_id", ["Hopper-v4", "finger-spin"])
+def test_seeds(task_id):
+    dm(task_id)
+
+    def run(seeds, workers=0):
+        env = VectorEnv(task_id, len(seeds), workers=workers)
+        out, _ = rollout(env, seeds, 50)
+        env.close()
+        return out
+
+    both = run([7, 8])
+    assert not np.array_equal(both[0, 0], both[0, 1])
+    assert np.array_equal(both, run(np.array([7, 8])))
+    assert np.array_equal(both, run([7, 8], workers=2))
+    assert np.array_equal(both[:, :1], run([7]))
+    assert np.array_equal(both[:, [1, 0]], run([8, 7, 9])[:, :2])
+
+
+def test_reset_restarts_the_same_env_from_its_seed():
+    env = VectorEnv("Hopper-v4", 2)
+    first, _ = rollout(env, [1, 2], 40)
+    again, _ = rollout(env, [1, 2], 40)
+    env.close()
+    assert np.array_equal(first, again)
+    with pytest.raises(ValueError, match="length"):
+        VectorEnv("counter", 2).reset([1])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_bad_actions_are_refused_and_the_env_lives_on(workers):
+    env = VectorEnv("counter", 2, workers=workers)
+    env.reset([0, 1])
+    with pytest.raises(UserError, match="not finite"):
+        env.step(np.array([[0.0, 0.0], [np.nan, 0.0]]))
+    with pytest.raises(ValueError, match="is not"):
+        env.step(np.zeros((2, 1)))
+    assert env.step(np.zeros((2, 2))).next_obs.tolist() == [[1], [1]]
+    env.close()
+
+
+@pytest.mark.parametrize("task_id", ["Hopper-v4", "Pendulum-v1", "finger-spin"])
+def test_nan_leaves_a_single_env_usable(task_id, tmp_path, monkeypatch):
+    dm(task_id)
+    monkeypatch.chdir(tmp_path)
+    env = make(task_id)
+    env.reset(seed=0)
+    for _ in range(3):
+        try:
+            env.step(np.full(env.action_space.shape, np.nan, np.float32))
+        except Exception as error:  # dm_control has its own error for it
+            assert type(error).__name__ == "PhysicsError"
+    obs, _ = env.reset(seed=0)
+    obs, *_ = env.step(np.zeros(env.action_space.shape, np.float32))
+    assert np.isfinite(obs).all()
+    env.close()
+    assert not list(Path().iterdir())
+
+
+def test_unhealthy_hopper_goes_on_when_told():
+    env = VectorEnv("Hopper-v4", 2, terminate_when_unhealthy=False)
+    _, ends = rollout(env, [0, 1], 300)
+    env.close()
+    assert not ends.any()
+
+
+def test_env_that_ignores_the_choice_is_reported():
+    register(Task("stubborn", COUNTER.gym_id, 1, 2, -3, 3, LIMIT, {"stubborn": True}))
+    env = VectorEnv("stubborn", 1, terminate_when_unhealthy=False)
+    env.reset([0])
+    with pytest.raises(UserError, match=r"stubborn.*terminate_when_unhealthy=True"):
+        for _ in range(END):
+            env.step(np.zeros((1, 2)))
+    env.close()
+
+
+def box(*shape, low=-1.0, high=1.0, dtype=np.float32):
+    return spaces.Box(low, high, shape, dtype)
+
+
+@pytest.mark.parametrize(
+    "observation, action, message",
+    [
+        (box(3), spaces.Discrete(2), r"Discrete\(2\) is not continuous"),
+        (box(3), spaces.MultiDiscrete([2, 2]), "is not continuous"),
+        (box(3), spaces.Dict(a=box(2)), "is not continuous"),
+        (box(3), box(2, low=0, high=9, dtype=np.int64), "is not continuous"),
+        (box(3), box(2, 2), "has 2 dimensions"),
+        (box(3), box(), "has 0 dimensions"),
+        (box(3), box(2, high=np.inf), "is unbounded"),
+        (box(3), spaces.Box(np.float32([-1, -2]), np.float32([1, 2])), "differ between"),
+        (box(8, 8, 3), box(2), "is not a vector"),
+        (spaces.Discrete(4), box(2), "is not a vector"),
+        (spaces.Dict(a=box(3), b=spaces.Dict(c=box(8, 8))), box(2), "is not a vector"),
+        (spaces.Tuple([box(3), spaces.Text(4)]), box(2), "is not a vector"),
+    ],
+)
+def test_spaces_refused(observation, action, message):
+    with pytest.raises(UserError, match=message) as caught:
+        check_space("toy-v0", observation, action)
+    assert "'toy-v0'" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_spaces_accepted():
+    check_space("toy-v0", spaces.Dict(a=box(3), b=spaces.Tuple([box(), box(2)])), box(2))
+
+
+def test_ids():
+    with pytest.raises(UserError, match=r"Pusher-v4.*refused.*use Pusher-v5"):
+        get_task("Pusher-v4")
+    with pytest.raises(UserError, match="'Ant-v5' is unknown: use one of Ant-v4"):
+        get_task("Ant-v5")
+    with pytest.raises(UserError, match="walker-walk"):
+        make("dm_control/walker-walk-v0")
+    with pytest.raises(UserError, match=r"Ant-v4.*walker-walk"):
+        VectorEnv("$$$", 1)
+    with pytest.raises(UserError, match=r"'my/counter': .*would be a folder"):
+        register(Task("my/counter", "ngt/Counter-v0", 1, 2, -3, 3, LIMIT))
+    register(COUNTER)
+    with pytest.raises(UserError, match="'counter' is already registered"):
+        register(Task("counter", "ngt/Counter-v0", 9, 2, -3, 3, LIMIT))
+
+
+@pytest.mark.parametrize("task_id", ["HalfCheetah-v4", "Pendulum-v1", "finger-spin"])
+def test_no_warning_and_no_log_file(task_id, tmp_path, monkeypatch):
+    dm(task_id)
+    mujoco = pytest.importorskip("mujoco")
+    make(task_id).close()  # imports are not what is tested
+    monkeypatch.chdir(tmp_path)
+    mujoco.set_mju_user_warning(None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        env = make(task_id)
+        env.reset(seed=0)
+        env.step(np.zeros(env.action_space.shape, np.float32))
+        env.close()
+        vector = VectorEnv(task_id, 2, workers=2)
+        vector.reset([0, 1])
+        vector.close()
+    assert not [str(w.message) for w in caught if "fork" not in str(w.message)]
+    assert not list(Path().iterdir())
+
+
+def test_import_is_light():
+    code = "import sys, ngt.experience.envs; print(*(m.split('.')[0] for m in sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"shimmy", "dm_control", "mujoco", "glfw", "OpenGL", "torch"}
+    assert not heavy & set(out.stdout.split())
+
+
+def test_missing_dm_control_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dm_control.suite", None)
+    with pytest.raises(UserError, match=r"'walker-walk' needs dm_control .*pip install") as caught:
+        make("walker-walk")
+    assert "\n" not in str(caught.value)
+    make("Pendulum-v1").close()
+
+
+def test_ones_own_tasks_are_made_once_when_planning(monkeypatch):
+    made = []
+    monkeypatch.setattr(envs, "make", lambda name: made.append(name) or make(name))
+    monkeypatch.setattr(envs, "TASKS", dict(TASKS))
+    register(Task("CartPole-v1", "CartPole-v1", 4, 1, -1.0, 1.0, 500))
+    with pytest.raises(UserError, match="is not continuous"):
+        envs.check_registered(["Pendulum-v1", "CartPole-v1"])
+    register(Task("Blackjack-v1", "Blackjack-v1", 3, 1, -1.0, 1.0, 500))
+    with pytest.raises(UserError, match="Blackjack-v1"):
+        envs.check_registered(["Blackjack-v1"])
+    assert made == ["CartPole-v1", "Blackjack-v1"], "the suite's own are tested"

@@ -1,0 +1,372 @@
+"""Records that ship: gathered, read back, and every way in which they can be wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from ngt.agent.policy import Policy
+from ngt.agent.sac import Actor
+from ngt.errors import UserError
+from ngt.files import read_json, write_json
+from ngt.runs.folder import Folders
+from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
+from ngt.runs.published import Published, publish, settings_hash, summary, to_parquet
+from ngt.runs.table import read_runs
+from ngt.runs.writer import RunWriter
+from ngt.settings.config import Config, load, resolve_expert
+
+SETTINGS: dict[str, Any] = {
+    "scale": "test",
+    "expert": {"episodes": 4},
+    "figures": {
+        **dict.fromkeys(
+            [name for name in load({"scale": "test"}).figures]  # this study has one artefact
+        ),
+        "f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0, 1]},
+    },
+}
+FIRST = "Pendulum-v1/ngt/state-action-demos1-rate20/seed0"
+
+
+@pytest.fixture
+def config() -> Config:
+    return load(SETTINGS)
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout("test", tmp_path)
+
+
+def write(folder: Path, key: dict[str, Any], cell: Any, returns: dict[int, list[float]]) -> None:
+    writer = RunWriter(folder, key, cell)
+    for step, values in returns.items():
+        writer.evaluation(step, values, [200] * len(values))
+    torch.manual_seed(0)
+    tensors = Policy(Actor(3, 1, cell.sac, [0]), None).snapshot(0)
+    reference = {"random": -1000.0, "expert": -200.0, "demos": "a" * 64}
+    writer.finish(
+        tensors,
+        {
+            "status": "finished", "step": max(returns), "steps_per_second": 50.0,
+            "reference": reference, "timing": [[200, 1.25], [400, 2.5]],
+        },
+    )  # fmt: skip
+
+
+@pytest.fixture
+def trained(layout: Layout, config: Config) -> Layout:
+    """All runs of the study and its expert, in folders."""
+    for i, key in enumerate(run_table(config)):
+        shown = {"run": str(key), **dataclasses.asdict(key)}
+        returns = {200: [-900.0 - i, -700.0], 400: [-500.0, -400.1 + i]}
+        write(layout.run(key), shown, resolve_key(config, key), returns)
+    expert = {"env": "Pendulum-v1", "method": "expert", "seed": 1000}
+    cell = resolve_expert(config, "Pendulum-v1")
+    write(layout.expert("Pendulum-v1"), expert, cell, {200: [-300.0, -100.0]})
+    return layout
+
+
+def test_an_expert_that_ships_is_gathered_too(trained: Layout, config: Config) -> None:
+    manifest = publish(trained, config)
+    assert "Pendulum-v1/expert" in manifest["runs"]
+    figure = {"methods": ["ngt"], "envs": ["HalfCheetah-v4"], "demos": [1], "seeds": [0]}
+    study = {**SETTINGS, "demos": "shipped", "figures": {**SETTINGS["figures"], "f": figure}}
+    ships = load(study)
+    (key,) = run_table(ships)
+    shown = {"run": str(key), **dataclasses.asdict(key)}
+    write(trained.run(key), shown, resolve_key(ships, key), {200: [1.0]})
+    manifest = publish(trained, ships)
+    assert manifest["runs"]["HalfCheetah-v4/expert"]["status"] == "finished"
+    published = Published(trained.published, as_published(ships))
+    assert published.read_expert("HalfCheetah-v4").evaluations["step"].iloc[-1] == 700_000
+
+
+def as_published(config: Config) -> Config:
+    return dataclasses.replace(config, records="published")
+
+
+def test_a_stale_expert_is_not_gathered(trained: Layout, config: Config) -> None:
+    """One of other settings, unless the demonstrations are one's own."""
+    file = trained.expert("Pendulum-v1") / "run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "config_hash": "0" * 16}))
+    with pytest.raises(UserError, match="expert Pendulum-v1: trained with other settings in"):
+        publish(trained, config)
+    (trained.root / "mine.npz").write_bytes(b"mine")
+    mine = {**SETTINGS, "envs": {"Pendulum-v1": {"demos": str(trained.root / "mine.npz")}}}
+    assert not Folders(trained, load(mine)).has_expert("Pendulum-v1")
+
+
+def test_runs_without_any_evaluation(trained: Layout, config: Config) -> None:
+    """All diverged before the first one."""
+    for key in run_table(config):
+        folder = trained.run(key)
+        run = read_json(folder / "run.json")
+        (folder / "eval.csv").write_text("step,episode,return,length\n")
+        write_json(folder / "run.json", {**run, "status": "diverged", "step": 8, "files": {}})
+    (trained.expert("Pendulum-v1") / "run.json").unlink()
+    publish(trained, config)
+    table, absent = read_runs(trained, as_published(config), "f")
+    assert table.empty and absent == []
+
+
+def test_published_records_give_the_same_table(trained: Layout, config: Config) -> None:
+    manifest = publish(trained, config)
+    assert summary(manifest) == "5 runs and experts (5 finished)" and manifest["missing"] == []
+    from_folders, _ = read_runs(trained, config, "f")
+    elsewhere = Layout("test", trained.root / "clone")
+    elsewhere.published.parent.mkdir(parents=True)
+    for end in (".parquet", ".json"):
+        source = trained.published.with_suffix(end)
+        elsewhere.published.with_suffix(end).write_bytes(source.read_bytes())
+    again, absent = read_runs(elsewhere, as_published(config), "f")
+    assert absent == []
+    types = {"episodes": "int64"}  # smaller on disk
+    pd.testing.assert_frame_equal(again.astype(types), from_folders.astype(types))
+    assert from_folders["seconds"].tolist()[:2] == [1.25, 2.5]
+    expert = Published(elsewhere.published, config).read_expert("Pendulum-v1")
+    assert expert.evaluations["low"].tolist() == [-300.0]
+
+
+def test_the_same_runs_give_the_same_bytes(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    first = {end: trained.published.with_suffix(end).read_bytes() for end in (".parquet", ".json")}
+    publish(trained, config)
+    for end, content in first.items():
+        assert trained.published.with_suffix(end).read_bytes() == content
+
+
+def test_manifest_says_what_made_the_runs_once(trained: Layout, config: Config) -> None:
+    manifest = publish(trained, config)
+    assert manifest == read_json(trained.published.with_suffix(".json"))
+    content = trained.published.read_bytes()
+    assert manifest["sha256"] == hashlib.sha256(content).hexdigest()
+    (made,) = manifest["made"]
+    assert made["versions"]["torch"] == torch.__version__ and len(made["source_hash"]) == 16
+    own = manifest["runs"][FIRST]
+    assert own["reference"]["expert"] == -200.0 and own["steps_per_second"] == 50.0
+    assert own["made"] == 0 and "timing" not in own
+
+
+def test_a_missing_run_is_named_and_kept_out_only_when_asked(
+    trained: Layout, config: Config
+) -> None:
+    (trained.runs / FIRST / "run.json").unlink()
+    with pytest.raises(UserError, match=f"run {FIRST}: part; train it first"):
+        publish(trained, config)
+    assert not trained.published.exists()
+    manifest = publish(trained, config, allow_partial=True)
+    assert manifest["missing"] == [FIRST]
+    assert summary(manifest) == "4 runs and experts (4 finished), 1 missing"
+    with pytest.raises(UserError, match=f"run {FIRST}: missing"):
+        read_runs(trained, as_published(config), "f")
+    table, absent = read_runs(trained, as_published(config), "f", allow_partial=True)
+    assert [str(key) for key in absent] == [FIRST] and len(table) == 6
+
+
+def test_mixed_sources_are_said(trained: Layout, config: Config) -> None:
+    file = trained.runs / FIRST / "run.json"
+    write_json(file, {**json.loads(file.read_text()), "source_hash": "f" * 16})
+    manifest = publish(trained, config)
+    assert "of mixed sources" in summary(manifest) and f"{'f' * 16} (1)" in summary(manifest)
+    assert len(manifest["made"]) == 2
+
+
+# ---------------------------------------------------------------- what can be wrong
+
+
+def drop(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["run"] != FIRST]
+
+
+def double(table: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([table, table[table["run"] == FIRST]])
+
+
+def foreign(table: pd.DataFrame) -> pd.DataFrame:
+    other = table[table["run"] == FIRST].assign(run=FIRST.replace("seed0", "seed7"))
+    return pd.concat([table, other])
+
+
+def changed(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(**{"return": table["return"] + 1e-9})
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (drop, f"run {FIRST} has no rows"),
+        (double, f"run {FIRST} has step 200 twice"),
+        (foreign, f"run {FIRST.replace('seed0', 'seed7')} is not in the manifest"),
+        (changed, "its checksum is not the manifest's"),
+        (lambda table: table.drop(columns="std"), "std"),
+    ],
+)
+def test_a_damaged_table_is_refused(
+    trained: Layout, config: Config, message: str,
+    damage: Callable[[pd.DataFrame], pd.DataFrame],
+) -> None:  # fmt: skip
+    publish(trained, config)
+    table = pd.read_parquet(trained.published).astype({"run": str})
+    out = io.BytesIO()
+    damage(table).to_parquet(out, index=False)
+    trained.published.write_bytes(out.getvalue())
+    with pytest.raises(UserError) as caught:
+        read_runs(trained, as_published(config), "f", allow_partial=True)
+    assert message in str(caught.value) and str(trained.published) in str(caught.value)
+
+
+def test_a_foreign_run_with_its_own_manifest_entry_is_refused(
+    trained: Layout, config: Config
+) -> None:
+    more = {**SETTINGS, "figures": {**SETTINGS["figures"]}}
+    more["figures"]["f"] = {**SETTINGS["figures"]["f"], "seeds": [0, 1, 2]}
+    wider = load(more)
+    for key in set(run_table(wider)) - set(run_table(config)):
+        shown = {"run": str(key), **dataclasses.asdict(key)}
+        write(trained.run(key), shown, resolve_key(wider, key), {200: [-1.0], 400: [-1.0]})
+    publish(trained, wider)
+    with pytest.raises(UserError, match="seed2: it is in no artefact at scale test"):
+        read_runs(trained, as_published(config), "f")
+
+
+@pytest.mark.parametrize(
+    ("end", "content", "message"),
+    [
+        (".parquet", b"PAR1 not so", "records .*: "),
+        (".json", b"{}", "test.json is not a manifest"),
+        (".json", b'{"format": 2}', "test.json is not a manifest"),
+        (
+            ".json",
+            b'{"format": 1, "sha256": "", "made": [], "runs": {}}',
+            "format 1 is not 2; write them again with `ngt publish`",
+        ),
+    ],
+)
+def test_other_files_are_refused(
+    trained: Layout, config: Config, end: str, content: bytes, message: str
+) -> None:
+    publish(trained, config)
+    trained.published.with_suffix(end).write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        read_runs(trained, as_published(config), "f")
+
+
+def test_no_records_say_what_to_do(layout: Layout, config: Config) -> None:
+    with pytest.raises(UserError, match=r"test.parquet is not there; write `records: trained`"):
+        read_runs(layout, as_published(config), "f")
+
+
+def with_settings(**changes: Any) -> Config:
+    return load({**SETTINGS, "records": "published", **changes})
+
+
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"methods": {"ngt": {"params": {"m": 7}}}}, "params.m is 4 in the records and 7 in the"),
+        ({"methods": {"ngt": {"sac": {"gamma": 0.5}}}}, "sac.gamma is 0.99 in the records and 0.5"),
+        (
+            {"expert": {"episodes": 4, "sac": {"gamma": 0.5}}},
+            "its expert's sac.gamma is 0.99 in the records",
+        ),
+    ],
+)
+def test_other_settings_are_refused_with_the_first_difference(
+    trained: Layout, config: Config, changes: dict[str, Any], message: str, partial: bool
+) -> None:
+    publish(trained, config)
+    with pytest.raises(UserError) as caught:
+        read_runs(trained, with_settings(**changes), "f", allow_partial=partial)
+    assert f"run {FIRST}: {message}" in str(caught.value)
+    assert str(trained.published) in str(caught.value) and "--other-settings" in str(caught.value)
+
+
+def test_other_settings_are_read_when_asked(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    other = with_settings(sac={"gamma": 0.5})
+    status = Published(trained.published, other).status(RunKey.parse(FIRST))
+    assert status.status == "stale" and "sac.gamma is 0.99" in status.note
+    assert len(read_runs(trained, other, "f", other_settings=True)[0]) == 8
+    with pytest.raises(UserError, match=r"expert Pendulum-v1: sac\.gamma is 0\.99"):
+        Published(trained.published, other).read_expert("Pendulum-v1")
+    asked = Published(trained.published, other, other_settings=True)
+    assert asked.status(RunKey.parse(FIRST)).status == "finished"
+    assert asked.read_expert("Pendulum-v1").run["status"] == "finished"
+
+
+def test_settings_of_another_cell_do_not_matter(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    for other in ({"methods": {"bc": {"train": {"batch": 7}}}}, {"window": 2}, {"pack": 3}):
+        assert len(read_runs(trained, with_settings(**other), "f")[0]) == 8
+
+
+def test_the_manifest_has_each_cells_settings_once(trained: Layout, config: Config) -> None:
+    manifest = publish(trained, config)
+    assert len(manifest["cells"]) == 2, "the runs', and the expert's"
+    of_run = manifest["cells"][manifest["runs"][FIRST]["cell"]]
+    assert of_run["method"] == "ngt" and of_run["params"]["m"] == 4
+    assert of_run["sac"]["gamma"] == 0.99 and of_run["train"]["steps"] == config.train.steps
+
+
+def change_cell(layout: Layout, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the first run's cell in the manifest, and its hash."""
+    file = layout.published.with_suffix(".json")
+    manifest = read_json(file)
+    assert manifest is not None
+    at = manifest["runs"][FIRST]["cell"]
+    change(manifest["cells"][at])
+    for run in manifest["runs"].values():
+        if run["cell"] == at:
+            run["config_hash"] = settings_hash(manifest["cells"][at])
+    write_json(file, manifest)
+
+
+def test_a_setting_newer_than_the_records_has_its_default(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+
+    def older(cell: dict[str, Any]) -> None:
+        del cell["normalise_obs"], cell["params"]["spectral_norm"]
+
+    change_cell(trained, older)
+    assert len(read_runs(trained, as_published(config), "f")[0]) == 8
+    with pytest.raises(UserError, match=r"normalise_obs is false in the records and true"):
+        read_runs(trained, with_settings(normalise_obs=True), "f")
+
+
+def test_a_setting_that_is_no_more_is_named(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    change_cell(trained, lambda cell: cell.update(colour="red"))
+    with pytest.raises(UserError, match=r"colour: unknown key"):
+        read_runs(trained, as_published(config), "f")
+
+
+def test_settings_are_those_of_the_hash(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    file = trained.published.with_suffix(".json")
+    file.write_text(file.read_text().replace('"gamma": 0.99', '"gamma": 0.5'))
+    with pytest.raises(UserError, match="does not say its settings"):
+        Published(trained.published, config)
+
+
+def test_parquet_of_no_rows() -> None:
+    columns = ["run", "step", "return", "std", "low", "high", "episodes", "auc", "seconds"]
+    assert to_parquet(pd.DataFrame({c: [] for c in columns}))[:4] == b"PAR1"
+
+
+def test_records_of_another_scale_are_refused(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    other = dataclasses.replace(config, scale="lite")
+    with pytest.raises(UserError, match=r"of scale test, asked for scale lite; choose that one"):
+        Published(trained.published, other)

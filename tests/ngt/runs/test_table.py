@@ -1,0 +1,280 @@
+"""Tables of runs, final scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from ngt.agent.policy import Policy
+from ngt.agent.sac import Actor
+from ngt.errors import UserError
+from ngt.experience.reference import unscored
+from ngt.files import read_json, write_json
+from ngt.runs.folder import VALUES
+from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
+from ngt.runs.table import final_scores, read_keys, read_runs, unscored_envs
+from ngt.runs.writer import RunWriter
+from ngt.settings.config import Config, load
+
+SETTINGS: dict[str, Any] = {
+    "scale": "test",
+    "expert": {"episodes": 4},
+    "figures": {"f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0]}},
+}
+FINISHED = {"status": "finished", "step": 400, "steps_per_second": 50.0}
+DIVERGED = {"status": "diverged", "step": 200, "tensor": "obs", "steps_per_second": 50.0}
+COLUMNS = ["step", *VALUES, "env", "method", "mode", "rate", "demos", "seed", "score", "random",
+           "expert", "status"]  # fmt: skip
+
+
+@pytest.fixture
+def config() -> Config:
+    return load(SETTINGS)
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout("test", tmp_path)
+
+
+def begin(layout: Layout, config: Config, key: RunKey) -> RunWriter:
+    shown = {"run": str(key), **dataclasses.asdict(key)}
+    return RunWriter(layout.run(key), shown, resolve_key(config, key))
+
+
+def train(
+    layout: Layout, config: Config, key: RunKey, returns: dict[int, list[float]],
+    record: dict[str, Any] = FINISHED, **more: Any,
+) -> None:  # fmt: skip
+    """A run as the trainer leaves it; returns: {step: the episodes' returns}."""
+    writer = begin(layout, config, key)
+    for step, values in returns.items():
+        writer.evaluation(step, values, [200] * len(values))
+    torch.manual_seed(0)
+    tensors = Policy(Actor(3, 1, config.sac, [0]), None).snapshot(0)
+    reference = {"random": -1000.0, "expert": -200.0}
+    writer.finish(tensors, {**record, "reference": reference, **more})
+
+
+def keys(config: Config) -> list[RunKey]:
+    return run_table(config, ["f"])
+
+
+# ---------------------------------------------------------------- reading
+
+
+def test_the_table_by_hand(layout: Layout, config: Config) -> None:
+    one, four = keys(config)
+    assert (one.demos, four.demos) == (1, 4)
+    train(layout, config, one, {200: [-1000.0, -600.0], 400: [-200.0, -100.0]})
+    train(layout, config, four, {200: [-1400.0, -1000.0]}, DIVERGED)
+    table, absent = read_runs(layout, config, "f")
+    assert absent == []
+    assert list(table.columns) == COLUMNS
+    assert table["step"].tolist() == [200, 400, 200]
+    assert table["return"].tolist() == [-800.0, -150.0, -1200.0], "mean over episodes"
+    assert table["score"].tolist() == [0.25, 1.0625, -0.25], "random 0, expert 1"
+    assert table["demos"].tolist() == [1, 1, 4]
+    assert table["status"].tolist() == ["finished", "finished", "diverged"]
+    same = {"env": "Pendulum-v1", "method": "ngt", "mode": "state-action", "rate": 20, "seed": 0,
+            "random": -1000.0, "expert": -200.0}  # fmt: skip
+    assert {name: set(table[name]) for name in same} == {n: {v} for n, v in same.items()}
+
+
+@pytest.mark.parametrize("state", ["missing", "part", "stale"])
+def test_an_absent_run_is_an_error_that_names_it(
+    layout: Layout, config: Config, state: str
+) -> None:
+    present, absent = keys(config)
+    train(layout, config, present, {200: [-800.0]})
+    if state == "part":
+        begin(layout, config, absent)
+    if state == "stale":
+        train(layout, load({**SETTINGS, "sac": {"gamma": 0.5}}), absent, {200: [-800.0]})
+    with pytest.raises(UserError) as caught:
+        read_runs(layout, config, "f")
+    assert str(caught.value) == (
+        f"run {absent}: {state}; train it (`ngt train`), or draw a partial table "
+        "with --allow-partial"
+    )
+    table, left_out = read_runs(layout, config, "f", allow_partial=True)
+    assert left_out == [absent]
+    assert table["demos"].tolist() == [present.demos]
+
+
+def test_runs_come_with_their_status_and_record(layout: Layout, config: Config) -> None:
+    first, second = keys(config)
+    runs = read_keys(layout, config, [first, second], "figures.f", allow_partial=True)
+    assert runs.rows is None and runs.absent == [first, second]
+    train(layout, config, first, {200: [1.0]}, DIVERGED)
+    runs = read_keys(layout, config, [first, second], "figures.f", allow_partial=True)
+    assert [s.status for s in runs.statuses.values()] == ["diverged", "missing"]
+    assert runs.absent == [second] and list(runs.records) == [first]
+    assert runs.records[first]["tensor"] == "obs"
+    assert runs.rows is not None and len(runs.rows) == 1
+
+
+def test_nothing_at_all_is_an_error_even_when_partial(layout: Layout, config: Config) -> None:
+    with pytest.raises(UserError) as caught:
+        read_runs(layout, config, "f", allow_partial=True)
+    assert str(caught.value) == f"f: none of its 2 runs is finished under {layout.runs}"
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_foreign_run_is_an_error_that_names_it(
+    layout: Layout, config: Config, partial: bool
+) -> None:
+    one, four = keys(config)
+    train(layout, config, one, {200: [-800.0]})
+    shutil.copytree(layout.run(one), layout.run(four))
+    with pytest.raises(UserError) as caught:
+        read_runs(layout, config, "f", allow_partial=partial)
+    assert str(caught.value) == (
+        f"run {four}: {layout.run(four)}/run.json is of another run, {one}; train it again"
+    )
+
+
+def test_a_run_that_diverged_before_its_first_evaluation(layout: Layout, config: Config) -> None:
+    one, four = keys(config)
+    train(layout, config, one, {200: [-800.0]})
+    train(layout, config, four, {}, DIVERGED)
+    table, absent = read_runs(layout, config, "f")
+    assert absent == [], "it is there, it has no rows"
+    assert table["demos"].tolist() == [1]
+    assert table["step"].dtype.kind == "i" and table["score"].dtype.kind == "f"
+
+
+def test_a_run_of_its_cells_that_no_artefact_names_is_an_error(
+    layout: Layout, config: Config
+) -> None:
+    one, four = keys(config)
+    stray = dataclasses.replace(one, seed=9)
+    elsewhere = dataclasses.replace(one, method="bc", seed=9)
+    for key in (one, four, elsewhere):
+        train(layout, config, key, {200: [-800.0]})
+    assert len(read_runs(layout, config, "f")[0]) == 2, "other cells are not this table's"
+    train(layout, config, stray, {200: [-800.0]})
+    for partial in (False, True):
+        with pytest.raises(UserError) as caught:
+            read_runs(layout, config, "f", allow_partial=partial)
+        assert str(caught.value) == (
+            f"run {stray}: it is in no artefact at scale test; move it elsewhere, or name it in "
+            "figures.f"
+        )
+
+
+def test_a_copy_of_a_run_anywhere_in_the_env_is_an_error(layout: Layout, config: Config) -> None:
+    one, four = keys(config)
+    for key in (one, four):
+        train(layout, config, key, {200: [-800.0]})
+    alien = dataclasses.replace(one, method="alien")
+    shutil.copytree(layout.run(one), layout.run(alien))
+    with pytest.raises(UserError) as caught:
+        read_runs(layout, config, "f")
+    file = layout.run(alien) / "run.json"
+    assert str(caught.value) == f"run {alien}: {file} is of another run, {one}; move it away"
+
+
+def test_what_is_drawn_beside_is_read_too(layout: Layout) -> None:
+    beside = {"methods": ["ngt-hlg"], "beside": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1],
+              "seeds": [0]}  # fmt: skip
+    config = load({**SETTINGS, "figures": {"f": beside}})
+    for key in run_table(config, ["f"], beside=True):
+        train(layout, config, key, {200: [-800.0]})
+    assert run_table(config, ["f"]) == [k for k in run_table(config, ["f"]) if k.method != "ngt"]
+    assert set(read_runs(layout, config, "f")[0]["method"]) == {"ngt-hlg", "ngt"}
+
+
+# ---------------------------------------------------------------- scores that are missing
+
+
+POOR = {"random": 49.5, "expert": 49.0, "demos": "a"}
+NEAR = {"random": 0.0, "expert": 9.0, "random_error": 3.0, "expert_error": 4.0, "demos": "a"}
+
+
+@pytest.mark.parametrize("reference", [POOR, POOR | {"expert": 49.5}, NEAR])
+def test_a_score_that_cannot_be_normalised_is_missing(
+    layout: Layout, config: Config, reference: dict[str, Any]
+) -> None:
+    for key in keys(config):
+        train(layout, config, key, {200: [50.0], 400: [51.0]}, reference=reference)
+    table, absent = read_runs(layout, config, "f")
+    assert absent == [] and table["score"].isna().all()
+    assert table["return"].tolist() == [50.0, 51.0] * 2, "returns stay"
+    assert unscored_envs(table) == {"Pendulum-v1": unscored(reference)}
+
+
+def test_one_reason_holds_for_all_runs_of_an_env(layout: Layout, config: Config) -> None:
+    """A former record lacks the standard errors that another one has."""
+    former = {name: value for name, value in NEAR.items() if not name.endswith("error")}
+    for key, reference in zip(keys(config), (former, NEAR), strict=True):
+        train(layout, config, key, {200: [5.0]}, reference=reference)
+    table, _ = read_runs(layout, config, "f")
+    assert table["score"].isna().all() and list(unscored_envs(table)) == ["Pendulum-v1"]
+
+
+def test_a_standard_error_that_is_no_number_is_refused(layout: Layout, config: Config) -> None:
+    for key in keys(config):
+        train(layout, config, key, {200: [5.0]}, reference=NEAR | {"random_error": "x"})
+    with pytest.raises(UserError, match=r"reference.random_error is 'x', not a finite number"):
+        read_runs(layout, config, "f")
+
+
+# ---------------------------------------------------------------- final scores
+
+
+def frame(scores: dict[int, list[float]]) -> pd.DataFrame:
+    """{seed: scores at steps 100, 200, ...}."""
+    rows = [
+        {"env": "e", "method": "m", "mode": "state-action", "rate": 20, "demos": 1, "seed": seed,
+         "step": 100 * (i + 1), "score": score}
+        for seed, values in scores.items() for i, score in enumerate(values)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_final_scores_by_hand() -> None:
+    runs = frame({0: [9.0, 1.0, 1.5, 3.5], 1: [0.5], 2: [4.0, 8.0]})
+    final = final_scores(runs, 3)
+    assert list(final["seed"]) == [0, 1, 2]
+    assert final["score"].tolist() == [2.0, 0.5, 6.0], "a short run: all that it has"
+    assert final_scores(runs, 1)["score"].tolist() == [3.5, 0.5, 8.0]
+    shuffled = runs.sample(frac=1.0, random_state=0)
+    assert final_scores(shuffled, 3)["score"].tolist() == [2.0, 0.5, 6.0], "last by step"
+
+
+def test_final_scores_tell_runs_apart_by_every_axis() -> None:
+    base = frame({0: [1.0]})
+    others = [base.assign(**{axis: value, "score": 5.0}) for axis, value in {
+        "env": "f", "method": "n", "mode": "state-only", "rate": 5, "demos": 4, "seed": 1,
+    }.items()]  # fmt: skip
+    final = final_scores(pd.concat([base, *others]), 20)
+    assert len(final) == 7 and sorted(final["score"]) == [1.0] + [5.0] * 6
+
+
+def test_the_window_is_the_configs(layout: Layout, config: Config) -> None:
+    key = keys(config)[0]
+    returns = {step: [-1000.0 + step] for step in range(10, 310, 10)}
+    train(layout, config, key, returns)
+    one = load({**SETTINGS, "figures": {"f": {**SETTINGS["figures"]["f"], "demos": [1]}}})
+    final = final_scores(read_runs(layout, one, "f")[0], config.window)
+    last = [s / 800.0 for s in range(110, 310, 10)]
+    assert len(last) == config.window == 20
+    assert final["score"].tolist() == pytest.approx([sum(last) / 20])
+
+
+def test_other_demonstrations_are_named(layout: Layout, config: Config) -> None:
+    for key in keys(config):
+        train(layout, config, key, {200: [1.0]})
+    second = keys(config)[1]
+    record = read_json(layout.run(second) / "run.json")
+    record["reference"]["demos"] = "f" * 64
+    write_json(layout.run(second) / "run.json", record)
+    with pytest.raises(UserError, match=rf"run {second}: made from other demonstrations \(f"):
+        read_runs(layout, config, "f")

@@ -1,0 +1,239 @@
+"""A run's folder: a closed set of files, `run.json` last."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ngt.agent import policy
+from ngt.agent.policy import Policy
+from ngt.agent.sac import Actor
+from ngt.files import read_json
+from ngt.runs import writer
+from ngt.runs.state import state
+from ngt.runs.writer import RunWriter, provenance, source_hash
+from ngt.settings.config import CellConfig, SacConfig, config_hash
+
+CELL = CellConfig("Pendulum-v1", "ngt", "ngt.potential:Potential", sac=SacConfig(hidden=(4,)))
+ROOT = Path(__file__).resolve().parents[3]
+PARTS = ["config.json.part", "eval.csv.part", "train.csv.part"]
+FILES = ["config.json", "eval.csv", "policy.safetensors", "run.json", "train.csv"]
+
+
+def tensors() -> dict[str, torch.Tensor]:
+    return Policy(Actor(3, 1, CELL.sac, [0]), None).snapshot(0)
+
+
+def write(folder: Path, **record: Any) -> RunWriter:
+    """A whole run of two evaluations."""
+    writer = RunWriter(folder, {"run": "a/b", "seed": 3}, CELL)
+    writer.training({"step": 100, "update": 25, "loss": 1 / 3, "train_return": math.nan})
+    writer.evaluation(100, np.array([-1.5, 0.1 + 0.2]), np.array([200, 7]))
+    writer.training({"step": 200, "update": 50, "loss": 1e-9, "train_return": 5.0})
+    writer.evaluation(200, np.array([1e-17, 2.0]), np.array([1, 2]))
+    writer.finish(tensors(), {"status": "finished", "step": 200, **record})
+    return writer
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+def test_what_a_run_leaves(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "run"
+    write(folder, updates=50)
+    assert names(folder) == FILES
+    assert (folder / "eval.csv").read_text() == (
+        "step,episode,return,length\n"
+        "100,0,-1.5,200\n100,1,0.30000000000000004,7\n200,0,1e-17,1\n200,1,2.0,2\n"
+    ), "returns are exact"
+    assert (folder / "train.csv").read_text() == (
+        "step,update,loss,train_return\n100,25,0.333333,nan\n200,50,1e-09,5\n"
+    )
+    config = read_json(folder / "config.json")
+    assert config["key"] == {"run": "a/b", "seed": 3}
+    assert config["sac"]["hidden"] == [4] and config["train"]["steps"] == 10_000_000
+    assert set(config) == {"key", *(f.name for f in dataclasses.fields(CellConfig))}
+    run = read_json(folder / "run.json")
+    assert (run["key"], run["status"]) == ({"run": "a/b", "seed": 3}, "finished")
+    assert run["config_hash"] == config_hash(CELL)
+    assert (run["step"], run["updates"], run["threads"]) == (200, 50, torch.get_num_threads())
+    assert run["wall_seconds"] >= 0
+    loaded, env = policy.load(folder / "policy.safetensors")
+    assert env == "Pendulum-v1"
+    assert all(torch.equal(a, tensors()[n]) for n, a in loaded.state_dict().items())
+
+
+def test_provenance_names_source_versions_and_machine(tmp_path: Path) -> None:
+    write(tmp_path)
+    run = read_json(tmp_path / "run.json")
+    assert run["source_hash"] == source_hash() and len(source_hash()) == 16
+    assert torch.__version__.startswith(run["versions"]["torch"].split("+")[0])
+    assert run["versions"]["numpy"] == np.__version__
+    assert set(run["versions"]) >= {"gymnasium", "mujoco"}
+    assert run["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert run["machine"].startswith("Linux" if sys.platform == "linux" else "")
+    assert run["dirty"] in (True, False, None)
+    assert run["commit"] is None or len(run["commit"]) == 40
+
+
+def test_a_folder_that_is_no_checkout_has_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "PACKAGE", tmp_path)
+    provenance.cache_clear()
+    try:
+        told = provenance()
+    finally:
+        provenance.cache_clear()
+    assert told["commit"] is None and told["dirty"] is None
+
+
+def test_the_source_hash_is_of_the_packages_and_the_baselines_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "ngt"
+    for folder in ("ngt", "baselines"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.py").write_text("x = 1\n")
+    monkeypatch.setattr(writer, "PACKAGE", package)
+    seen = []
+
+    def look() -> str:
+        source_hash.cache_clear()
+        seen.append(source_hash())
+        return seen[-1]
+
+    try:
+        assert look() == look()
+        (package / "notes.txt").write_text("not code")
+        look()
+        assert len(set(seen)) == 1
+        (tmp_path / "baselines" / "a.py").write_text("x = 2\n")
+        look()
+        (package / "b.py").write_text("")
+        look()
+        assert len(set(seen)) == 3
+        (package / "bench.py").write_text("x = 3\n")
+        assert look() == seen[-2], "it decides no number"
+        (tmp_path / "baselines" / "bench.py").write_text("x = 3\n")
+        look()
+        assert len(set(seen)) == 4, "there it may"
+    finally:
+        source_hash.cache_clear()
+
+
+def test_no_training_imports_what_the_source_hash_leaves_aside() -> None:
+    code = """
+        import importlib, sys, ngt.training.job
+        from ngt.settings.config import load
+        for entry in load({"scale": "paper"}).methods.values():
+            importlib.import_module(entry.model.partition(":")[0] or "ngt.training.trainer")
+        print(*(name for name in sys.modules if name.startswith("ngt.")))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=writer.PACKAGE.parent,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    imported = {name.removeprefix("ngt.") for name in done.stdout.split()}
+    assert "trainer" in imported and not imported & set(writer.ASIDE)
+
+
+# ---------------------------------------------------------------- run.json is last
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def test_until_the_end_the_former_run_is_whole(tmp_path: Path) -> None:
+    write(tmp_path, reference={})
+    for name in ("done.abc", "done.abd", "done", "other.abc"):
+        (tmp_path / name).touch()
+    former = contents(tmp_path)
+    writer = RunWriter(tmp_path, {"run": "a/b"}, dataclasses.replace(CELL, rate=5))
+    writer.training({"step": 100, "update": 25})
+    writer.evaluation(100, [1.0], [2])
+    text = (tmp_path / "eval.csv.part").read_text()
+    assert text == "step,episode,return,length\n100,0,1.0,2\n", "written as it goes, and afresh"
+    assert contents(tmp_path) == former
+    assert set(PARTS) < set(names(tmp_path)) and (tmp_path / "done.abc").exists()
+    assert state(tmp_path, {"run": "a/b", "seed": 3}, config_hash(CELL)).status == "finished"
+    writer.finish(tensors(), {"status": "finished", "step": 100, "reference": {}})
+    assert names(tmp_path) == sorted([*FILES, "done", "other.abc"]), "the receipts have gone"
+    assert (tmp_path / "eval.csv").read_text() == text
+    assert read_json(tmp_path / "config.json")["rate"] == 5
+    assert state(tmp_path, {"run": "a/b"}, config_hash(writer.cell)).status == "finished"
+
+
+def test_an_exception_at_the_beginning_leaves_the_former_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OSError("no space left on device")
+
+    write(tmp_path)
+    former = contents(tmp_path)
+    monkeypatch.setattr("ngt.runs.writer.provenance", fail)
+    with pytest.raises(OSError, match="no space"):
+        write(tmp_path)
+    assert contents(tmp_path) == former
+
+
+@pytest.mark.parametrize("broken", ["ngt.agent.policy.save", "ngt.runs.writer.config_hash"])
+def test_a_full_disk_at_the_end_leaves_the_former_run_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    write(tmp_path)
+    former = contents(tmp_path)
+    monkeypatch.setattr(broken, fail)
+    with pytest.raises(OSError, match="no space"):
+        write(tmp_path)
+    assert contents(tmp_path) == former
+
+
+def test_run_json_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+    real = Path.replace
+
+    def watched(path: Path, target: Path) -> Path:
+        if target.name == "run.json":
+            seen.append(names(tmp_path))
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    write(tmp_path)
+    assert seen == [sorted([*(n for n in FILES if n != "run.json"), "run.json.part"])]
+    assert (tmp_path / "eval.csv").read_text().count("\n") == 5
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_kill_leaves_what_was_written_and_the_former_run(tmp_path: Path, again: bool) -> None:
+    if again:
+        write(tmp_path)
+    former = contents(tmp_path) if again else {}
+    code = (
+        "import os, pathlib, sys\n"
+        "from ngt.settings.config import CellConfig\n"
+        "from ngt.runs.writer import RunWriter\n"
+        "writer = RunWriter(pathlib.Path(sys.argv[1]), {}, CellConfig('Pendulum-v1', 'ngt'))\n"
+        "writer.evaluation(100, [1.0], [2])\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=False)
+    assert done.returncode == -9
+    assert names(tmp_path) == sorted([*former, *PARTS])
+    assert (tmp_path / "eval.csv.part").read_text().endswith("\n100,0,1.0,2\n")
+    assert not again or contents(tmp_path) == former

@@ -1,0 +1,337 @@
+"""Checkpoints: complete or absent, and training goes on from one as if nothing had happened."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ngt.bench.cpu import random_batch
+from ngt.errors import Interrupted, UserError
+from ngt.experience.envs import get_task
+from ngt.settings.config import CellConfig, SacConfig, TrainConfig
+from ngt.training import checkpoint
+from ngt.training.learner import Member
+from ngt.training.trainer import Trainer, made_with
+
+FILES = ("eval.csv", "train.csv", "policy.safetensors")
+METHODS = {
+    "ngt.potential:Potential": {"hidden": [16, 16], "m": 4},
+    "baselines.dac:Dac": {"hidden": [16, 16]},
+    "baselines.bc:Bc": {},
+    "ngt.reward:EnvReward": {},
+}
+
+
+def cell_of(model: str, env: str = "Hopper-v4", **train: object) -> CellConfig:
+    settings = {
+        "steps": 640, "batch": 16, "buffer": 300, "eval_every": 160, "eval_episodes": 2,
+        "log_every": 80, "keep": "best", **train,
+    }  # fmt: skip
+    return CellConfig(
+        env=env, method="m", model=model, params=METHODS[model], normalise_obs=True,
+        sac=SacConfig(hidden=(16, 16)), train=TrainConfig(**settings),
+    )  # fmt: skip
+
+
+def members_of(cell: CellConfig, root: Path, seeds: Sequence[int] = (0, 1)) -> list[Member]:
+    task = get_task(cell.env)
+    return [
+        Member(root / str(s), {"seed": s}, s, 1, random_batch(1, 30 + s, task.obs, task.act))
+        for s in seeds
+    ]
+
+
+class Stopped(Trainer):
+    """Is told to stop at a step."""
+
+    at = 0
+
+    def _marks(self, stride: int) -> None:
+        self.stop = self.step >= self.at
+        super()._marks(stride)
+
+
+def train(
+    cell: CellConfig, members: Sequence[Member], resume: int | None = None, at: int = 10**9,
+    every: int = 0, workers: int = 0,
+) -> bool:  # fmt: skip
+    """Whether training reached its end."""
+    trainer = Stopped(cell, members, checkpoint_every=every, env_workers=workers)
+    trainer.at = at
+    try:
+        trainer.run("test", resume)
+    except Interrupted:
+        return False
+    return True
+
+
+def quiet(text: str) -> None:
+    raise AssertionError(text)
+
+
+def usable(cell: CellConfig, member: Member, say: Callable[[str], None] = quiet) -> list[int]:
+    return checkpoint.usable(member.folder, made_with(cell, member), say)
+
+
+def same(a: Sequence[Member], b: Sequence[Member]) -> bool:
+    pairs = [(x.folder / f, y.folder / f) for x, y in zip(a, b, strict=True) for f in FILES]
+    return all(x.read_bytes() == y.read_bytes() for x, y in pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", METHODS)
+def test_interrupted_four_times_is_byte_identical(tmp_path: Path, model: str) -> None:
+    """In a block of draws, at its seam, twice within a log interval, past the buffer's end."""
+    cell = cell_of(model)
+    whole, parts = members_of(cell, tmp_path / "a"), members_of(cell, tmp_path / "b")
+    assert train(cell, whole)
+    resume = None
+    for at in (56, 256, 260, 500):
+        assert not train(cell, parts, resume, at, every=200)
+        found = [usable(cell, m) for m in parts]
+        assert found[0] == found[1] and found[0][0] == at and len(found[0]) <= 2
+        resume = at
+    assert train(cell, parts, resume)
+    assert same(whole, parts)
+    assert not checkpoint.folder_of(parts[0].folder).exists(), "a finished run needs none"
+    assert len({m.folder.joinpath("eval.csv").read_bytes() for m in whole}) == 2
+
+
+def test_the_older_of_two_serves_as_well(tmp_path: Path) -> None:
+    cell = cell_of("ngt.potential:Potential", steps=320)
+    whole, parts = members_of(cell, tmp_path / "a"), members_of(cell, tmp_path / "b")
+    assert train(cell, whole)
+    assert not train(cell, parts, None, at=240, every=100)
+    assert usable(cell, parts[0]) == [240, 200]
+    for member in parts:
+        checkpoint.drop_after(member.folder, 200)
+        assert usable(cell, member) == [200]
+    assert not train(cell, parts, 200, at=280, every=100)
+    assert usable(cell, parts[0]) == [280, 200]
+    assert train(cell, parts, 280)
+    assert same(whole, parts)
+
+
+def test_a_member_goes_on_alone(tmp_path: Path) -> None:
+    """Runs of a pack are kept apart: one of two may be gone on with by itself."""
+    cell = cell_of("ngt.reward:EnvReward", steps=240)
+    members = members_of(cell, tmp_path / "b")
+    assert not train(cell, members, None, at=120)
+    assert train(cell, members[1:], 120)
+    assert (members[1].folder / "run.json").exists()
+    assert not (members[0].folder / "run.json").exists()
+    assert usable(cell, members[0]) == [120]
+
+
+def interrupted(root: Path, **train_settings: object) -> tuple[CellConfig, Member]:
+    cell = cell_of("ngt.reward:EnvReward", **train_settings)
+    (member,) = members_of(cell, root, (0,))
+    assert not train(cell, [member], None, at=240, every=160)
+    assert usable(cell, member) == [240, 160]
+    return cell, member
+
+
+def test_a_damaged_one_is_passed_over_for_the_older(tmp_path: Path) -> None:
+    cell, member = interrupted(tmp_path)
+    folder = checkpoint.folder_of(member.folder)
+    for name, damage in {
+        "state-240.safetensors": lambda b: b[:100] + bytes([b[100] ^ 1]) + b[101:],
+        "rows-160-240.f32": lambda b: b[:-4],
+        "step-240.json": lambda b: b[: len(b) // 2],
+    }.items():
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(damage(whole))
+        said: list[str] = []
+        assert usable(cell, member, said.append) == [160]
+        assert len(said) == 1 and "step 240 is left out" in said[0]
+        (folder / name).unlink()
+        assert usable(cell, member, said.append) == [160]
+        (folder / name).write_bytes(whole)
+    (folder / "rows-0-160.f32").write_bytes(b"")  # both need it
+    said = []
+    assert usable(cell, member, said.append) == []
+    assert ["step 240" in said[0], "step 160" in said[1]] == [True, True]
+
+
+def test_what_the_disk_does_not_give_now_is_not_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for an older one either: to go on from that drops it."""
+    cell, member = interrupted(tmp_path)
+
+    def failing(path: Path, mode: str) -> Any:
+        if path.name == "state-240.safetensors":
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return open(path, mode)
+
+    monkeypatch.setattr(checkpoint, "open", failing, raising=False)
+    with pytest.raises(UserError, match=r"state-240.safetensors can't be read: Input/output error"):
+        usable(cell, member)
+    assert checkpoint.steps(member.folder) == [240, 160]
+    (checkpoint.folder_of(member.folder) / "state-240.safetensors").unlink()
+    said: list[str] = []
+    assert usable(cell, member, said.append) == [160] and len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"buffer": 301}, "config.train.buffer was 300, is 301 now"),
+        ({"batch": 17}, "config.train.batch was 16, is 17 now"),
+    ],
+)
+def test_other_settings_are_refused_by_name(tmp_path: Path, change: dict, text: str) -> None:
+    _, member = interrupted(tmp_path)
+    with pytest.raises(UserError, match=text) as caught:
+        usable(cell_of("ngt.reward:EnvReward", **change), member)
+    assert "--restart" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_cause_is_named_before_what_follows_from_it(tmp_path: Path) -> None:
+    """Other settings of training change the expert's, and so the demonstrations' source."""
+    _, member = interrupted(tmp_path)
+    cell = dataclasses.replace(cell_of("ngt.reward:EnvReward", steps=800), demos_source="other")
+    with pytest.raises(UserError, match=r"config\.train\.steps was 640, is 800 now"):
+        usable(cell, member)
+
+
+def test_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell, member = interrupted(tmp_path)
+    monkeypatch.setattr("ngt.training.trainer.source_hash", lambda: "other")
+    with pytest.raises(UserError, match=r"source was .* is other now"):
+        usable(cell, member)
+
+
+def test_size_is_bounded(tmp_path: Path) -> None:
+    """Two states, and the rows of a full buffer with those of two intervals."""
+    cell = cell_of("ngt.reward:EnvReward", steps=2000, eval_every=2000)
+    (member,) = members_of(cell, tmp_path, (0,))
+    assert not train(cell, [member], None, at=1800, every=80)
+    folder = checkpoint.folder_of(member.folder)
+    width = 11 + 3 + 3
+    rows = sum(p.stat().st_size for p in folder.glob("rows-*")) / (4 * width)
+    assert 300 <= rows <= 300 + 3 * 80
+    assert len(list(folder.glob("step-*"))) == len(list(folder.glob("state-*"))) == 2
+
+
+def test_what_is_read_is_data(tmp_path: Path) -> None:
+    """JSON, safetensors, raw floats: no file of a checkpoint can name code to run."""
+    _, member = interrupted(tmp_path)
+    folder = checkpoint.folder_of(member.folder)
+    assert {p.suffix for p in folder.iterdir()} == {".json", ".safetensors", ".f32"}
+    manifest = json.loads((folder / "step-240.json").read_text())
+    (folder / "step-240.json").write_text(
+        json.dumps({**manifest, "files": {"../../evil.f32": {"bytes": 0, "blake2b": ""}}})
+    )
+    said: list[str] = []
+    assert checkpoint.usable(member.folder, manifest["made_with"], said.append) == [160]
+
+
+def test_an_env_that_no_seed_determines_is_told(tmp_path: Path) -> None:
+    cell, member = interrupted(tmp_path)
+    saved = checkpoint.load(member.folder, 240)
+    rows, finals = saved.rings["rows"], saved.rings["finals"]
+    assert saved.step == rows.total == 240 and rows.items.shape == (240, 11 + 3 + 3)
+    assert finals.total == (rows.items[:, -1] > 0).sum()
+    assert finals.items.shape == (finals.total, 11)
+    trainer = Trainer(cell, [member])
+    tensors = {**saved.tensors, "obs": saved.tensors["obs"] + 1.0}
+    with pytest.warns(UserWarning, match="the same seed and actions led elsewhere"):
+        trainer_restore(trainer, [saved._replace(tensors=tensors)])
+
+
+def test_lack_of_memory_is_no_fault_of_the_checkpoint(tmp_path: Path) -> None:
+    cell, member = interrupted(tmp_path)
+    trainer = Trainer(cell, [member])
+    with pytest.MonkeyPatch.context() as patch:
+        error = RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+        patch.setattr(trainer, "_put_back", lambda saved: (_ for _ in ()).throw(error))
+        with pytest.raises(RuntimeError, match="out of memory"):
+            trainer._restore([checkpoint.load(member.folder, 240)])
+
+
+def trainer_restore(trainer: Trainer, saved: list[checkpoint.Saved]) -> None:
+    """What `run` does before its first step."""
+    trainer._marks = lambda stride: (_ for _ in ()).throw(Interrupted(0))  # type: ignore[assignment,method-assign]
+    original = checkpoint.load
+    try:
+        checkpoint.load = lambda run, step: saved[0]  # type: ignore[assignment]
+        with pytest.raises(Interrupted):
+            trainer.run("test", 240)
+    finally:
+        checkpoint.load = original
+
+
+def test_differences_are_named_by_leaf() -> None:
+    a = {"x": {"y": 1, "z": [1, 2]}, "w": None}
+    b = {"x": {"y": 2, "z": [1, 2]}, "v": 3}
+    assert list(checkpoint.differences(a, b)) == [("v", None, 3), ("x.y", 1, 2)]
+
+
+def test_a_ring_is_saved_once_and_read_back_whole(tmp_path: Path) -> None:
+    """Two rings of their own length, over several checkpoints; what is out of reach is dropped."""
+    came = {"rows": 0, "finals": 0}
+    for step in range(1, 9):
+        rings = {}
+        for name, pace, keep, width in (("rows", 4, 10, 3), ("finals", step % 3, 5, 2)):
+            came[name] += pace
+
+            def read(first: int, last: int, width: int = width) -> torch.Tensor:
+                return torch.arange(first, last, dtype=torch.float32)[:, None].expand(-1, width)
+
+            rings[name] = checkpoint.Ring(max(came[name] - keep, 0), came[name], width, read)
+        checkpoint.save(tmp_path, {"a": 1}, step, {"x": torch.ones(1)}, {}, rings)
+        assert checkpoint.usable(tmp_path, {"a": 1}, quiet)[0] == step
+        for name, kept in checkpoint.load(tmp_path, step).rings.items():
+            assert kept.total == came[name]
+            assert kept.items[:, -1].tolist() == list(range(rings[name].first, kept.total))
+    folder = checkpoint.folder_of(tmp_path)
+    assert sorted(p.name for p in folder.glob("rows-*")) == [
+        "rows-16-20.f32", "rows-20-24.f32", "rows-24-28.f32", "rows-28-32.f32",
+    ]  # fmt: skip
+
+
+def test_an_older_format_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell, member = interrupted(tmp_path)
+    monkeypatch.setattr(checkpoint, "VERSION", checkpoint.VERSION + 1)
+    with pytest.raises(UserError, match=r"240 is of format 3, this code reads 4: .*--restart$"):
+        usable(cell, member)
+    file = checkpoint.folder_of(member.folder) / "step-240.json"
+    file.write_text(file.read_text().replace('"version": 3', '"version": 2'))  # damage says no more
+    said: list[str] = []
+    with pytest.raises(UserError, match="step 160 is of format 3"):
+        checkpoint.usable(member.folder, {}, said.append)
+    assert "step 240 is left out: its manifest is damaged" in said[0]
+
+
+def test_a_ring_of_any_name_is_a_name(tmp_path: Path) -> None:
+    """It is written into a pattern."""
+    tensors = {"x": torch.zeros(1)}
+    checkpoint.save(tmp_path, {}, 4, tensors, {}, {})
+    file = checkpoint.folder_of(tmp_path) / "step-4.json"
+    for name in ("(", "(([a-z]+)+)+x"):
+        manifest = json.loads(file.read_text())
+        manifest["rings"] = {name: {"first": 0, "total": 0, "width": 1}}
+        del manifest["blake2b"]
+        file.write_text(json.dumps({**manifest, "blake2b": checkpoint._digest(manifest)}))
+        assert checkpoint.usable(tmp_path, {}, print) == [4]
+
+
+def test_a_folder_among_checkpoints_is_left_alone(tmp_path: Path) -> None:
+    (checkpoint.folder_of(tmp_path) / "mine").mkdir(parents=True)
+    for step in (2, 4, 6):
+        checkpoint.save(tmp_path, {}, step, {"x": torch.zeros(1)}, {}, {})
+    assert (
+        checkpoint.steps(tmp_path) == [6, 4] and (checkpoint.folder_of(tmp_path) / "mine").is_dir()
+    )
+    checkpoint.remove(tmp_path)
+    assert [p.name for p in checkpoint.folder_of(tmp_path).iterdir()] == ["mine"]

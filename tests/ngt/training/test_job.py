@@ -1,0 +1,200 @@
+"""Training jobs: locks, signals, and what each run goes on from."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ngt.bench.cpu import random_batch
+from ngt.errors import Interrupted, UserError
+from ngt.settings.config import CellConfig, SacConfig, TrainConfig
+from ngt.training import checkpoint, job
+from ngt.training.learner import Member
+from ngt.training.trainer import Trainer
+
+CELL = CellConfig(
+    env="Pendulum-v1", method="m", model="ngt.reward:EnvReward", sac=SacConfig(hidden=(8, 8)),
+    train=TrainConfig(
+        steps=400, batch=8, buffer=400, eval_every=200, eval_episodes=1, log_every=200
+    ),
+)  # fmt: skip
+
+
+def members_of(root: Path, count: int = 2) -> list[Member]:
+    return [
+        Member(root / str(s), {"seed": s}, s, 1, random_batch(1, 9, 3, 1)) for s in range(count)
+    ]
+
+
+def stop_at(member: Member, *steps: int) -> None:
+    """Leave checkpoints of these steps."""
+    for i, step in enumerate(steps):
+        trainer = Trainer(CELL, [member], checkpoint_every=step)
+        marks = trainer._marks
+
+        def until(stride: int, trainer=trainer, step=step, marks=marks) -> None:
+            trainer.stop = trainer.step >= step
+            marks(stride)
+
+        trainer._marks = until  # type: ignore[method-assign]
+        with pytest.raises(Interrupted):
+            trainer.run("test", steps[i - 1] if i else None)
+
+
+def train(
+    members: list[Member], fresh: bool = False, restart: bool = False, stop: int | None = None,
+    done: list[str] | None = None,
+) -> list[str]:  # fmt: skip
+    """What is said. stop: the step at which a signal comes; done: gets a word if it came last."""
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        if stop is not None:
+            marks = Trainer._marks
+
+            def signalled(trainer: Trainer, stride: int) -> None:
+                if trainer.step == stop:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                marks(trainer, stride)
+
+            patch.setattr(Trainer, "_marks", signalled)
+        stopped = job.train(
+            CELL, members, "name", said.append, device="cpu", env_workers=0, checkpoint_every=0,
+            fresh=fresh, restart=restart,
+        )  # fmt: skip
+    if stopped and done is not None:
+        done.append("stopped")
+    return said
+
+
+def test_runs_go_on_together_from_the_newest_step_that_all_have(tmp_path: Path) -> None:
+    a, b = members_of(tmp_path)
+    stop_at(a, 100, 200)
+    stop_at(b, 100)
+    assert job.groups(CELL, [a, b], print) == {100: [a, b]}
+    assert train([a, b]) == ["name: goes on from its checkpoint at step 100"]
+    assert not checkpoint.folder_of(a.folder).exists()
+
+
+def test_runs_without_a_common_step_go_on_apart(tmp_path: Path) -> None:
+    a, b = members_of(tmp_path)
+    stop_at(a, 200)
+    assert job.groups(CELL, [a, b], print) == {200: [a], None: [b]}
+    assert train([a, b]) == ["name (1 of 2 runs): goes on from its checkpoint at step 200"]
+    assert all((m.folder / "run.json").exists() for m in (a, b))
+    assert not any((m.folder / ".lock").exists() for m in (a, b))
+
+
+def test_nothing_whole_is_said(tmp_path: Path) -> None:
+    (a,) = members_of(tmp_path, 1)
+    stop_at(a, 100)
+    (checkpoint.folder_of(a.folder) / "state-100.safetensors").write_bytes(b"")
+    said = train([a])
+    assert "step 100 is left out" in said[0]
+    assert said[1:] == [f"{a.folder}: no checkpoint is whole; it starts over"]
+
+
+def test_damaged_ones_of_later_steps_do_not_hide_new_ones(tmp_path: Path) -> None:
+    """A run that starts over and is stopped before the steps it had reached goes on from there."""
+    (a,) = members_of(tmp_path, 1)
+    stop_at(a, 200, 240)
+    for state in checkpoint.folder_of(a.folder).glob("state-*"):
+        state.write_bytes(b"")
+    with pytest.raises(Interrupted, match="100"):
+        train([a], stop=100)
+    assert checkpoint.steps(a.folder) == [100]
+    assert train([a]) == ["name: goes on from its checkpoint at step 100"]
+
+
+def test_told_to_stop_in_the_last_step(tmp_path: Path) -> None:
+    """Nothing is left to do, or other members are, which do not begin."""
+    a, b = members_of(tmp_path)
+    said: list[str] = []
+    assert train([a], stop=400, done=said) == [] and said == ["stopped"]
+    (a.folder / "run.json").unlink()
+    stop_at(a, 200)
+    with pytest.raises(Interrupted, match="400"):
+        train([a, b], stop=400)
+    assert (a.folder / "run.json").exists() and not checkpoint.steps(b.folder)
+    assert not (b.folder / "run.json").exists()
+
+
+def test_restart_starts_over(tmp_path: Path) -> None:
+    (a,) = members_of(tmp_path, 1)
+    stop_at(a, 200)
+    assert train([a], restart=True) == []
+
+
+def test_what_another_process_has_just_finished_is_left(tmp_path: Path) -> None:
+    a, b = members_of(tmp_path)
+    train([a])
+    made = (a.folder / "run.json").read_bytes()
+    train([a, b])
+    assert (a.folder / "run.json").read_bytes() == made and (b.folder / "run.json").exists()
+    train([a, b])
+    assert (a.folder / "run.json").read_bytes() == made
+    train([a], fresh=True)
+    assert (a.folder / "run.json").read_bytes() != made, "its times at least"
+
+
+def test_a_folder_has_one_trainer(tmp_path: Path) -> None:
+    with (
+        job.locked(tmp_path / "run"),
+        pytest.raises(UserError, match=rf"process {os.getpid()} on .*; wait for it"),
+        job.locked(tmp_path / "run"),
+    ):
+        pass
+    with job.locked(tmp_path / "run"):  # free again
+        pass
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_signals_stop_it_and_handlers_are_put_back(number: signal.Signals) -> None:
+    class Idle:
+        stop = False
+
+    idle = Idle()
+    before = signal.getsignal(number)
+    with job.stops(idle):  # type: ignore[arg-type]
+        os.kill(os.getpid(), number)
+        assert idle.stop
+        if number == signal.SIGINT:
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_command_goes_on_to_the_same_files(tmp_path: Path, number: signal.Signals) -> None:
+    def command(root: Path) -> list[str]:
+        return [
+            sys.executable, "-m", "ngt.cli", "expert", "Pendulum-v1", "--scale", "test",
+            "--results", str(root), "--set", "expert.train.steps=1000",
+            "--set", "checkpoint_every=200",
+        ]  # fmt: skip
+
+    subprocess.run(command(tmp_path / "a"), check=True, capture_output=True)
+    folder = tmp_path / "b" / "test" / "experts" / "Pendulum-v1"
+    process = subprocess.Popen(command(tmp_path / "b"), stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not checkpoint.steps(folder):
+        pass
+    process.send_signal(number)
+    _, err = process.communicate()
+    if number == signal.SIGTERM:
+        assert process.returncode == os.EX_TEMPFAIL
+        assert "stopped at step" in err and "the same command goes on from there" in err
+    else:
+        assert process.returncode == -signal.SIGKILL
+    again = subprocess.run(command(tmp_path / "b"), check=True, capture_output=True, text=True)
+    assert "goes on from its checkpoint at step" in again.stdout
+    whole = tmp_path / "a" / "test" / "experts" / "Pendulum-v1"
+    for name in ("eval.csv", "train.csv", "policy.safetensors", "config.json"):
+        assert (whole / name).read_bytes() == (folder / name).read_bytes(), name
+    files = {p.name for p in folder.iterdir()}
+    assert files == {"config.json", "eval.csv", "policy.safetensors", "run.json", "train.csv"}

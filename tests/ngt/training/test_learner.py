@@ -1,0 +1,169 @@
+"""What learns: its draws have names of their own, and each batch is of its own draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ngt.agent.sac import Sac
+from ngt.bench.cpu import random_batch
+from ngt.errors import UserError
+from ngt.experience.replay import Batch, Replay
+from ngt.reward import NoParams, RewardModel, Spec
+from ngt.seeding import Draw
+from ngt.settings.config import CellConfig, SacConfig, TrainConfig
+from ngt.training.learner import Learner, Member, build_model, run_seed
+
+
+class Named(RewardModel):
+    Config = NoParams
+    learns = False
+    name = "mine"
+
+    def draws(self) -> dict[str, Draw]:
+        return {self.name: Draw("normal", (2,))}
+
+
+@pytest.mark.parametrize("name", ["noise", "next_noise", "sac_index", "explore", "uniform"])
+def test_a_draw_of_the_suites_own_name_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = CellConfig(env="Pendulum-v1", method="m", model=f"{__name__}:Named")
+    members = [Member(Path(), {}, 0, 1, random_batch(1, 9, 3, 1))]
+    assert "mine" in Learner(cell, members).streams.next()
+    monkeypatch.setattr(Named, "name", name)
+    with pytest.raises(UserError, match=rf"methods.m: draws\(\) has '{name}', .* e.g. m_{name}"):
+        Learner(cell, members)
+
+
+class Spy(RewardModel):
+    """Keeps the batches that it is given; its reward is a function of the observation."""
+
+    Config = NoParams
+
+    def __init__(self, config: NoParams, spec: Spec) -> None:
+        super().__init__(config, spec)
+        self.seen: dict[str, Any] = {}
+
+    def update(self, agent: Batch, expert: Batch) -> None:
+        self.seen |= {"agent": agent, "expert": expert}
+
+    def reward(self, batch: Batch) -> Tensor:
+        return batch.obs.sum(dim=-1)
+
+    def fit(self, agent: Sac, expert: Batch) -> None:
+        self.seen["fit"] = expert
+
+
+class OfflineSpy(Spy):
+    offline = True
+
+
+def same(got: Batch, expected: Batch) -> None:
+    for name in Batch._fields:
+        assert torch.equal(getattr(got, name), getattr(expected, name)), name
+
+
+def spied(
+    monkeypatch: pytest.MonkeyPatch, model: str, normalise: bool
+) -> tuple[Learner, dict[str, Tensor], dict[str, Any]]:
+    """A learner of two runs, the draws that it will use, and what its agent is updated with."""
+    cell = CellConfig(
+        env="Pendulum-v1", method="m", model=f"{__name__}:{model}", normalise_obs=normalise,
+        train=TrainConfig(batch=16),
+    )  # fmt: skip
+    members = [Member(Path(), {}, seed, 1, random_batch(1, 9, 3, 1)) for seed in (0, 1)]
+    learner, twin = Learner(cell, members), Learner(cell, members)
+    if learner.normaliser is not None:
+        learner.normaliser.update(3.0 + 2.0 * random_batch(2, 50, 3, 1).obs)
+    given: dict[str, Any] = {}
+
+    def update(batch: Batch, reward: Tensor, draws: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        given.update(batch=batch, reward=reward, draws=draws)
+        return {}
+
+    monkeypatch.setattr(learner.agent, "update", update)
+    return learner, twin.streams.next(), given
+
+
+def as_seen(learner: Learner, batch: Batch) -> Batch:
+    """A batch as the nets shall see it."""
+    see = learner.normaliser or (lambda obs: obs)
+    return batch._replace(obs=see(batch.obs), next_obs=see(batch.next_obs))
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_each_batch_is_drawn_by_its_own_indices(
+    monkeypatch: pytest.MonkeyPatch, normalise: bool
+) -> None:
+    """The agent learns from a batch of its own, not from the one that the reward model learnt."""
+    learner, draws, given = spied(monkeypatch, "Spy", normalise)
+    replay = Replay(2, 40, 3, 1)
+    replay.add(random_batch(2, 40, 3, 1))
+    learner.update(replay)
+    assert learner.demos is not None
+    own = as_seen(learner, replay.sample(draws["sac_index"]))
+    agent = as_seen(learner, replay.sample(draws["agent_index"]))
+    expert = as_seen(learner, learner.demos.sample(draws["expert_index"]))
+    seen = learner.model.seen
+    same(seen["agent"], agent)
+    same(seen["expert"], expert)
+    same(given["batch"], own)
+    assert torch.equal(given["reward"], own.obs.sum(dim=-1)), "the model's, not the stored one"
+    assert torch.equal(given["draws"]["noise"], draws["noise"])
+    assert learner.last is not None
+    same(learner.last[0], expert)
+    same(learner.last[1], agent)
+    means = learner.drain()
+    np.testing.assert_allclose(means["reward"], own.obs.sum(dim=-1).mean(dim=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_an_offline_method_sees_the_experts_batch(
+    monkeypatch: pytest.MonkeyPatch, normalise: bool
+) -> None:
+    learner, draws, _ = spied(monkeypatch, "OfflineSpy", normalise)
+    learner.fit()
+    assert learner.demos is not None
+    same(learner.model.seen["fit"], as_seen(learner, learner.demos.sample(draws["expert_index"])))
+
+
+def test_drained_means_are_of_the_updates_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, _, given = spied(monkeypatch, "Spy", normalise=False)
+    replay = Replay(2, 40, 3, 1)
+    replay.add(random_batch(2, 40, 3, 1))
+    for updates in (2, 3):
+        rewards = []
+        for _ in range(updates):
+            learner.update(replay)
+            rewards.append(given["reward"].mean(dim=1))
+        expected = torch.stack(rewards).mean(dim=0)
+        np.testing.assert_allclose(learner.drain()["reward"], expected, rtol=1e-4)
+
+
+def test_a_runs_seed_depends_on_every_part_of_its_key() -> None:
+    cell = CellConfig(env="Pendulum-v1", method="m", model=f"{__name__}:Spy")
+    member = Member(Path(), {}, 0, 1)
+    seeds = [run_seed(cell, member)]
+    for change in ({"env": "Reacher-v5"}, {"method": "n"}, {"mode": "state-only"}, {"rate": 3}):
+        seeds.append(run_seed(replace(cell, **change), member))
+    seeds += [run_seed(cell, replace(member, seed=1)), run_seed(cell, replace(member, demos=4))]
+    assert len(set(seeds)) == len(seeds)
+    assert run_seed(cell, replace(member, folder=Path("x"))) == seeds[0]
+
+
+def test_the_model_is_built_with_the_cells_own_numbers() -> None:
+    cell = CellConfig(
+        env="Pendulum-v1", method="m", model=f"{__name__}:Spy", sac=SacConfig(gamma=0.5),
+        train=TrainConfig(batch=16, num_envs=3),
+    )  # fmt: skip
+    spec = build_model(cell, [4, 5]).spec
+    assert (spec.obs, spec.act, spec.batch, list(spec.seeds)) == (3, 1, 16, [4, 5])
+    assert (spec.time_limit, spec.num_envs, spec.gamma) == (200, 3, 0.5)
