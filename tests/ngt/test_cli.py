@@ -53,14 +53,14 @@ def ngt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
 
 @pytest.fixture
 def demos_file(tmp_path: Path) -> str:
-    """Demonstrations of a toy policy."""
+    """Demonstrations of a toy policy, said to be much better than a random one."""
 
     def act(obs: torch.Tensor) -> torch.Tensor:
         return torch.tanh(obs[..., 1:2] - obs[..., 2:3])
 
     path = tmp_path / "toy.npz"
     data = demos.record("Pendulum-v1", act, 2, 0, source="toy", terminate_when_unhealthy=True)
-    demos.save(path, data)
+    demos.save(path, dataclasses.replace(data, random_returns=data.returns - 1000.0))
     return str(path)
 
 
