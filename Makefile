@@ -82,7 +82,7 @@ check: setup  ## linters and types only
 # (ngt/bench/gpu.py names them): the tests' shared fixtures, which need more, are left out.
 gpu-check:  ## on a CUDA machine: tests marked gpu, then rates into results/published/gpu.json
 	@$(or $(PYTHON),python3) -m pytest -q -o minversion=7 -o filterwarnings= -p no:cacheprovider \
-	  --noconftest 	  tests/ngt/test_graphs.py
+	  --noconftest tests/ngt/training/test_graphs.py
 	@$(or $(PYTHON),python3) -m ngt.bench.gpu --json results/published/gpu.json
 
 setup: $(READY)  ## make .venv with the pinned packages

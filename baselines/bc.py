@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ngt.agent.sac import Actor, Sac, descend, squashed_gaussian
+from ngt.agent.optim import descend
+from ngt.agent.sac import Actor, Sac, squashed_gaussian
 from ngt.experience.replay import Batch
 from ngt.reward import NoParams, RewardModel
 from ngt.seeding import Draw

@@ -251,7 +251,7 @@ def refused(args: argparse.Namespace, reason: str) -> bool:
     if args.outcome is None:
         return False
     args.outcome.parent.mkdir(parents=True, exist_ok=True)
-    args.outcome.write_text(reason)
+    args.outcome.write_text(reason, encoding="utf-8")
     return True
 
 
@@ -633,7 +633,8 @@ def run_publish(args: argparse.Namespace) -> None:
 
 def run_bench(args: argparse.Namespace) -> None:
     """Measure speed."""
-    from ngt.bench.cpu import bench, bench_methods, methods_table, table, together
+    from ngt.bench.cpu import bench, bench_methods, together
+    from ngt.bench.text import methods_table, table
     from ngt.files import write_json
 
     get_task(args.env)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ngt.agent.sac import Sac, adam, descend
+from ngt.agent.optim import adam, descend
+from ngt.agent.sac import Sac
 from ngt.errors import UserError
 from ngt.experience.replay import Batch
 from ngt.seeding import Draw

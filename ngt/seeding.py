@@ -1,7 +1,7 @@
 """Independent random streams, derived from a seed by naming the axes they may vary with.
 
-No generator here is global: a run's numbers depend on its own key alone, so that it sees the same
-draws alone and inside a pack.
+No generator is global. A run's numbers depend only on its own key, so a run sees the same draws
+alone and inside a pack.
 """
 
 from __future__ import annotations
@@ -15,28 +15,30 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ngt.state import State
+
 
 def derive(seed: int, *axes: str | int) -> int:
-    """A seed in [0, 2^63) that depends on `seed` and on every axis, and on nothing else."""
+    """Return a seed in [0, 2^63) that depends on `seed` and on every axis, and on nothing else."""
     text = "\x1f".join([str(seed), *map(str, axes)])
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
 def rng(seed: int, *axes: str | int) -> np.random.Generator:
-    """A NumPy generator of its own for these axes."""
+    """Return a NumPy generator for these axes alone."""
     return np.random.Generator(np.random.PCG64(derive(seed, *axes)))
 
 
 def torch_generator(seed: int, *axes: str | int) -> torch.Generator:
-    """A CPU torch generator of its own for these axes (network initialisation)."""
+    """Return a CPU torch generator for these axes alone (network initialisation)."""
     return torch.Generator().manual_seed(derive(seed, *axes))
 
 
 class Draw(NamedTuple):
     """One random tensor that an iteration consumes, per run.
 
-    `index` draws are integers in [0, 2^48), to be taken modulo a size known only when they are used
-    (bias under 2e-8 for 4e6 rows).
+    `index` draws are integers in [0, 2^48). The user takes them modulo a size that is only known
+    then (bias under 2e-8 for 4e6 rows).
     """
 
     kind: Literal["normal", "uniform", "index"]
@@ -46,9 +48,9 @@ class Draw(NamedTuple):
 class Streams:
     """Random tensors of a pack, drawn ahead per run, in blocks, into fixed storage.
 
-    Each (run, name) has a generator of its own, so neither the pack's other runs nor another draw
-    moves it. `next()` gives views of shape (R, *draw.shape), overwritten by the next block. For a
-    CUDA device a thread draws the next block while the device works on this one.
+    Each (run, name) has its own generator, so neither the pack's other runs nor other draws advance
+    it. `next()` returns views of shape (R, *draw.shape); the next block overwrites them. For a CUDA
+    device, a thread draws the next block while the device works on this one.
     """
 
     BLOCK = 64  # iterations drawn at a time
@@ -68,11 +70,11 @@ class Streams:
         self.blocks = {n: t.to(device) for n, t in self.host.items()} if cuda else self.host
         self.cursor = self.BLOCK
         self.thread = ThreadPoolExecutor(1) if cuda else None
-        self.ahead: Future[None] | None = None  # drawing the block after this one
-        self.before = self.after = self._states()  # of the generators, around this block
+        self.ahead: Future[None] | None = None  # draws the block after this one
+        self.before = self.after = self._states()  # the generators before and after this block
 
     def next(self) -> dict[str, Tensor]:
-        """The tensors of the next iteration, by name, each (R, *shape)."""
+        """Return the tensors of the next iteration, by name, each (R, *shape)."""
         if self.cursor == self.BLOCK:
             self._refill()
         at = self.cursor
@@ -87,7 +89,7 @@ class Streams:
         self.before, self.after = self.after, self._states()
         if self.thread is not None:
             for name, block in self.blocks.items():
-                block.copy_(self.host[name])  # waits for the copy: the thread overwrites its source
+                block.copy_(self.host[name])  # blocks: the thread overwrites the source next
             self.ahead = self.thread.submit(self._draw)
         self.cursor = 0
 
@@ -107,21 +109,22 @@ class Streams:
     def _states(self) -> dict[str, Any]:
         return {n: [g.bit_generator.state for g in gs] for n, gs in self.generators.items()}
 
-    def state_of(self, run: int) -> dict[str, Any]:
-        """Plain data: where one run's generators stood before this block, and the place in it."""
-        over = self.cursor == self.BLOCK
-        states = self.after if over else self.before
-        return {"cursor": self.cursor, "generators": {n: each[run] for n, each in states.items()}}
+    def state(self, run: int) -> State:
+        """Return where one run's generators stood before this block, and the place in it."""
+        states = self.after if self.cursor == self.BLOCK else self.before
+        generators = {name: each[run] for name, each in states.items()}
+        return State(data={"cursor": self.cursor, "generators": generators})
 
-    def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
-        """Draw the same block again for runs that stood at one place, and go to it."""
+    def restore(self, states: Sequence[State]) -> None:
+        """Draw the block of these states again and go to its place, which all runs share."""
         if self.ahead is not None:
             self.ahead.result()
             self.ahead = None
         for name, generators in self.generators.items():
             for generator, state in zip(generators, states, strict=True):
-                generator.bit_generator.state = state["generators"][name]
+                generator.bit_generator.state = state.data["generators"][name]
         self.after, self.cursor = self._states(), self.BLOCK
-        if states[0]["cursor"] < self.BLOCK:
+        cursor = states[0].data["cursor"]
+        if cursor < self.BLOCK:
             self._refill()
-            self.cursor = states[0]["cursor"]
+            self.cursor = cursor

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ngt.errors import UserError
+from ngt.runs.provenance import provenance
 from ngt.runs.state import COMPLETE
 from ngt.runs.table import Runs, unscored_envs
-from ngt.runs.writer import provenance
 from ngt.settings.config import Config, method_label
 from paper.artefacts import FIGURES, TABLES, Artefact, envs
 from paper.evidence import FEW

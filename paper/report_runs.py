@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ngt.runs.keys import RunKey, run_table
+from ngt.runs.provenance import source_hash
 from ngt.runs.state import STATUSES, Status
 from ngt.runs.table import Runs, unscored_envs
-from ngt.runs.writer import source_hash
 from ngt.settings.config import Config, method_label
 from paper.artefacts import FIGURES, TABLES
 from paper.tables import Cell, Column, Table

@@ -39,6 +39,7 @@ from ngt.settings import config
 from ngt.settings.config import SacConfig, config_hash, load, resolve_expert
 from ngt.training import checkpoint
 from ngt.training.learner import Member
+from ngt.training.records import Records
 from ngt.training.trainer import Trainer, made_with
 from paper import experts
 
@@ -366,7 +367,7 @@ def test_checkpoints(tmp_path: Path) -> None:
             if found:
                 saved = checkpoint.load(member.folder, found[0])
                 again = Trainer(cell, [member])
-                again.clock = 0.0
+                again.parts["records"] = Records(cell, [member], again.learner)
                 again._restore([saved])
 
         went_on += survive(go_on)

@@ -187,16 +187,6 @@ class PackedMLP(nn.Module):
         return torch.stack(norms).prod(0)
 
 
-def clip_grad_norm_per_run_(parameters: Sequence[nn.Parameter], limit: float) -> Tensor:
-    """Scale each run's gradient to a norm of at most `limit`, in place; the norms before, (R,)."""
-    grads = [p.grad for p in parameters if p.grad is not None]
-    norm = torch.stack([g.flatten(1).square().sum(1) for g in grads]).sum(0).sqrt()
-    scale = (limit / (norm + 1e-6)).clamp(max=1.0)
-    for grad in grads:
-        grad.mul_(scale.view(-1, *[1] * (grad.dim() - 1)))
-    return norm
-
-
 class ObsNormaliser(nn.Module):
     """Running mean and standard deviation of the observations of each run (Welford, in batches).
 

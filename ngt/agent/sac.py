@@ -16,14 +16,14 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor, nn
 
-from ngt.agent.nets import ACTIVATIONS, PackedMLP, clip_grad_norm_per_run_
+from ngt.agent.nets import ACTIVATIONS, PackedMLP
+from ngt.agent.optim import adam, descend
 from ngt.experience.replay import Batch
 from ngt.seeding import Draw, torch_generator
 
 if TYPE_CHECKING:
     from ngt.settings.config import SacConfig
 
-VECTOR = 16  # floats that a processor with AVX-512 takes at once; others take fewer
 ROWS = 32  # that elementwise kernels take at once, whatever a row's width
 
 
@@ -201,55 +201,3 @@ class Sac(nn.Module):
             "alpha": alpha,
             "entropy": -log_prob.detach().mean(dim=1),
         }
-
-
-def adam(parameters: object, lr: float) -> torch.optim.Adam:
-    """Adam in its fused form: one kernel a step, elementwise, so runs of a pack do not mix."""
-    return torch.optim.Adam(parameters, lr=lr, fused=True, capturable=True)  # type: ignore[arg-type]
-
-
-@torch.no_grad()
-def step_(optimiser: torch.optim.Optimizer) -> None:
-    """A step of Adam whose rounding on a CPU does not depend on a run's pack.
-
-    The fused kernel rounds what is left over at a tensor's end in another way than what fills a
-    vector of the processor; so where a run's part may be left over, each run's is a tensor of its
-    own. (torch's own `step` takes longer than its kernel does, too.)
-    """
-    (group,) = optimiser.param_groups
-    if group["params"][0].device.type != "cpu":
-        optimiser.step()
-        return
-    used = [p for p in group["params"] if p.grad is not None]
-    for p in used:
-        if not optimiser.state[p]:
-            moments = {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
-            optimiser.state[p] = {"step": torch.zeros(()), **moments}
-    states = [optimiser.state[p] for p in used]
-    torch._foreach_add_([state["step"] for state in states], 1.0)
-    tensors: list[tuple[Tensor, ...]] = []
-    for p, state in zip(used, states, strict=True):
-        assert p.grad is not None
-        own = (p, p.grad, state["exp_avg"], state["exp_avg_sq"])
-        split = zip(*own, strict=True) if p[0].numel() % VECTOR else [own]
-        tensors += [(*part, state["step"]) for part in split]
-    values, grads, first, second, steps = map(list, zip(*tensors, strict=True))
-    beta1, beta2 = group["betas"]
-    torch._fused_adam_(
-        values, grads, first, second, [], steps, lr=group["lr"], beta1=beta1, beta2=beta2,
-        eps=group["eps"], weight_decay=group["weight_decay"], amsgrad=False, maximize=False,
-    )  # fmt: skip
-
-
-def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None = None) -> None:
-    """One step down the sum of the runs' losses (R,): each run's gradient is its own.
-
-    limit: largest gradient norm of a run; None leaves it as it is.
-    """
-    parameters = optimiser.param_groups[0]["params"]
-    for parameter in parameters:
-        parameter.grad = None
-    loss.sum().backward()
-    if limit is not None:
-        clip_grad_norm_per_run_(parameters, limit)
-    step_(optimiser)

@@ -245,7 +245,8 @@ def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
         meta = json.loads(str(data["meta"][()]))
     except (KeyError, IndexError, ValueError):
         raise UserError(
-            f"{where}: field 'meta' is missing or not JSON; ngt.experience.demos.save writes such files"
+            f"{where}: field 'meta' is missing or not JSON; write the file with "
+            f"ngt.experience.demos.save"
         ) from None
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         found = meta.get("format") if isinstance(meta, dict) else meta

@@ -1,7 +1,7 @@
 """The tasks and how their environments are made: flat float32 observations, actions in [-1, 1].
 
-A task of your own: give the env to gymnasium (`gym.register`), its facts to `register(Task(...))`.
-Each time an env is made, those facts are compared with the live env, so they can be relied on.
+To add a task, give the env to gymnasium (`gym.register`) and its facts to `register(Task(...))`.
+Each time an env is made, these facts are compared with the live env.
 """
 
 import contextlib
@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+import torch
 from gymnasium import spaces
 from gymnasium.wrappers import DtypeObservation, FlattenObservation, RescaleAction
 
 from ngt.errors import UserError
 from ngt.experience.workers import Arrays, Died, Group, Play, Workers, layout, reason
+from ngt.state import State
 from ngt.text import check_name
 
 Env = gym.Env[np.ndarray, np.ndarray]
@@ -70,7 +72,7 @@ REFUSED = {
 
 
 def register(task: Task) -> None:
-    """Add a task; the same one twice is fine, another one under a known id is not."""
+    """Add a task; adding the same one twice is fine, another one with a known id is not."""
     check_name(task.id, "task id")  # its gym_id may be any
     if TASKS.setdefault(task.id, task) != task:
         raise UserError(f"task id {task.id!r} is already registered: choose another id")
@@ -352,7 +354,7 @@ class VectorEnv:
                 self._envs = Workers(make_one, *sizes, workers)
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> np.ndarray:
-        """Start all envs, each from its own seed; (num, obs) float32."""
+        """Start all envs, each from its own seed; return (num, obs) float32."""
         if len(seeds) != self.num:
             raise ValueError(f"seeds of length {len(seeds)} for {self.num} envs")
         self._seed = np.array([int(seed) for seed in seeds])
@@ -363,7 +365,7 @@ class VectorEnv:
 
     @contextlib.contextmanager
     def _said(self) -> Iterator[None]:
-        """What an env raises is its author's mistake: one line that names it."""
+        """Report what an env raises, a mistake of its author, in one line."""
         try:
             yield
         except UserError:
@@ -374,31 +376,37 @@ class VectorEnv:
             ) from error
         except Exception as error:
             raise UserError(
-                f"env {self.task.id!r} raised {reason(error)}; mend it, then the same command goes "
-                f"on from the last checkpoint"
+                f"env {self.task.id!r} raised {reason(error)}; fix it, then the same command "
+                f"resumes from the last checkpoint"
             ) from error
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Where every env stands: its seed, its episode's number and the actions taken in it."""
-        return {
-            "seed": self._seed.copy(),
-            "episode": self._episode.copy(),
-            "length": self._length.copy(),
-            "actions": self._actions[:, : max(self._length.max(), 1)].copy(),
+    def state(self, envs: slice = slice(None)) -> State:
+        """Return where these envs stand: seeds, episode numbers, and the actions taken in those."""
+        longest = max(self._length[envs].max(), 1)
+        arrays = {
+            "seed": self._seed,
+            "episode": self._episode,
+            "length": self._length,
+            "actions": self._actions[:, :longest],
         }
+        return State({n: torch.from_numpy(array[envs].copy()) for n, array in arrays.items()})
 
-    def restore(self, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Bring every env to where `state` was taken, by playing its episode again; (num, obs).
+    def restore(self, states: Sequence[State]) -> np.ndarray:
+        """Replay every env's episode up to where `state` was taken; return (num, obs).
 
-        Nothing of an env's inside is saved, so this works for any env that a seed determines.
+        states: consecutive shares of the envs. No env's internals are saved, so this works for
+        every env whose seed determines it.
         """
-        length, actions = state["length"], state["actions"]
-        plays = [
-            (int(episode), actions[i, : length[i]]) for i, episode in enumerate(state["episode"])
-        ]
-        obs = self.reset(state["seed"].tolist(), plays)
-        self._episode[:], self._length[:] = state["episode"], length
-        self._actions[:, : actions.shape[1]] = actions
+        seed, episode, length = (
+            torch.cat([state.tensors[name] for state in states]).numpy()
+            for name in ("seed", "episode", "length")
+        )
+        taken = [row for state in states for row in state.tensors["actions"].numpy()]
+        plays = [(int(e), a[:n]) for e, a, n in zip(episode, taken, length, strict=True)]
+        obs = self.reset(seed.tolist(), plays)
+        self._episode, self._length = episode, length
+        for own, (_, actions) in zip(self._actions, plays, strict=True):
+            own[: len(actions)] = actions
         return obs
 
     def step(self, action: np.ndarray) -> Step:

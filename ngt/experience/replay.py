@@ -1,8 +1,9 @@
-"""Packed ring buffer: one row a transition, R runs side by side, each observation stored once."""
+"""Packed ring buffer: one row per transition, R runs side by side, each observation stored once."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,15 +11,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-SLOTS = 4096  # final observations that a run's table holds at first
-MOST = 2**24  # ever: rows name them in float32
+from ngt.state import Ring, State, slice_of
+
+SLOTS = 4096  # initial size of a run's table of final observations
+MOST = 2**24  # limit of its size: rows name slots in float32
 
 
 class Batch(NamedTuple):
     """Transitions of R runs: obs, next_obs (R, B, obs); action (R, B, act) in [-1, 1]; rest (R, B).
 
-    terminated is 1 where no value follows (truncation is not termination); reward is what was
-    stored when the step was taken.
+    terminated is 1 if no value follows (truncation is not termination). reward is the one stored
+    when the step was taken.
     """
 
     obs: Tensor
@@ -31,22 +34,32 @@ class Batch(NamedTuple):
 class Replay:
     """The last `capacity` transitions of each run, float32, in one (R, capacity + envs, row).
 
-    Rows are obs | action | reward | terminated | slot. Transitions come by vector steps of `envs`,
-    so what followed one is the obs of the row that many places on; behind the ring lie as many
-    rows with what followed the newest step, and `after` (capacity,) says which. Where an episode
-    ended, nothing there followed: its final observation lies in `finals` (R, 1 + slots, obs) at
-    `slot`, which is 0 elsewhere, a place that is never read. Draws are static gathers. Memory is
-    touched only as it fills.
+    Rows are obs | action | reward | terminated | slot. A next observation is not stored twice: it
+    is the obs of the same env's next row. With two envs a, b and the newest step 3:
 
-    `reserve` lends slots before ends are stored, takes back those of transitions that go, and
-    doubles `finals` where there are too few; a CUDA graph that reads the former tensor must then
-    be captured again.
+        place   0   1   2   3   4   5  |  6   7       capacity 6, then one row per env
+        row    a3  b3  a1  b1  a2  b2  | a4  b4       (of the rows behind the ring, only obs)
+        after   6   7   4   5   0   1                 place of the next obs
+
+    At the end of an episode the next row begins another one. The final observation then lies in
+    `finals` (R, 1 + slots, obs) at `slot`. Other rows have slot 0, which is never read. Samples
+    are static gathers. Memory is touched only as the buffer fills.
+
+    `reserve` assigns slots before ends are stored, frees those of transitions that are overwritten,
+    and doubles `finals` if too few are left. A CUDA graph that reads the former tensor must then be
+    captured again.
     """
 
     def __init__(
-        self, runs: int, capacity: int, obs: int, act: int, device: torch.device | str = "cpu",
-        *, envs: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        runs: int,
+        capacity: int,
+        obs: int,
+        act: int,
+        device: torch.device | str = "cpu",
+        *,
+        envs: int = 1,
+    ) -> None:
         if capacity < envs:
             raise ValueError(f"capacity {capacity} is less than a vector step of {envs}")
         self.splits = [obs, act, 1, 1, 1]
@@ -64,26 +77,26 @@ class Replay:
 
     @property
     def size(self) -> int:
-        """Transitions held by each run."""
+        """Return how many transitions each run holds."""
         return min(self.total, self.capacity)
 
     @property
     def slots(self) -> int:
-        """Final observations that each run has room for."""
+        """Return how many final observations each run has room for."""
         return self.finals.shape[1] - 1
 
     def add(self, batch: Batch, ended: NDArray[np.bool_] | None = None) -> None:
         """Store vector steps of every run, in order, over the oldest ones.
 
-        ended (R, B): episodes that ended, terminated or truncated; None where none did. Elsewhere
-        next_obs is not read but for the last step's: it must be what the env's next obs will be.
+        ended (R, B): True if an episode ended, terminated or truncated; None if none did. next_obs
+        is read at ends, and for the last step, where it must equal the env's next obs.
         """
         if ended is None:
             ended = np.zeros(tuple(batch.reward.shape), bool)
         self.store(batch, torch.from_numpy(self.reserve(ended)).to(self.rows))
 
     def reserve(self, ended: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Make room for transitions about to be stored; the slot of each, (R, B)."""
+        """Make room for transitions that will be stored; return the slot of each, (R, B)."""
         runs, count = ended.shape
         if runs != self.runs or count % self.envs or count > self.capacity:
             raise ValueError(f"{ended.shape} are no whole vector steps of {self.envs} that fit")
@@ -111,7 +124,7 @@ class Replay:
             free[:0] = range(slots, slots // 2, -1)
 
     def store(self, batch: Batch, slot: Tensor) -> None:
-        """Store transitions with what `reserve` gave for them; no value is read back."""
+        """Store transitions with their slots from `reserve`; no value is read back."""
         columns = [batch.obs, batch.action]
         columns += [x.unsqueeze(-1) for x in (batch.reward, batch.terminated, slot)]
         rows, next_obs = torch.cat(columns, dim=-1).to(self.rows), batch.next_obs.to(self.rows)
@@ -130,7 +143,7 @@ class Replay:
         return (slot.long() + self._run * self.finals.shape[1]).flatten()
 
     def sample(self, index: Tensor) -> Batch:
-        """Rows `index % size` of each run; index (R, B) integers."""
+        """Return rows `index % size` of each run; index (R, B) integers."""
         own = index % self.count.clamp(max=self.capacity)
         after = self.after.index_select(0, own.flatten()).view_as(own)
         flat = torch.cat([own, after], dim=1) + self._run * self.rows.shape[1]
@@ -142,55 +155,51 @@ class Replay:
         next_obs = torch.where(slot[..., None] > 0, final, following[..., : obs.shape[2]])
         return Batch(obs, action, next_obs, reward, terminated)
 
-    def read(self, run: int, first: int, last: int) -> Tensor:
-        """Rows of a run's transitions first to last - 1, counted since the start; on the CPU."""
-        index = torch.arange(first, last, device=self.rows.device) % self.capacity
-        return self.rows[run].index_select(0, index).cpu()
+    def state(self, run: int) -> State:
+        """Return one run's transitions and the final observations that they refer to."""
+        first, ends = self.total - self.size, self.ends[run]
+        slots = [slot for number, slot in self._lent[run] if number >= first]
+        order = torch.arange(first, self.total) % self.capacity
+        return State(
+            {"following": slice_of(self.rows[:, self.capacity :, : self.splits[0]], run)},
+            rings={
+                "rows": Ring(self.rows[run], order, self.total),
+                "finals": Ring(self.finals[run], torch.tensor(slots).long(), ends),
+            },
+        )
 
-    def live(self, run: int) -> int:
-        """How many of a run's ends, the newest ones, its transitions refer to."""
-        return sum(number >= self.total - self.capacity for number, _ in self._lent[run])
-
-    def read_finals(self, run: int, first: int, last: int) -> Tensor:
-        """Final observations of a run's ends first to last - 1, counted likewise; on the CPU."""
-        slots = [slot for _, slot in self._lent[run]]
-        since = self.ends[run] - len(slots)
-        index = torch.tensor(slots[first - since : last - since], device=self.finals.device)
-        return self.finals[run].index_select(0, index.long()).cpu()
-
-    def write(
-        self, run: int, rows: Tensor, total: int, finals: Tensor, ends: int, obs: Tensor
-    ) -> None:
-        """Put back a run's last rows, of `total` ever added (the same total for every run).
-
-        finals: the last final observations, of `ends` there ever were. obs (envs, obs): what
-        followed the newest step where no episode ended.
-        """
-        ended = torch.nonzero(rows[:, -1]).flatten()
-        slots, first = rows[ended, -1].long(), total - len(rows)
-        if len(finals) != len(slots) or len(finals) > ends:
-            raise ValueError(f"{len(finals)} final observations for {len(slots)} of {ends} ends")
-        while self.slots < max(slots.tolist(), default=0):
-            self._grow()
-        device, numbers = self.rows.device, torch.arange(first, total)
-        at = (numbers % self.capacity).to(device)
-        self.rows[run].index_copy_(0, at, rows.to(device))
-        self.rows[run, self.capacity :, : obs.shape[-1]] = obs.to(device)
-        self.finals[run].index_copy_(0, slots.to(device), finals.to(device))
-        following = (numbers + self.envs) % self.capacity
-        following[-self.envs :] = torch.arange(self.capacity, self.capacity + self.envs)
-        self.after[at] = following.int().to(device)
-        self._lent[run] = deque(zip((first + ended).tolist(), slots.tolist(), strict=True))
-        self._free[run] = sorted({*range(1, self.slots + 1)} - {*slots.tolist()}, reverse=True)
-        self.ends[run], self.total = ends, total
-        self.count.fill_(total)
+    def restore(self, states: Sequence[State]) -> None:
+        """Put back the states of all runs, taken together; ValueError if one does not fit."""
+        for run, state in enumerate(states):
+            rows, finals = state.rings["rows"].items(), state.rings["finals"].items()
+            total, ends = state.rings["rows"].total, state.rings["finals"].total
+            ended = torch.nonzero(rows[:, -1]).flatten()
+            slots, first = rows[ended, -1].long(), total - len(rows)
+            if len(finals) != len(slots) or len(finals) > ends:
+                raise ValueError(
+                    f"{len(finals)} final observations for {len(slots)} of {ends} ends"
+                )
+            while self.slots < max(slots.tolist(), default=0):
+                self._grow()
+            device, numbers = self.rows.device, torch.arange(first, total)
+            at = (numbers % self.capacity).to(device)
+            self.rows[run].index_copy_(0, at, rows.to(device))
+            self.rows[run, self.capacity :, : self.splits[0]].copy_(state.tensors["following"][0])
+            self.finals[run].index_copy_(0, slots.to(device), finals.to(device))
+            following = (numbers + self.envs) % self.capacity
+            following[-self.envs :] = torch.arange(self.capacity, self.capacity + self.envs)
+            self.after[at] = following.int().to(device)
+            self._lent[run] = deque(zip((first + ended).tolist(), slots.tolist(), strict=True))
+            self._free[run] = sorted({*range(1, self.slots + 1)} - {*slots.tolist()}, reverse=True)
+            self.ends[run], self.total = ends, total
+            self.count.fill_(total)
 
 
 def peak_bytes(capacity: int, obs: int, act: int, ends: int, envs: int = 1) -> int:
-    """Most that a run's buffer takes where up to `ends` of its transitions end an episode.
+    """Return the most that a run's buffer takes if at most `ends` transitions end an episode.
 
-    Its rows, where the next ones lie, its table of final observations and, while this grows, the
-    one half as large.
+    Counted are its rows, the places of the next ones, its table of final observations and, while
+    this grows, the former table of half the size.
     """
     slots = SLOTS << (max(-(-ends // SLOTS), 1) - 1).bit_length()
     former = slots // 2 + 1 if slots > SLOTS else 0

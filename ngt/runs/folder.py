@@ -12,16 +12,8 @@ from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.files import read_json
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
-from ngt.runs.state import (
-    PART,
-    Status,
-    changed,
-    last_step,
-    recorded,
-    run_in,
-    state,
-)
-from ngt.runs.writer import source_hash
+from ngt.runs.provenance import source_hash
+from ngt.runs.state import PART, Status, changed, last_step, recorded, run_in, state
 from ngt.settings.config import (
     Config,
     Mode,

@@ -22,8 +22,8 @@ from ngt.errors import UserError
 from ngt.files import atomic, read_json, write_json
 from ngt.runs.folder import VALUES, Folders, Record
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
+from ngt.runs.provenance import source_hash
 from ngt.runs.state import Status
-from ngt.runs.writer import source_hash
 from ngt.settings.config import (
     CellConfig,
     Config,

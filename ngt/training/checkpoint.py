@@ -1,14 +1,13 @@
 """Checkpoints of one run: complete or absent, and data only.
 
-In `<run>/checkpoint/` lie
+A folder `<run>/checkpoint/` holds
 
-    step-N.json            written last: settings, counters, records so far, checksums of the rest
-    state-N.safetensors    every tensor of the run's own
-    rows-A-B.f32           transitions A to B - 1 of the buffer, raw, each written once
-    finals-A-B.f32         final observations of episodes A to B - 1, likewise
+    step-N.json                   plain data, checksums of the other files; written last
+    state-N.safetensors           every tensor, each named section.tensor
+    section.ring-A-B.f32          items A to B - 1 of a ring, raw, each written once
 
-The checkpoint before the newest stays, with the rows that it needs. Nothing here is executed when
-it is read: JSON, safetensors and raw floats.
+The previous checkpoint stays beside the newest, with the ring items that it needs. Reading executes
+nothing: the files are JSON, safetensors and raw floats.
 """
 
 from __future__ import annotations
@@ -19,80 +18,57 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from ngt.errors import UserError
 from ngt.files import atomic, read_json, write_json
+from ngt.state import Ring, State
 
-FORMAT, VERSION, KEEP = "ngt-checkpoint", 3, 2
-Rows = NDArray[np.float32]
-
-
-class Ring(NamedTuple):
-    """A part of the buffer: of all items that ever came, each `width` floats, the last are kept."""
-
-    first: int  # number of the oldest that is kept, counted since the start
-    total: int  # how many there ever were
-    width: int
-    read: Callable[[int, int], Tensor]  # items a to b - 1, on the CPU
-
-
-class Kept(NamedTuple):
-    """A ring as it was saved."""
-
-    items: Rows  # the last ones, oldest first
-    total: int  # how many there ever were
-
-
-class Saved(NamedTuple):
-    """What a checkpoint holds of a run."""
-
-    step: int
-    tensors: dict[str, Tensor]
-    meta: dict[str, Any]  # counters, generators, records: plain data
-    rings: dict[str, Kept]  # the buffer's parts
+FORMAT, VERSION, KEEP = "ngt-checkpoint", 4, 2
 
 
 def folder_of(run: Path) -> Path:
-    """Where a run's checkpoints lie."""
+    """Return the folder of a run's checkpoints."""
     return run / "checkpoint"
 
 
-def save(
-    run: Path, made_with: Mapping[str, Any], step: int, tensors: dict[str, Tensor],
-    meta: Mapping[str, Any], rings: Mapping[str, Ring],
-) -> None:  # fmt: skip
-    """Write the checkpoint of a step, atomically, and drop those before the one before it.
+def save(run: Path, made_with: Mapping[str, Any], step: int, sections: Mapping[str, State]) -> None:
+    """Write the checkpoint of a step, atomically; keep the one before it and drop older ones.
 
-    made_with: what must be equal for a resume, plain data. rings: the buffer's parts; what an
-    earlier checkpoint has written of them is not written again.
+    made_with: plain data that must be equal for a resume. Items of a ring that an earlier
+    checkpoint has written are not written again.
     """
     from safetensors.torch import save as to_bytes
 
     folder = folder_of(run)
     older = [m for s in steps(run) if s != step and (m := _manifest(folder, s))]
     have = {name: entry for m in older for name, entry in m["files"].items()}
-    files = {}
-    for ring, (first, total, _, read) in rings.items():
-        parts = {name: _range(name) for name in have if _of(name) == ring}
+    rings = {f"{s}.{n}": r for s, state in sections.items() for n, r in state.rings.items()}
+    files, sizes = {}, {}
+    for key, ring in rings.items():
+        first, total = ring.total - len(ring.order), ring.total
+        parts = {name: _range(name) for name in have if _of(name) == key}
         start = max([first, *(end for _, end in parts.values() if end <= total)])
         if start < total:
-            name, items = f"{ring}-{start}-{total}.f32", read(start, total).contiguous()
+            name, items = f"{key}-{start}-{total}.f32", ring.items(start - first).contiguous()
             files[name] = _write(folder / name, items.numpy().tobytes())
         files |= {name: have[name] for name, (_, end) in parts.items() if first < end <= start}
+        sizes[key] = {"first": first, "total": total, "width": ring.table.shape[1]}
+    tensors = {f"{s}.{n}": t for s, state in sections.items() for n, t in state.tensors.items()}
     name = f"state-{step}.safetensors"
     files[name] = _write(folder / name, to_bytes(tensors))
     manifest = {
-        "format": FORMAT, "version": VERSION, "step": step, "made_with": dict(made_with),
-        "rings": {n: {"first": r.first, "total": r.total, "width": r.width}
-                  for n, r in rings.items()},
-        "files": files, "meta": dict(meta),
-    }  # fmt: skip
+        "format": FORMAT,
+        "version": VERSION,
+        "step": step,
+        "made_with": dict(made_with),
+        "files": files,
+        "rings": sizes,
+        "sections": {name: dict(state.data) for name, state in sections.items()},
+    }
     write_json(folder / f"step-{step}.json", {**manifest, "blake2b": _digest(manifest)})
     kept = steps(run)[:KEEP]
     for old in steps(run)[KEEP:]:
@@ -100,22 +76,21 @@ def save(
     needed = {f"step-{s}.json" for s in kept}
     needed |= {n for s in kept if (m := _manifest(folder, s)) for n in m["files"]}
     for file in folder.iterdir():
-        if file.name not in needed and not file.is_dir():  # a folder is nothing of ours
+        if file.name not in needed and not file.is_dir():  # no folder here is ours
             file.unlink()
 
 
 def steps(run: Path) -> list[int]:
-    """Steps that a run has checkpoints of, newest first; nothing of them is checked."""
+    """Return the steps of a run's checkpoints, newest first, without any check."""
     names = (re.fullmatch(r"step-(\d+)\.json", p.name) for p in folder_of(run).glob("step-*.json"))
     return sorted((int(m[1]) for m in names if m), reverse=True)
 
 
 def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) -> list[int]:
-    """Steps whose checkpoints are whole, newest first.
+    """Return the steps of intact checkpoints, newest first; skip damaged ones with a message.
 
-    A damaged one is passed over with a message. UserError names the first difference where a whole
-    one was made with other settings, code or demonstrations, or is of another format; and a file
-    that the disk does not give, since that may pass.
+    UserError if an intact one has another format, or differs in settings, code or demonstrations:
+    it names the first difference. UserError too if a file can't be read, since that may pass.
     """
     found = []
     for step in steps(run):
@@ -126,45 +101,53 @@ def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) 
         except OSError as error:
             raise UserError(
                 f"checkpoint {folder_of(run)}: {error.filename} can't be read: {error.strerror}; "
-                f"try again when it can, or remove it: what was before it is used then"
+                f"try again later, or remove it to use the checkpoint before it"
             ) from None
         if damage or manifest is None:
-            say(f"checkpoint {folder_of(run)}: step {step} is left out: {damage}")
+            say(f"checkpoint {folder_of(run)}: step {step} is skipped: {damage}")
             continue
         _check_same(run, manifest["made_with"], json.loads(json.dumps(dict(made_with))))
         found.append(step)
     return found
 
 
-def load(run: Path, step: int) -> Saved:
-    """A whole checkpoint (see `usable`)."""
+def load(run: Path, step: int) -> dict[str, State]:
+    """Load the sections of an intact checkpoint (see `usable`)."""
     from safetensors.torch import load as from_bytes
 
     folder = folder_of(run)
     manifest = _manifest(folder, step)
     if manifest is None:
         raise UserError(f"checkpoint {folder}: step {step} is damaged; use --restart")
-    tensors = from_bytes((folder / f"state-{step}.safetensors").read_bytes())
     rings = {}
-    for ring, told in manifest["rings"].items():
-        names = sorted((n for n in manifest["files"] if _of(n) == ring), key=_range)
-        parts = [np.fromfile(folder / n, np.float32).reshape(-1, told["width"]) for n in names]
-        items = np.concatenate([np.zeros((0, told["width"]), np.float32), *parts])
-        keep = told["total"] - told["first"]
-        rings[ring] = Kept(items[len(items) - keep :], told["total"])
-    return Saved(step, tensors, manifest["meta"], rings)
+    for key, size in manifest["rings"].items():
+        names = sorted((n for n in manifest["files"] if _of(n) == key), key=_range)
+        parts = [np.fromfile(folder / n, np.float32).reshape(-1, size["width"]) for n in names]
+        items = torch.from_numpy(np.concatenate([np.zeros((0, size["width"]), np.float32), *parts]))
+        order = torch.arange(len(items) - size["total"] + size["first"], len(items))
+        rings[key] = Ring(items, order, size["total"])
+    tensors = from_bytes((folder / f"state-{step}.safetensors").read_bytes())
+    return {
+        name: State(_within(name, tensors), data, _within(name, rings))
+        for name, data in manifest["sections"].items()
+    }
+
+
+def _within(section: str, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is named section.name, by name."""
+    parts = ((key.partition("."), value) for key, value in named.items())
+    return {name: value for (own, _, name), value in parts if own == section}
 
 
 def drop_after(run: Path, step: int | None) -> None:
-    """Drop a run's checkpoints of later steps, all where it starts over (None).
+    """Drop a run's checkpoints of later steps; all of them if it starts over (None).
 
-    They would be taken for the newest, and their rows for some of what comes now.
+    Otherwise they would count as the newest, and their ring items as items of the resumed run.
     """
     if step is None:
         remove(run)
-        return
     for later in steps(run):
-        if later > step:
+        if later > (step or 0):
             (folder_of(run) / f"step-{later}.json").unlink()
 
 
@@ -172,10 +155,10 @@ def remove(run: Path) -> None:
     """Drop all checkpoints of a run."""
     folder = folder_of(run)
     if folder.is_dir():
-        for file in sorted(folder.iterdir(), reverse=True):  # the manifests first
+        for file in sorted(folder.iterdir(), reverse=True):  # manifests first
             if not file.is_dir():
                 file.unlink()
-        with contextlib.suppress(OSError):  # a folder in it is nothing of ours
+        with contextlib.suppress(OSError):  # a folder in it is not ours
             folder.rmdir()
 
 
@@ -200,49 +183,47 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 
 
 def _manifest(folder: Path, step: int) -> dict[str, Any] | None:
-    """A whole manifest, if it is one: every field that is read later has its type."""
+    """Return a manifest if it is intact: every field that is read later has its type."""
     data = read_json(folder / f"step-{step}.json")
     if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
         return None
     if data.pop("blake2b", None) != _digest(data) or data.get("step") != step:
         return None
-    parts = [data.get(name) for name in ("meta", "files", "rings", "made_with")]
+    parts = [data.get(name) for name in ("sections", "files", "rings", "made_with")]
     if not all(isinstance(part, dict) for part in parts):
         return None
     files, rings = data["files"], data["rings"]
     pattern = rf"({'|'.join(map(re.escape, rings))})-\d+-\d+\.f32|state-{step}\.safetensors"
     if not all(re.fullmatch(pattern, n) and isinstance(e, dict) for n, e in files.items()):
         return None
-    covered = all(_covers(ring, told, files) for ring, told in rings.items())
+    covered = all(_covers(ring, size, files) for ring, size in rings.items())
     return data if covered and f"state-{step}.safetensors" in files else None
 
 
-def _covers(ring: str, told: Any, files: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether a ring's files leave no gap, and hold as many numbers as they must."""
-    if not isinstance(told, dict):
+def _covers(ring: str, size: Any, files: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return True if a ring's files leave no gap and have the sizes that they must have."""
+    if not isinstance(size, dict):
         return False
-    numbers: list[Any] = [told.get(name) for name in ("first", "total", "width")]
+    numbers: list[Any] = [size.get(name) for name in ("first", "total", "width")]
     if not all(type(n) is int and 0 <= n < 2**31 for n in numbers):
         return False
     last, total, width = numbers
     mine = sorted((*_range(n), e.get("bytes")) for n, e in files.items() if _of(n) == ring)
-    for start, end, size in mine:
-        if start > last or end <= last or size != (end - start) * 4 * width or not width:
+    for start, end, length in mine:
+        if start > last or end <= last or length != (end - start) * 4 * width or not width:
             return False
         last = end
     return last == total
 
 
 def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
-    """What is wrong with a checkpoint's files; OSError where one can't be read."""
+    """Return what is wrong with a checkpoint's files, if anything; OSError if one can't be read."""
     for name, entry in manifest["files"].items():
-        digest, size = hashlib.blake2b(digest_size=16), 0
         if not (folder / name).is_file():
-            return f"{name} is not a file that is there"
+            return f"{name} is missing"
         with open(folder / name, "rb") as file:
-            while chunk := file.read(1 << 22):
-                digest.update(chunk)
-                size += len(chunk)
+            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+            size = file.tell()
         if size != entry.get("bytes"):
             return f"{name} has {size} bytes, expected {entry.get('bytes')}"
         if digest.hexdigest() != entry.get("blake2b"):
@@ -253,47 +234,34 @@ def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
 def _check_version(folder: Path, step: int) -> None:
     data = read_json(folder / f"step-{step}.json")
     if not isinstance(data, dict) or data.pop("blake2b", None) != _digest(data):
-        return  # damaged, so that its version may be too
+        return  # damaged, so its version may be wrong too
     if data.get("format") == FORMAT and data.get("version") != VERSION:
         raise UserError(
             f"checkpoint {folder}: step {step} is of format {data.get('version')}, this code reads "
-            f"{VERSION}: go on with the code that wrote it, or start over with --restart"
+            f"{VERSION}: resume with the code that wrote it, or start over with --restart"
         )
 
 
 def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    # the demonstrations' source last: other settings of training change the expert's too
+    # the demonstrations' source last: a change of training settings changes the expert's too
     found = sorted(differences(then, now), key=lambda d: d[0] == "config.demos_source")
     for name, before, after in found:
         raise UserError(
             f"checkpoint {folder_of(run)}: {name} was {_said(before)}, is {_said(after)} now: "
-            f"go on with what it was, or start over with --restart"
+            f"change it back, or start over with --restart"
         )
 
 
 def _said(value: Any) -> str:
-    """A value in one line, whoever wrote it."""
+    """Return a value in one printable line, whoever wrote it."""
     text = str(value)
     return text if text.isprintable() and len(text) < 200 else f"{text[:200]!r}"
 
 
 def differences(a: Any, b: Any, at: str = "") -> Iterable[tuple[str, Any, Any]]:
-    """Dotted name and both values of every leaf in which two plain structures differ."""
+    """Yield the dotted name and both values of every leaf in which two plain structures differ."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for key in sorted({*a, *b}):
             yield from differences(a.get(key), b.get(key), f"{at}.{key}" if at else str(key))
     elif a != b:
         yield at, a, b
-
-
-def slice_of(tensor: Tensor, run: int) -> Tensor:
-    """One run's part of a packed tensor, contiguous, on the CPU."""
-    return tensor[run : run + 1].detach().to("cpu", copy=True).contiguous()
-
-
-def pack(parts: Iterable[Tensor], like: Tensor) -> Tensor:
-    """The packed tensor of some runs' parts; ValueError where shapes do not fit."""
-    whole = torch.cat(list(parts))
-    if whole.shape != like.shape:
-        raise ValueError(f"found shape {tuple(whole.shape)}, expected {tuple(like.shape)}")
-    return whole

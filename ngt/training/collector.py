@@ -1,33 +1,30 @@
-"""Acting in the envs: one vector step at a time, kept in tensors that stay where they are.
+"""Acting in the envs, one vector step at a time, in tensors that keep their place in memory.
 
-On CUDA, what happens on the device before and after the envs' step is captured once and replayed,
-and each way is one copy through pinned memory. Reading the actions is the only wait in a step: it
-ends when all that was launched before has run, the former step's copy included.
+On CUDA, the work on the device before and after the envs' step is captured once and replayed. Each
+direction takes one copy through pinned memory. A step waits only once, when it reads the actions:
+until then all that was launched has run, including the copy of the last step.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ngt.experience.envs import Step, VectorEnv
 from ngt.experience.replay import Batch, Replay
 from ngt.reward import checked
 from ngt.seeding import Streams
-from ngt.training.checkpoint import Ring, Saved, slice_of
+from ngt.state import State, slice_of
 from ngt.training.graphs import Graph
 from ngt.training.learner import Learner
 
 
 class Collector:
-    """The envs of a pack, R runs with n each, their last observations and their last actions."""
+    """The envs of a pack (R runs with n each), with their last observations and last actions."""
 
     def __init__(self, env: VectorEnv, learner: Learner, replay: Replay, explore: Streams) -> None:
         self.env, self.learner, self.replay, self.explore = env, learner, replay, explore
@@ -36,11 +33,12 @@ class Collector:
         self.obs = torch.zeros(*self.shape, task.obs, device=device)
         self.action = torch.zeros(*self.shape, task.act, device=device)
         self.noise = torch.zeros(*self.shape, task.act, device=device)
-        # next_obs | obs | reward, terminated, slot of the buffer: all that a step brings
+        # all that a step brings: next_obs | obs | reward, terminated, slot of the buffer
         self.widths = [task.obs, task.obs, 1, 1, 1]
         self.host = torch.zeros(*self.shape, sum(self.widths), pin_memory=device.type == "cuda")
         self.arrived = self.host.to(device)
         self.chosen = torch.zeros(*self.shape, task.act, pin_memory=device.type == "cuda")
+        self.returns = EpisodeReturns(*self.shape)
         self._act = self._captured(self._choose)
         self._put = self._captured(self._store)
 
@@ -53,7 +51,7 @@ class Collector:
         self.obs.copy_(obs.view(*self.shape, -1))
 
     def act(self, random: bool = False) -> NDArray[np.float32]:
-        """Exploring actions (R, n, act) for the last observations, or uniform random ones."""
+        """Return exploring (or uniform random) actions (R, n, act) for the last observations."""
         draws = self.explore.next()
         if random:
             self._see()
@@ -79,16 +77,14 @@ class Collector:
         ended, table = step.terminated | step.truncated, self.replay.finals
         slot = self.replay.reserve(ended.reshape(self.shape))
         if self.learner.graphs and self.replay.finals is not table:
-            torch.cuda.synchronize()  # graphs that may still run hold the former table's address
+            torch.cuda.synchronize()  # running graphs may use the former table
             self.learner.graph, self._put = None, self._captured(self._store)
         columns = [step.next_obs, step.obs, step.reward, step.terminated, slot]
         host = self.host.numpy().reshape(self.env.num, -1)
-        at = 0
-        for column, width in zip(columns, self.widths, strict=True):
-            host[:, at : at + width] = column.reshape(self.env.num, -1)
-            at += width
+        np.concatenate([c.reshape(self.env.num, -1) for c in columns], axis=1, out=host)
         self.arrived.copy_(self.host, non_blocking=True)
         self._put()
+        self.returns.add(step.reward, ended)
         return step
 
     def _store(self) -> None:
@@ -101,47 +97,62 @@ class Collector:
         self.replay.store(transition._replace(reward=reward), slot)
         self.obs.copy_(obs)
 
-    def state(self, run: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Where one run's envs stand, as tensors, and its exploration stream as plain data."""
-        mine = slice(run * self.shape[1], (run + 1) * self.shape[1])
-        envs = {f"env.{n}": torch.from_numpy(x[mine].copy()) for n, x in self.env.state().items()}
-        return {"obs": slice_of(self.obs, run), **envs}, {"explore": self.explore.state_of(run)}
+    def state(self, run: int) -> State:
+        """Return one run's envs, buffer and exploration."""
+        n = self.shape[1]
+        envs = self.env.state(slice(run * n, (run + 1) * n))
+        seen = State({"obs": slice_of(self.obs, run)})
+        return (
+            seen | envs | self.replay.state(run) | self.explore.state(run) | self.returns.state(run)
+        )
 
-    def rings(self, run: int) -> dict[str, Ring]:
-        """One run's buffer, as checkpoints keep it."""
-        replay = self.replay
-        total, ends = replay.total, replay.ends[run]
-        held, live = replay.size, replay.live(run)
-        width, obs = replay.rows.shape[2], replay.finals.shape[2]
-        return {
-            "rows": Ring(total - held, total, width, partial(replay.read, run)),
-            "finals": Ring(ends - live, ends, obs, partial(replay.read_finals, run)),
-        }
+    def restore(self, states: Sequence[State]) -> None:
+        """Put back all runs, the envs by replaying their episodes; ValueError if it does not fit.
 
-    def restore(self, saved: Sequence[Saved]) -> None:
-        """Bring all runs to where `state` was taken: buffers, envs by playing their episodes again.
-
-        ValueError where a buffer is not of this form.
+        Warn if an env does not lead to the same observation again.
         """
-        for run, s in enumerate(saved):
-            rows, finals = s.rings["rows"], s.rings["finals"]
-            self.replay.write(
-                run, torch.from_numpy(rows.items), rows.total, torch.from_numpy(finals.items),
-                finals.total, s.tensors["obs"][0],
-            )  # fmt: skip
-        longest = max(s.tensors["env.actions"].shape[1] for s in saved)
-        envs: dict[str, list[NDArray[Any]]] = {}
-        for s in saved:
-            for name in ("seed", "episode", "length", "actions"):
-                part = s.tensors[f"env.{name}"].numpy()
-                if name == "actions":
-                    part = np.pad(part, ((0, 0), (0, longest - part.shape[1]), (0, 0)))
-                envs.setdefault(name, []).append(part)
-        obs = self.env.restore({name: np.concatenate(parts) for name, parts in envs.items()})
-        self.obs.copy_(torch.from_numpy(obs).view_as(self.obs))
-        if not torch.equal(self.obs.cpu(), torch.cat([s.tensors["obs"] for s in saved])):
+        self.replay.restore(states)
+        self.obs.copy_(torch.from_numpy(self.env.restore(states)).view_as(self.obs))
+        if not torch.equal(self.obs.cpu(), torch.cat([s.tensors["obs"] for s in states])):
             warnings.warn(
                 f"{self.env.task.id}: the same seed and actions led elsewhere, so the numbers will "
-                "not be those of an uninterrupted run", stacklevel=2,
-            )  # fmt: skip
-        self.explore.restore([s.meta["explore"] for s in saved])
+                "not be those of an uninterrupted run",
+                stacklevel=2,
+            )
+        self.explore.restore(states)
+        self.returns.restore(states)
+
+
+class EpisodeReturns:
+    """Returns of the episodes that training itself finishes, for R runs with n envs each."""
+
+    def __init__(self, runs: int, n: int) -> None:
+        self.running = np.zeros((runs, n))
+        self.ended = np.zeros((runs, 2))  # sum of returns, number of episodes
+
+    def add(self, reward: NDArray[np.float64], done: NDArray[np.bool_]) -> None:
+        """Take in one vector step."""
+        self.running += reward.reshape(self.running.shape)
+        if done.any():
+            ends = done.reshape(self.running.shape)
+            returns = np.where(ends, self.running, 0.0)
+            self.ended += np.stack([returns.sum(axis=1), ends.sum(axis=1)], axis=1)
+            self.running[ends] = 0.0
+
+    def drain(self) -> dict[str, NDArray[np.float64]]:
+        """Return the mean of the episodes ended since the last call; nan if none ended."""
+        total, count = self.ended.T.copy()
+        self.ended[:] = 0.0
+        with np.errstate(invalid="ignore"):
+            return {"train_return": total / count, "train_episodes": count}
+
+    def state(self, run: int) -> State:
+        """Return one run's part."""
+        return State(
+            data={"running": self.running[run].tolist(), "ended": self.ended[run].tolist()}
+        )
+
+    def restore(self, states: Sequence[State]) -> None:
+        """Put back the parts of all runs."""
+        self.running[:] = [state.data["running"] for state in states]
+        self.ended[:] = [state.data["ended"] for state in states]

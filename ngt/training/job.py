@@ -1,4 +1,4 @@
-"""A training job: locks its folders, goes on from checkpoints, and stops when told to."""
+"""A training job: lock the folders, resume from checkpoints, and stop on a signal."""
 
 from __future__ import annotations
 
@@ -22,58 +22,69 @@ Say = Callable[[str], None]
 
 
 def train(
-    cell: CellConfig, members: Sequence[Member], name: str, say: Say, *, device: str,
-    env_workers: int, checkpoint_every: int, fresh: bool, restart: bool,
-) -> bool:  # fmt: skip
-    """Train runs of a cell together, those apart whose checkpoints are of different steps.
+    cell: CellConfig,
+    members: Sequence[Member],
+    name: str,
+    say: Say,
+    *,
+    device: str,
+    env_workers: int,
+    checkpoint_every: int,
+    fresh: bool,
+    restart: bool,
+) -> bool:
+    """Train runs of a cell together; runs resuming from different steps are trained separately.
 
-    fresh: those too that are finished. restart: not from their checkpoints. True where it was told
-    to stop when nothing was left to do. Interrupted: told to stop before.
+    fresh: train finished runs again. restart: ignore checkpoints. Return True if a stop signal came
+    when nothing was left to do; raise Interrupted if it came earlier.
     """
     with contextlib.ExitStack() as locks:
         for member in members:
             locks.enter_context(locked(member.folder))
-        if not fresh:  # asked under the lock: another process may have just let go of it
+        if not fresh:  # checked under the lock, since its last holder may have just finished
             members = [m for m in members if member_state(cell, m).status not in COMPLETE]
             if not members:
                 return False
         if restart:
             for member in members:
                 checkpoint.remove(member.folder)
-        apart = list(groups(cell, members, say).items())
-        for i, (step, group) in enumerate(apart, 1):
-            part = "" if len(apart) == 1 else f" ({len(group)} of {len(members)} runs)"
+        packs = list(groups(cell, members, say).items())
+        for i, (step, group) in enumerate(packs, 1):
+            part = "" if len(packs) == 1 else f" ({len(group)} of {len(members)} runs)"
             if step is not None:
-                say(f"{name}{part}: goes on from its checkpoint at step {step}")
+                say(f"{name}{part}: resumes from its checkpoint at step {step}")
             for member in group:
                 checkpoint.drop_after(member.folder, step)
             trainer = Trainer(
-                cell, group, device=device, env_workers=env_workers,
+                cell,
+                group,
+                device=device,
+                env_workers=env_workers,
                 checkpoint_every=checkpoint_every,
-            )  # fmt: skip
+            )
             with stops(trainer):
                 trainer.run(name + part, step)
-            if trainer.stop:  # in its last step
-                if i < len(apart):
+            if trainer.stop:  # the signal came in the last step
+                if i < len(packs):
                     raise Interrupted(trainer.step)
                 return True
         return False
 
 
 def member_state(cell: CellConfig, member: Member) -> Status:
-    """The state of a member's folder."""
+    """Return the state of a member's folder."""
     return state(member.folder, member.key, config_hash(cell), member.reference)
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
-    """Members by the step that they go on from; None is the start.
+    """Group members by the step that they resume from; None is the start.
 
-    The newest step that all have where there is one, else each one's own newest.
+    That is the newest step that all of them have, or else each one's own newest step.
     """
     steps = [checkpoint.usable(m.folder, made_with(cell, m), say) for m in members]
     for member, found in zip(members, steps, strict=True):
         if not found and checkpoint.steps(member.folder):
-            say(f"{member.folder}: no checkpoint is whole; it starts over")
+            say(f"{member.folder}: no checkpoint is intact; starting over")
     common = set(steps[0]).intersection(*steps[1:])
     if common:
         return {max(common): list(members)}
@@ -85,14 +96,14 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a run's folder; UserError names who holds it."""
+    """Lock a run's folder; UserError names the process that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ".lock"
     with open(path, "a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-                raise BlockingIOError  # its former holder removed it meanwhile, and is done
+                raise BlockingIOError  # its last holder has removed it and is done
         except OSError as error:
             if not isinstance(error, BlockingIOError | FileNotFoundError):
                 raise
@@ -112,7 +123,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stops(trainer: Trainer) -> Iterator[None]:
-    """SIGTERM, SIGUSR1 and Ctrl-C write a checkpoint at the next step; a second Ctrl-C does not."""
+    """Make SIGTERM, SIGUSR1 and Ctrl-C stop at the next checkpoint, a second Ctrl-C at once."""
 
     def stop(number: int, frame: Any) -> None:
         if number == signal.SIGINT and trainer.stop:

@@ -1,4 +1,4 @@
-"""What learns: agent, reward model and demonstrations of a pack, updated in lockstep."""
+"""The learner: agent, reward model and demonstrations of a pack, updated in lockstep."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ from ngt.reward import RewardModel, Spec, checked
 from ngt.seeding import Draw, Streams, derive
 from ngt.settings.config import CellConfig, load_model
 from ngt.settings.schema import parse
-from ngt.training import checkpoint
+from ngt.state import State, slice_of
 from ngt.training.graphs import Graph
+
+MOMENTS = ("exp_avg", "exp_avg_sq")  # what Adam keeps of a parameter, beside its steps
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,9 @@ class Member:
     """One run of a pack."""
 
     folder: Path
-    key: Mapping[str, Any]  # as records show it
+    key: Mapping[str, Any]  # as it appears in records
     seed: int
-    demos: int  # number of demonstrations; 0 where none are used
+    demos: int  # number of demonstrations; 0 if none are used
     data: Batch | None = None  # the subsampled demonstrations, (1, N, ·)
     reference: Mapping[str, Any] | None = None  # random and expert returns, demos checksum
 
@@ -44,40 +46,50 @@ class Member:
 def build_model(
     cell: CellConfig, seeds: Sequence[int], demos: DemoSet | None = None
 ) -> RewardModel:
-    """The reward model of a cell for runs with these seeds and demonstrations."""
+    """Build the reward model of a cell for runs with these seeds and demonstrations."""
     task = get_task(cell.env)
     cls = load_model(cell.model, f"methods.{cell.method}.model")
     config = parse(cls.Config, cell.params, f"methods.{cell.method}.params")
     spec = Spec(
-        task.obs, task.act, cell.mode, cell.train.batch, seeds, task.time_limit,
-        cell.train.num_envs, cell.sac.gamma, demos,
-    )  # fmt: skip
+        task.obs,
+        task.act,
+        cell.mode,
+        cell.train.batch,
+        seeds,
+        task.time_limit,
+        cell.train.num_envs,
+        cell.sac.gamma,
+        demos,
+    )
     model: RewardModel = cls(config, spec)
     return model
 
 
 def rewards(model: RewardModel, seam: Literal["reward", "score"], batch: Batch) -> Tensor:
-    """What a model's `reward` or `score` gives a batch, if it is what it should be."""
+    """Return a model's `reward` or `score` of a batch, with its form checked."""
     name = f"{type(model).__name__}.{seam}"
     return checked(getattr(model, seam)(batch), batch.reward, name, grad=False)
 
 
 def run_seed(cell: CellConfig, member: Member) -> int:
-    """The seed of a run's own streams: it depends on the whole key."""
+    """Return the seed of a run's own streams, which depends on the whole key."""
     return derive(member.seed, cell.env, cell.method, cell.mode, cell.rate, member.demos)
 
 
 class Learner:
-    """Agent, reward model, demonstrations and their streams: all that an update touches.
+    """All that an update touches: agent, reward model, demonstrations and random streams.
 
-    An iteration is a pure function of tensors with static shapes; nothing is read back until
-    `drain`. On CUDA it is captured once and replayed, unless `graphs` is off.
+    An iteration is a pure function of tensors with static shapes. Nothing is read back before
+    `drain`. On CUDA an iteration is captured once and replayed, unless `graphs` is off.
     """
 
     def __init__(
-        self, cell: CellConfig, members: Sequence[Member], device: torch.device | str = "cpu",
+        self,
+        cell: CellConfig,
+        members: Sequence[Member],
+        device: torch.device | str = "cpu",
         graphs: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         task, seeds = get_task(cell.env), [run_seed(cell, m) for m in members]
         self.cell, self.device, self.runs = cell, torch.device(device), len(members)
         self.agent = Sac(task.obs, task.act, cell.sac, seeds).to(device)
@@ -104,13 +116,13 @@ class Learner:
         self.streams = Streams(seeds, draws | own, device)
         self.graphs = graphs and self.device.type == "cuda"
         self.graph: Graph | None = None
-        self.drawn: dict[str, Tensor] = {}  # this iteration's draws, where a graph reads them
+        self.drawn: dict[str, Tensor] = {}  # this iteration's draws; graphs read them here
         self.sums: dict[str, Tensor] = {}
         self.updates = self.summed = 0
         self.last: tuple[Batch, Batch] | None = None  # expert and agent batch, for the AUC
 
     def normalise(self, batch: Batch) -> Batch:
-        """A batch with the observations as the nets see them."""
+        """Return a batch with normalised observations, as the nets see them."""
         if self.normaliser is None:
             return batch
         return batch._replace(
@@ -118,15 +130,15 @@ class Learner:
         )
 
     def update(self, replay: Replay) -> None:
-        """One reward-model update, then one SAC update on a batch of its own."""
+        """Update the reward model, then the SAC agent on another batch."""
         self._run(partial(self._update, replay))
 
     def fit(self) -> None:
-        """One gradient step of an offline method."""
+        """Take one gradient step of an offline method."""
         self._run(self._fit)
 
     def _run(self, iteration: Callable[[], None]) -> None:
-        """One iteration with draws of its own; on CUDA the first one's graph serves all."""
+        """Run an iteration with new draws; on CUDA all iterations use the graph of the first."""
         draws = self.streams.next()
         if not self.graphs:
             self.model.noise = self.drawn = draws
@@ -168,12 +180,12 @@ class Learner:
                 self.sums[name] = value.clone()
 
     def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Mean metrics since the last call, (R,) each, and the reward's AUC; then zero."""
+        """Return mean metrics since the last call, (R,) each, and the reward's AUC; start anew."""
         means = {
             name: (total / max(self.summed, 1)).double().cpu().numpy()
             for name, total in self.sums.items()
         }
-        for total in self.sums.values():  # in place: a graph adds to these very tensors
+        for total in self.sums.values():  # in place, since a graph adds to these tensors
             total.zero_()
         self.summed = 0
         if self.last is not None:
@@ -182,7 +194,7 @@ class Learner:
 
     @torch.no_grad()
     def auc(self, expert: Batch, agent: Batch) -> Tensor:
-        """P(score of an expert transition > of an agent's), (R,); ties count one half."""
+        """Return P(an expert transition outscores an agent's), (R,); a tie counts one half."""
         kept = dict(self.model.metrics)
         e = rewards(self.model, "score", expert)[:, :, None]
         a = rewards(self.model, "score", agent)[:, None, :]
@@ -190,67 +202,71 @@ class Learner:
         return (e > a).float().mean(dim=(1, 2)) + 0.5 * (e == a).float().mean(dim=(1, 2))
 
     def non_finite(self, run: int) -> str | None:
-        """The name of a parameter of this run that holds a non-finite value."""
+        """Return the name of a parameter of this run that is not finite, if any."""
         for root, module in (("agent", self.agent), ("reward", self.model)):
             for name, parameter in module.named_parameters():
                 if parameter.shape[0] == self.runs and not parameter[run].isfinite().all():
                     return f"{root}.{name}"
         return None
 
-    def optimisers(self) -> dict[str, Optimizer]:
-        """Every optimiser, by name."""
-        own = {n: o for n, o in vars(self.model).items() if isinstance(o, Optimizer)}
-        return {**self.agent.optimisers, **{f"model.{name}": o for name, o in own.items()}}
+    def _trained(self) -> dict[str, tuple[Optimizer, Tensor]]:
+        """Return each parameter that is trained with its optimiser, by a name for both."""
+        own = {f"model.{n}": o for n, o in vars(self.model).items() if isinstance(o, Optimizer)}
+        return {
+            f"optimiser.{name}.{i}": (optimiser, parameter)
+            for name, optimiser in {**self.agent.optimisers, **own}.items()
+            for i, parameter in enumerate(p for g in optimiser.param_groups for p in g["params"])
+        }
 
     def _packed(self) -> dict[str, Tensor]:
-        """Every tensor that outlives an iteration, by name; each leads with the run dimension."""
+        """Return all that outlives an iteration, by name; each leads with the run dimension."""
         modules = {"agent": self.agent, "model": self.model, "normaliser": self.normaliser}
         tensors = {
             f"{root}.{name}": tensor
-            for root, module in modules.items() if module is not None
+            for root, module in modules.items()
+            if module is not None
             for name, tensor in module.state_dict().items()
-        }  # fmt: skip
-        for name, optimiser in self.optimisers().items():
-            parameters = [p for group in optimiser.param_groups for p in group["params"]]
-            for i, state in enumerate(optimiser.state.get(p, {}) for p in parameters):
-                for moment in ("exp_avg", "exp_avg_sq"):
-                    if moment in state:
-                        tensors[f"optimiser.{name}.{i}.{moment}"] = state[moment]
+        }
+        for name, (optimiser, parameter) in self._trained().items():
+            moments = optimiser.state.get(parameter, {})
+            tensors |= {f"{name}.{m}": moments[m] for m in MOMENTS if m in moments}
         return tensors | {f"sum.{name}": total for name, total in self.sums.items()}
 
-    def state(self, run: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """One run's tensors, and its counters and generators as plain data."""
-        taken = {
-            name: float(state["step"])
-            for name, optimiser in self.optimisers().items()
-            for state in [next(iter(optimiser.state.values()), {"step": 0.0})]
+    def state(self, run: int) -> State:
+        """Return one run's tensors, counters and generators."""
+        data = {
+            "updates": self.updates,
+            "summed": self.summed,
+            "sums": list(self.sums),
+            "steps": {  # of parameters that a gradient has reached
+                name: float(optimiser.state[parameter]["step"])
+                for name, (optimiser, parameter) in self._trained().items()
+                if optimiser.state.get(parameter)
+            },
         }
-        meta = {
-            "updates": self.updates, "summed": self.summed, "optimiser_steps": taken,
-            "streams": self.streams.state_of(run), "sums": list(self.sums),
-        }  # fmt: skip
-        return {name: checkpoint.slice_of(t, run) for name, t in self._packed().items()}, meta
+        tensors = {name: slice_of(tensor, run) for name, tensor in self._packed().items()}
+        return State(tensors, data) | self.streams.state(run)
 
-    def restore(self, saved: Sequence[tuple[Mapping[str, Tensor], Mapping[str, Any]]]) -> None:
-        """Bring all runs to where `state` was taken of each; ValueError where it does not fit."""
-        first, meta = saved[0]
-        for name, optimiser in self.optimisers().items():
-            parameters = [p for group in optimiser.param_groups for p in group["params"]]
-            for i, parameter in enumerate(parameters):
-                if f"optimiser.{name}.{i}.exp_avg" in first:  # else no gradient ever reached it
-                    optimiser.state[parameter] = {
-                        "step": torch.full((), meta["optimiser_steps"][name], device=self.device),
-                        "exp_avg": torch.zeros_like(parameter),
-                        "exp_avg_sq": torch.zeros_like(parameter),
-                    }
-        self.sums = {  # in their order, which is that of train.csv's columns
-            name: torch.zeros(self.runs, device=self.device) for name in meta["sums"]
+    def restore(self, states: Sequence[State]) -> None:
+        """Put back all runs; ValueError if tensors do not fit."""
+        first, data = states[0].tensors, states[0].data
+        for name, (optimiser, parameter) in self._trained().items():
+            if name in data["steps"]:
+                moments = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
+                step = torch.full((), data["steps"][name], device=self.device)
+                optimiser.state[parameter] = {"step": step, **moments}
+        self.sums = {  # in this order, which is that of train.csv's columns
+            name: torch.zeros(self.runs, device=self.device) for name in data["sums"]
         }
         packed = self._packed()
         if set(packed) != set(first):
             raise ValueError(f"tensors {sorted(set(packed) ^ set(first))} are on one side alone")
-        with torch.no_grad():
-            for name, tensor in packed.items():
-                tensor.copy_(checkpoint.pack([tensors[name] for tensors, _ in saved], tensor))
-        self.streams.restore([m["streams"] for _, m in saved])
-        self.updates, self.summed = meta["updates"], meta["summed"]
+        for name, tensor in packed.items():
+            whole = torch.cat([state.tensors[name] for state in states])
+            if whole.shape != tensor.shape:
+                raise ValueError(
+                    f"found shape {tuple(whole.shape)}, expected {tuple(tensor.shape)}"
+                )
+            tensor.copy_(whole)
+        self.streams.restore(states)
+        self.updates, self.summed = data["updates"], data["summed"]

@@ -8,12 +8,12 @@ from typing import TextIO
 
 
 class Progress:
-    """A tqdm bar on a terminal; elsewhere a plain line now and then, and one at the end."""
+    """A tqdm bar on a terminal; elsewhere a plain line every few seconds, and one at the end."""
 
     EVERY = 15.0  # seconds between plain lines
 
     def __init__(self, total: int, name: str, stream: TextIO | None = None, first: int = 0) -> None:
-        """first: the step that this process goes on from."""
+        """first: the step that this process starts from."""
         self.stream = sys.stderr if stream is None else stream
         self.total, self.name = total, name
         self.step = self.first = first
@@ -24,12 +24,16 @@ class Progress:
             from tqdm import tqdm
 
             self.bar = tqdm(
-                total=total, desc=name, unit="step", file=self.stream, dynamic_ncols=True,
+                total=total,
+                desc=name,
+                unit="step",
+                file=self.stream,
+                dynamic_ncols=True,
                 initial=first,
-            )  # fmt: skip
+            )
 
     def update(self, step: int) -> None:
-        """The run stands at `step`; `note` is what else is shown of it."""
+        """Show that the run is at `step`, with `note`."""
         if self.bar is not None:
             self.bar.set_postfix_str(self.note, refresh=False)
             self.bar.update(step - self.step)
@@ -45,8 +49,9 @@ class Progress:
         print(
             f"{self.name}: step {self.step}/{self.total}, {rate:.0f} steps/s, {self.note}, "
             f"{left} left",
-            file=self.stream, flush=True,
-        )  # fmt: skip
+            file=self.stream,
+            flush=True,
+        )
 
     def close(self) -> None:
         if self.bar is not None:
@@ -56,6 +61,6 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Hours, minutes and seconds: 1:02:03."""
+    """Return hours, minutes and seconds as 1:02:03."""
     minutes, second = divmod(round(max(seconds, 0.0)), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{second:02d}"

@@ -109,7 +109,7 @@ def test_25_kills_at_random_instants(tmp_path: Path) -> None:
         timeout=600,
     )  # fmt: skip
     assert "KILLS 25 LAST 0" in done.stdout, done.stdout + done.stderr
-    assert done.stdout.count("goes on from its checkpoint at step") == 25, done.stdout
+    assert done.stdout.count("resumes from its checkpoint at step") == 25, done.stdout
     assert_same(folder, tmp_path / "a" / EXPERT)
 
 
@@ -284,8 +284,8 @@ def test_an_env_that_raises_is_named_and_the_run_can_go_on(
     monkeypatch.setattr(broken, "how", "raises")
     code, line = run(tmp_path, env="Broken-v0")
     assert code == 2 and line == (
-        "ngt: error: env 'Broken-v0' raised RuntimeError: the simulator is unstable; mend it, then "
-        "the same command goes on from the last checkpoint"
+        "ngt: error: env 'Broken-v0' raised RuntimeError: the simulator is unstable; fix it, then "
+        "the same command resumes from the last checkpoint"
     )
     folder = tmp_path / "test/experts/Broken-v0"
     assert checkpoint.steps(folder) and not (folder / "run.json").exists()

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ngt.seeding import Draw, Streams, derive, rng, torch_generator
+from ngt.state import State
 
 DRAWS = {
     "noise": Draw("normal", (5, 2)),
@@ -126,7 +127,8 @@ def test_state_round_trip_goes_on_identically(drawn: int):
     streams = Streams([4, 9], DRAWS)
     if drawn:
         take(streams, drawn)
-    state = json.loads(json.dumps([streams.state_of(run) for run in (0, 1)]))  # plain data
+    data = json.loads(json.dumps([streams.state(run).data for run in (0, 1)]))  # plain data
+    state = [State(data=each) for each in data]
     expected = take(streams, Streams.BLOCK + 10)
     restored = Streams([0, 1], DRAWS)
     restored.restore(state)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ngt.runs.keys import run_table
+from ngt.runs.provenance import source_hash
 from ngt.runs.table import Runs, read_keys
-from ngt.runs.writer import source_hash
 from paper import report_runs
 
 Make = Callable[..., Any]

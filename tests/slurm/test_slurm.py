@@ -168,7 +168,7 @@ def test_every_lost_job_goes_on_from_its_checkpoint(grid: Grid) -> None:
     assert sorted(grid.lost.values()) == ["crash", "kill", "limit", "scancel"]
     for method, how in grid.lost.items():
         (log,) = (grid.there / LOGS / method).rglob("*.log")
-        went_on = re.search(r"goes on from its checkpoint at step (\d+)", log.read_text())
+        went_on = re.search(r"resumes from its checkpoint at step (\d+)", log.read_text())
         assert went_on and int(went_on[1]) > 0, f"{how}: {log.read_text()}"
 
 
@@ -177,5 +177,5 @@ def test_a_job_that_is_told_to_stop_writes_a_checkpoint_first(grid: Grid) -> Non
     for how in ("limit", "scancel"):
         (method,) = (m for m, h in grid.lost.items() if h == how)
         (log,) = (grid.there / LOGS / method).rglob("*.log")
-        at = re.search(r"goes on from its checkpoint at step (\d+)", log.read_text())
+        at = re.search(r"resumes from its checkpoint at step (\d+)", log.read_text())
         assert at and f"ngt: stopped at step {at[1]}; the same command goes on" in grid.said

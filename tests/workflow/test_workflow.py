@@ -507,7 +507,7 @@ def test_a_killed_job_is_tried_again_and_goes_on(tmp_path: Path) -> None:
     os.kill(trainer, signal.SIGKILL)
     assert process.wait(600) == 0 and (folder / FIGURE).exists()
     (log,) = (folder / "results/test/logs/train").rglob("*.log")
-    assert re.search(r"goes on from its checkpoint at step [1-9]", log.read_text())
+    assert re.search(r"resumes from its checkpoint at step [1-9]", log.read_text())
 
 
 def begin(folder: Path, *args: str) -> subprocess.Popen[bytes]:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from ngt.agent.kernels import Rectifier
-from ngt.agent.nets import ObsNormaliser, PackedMLP, SpectralLinear, clip_grad_norm_per_run_
+from ngt.agent.nets import ObsNormaliser, PackedMLP, SpectralLinear
 
 SIZES = [5, 7, 6, 3]
 GP = {
@@ -343,38 +343,6 @@ def test_freeze(normalise: bool):
 
 
 # --- gradient clipping
-
-
-@pytest.mark.parametrize("limit", [1e-3, 1.0, 20.0, 1e6])
-def test_clip_per_run_is_torch_run_by_run(float64, limit):
-    shapes = [(3, 4, 5), (3, 1, 5), (3, 2, 5, 2)]
-    packed = [torch.nn.Parameter(torch.zeros(shape)) for shape in shapes]
-    unused = torch.nn.Parameter(torch.zeros(3, 1))
-    for i, p in enumerate(packed):
-        p.grad = rows(*p.shape, seed=i) * torch.tensor([1.0, 10.0, 0.1]).view(
-            3, *[1] * (p.dim() - 1)
-        )
-    singles = [[torch.nn.Parameter(torch.zeros(s[1:])) for s in shapes] for _ in range(3)]
-    expected = []
-    for run, own in enumerate(singles):
-        for p, q in zip(own, packed, strict=True):
-            p.grad = q.grad[run].clone()
-        expected.append(torch.nn.utils.clip_grad_norm_(own, limit))
-    norms = clip_grad_norm_per_run_([*packed, unused], limit)
-    torch.testing.assert_close(norms, torch.stack(expected), rtol=1e-12, atol=0)
-    for run, own in enumerate(singles):
-        for p, q in zip(own, packed, strict=True):
-            torch.testing.assert_close(q.grad[run], p.grad, rtol=1e-12, atol=0)
-    assert unused.grad is None
-
-
-def test_clip_of_a_broken_run_leaves_the_others():
-    p = torch.nn.Parameter(torch.zeros(3, 4))
-    p.grad = torch.ones(3, 4)
-    p.grad[1] = torch.nan
-    clip_grad_norm_per_run_([p], 1.0)
-    assert torch.allclose(p.grad[[0, 2]], torch.tensor(0.5))
-    assert p.grad[1].isnan().all()
 
 
 # --- observations

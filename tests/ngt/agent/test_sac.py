@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -717,28 +715,3 @@ def test_critic_loss_falls_on_a_fixed_batch(make_batch):
     assert not any(value.requires_grad for value in metrics[0].values())
     losses = [m["critic_loss"] for m in metrics]
     assert (losses[-1] < 0.5 * losses[0]).all()
-
-
-def adam_after(start: list[torch.Tensor], step: Callable[[torch.optim.Optimizer], object]) -> Any:
-    """Parameters after 20 steps of Adam on the same gradients, and its state."""
-    parameters = [torch.nn.Parameter(p.clone()) for p in start]
-    optimiser = sac.adam(parameters, 1e-2)
-    for i in range(20):
-        for p, first in zip(parameters, start, strict=True):
-            p.grad = torch.sin((i + 1.0) * (first + 0.1))
-        step(optimiser)
-    return parameters, [optimiser.state[p] for p in parameters]
-
-
-def test_a_step_is_adams_and_no_run_of_it_depends_on_the_others() -> None:
-    g = torch.Generator().manual_seed(0)
-    start = [torch.randn(3, *shape, generator=g) for shape in [(5, 16), (1, 12), (2, 1, 1), ()]]
-    ours, states = adam_after(start, sac.step_)
-    theirs, known = adam_after(start, lambda optimiser: optimiser.step())
-    for a, b in zip([*ours, *map(dict.values, states)], [*theirs, *map(dict.values, known)],
-                    strict=True):  # fmt: skip
-        torch.testing.assert_close([*a], [*b], rtol=1e-6, atol=1e-7)
-    for run in range(3):
-        alone, _ = adam_after([p[run : run + 1] for p in start], sac.step_)
-        for a, b in zip(alone, ours, strict=True):
-            assert torch.equal(a[0], b[run])

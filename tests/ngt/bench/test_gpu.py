@@ -1,68 +1,110 @@
-"""The GPU check: what of it needs no device."""
+"""The GPU check on a CPU: the same functions, where a graph is a plain call."""
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
-import textwrap
-import tomllib
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from ngt.bench import gpu
+from ngt.bench import gpu, measure
+from ngt.bench.cases import Contender, cell_of
+from ngt.settings.config import CellConfig, SacConfig
 
-ROOT = Path(__file__).resolve().parents[3]
+
+@pytest.fixture
+def on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "DEVICE", "cpu")
+    monkeypatch.setattr(gpu, "Graph", lambda step: step)
+    monkeypatch.setattr(gpu, "FILLED", 300)
+    monkeypatch.setattr(gpu, "REPEATS", 1)
+    monkeypatch.setattr(gpu, "COUNTS", dict.fromkeys(gpu.COUNTS, 3))
+    monkeypatch.setattr(gpu, "TRAININGS", {1: 1100, 2: 1100})
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "none")
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 2_000_000_000)
 
 
-def test_products_are_those_of_an_update() -> None:
+def factors(contender: Contender) -> list[tuple[torch.Size, torch.Size]]:
+    with measure.Products("cpu") as noted:
+        contender.call()
+    return [(a.shape, b.shape) for _, (a, b) in noted.calls]
+
+
+def test_the_floor_has_the_products_of_an_update(on_a_cpu: None) -> None:
     """SAC by hand: 5 forward passes of three layers, and what their gradients need.
 
     Forward: actor and target at next_obs, critic; then actor, critic. Backward: the critic's
     weights (3) and inner inputs (2); the frozen critic's inputs (3); the actor's weights (3) and
     inner inputs (2).
     """
-    shapes = gpu.products("SAC", "Hopper-v4", 2)
+    shapes = factors(gpu.floor("SAC", "Hopper-v4", 2))
     assert len(shapes) == 5 * 3 + 5 + 3 + 5
     assert ((2, 256, 11), (2, 11, 256)) in shapes, "the actor's first layer, two runs"
     assert ((4, 256, 14), (4, 14, 256)) in shapes, "the twin critics' first, stacked"
     assert all(a[0] == b[0] and a[2] == b[1] for a, b in shapes)
 
 
-def test_cells_are_the_papers() -> None:
-    assert gpu.cell_of("NGT", "Humanoid-v4").params == {"pairing": "hl_gauss"}
-    assert gpu.cell_of("NGT", "Walker2d-v4").params == {"pairing": "huber"}
-    assert gpu.cell_of("DAC", "Humanoid-v4").params == {}
+def test_rates_are_of_every_way_of_updating(
+    on_a_cpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {"floor": 1.0, "eager": 8.0, "graph": 2.0}
+
+    def milliseconds(name: str, contender: Contender) -> float:
+        contender.call()
+        return times[name]
+
+    monkeypatch.setattr(gpu, "milliseconds", milliseconds)
+    row = gpu.rate("DAC", "Pendulum-v1", 2)
+    assert [row[f"{name}_ms"] for name in times] == list(times.values())
+    assert (row["eager_per_run"], row["graph_per_run"]) == (125.0, 500.0)
+    assert row["memory_gb"] == 2.0 and 0 < row["buffer_gb"] < 0.01
 
 
-def test_parameters_of_a_pack_in_one_row() -> None:
-    made, replay = gpu.learner("DAC", "Hopper-v4", 1, "cpu", filled=300)
-    assert replay.size == 300
-    row = gpu.parameters(made)
-    count = sum(p.numel() for n in (made.agent, made.model) for p in n.parameters())
-    assert row.shape == (count,) and row.dtype == torch.float64
+def test_a_call_takes_the_median_rounds_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(*_: object) -> dict[str, list[float]]:
+        return {"": [100.0, 500.0, 200.0]}
+
+    monkeypatch.setattr(measure, "measure", measured)
+    assert gpu.milliseconds("graph", Contender(lambda: None)) == 5.0
 
 
 @pytest.mark.slow
-def test_it_needs_no_package_but_those_that_it_names() -> None:
-    """A process that lacks every other package of the project makes each kind of measurement."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    listed = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
-    names = {re.match(r"[\w-]+", text)[0].replace("-", "_") for text in listed}  # type: ignore[index]
-    names = names - {"pillow", "pyyaml"} | {"PIL", "yaml"}
-    needed = {name for name in names if re.search(rf"\b{name}\b", gpu.__doc__ or "")}
-    assert {"torch", "einops", "safetensors"} <= needed < names
-    lacking = names - needed - {"packaging"}  # which gymnasium[mujoco] brings
-    code = f"""
-        import sys
-        sys.modules.update(dict.fromkeys({sorted(lacking)}))  # each import of them fails
-        from ngt import gpucheck
-        gpucheck.products("NGT", "Hopper-v4", 2), gpucheck.products("DAC", "Hopper-v4", 2)
-        print(gpucheck.training("SAC", "Hopper-v4", 1, 1004, 1, "cpu"))
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, text=True
+def test_everything_is_measured_and_the_file_is_what_the_claims_read(
+    on_a_cpu: None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    agreement: Callable[..., list[dict]] = measure.agreement
+    monkeypatch.setattr(measure, "agreement", lambda sides: agreement(sides, (1, 2)))
+
+    def small(*args: Any) -> CellConfig:
+        params = {"hidden": [16, 16], "m": 4}
+        return replace(cell_of(*args), sac=SacConfig(hidden=(16, 16)), params=params)
+
+    monkeypatch.setattr(gpu, "cell_of", small)
+    path = tmp_path / "gpu.json"
+    options = ["--packs", "1", "2", "--envs", "Pendulum-v1", "--models", "NGT", "--workers", "1"]
+    gpu.main(["--json", str(path), *options])
+    result = json.loads(path.read_text())
+    shipped = json.loads(
+        (Path(__file__).parents[3] / "results" / "published" / "gpu.json").read_text()
     )
-    assert done.returncode == 0, done.stderr
+    assert set(shipped) <= set(result)
+    for kind in ("agreement", "rates", "training"):
+        assert set(shipped[kind][0]) <= set(result[kind][0]), kind
+    assert [(r["updates"], r["cpu_eager"], r["eager_graph"]) for r in result["agreement"]] == [
+        (1, 0.0, 0.0),
+        (2, 0.0, 0.0),
+    ]
+    assert [r["pack"] for r in result["rates"]] == [1, 2]
+    assert [(r["pack"], r["workers"]) for r in result["training"]] == [(1, 0), (2, 1)]
+    assert all(r["env_steps_per_second"] > 0 for r in result["training"])
+    said = capsys.readouterr().out
+    assert said.count("rates model=NGT env=Pendulum-v1") == 2 and "eager_graph=0" in said

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ngt.experience import replay
 from ngt.experience.replay import Batch, Replay, peak_bytes
+from ngt.state import Ring, State
 
 OBS, ACT = 3, 2
 Ends = Callable[[np.random.Generator, int], np.ndarray]  # (generator, vector step) -> (R, n) bool
@@ -103,7 +104,7 @@ def test_draws_are_those_of_a_plain_buffer(
         for index in (every, drawn):
             assert_equal(ours.sample(index), plain.sample(index))
         held = [sum(float(x) > 0 for x in ours.rows[r, : ours.size, -1]) for r in range(3)]
-        assert [ours.live(r) for r in range(3)] == held
+        assert [len(ours.state(r).rings["finals"].order) for r in range(3)] == held
         assert max(held) <= ours.slots < 2 * capacity
 
 
@@ -140,11 +141,7 @@ def test_what_is_read_and_written_back_draws_and_goes_on_alike(
     for _ in range(steps):
         ours.add(*stream.step())
     other = Replay(3, 23, OBS, ACT, envs=4)
-    for run in range(3):
-        total, ends = ours.total, ours.ends[run]
-        rows = ours.read(run, max(total - 23, 0), total)
-        finals = ours.read_finals(run, ends - ours.live(run), ends)
-        other.write(run, rows, total, finals, ends, stream.obs[run])
+    other.restore([ours.state(run) for run in range(3)])
     for _ in range(20):
         every = torch.arange(ours.size).expand(3, -1)
         assert_equal(ours.sample(every), other.sample(every))
@@ -152,7 +149,9 @@ def test_what_is_read_and_written_back_draws_and_goes_on_alike(
         ours.add(batch, ended)
         other.add(batch, ended)
     with pytest.raises(ValueError, match="1 final observations for 0 of 9 ends"):
-        other.write(0, torch.zeros(4, 8), 4, torch.zeros(1, OBS), 9, stream.obs[0])
+        rows = Ring(torch.zeros(4, 8), torch.arange(4), 4)
+        finals = Ring(torch.zeros(1, OBS), torch.arange(1), 9)
+        other.restore([State(rings={"rows": rows, "finals": finals})])
 
 
 def test_several_steps_at_once_are_the_same_as_one_by_one() -> None:

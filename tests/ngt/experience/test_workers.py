@@ -40,9 +40,10 @@ def test_shares_are_even_and_numbers_those_of_one_process(workers: int, shares: 
     for t in range(80):
         if t == 60:
             state = here.state()
-            assert_same(state.values(), there.state().values())
+            assert_same(state.tensors.values(), there.state().tensors.values())
+            shares = [here.state(slice(0, 2)), here.state(slice(2, 5))]
             there.reset([9] * 5)
-            assert np.array_equal(there.restore(state), here.restore(state))
+            assert np.array_equal(there.restore(shares), here.restore([state]))
         action = rng.uniform(-1, 1, (5, 3))
         a, b = here.step(action), there.step(action)
         assert_same(a, b)
@@ -89,8 +90,8 @@ def test_what_an_env_raises_is_one_line(faulty: None, workers: int) -> None:
         for _ in range(3):
             env.step(np.zeros((3, 1)))
     assert str(error.value) == (
-        "env 'Faulty-v0' raised RuntimeError: the simulator is unstable; mend it, then the same "
-        "command goes on from the last checkpoint"
+        "env 'Faulty-v0' raised RuntimeError: the simulator is unstable; fix it, then the same "
+        "command resumes from the last checkpoint"
     )
     env.close()
 

@@ -6,7 +6,6 @@ import dataclasses
 import math
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,9 @@ from ngt.agent import policy
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.files import read_json
-from ngt.runs import writer
+from ngt.runs.provenance import source_hash
 from ngt.runs.state import state
-from ngt.runs.writer import RunWriter, provenance, source_hash
+from ngt.runs.writer import RunWriter
 from ngt.settings.config import CellConfig, SacConfig, config_hash
 
 CELL = CellConfig("Pendulum-v1", "ngt", "ngt.potential:Potential", sac=SacConfig(hidden=(4,)))
@@ -46,6 +45,24 @@ def write(folder: Path, **record: Any) -> RunWriter:
 
 def names(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir())
+
+
+def test_a_writer_resumes_another_one(tmp_path: Path) -> None:
+    """Rows that followed its state are gone, and the columns stay as they were."""
+    first = RunWriter(tmp_path / "a", {}, CELL)
+    first.training({"step": 100, "update": 25, "loss": 0.5})
+    first.evaluation(100, [1.0], [2])
+    state = first.state()
+    later = RunWriter(tmp_path / "b", {}, CELL)
+    for step in (50, 100, 150):
+        later.training({"step": step, "loss": 0.5})
+        later.evaluation(step, [3.0, 4.0], [5, 6])
+    later.restore(state)
+    assert later.state().data["eval.csv"] == state.data["eval.csv"]
+    for writer in (first, later):
+        writer.training({"update": 50, "step": 200, "loss": 0.25})
+    texts = [(tmp_path / name / "train.csv.part").read_text() for name in ("a", "b")]
+    assert texts[0] == texts[1] == "step,update,loss\n100,25,0.5\n200,50,0.25\n"
 
 
 def test_what_a_run_leaves(tmp_path: Path) -> None:
@@ -84,68 +101,6 @@ def test_provenance_names_source_versions_and_machine(tmp_path: Path) -> None:
     assert run["machine"].startswith("Linux" if sys.platform == "linux" else "")
     assert run["dirty"] in (True, False, None)
     assert run["commit"] is None or len(run["commit"]) == 40
-
-
-def test_a_folder_that_is_no_checkout_has_no_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "PACKAGE", tmp_path)
-    provenance.cache_clear()
-    try:
-        told = provenance()
-    finally:
-        provenance.cache_clear()
-    assert told["commit"] is None and told["dirty"] is None
-
-
-def test_the_source_hash_is_of_the_packages_and_the_baselines_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "ngt"
-    for folder in ("ngt", "baselines"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "a.py").write_text("x = 1\n")
-    monkeypatch.setattr(writer, "PACKAGE", package)
-    seen = []
-
-    def look() -> str:
-        source_hash.cache_clear()
-        seen.append(source_hash())
-        return seen[-1]
-
-    try:
-        assert look() == look()
-        (package / "notes.txt").write_text("not code")
-        look()
-        assert len(set(seen)) == 1
-        (tmp_path / "baselines" / "a.py").write_text("x = 2\n")
-        look()
-        (package / "b.py").write_text("")
-        look()
-        assert len(set(seen)) == 3
-        (package / "bench.py").write_text("x = 3\n")
-        assert look() == seen[-2], "it decides no number"
-        (tmp_path / "baselines" / "bench.py").write_text("x = 3\n")
-        look()
-        assert len(set(seen)) == 4, "there it may"
-    finally:
-        source_hash.cache_clear()
-
-
-def test_no_training_imports_what_the_source_hash_leaves_aside() -> None:
-    code = """
-        import importlib, sys, ngt.training.job
-        from ngt.settings.config import load
-        for entry in load({"scale": "paper"}).methods.values():
-            importlib.import_module(entry.model.partition(":")[0] or "ngt.training.trainer")
-        print(*(name for name in sys.modules if name.startswith("ngt.")))
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], cwd=writer.PACKAGE.parent,
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    imported = {name.removeprefix("ngt.") for name in done.stdout.split()}
-    assert "trainer" in imported and not imported & set(writer.ASIDE)
 
 
 # ---------------------------------------------------------------- run.json is last

@@ -1,4 +1,4 @@
-"""Checkpoints: complete or absent, and training goes on from one as if nothing had happened."""
+"""Checkpoints: complete or absent, and training resumes from one as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 import torch
 
-from ngt.bench.cpu import random_batch
+from ngt.bench.cases import random_batch
 from ngt.errors import Interrupted, UserError
 from ngt.experience.envs import get_task
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
+from ngt.state import Ring, State
 from ngt.training import checkpoint
 from ngt.training.learner import Member
 from ngt.training.trainer import Trainer, made_with
@@ -143,18 +144,18 @@ def test_a_damaged_one_is_passed_over_for_the_older(tmp_path: Path) -> None:
     folder = checkpoint.folder_of(member.folder)
     for name, damage in {
         "state-240.safetensors": lambda b: b[:100] + bytes([b[100] ^ 1]) + b[101:],
-        "rows-160-240.f32": lambda b: b[:-4],
+        "collector.rows-160-240.f32": lambda b: b[:-4],
         "step-240.json": lambda b: b[: len(b) // 2],
     }.items():
         whole = (folder / name).read_bytes()
         (folder / name).write_bytes(damage(whole))
         said: list[str] = []
         assert usable(cell, member, said.append) == [160]
-        assert len(said) == 1 and "step 240 is left out" in said[0]
+        assert len(said) == 1 and "step 240 is skipped" in said[0]
         (folder / name).unlink()
         assert usable(cell, member, said.append) == [160]
         (folder / name).write_bytes(whole)
-    (folder / "rows-0-160.f32").write_bytes(b"")  # both need it
+    (folder / "collector.rows-0-160.f32").write_bytes(b"")  # both need it
     said = []
     assert usable(cell, member, said.append) == []
     assert ["step 240" in said[0], "step 160" in said[1]] == [True, True]
@@ -216,7 +217,7 @@ def test_size_is_bounded(tmp_path: Path) -> None:
     assert not train(cell, [member], None, at=1800, every=80)
     folder = checkpoint.folder_of(member.folder)
     width = 11 + 3 + 3
-    rows = sum(p.stat().st_size for p in folder.glob("rows-*")) / (4 * width)
+    rows = sum(p.stat().st_size for p in folder.glob("collector.rows-*")) / (4 * width)
     assert 300 <= rows <= 300 + 3 * 80
     assert len(list(folder.glob("step-*"))) == len(list(folder.glob("state-*"))) == 2
 
@@ -237,14 +238,16 @@ def test_what_is_read_is_data(tmp_path: Path) -> None:
 def test_an_env_that_no_seed_determines_is_told(tmp_path: Path) -> None:
     cell, member = interrupted(tmp_path)
     saved = checkpoint.load(member.folder, 240)
-    rows, finals = saved.rings["rows"], saved.rings["finals"]
-    assert saved.step == rows.total == 240 and rows.items.shape == (240, 11 + 3 + 3)
-    assert finals.total == (rows.items[:, -1] > 0).sum()
-    assert finals.items.shape == (finals.total, 11)
+    assert saved.keys() == {"learner", "records", "collector"}
+    collector = saved["collector"]
+    rows, finals = collector.rings["rows"], collector.rings["finals"]
+    assert rows.total == 240 and rows.items().shape == (240, 11 + 3 + 3)
+    assert finals.total == (rows.items()[:, -1] > 0).sum()
+    assert finals.items().shape == (finals.total, 11)
     trainer = Trainer(cell, [member])
-    tensors = {**saved.tensors, "obs": saved.tensors["obs"] + 1.0}
+    moved = State({"obs": collector.tensors["obs"] + 1.0})
     with pytest.warns(UserWarning, match="the same seed and actions led elsewhere"):
-        trainer_restore(trainer, [saved._replace(tensors=tensors)])
+        trainer_restore(trainer, [{**saved, "collector": collector | moved}])
 
 
 def test_lack_of_memory_is_no_fault_of_the_checkpoint(tmp_path: Path) -> None:
@@ -252,12 +255,12 @@ def test_lack_of_memory_is_no_fault_of_the_checkpoint(tmp_path: Path) -> None:
     trainer = Trainer(cell, [member])
     with pytest.MonkeyPatch.context() as patch:
         error = RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB.")
-        patch.setattr(trainer, "_put_back", lambda saved: (_ for _ in ()).throw(error))
+        patch.setattr(trainer.learner, "restore", lambda states: (_ for _ in ()).throw(error))
         with pytest.raises(RuntimeError, match="out of memory"):
             trainer._restore([checkpoint.load(member.folder, 240)])
 
 
-def trainer_restore(trainer: Trainer, saved: list[checkpoint.Saved]) -> None:
+def trainer_restore(trainer: Trainer, saved: list[dict[str, State]]) -> None:
     """What `run` does before its first step."""
     trainer._marks = lambda stride: (_ for _ in ()).throw(Interrupted(0))  # type: ignore[assignment,method-assign]
     original = checkpoint.load
@@ -282,20 +285,21 @@ def test_a_ring_is_saved_once_and_read_back_whole(tmp_path: Path) -> None:
         rings = {}
         for name, pace, keep, width in (("rows", 4, 10, 3), ("finals", step % 3, 5, 2)):
             came[name] += pace
-
-            def read(first: int, last: int, width: int = width) -> torch.Tensor:
-                return torch.arange(first, last, dtype=torch.float32)[:, None].expand(-1, width)
-
-            rings[name] = checkpoint.Ring(max(came[name] - keep, 0), came[name], width, read)
-        checkpoint.save(tmp_path, {"a": 1}, step, {"x": torch.ones(1)}, {}, rings)
+            order = torch.arange(max(came[name] - keep, 0), came[name])
+            table = torch.arange(came[name], dtype=torch.float32)[:, None].expand(-1, width)
+            rings[name] = Ring(table, order, came[name])
+        state = State({"x": torch.ones(1)}, {"n": step}, rings)
+        checkpoint.save(tmp_path, {"a": 1}, step, {"part": state, "empty": State()})
         assert checkpoint.usable(tmp_path, {"a": 1}, quiet)[0] == step
-        for name, kept in checkpoint.load(tmp_path, step).rings.items():
+        loaded = checkpoint.load(tmp_path, step)
+        assert loaded["empty"] == State() and loaded["part"].data == {"n": step}
+        for name, kept in loaded["part"].rings.items():
             assert kept.total == came[name]
-            assert kept.items[:, -1].tolist() == list(range(rings[name].first, kept.total))
+            assert kept.items()[:, -1].tolist() == rings[name].order.tolist()
     folder = checkpoint.folder_of(tmp_path)
-    assert sorted(p.name for p in folder.glob("rows-*")) == [
-        "rows-16-20.f32", "rows-20-24.f32", "rows-24-28.f32", "rows-28-32.f32",
-    ]  # fmt: skip
+    assert sorted(p.name for p in folder.glob("part.rows-*")) == [
+        f"part.rows-{first}-{first + 4}.f32" for first in (16, 20, 24, 28)
+    ]
 
 
 def test_an_older_format_is_refused_in_one_line(
@@ -303,20 +307,19 @@ def test_an_older_format_is_refused_in_one_line(
 ) -> None:
     cell, member = interrupted(tmp_path)
     monkeypatch.setattr(checkpoint, "VERSION", checkpoint.VERSION + 1)
-    with pytest.raises(UserError, match=r"240 is of format 3, this code reads 4: .*--restart$"):
+    with pytest.raises(UserError, match=r"240 is of format 4, this code reads 5: .*--restart$"):
         usable(cell, member)
     file = checkpoint.folder_of(member.folder) / "step-240.json"
-    file.write_text(file.read_text().replace('"version": 3', '"version": 2'))  # damage says no more
+    file.write_text(file.read_text().replace('"version": 4', '"version": 3'))  # damage says no more
     said: list[str] = []
-    with pytest.raises(UserError, match="step 160 is of format 3"):
+    with pytest.raises(UserError, match="step 160 is of format 4"):
         checkpoint.usable(member.folder, {}, said.append)
-    assert "step 240 is left out: its manifest is damaged" in said[0]
+    assert "step 240 is skipped: its manifest is damaged" in said[0]
 
 
 def test_a_ring_of_any_name_is_a_name(tmp_path: Path) -> None:
     """It is written into a pattern."""
-    tensors = {"x": torch.zeros(1)}
-    checkpoint.save(tmp_path, {}, 4, tensors, {}, {})
+    checkpoint.save(tmp_path, {}, 4, {"part": State({"x": torch.zeros(1)})})
     file = checkpoint.folder_of(tmp_path) / "step-4.json"
     for name in ("(", "(([a-z]+)+)+x"):
         manifest = json.loads(file.read_text())
@@ -329,7 +332,7 @@ def test_a_ring_of_any_name_is_a_name(tmp_path: Path) -> None:
 def test_a_folder_among_checkpoints_is_left_alone(tmp_path: Path) -> None:
     (checkpoint.folder_of(tmp_path) / "mine").mkdir(parents=True)
     for step in (2, 4, 6):
-        checkpoint.save(tmp_path, {}, step, {"x": torch.zeros(1)}, {}, {})
+        checkpoint.save(tmp_path, {}, step, {"part": State({"x": torch.zeros(1)})})
     assert (
         checkpoint.steps(tmp_path) == [6, 4] and (checkpoint.folder_of(tmp_path) / "mine").is_dir()
     )

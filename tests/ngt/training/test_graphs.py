@@ -47,7 +47,7 @@ def test_replays_see_new_inputs_and_every_call_is_one_step() -> None:
 )
 @pytest.mark.parametrize("normalise", [False, True])
 def test_graph_eager_and_cpu_agree(model: str, params: dict, normalise: bool) -> None:
-    from ngt.bench.cpu import random_batch
+    from ngt.bench.cases import random_batch
     from ngt.experience.replay import Replay
     from ngt.settings.config import CellConfig
     from ngt.training.learner import Learner, Member
@@ -89,7 +89,7 @@ def test_training_on_cuda_with_and_without_graphs_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Graphs are captured again whenever the table of final observations has grown."""
-    from ngt.bench.cpu import random_batch
+    from ngt.bench.cases import random_batch
     from ngt.experience import replay
     from ngt.settings.config import CellConfig, SacConfig, TrainConfig
     from ngt.training.learner import Member

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ngt.bench.cpu import random_batch
+from ngt.bench.cases import random_batch
 from ngt.errors import Interrupted, UserError
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.training import checkpoint, job
@@ -76,7 +76,7 @@ def test_runs_go_on_together_from_the_newest_step_that_all_have(tmp_path: Path) 
     stop_at(a, 100, 200)
     stop_at(b, 100)
     assert job.groups(CELL, [a, b], print) == {100: [a, b]}
-    assert train([a, b]) == ["name: goes on from its checkpoint at step 100"]
+    assert train([a, b]) == ["name: resumes from its checkpoint at step 100"]
     assert not checkpoint.folder_of(a.folder).exists()
 
 
@@ -84,7 +84,7 @@ def test_runs_without_a_common_step_go_on_apart(tmp_path: Path) -> None:
     a, b = members_of(tmp_path)
     stop_at(a, 200)
     assert job.groups(CELL, [a, b], print) == {200: [a], None: [b]}
-    assert train([a, b]) == ["name (1 of 2 runs): goes on from its checkpoint at step 200"]
+    assert train([a, b]) == ["name (1 of 2 runs): resumes from its checkpoint at step 200"]
     assert all((m.folder / "run.json").exists() for m in (a, b))
     assert not any((m.folder / ".lock").exists() for m in (a, b))
 
@@ -94,8 +94,8 @@ def test_nothing_whole_is_said(tmp_path: Path) -> None:
     stop_at(a, 100)
     (checkpoint.folder_of(a.folder) / "state-100.safetensors").write_bytes(b"")
     said = train([a])
-    assert "step 100 is left out" in said[0]
-    assert said[1:] == [f"{a.folder}: no checkpoint is whole; it starts over"]
+    assert "step 100 is skipped" in said[0]
+    assert said[1:] == [f"{a.folder}: no checkpoint is intact; starting over"]
 
 
 def test_damaged_ones_of_later_steps_do_not_hide_new_ones(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_damaged_ones_of_later_steps_do_not_hide_new_ones(tmp_path: Path) -> Non
     with pytest.raises(Interrupted, match="100"):
         train([a], stop=100)
     assert checkpoint.steps(a.folder) == [100]
-    assert train([a]) == ["name: goes on from its checkpoint at step 100"]
+    assert train([a]) == ["name: resumes from its checkpoint at step 100"]
 
 
 def test_told_to_stop_in_the_last_step(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_killed_command_goes_on_to_the_same_files(tmp_path: Path, number: sign
     else:
         assert process.returncode == -signal.SIGKILL
     again = subprocess.run(command(tmp_path / "b"), check=True, capture_output=True, text=True)
-    assert "goes on from its checkpoint at step" in again.stdout
+    assert "resumes from its checkpoint at step" in again.stdout
     whole = tmp_path / "a" / "test" / "experts" / "Pendulum-v1"
     for name in ("eval.csv", "train.csv", "policy.safetensors", "config.json"):
         assert (whole / name).read_bytes() == (folder / name).read_bytes(), name

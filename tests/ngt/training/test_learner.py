@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ngt.agent.sac import Sac
-from ngt.bench.cpu import random_batch
+from ngt.bench.cases import random_batch
 from ngt.errors import UserError
 from ngt.experience.replay import Batch, Replay
 from ngt.reward import NoParams, RewardModel, Spec

@@ -29,9 +29,9 @@ from ngt.reward import NoParams, RewardModel
 from ngt.seeding import rng
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig, load, resolve
 from ngt.training import trainer
-from ngt.training.collector import Collector
+from ngt.training.collector import Collector, EpisodeReturns
 from ngt.training.learner import Learner, Member, run_seed
-from ngt.training.trainer import EpisodeReturns, Trainer
+from ngt.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[3]
 END, LIMIT = 5, 7  # steps of the toy's own end, and of its time limit
@@ -398,7 +398,7 @@ def test_rows_of_the_records(tmp_path: Path) -> None:
         "step", "update", "critic_loss", "actor_loss", "alpha", "entropy", "reward",
         "train_return", "train_episodes",
     ]  # fmt: skip
-    assert [step for step, _ in made.timing] == [16, 32, 40]
+    assert [step for step, _ in made.records.timing] == [16, 32, 40]
     run = read_json(folder / "run.json")
     assert (run["pack"], run["device"]) == (1, "cpu")
     assert run["reference"] == {"random": 0.0, "expert": 1.0}
@@ -753,7 +753,16 @@ def test_an_offline_methods_normaliser_is_fitted_to_the_demonstrations(
 # ---------------------------------------------------------------- the seam
 
 
-@pytest.mark.parametrize("name", ["trainer", "sac", "replay", "evaluation", "records"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "training/trainer",
+        "training/records",
+        "agent/sac",
+        "experience/replay",
+        "experience/rollout",
+    ],
+)
 def test_no_method_is_named_in_the_machinery(name: str) -> None:
     words = r"\b(huber|hl_gauss|mse_softmax|bc|pwil|dac|red|diffail|mmd|wdac)\b"
     text = (ROOT / "ngt" / f"{name}.py").read_text()

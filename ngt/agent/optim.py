@@ -1,0 +1,70 @@
+"""Adam for a pack, gradient clipping per run, and one step down a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+VECTOR = 16  # floats in a vector register of AVX-512; other processors have narrower ones
+
+
+def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Adam:
+    """Return fused Adam: one elementwise kernel per step, so that runs of a pack do not mix."""
+    return torch.optim.Adam(parameters, lr=lr, fused=True, capturable=True)
+
+
+@torch.no_grad()
+def step_(optimiser: torch.optim.Optimizer) -> None:
+    """Take a step of Adam whose rounding on a CPU does not depend on a run's pack.
+
+    The fused kernel rounds the rest at a tensor's end, which fills no whole vector register,
+    differently from what comes before it. If a run's part could end in such a rest, it becomes a
+    tensor of its own. torch's own `step` also takes longer than its kernel.
+    """
+    (group,) = optimiser.param_groups
+    if group["params"][0].device.type != "cpu":
+        optimiser.step()
+        return
+    used = [p for p in group["params"] if p.grad is not None]
+    for p in used:
+        if not optimiser.state[p]:
+            moments = {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+            optimiser.state[p] = {"step": torch.zeros(()), **moments}
+    states = [optimiser.state[p] for p in used]
+    torch._foreach_add_([state["step"] for state in states], 1.0)
+    tensors: list[tuple[Tensor, ...]] = []
+    for p, state in zip(used, states, strict=True):
+        assert p.grad is not None
+        own = (p, p.grad, state["exp_avg"], state["exp_avg_sq"])
+        split = zip(*own, strict=True) if p[0].numel() % VECTOR else [own]
+        tensors += [(*part, state["step"]) for part in split]
+    values, grads, first, second, steps = map(list, zip(*tensors, strict=True))
+    beta1, beta2 = group["betas"]
+    options = {name: group[name] for name in ("lr", "eps", "weight_decay", "amsgrad", "maximize")}
+    torch._fused_adam_(values, grads, first, second, [], steps, beta1=beta1, beta2=beta2, **options)
+
+
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None = None) -> None:
+    """Take one step down the sum of the runs' losses (R,): each run's gradient is its own.
+
+    limit: largest gradient norm of a run; None does not clip.
+    """
+    parameters = optimiser.param_groups[0]["params"]
+    for parameter in parameters:
+        parameter.grad = None
+    loss.sum().backward()
+    if limit is not None:
+        clip_grad_norm_per_run_(parameters, limit)
+    step_(optimiser)
+
+
+def clip_grad_norm_per_run_(parameters: Sequence[nn.Parameter], limit: float) -> Tensor:
+    """Scale each run's gradient to a norm of at most `limit`, in place; return the former norms."""
+    grads = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.flatten(1).square().sum(1) for g in grads]).sum(0).sqrt()
+    scale = (limit / (norm + 1e-6)).clamp(max=1.0)
+    for grad in grads:
+        grad.mul_(scale.view(-1, *[1] * (grad.dim() - 1)))
+    return norm

@@ -1,0 +1,193 @@
+"""How the benchmarks measure: one timing loop, one floor, one agreement, one profile."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity
+from torch.profiler import profile as torch_profile
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ngt.bench.cases import Contender, Pack
+
+# The kinds of work of torch's operators: the first pattern that matches decides.
+KINDS = {
+    "matrix products": r"aten::(mm|bmm|addmm|baddbmm)$|mkldnn::_linear_pointwise$",
+    "optimisers": r"Optimizer|aten::.*(_fused_adam_|lerp|_foreach)",
+    "activations": r"aten::.*(relu|tanh|softplus|threshold_backward|exp|log|huber|erf|softmax)",
+    "reductions": r"aten::.*(sum|mean|min|max|sort|quantile|std|var|linalg)",
+    "elementwise": r"aten::.*(mul|add|sub|div|pow|neg|clamp|where|remainder|gt|eq|lt|square|sqrt)",
+    "copies and draws": r"aten::.*(copy|cat|index|clone|fill|zero|stack|contiguous)",
+    "other": "",
+}
+
+
+# ---------------------------------------------------------------- rates
+
+
+def measure(
+    contenders: Mapping[str, Contender], repeats: int, updates: int
+) -> dict[str, list[float]]:
+    """Return updates per second in each round, by name, after a burn-in.
+
+    The contenders take turns within a round, so that a slow phase of the machine hits all of them.
+    Updates of all runs of a contender are counted.
+    """
+    counts = {name: max(updates // c.runs, 3) for name, c in contenders.items()}
+    for name, contender in contenders.items():
+        seconds(contender.call, max(counts[name] // 2, 3))
+    rates: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, contender in contenders.items():
+            took = seconds(contender.call, counts[name])
+            rates[name].append(counts[name] * contender.runs / took)
+    return rates
+
+
+def seconds(call: Callable[[], None], count: int) -> float:
+    """Return the seconds that this many calls take, their work on a GPU included."""
+    wait = torch.cuda.synchronize if torch.cuda.is_initialized() else int
+    wait()
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    wait()
+    return time.perf_counter() - start
+
+
+def rate(rates: Sequence[float], unit: str) -> dict[str, float]:
+    """Return median and range of the rounds, the median under the name `<unit>_per_second`."""
+    return {
+        f"{unit}_per_second": round(statistics.median(rates), 2),
+        "slowest": round(min(rates), 2),
+        "fastest": round(max(rates), 2),
+    }
+
+
+def ratio(
+    ours: Sequence[float],
+    theirs: Sequence[float],
+    of: Callable[[list[float]], float] = statistics.median,
+) -> float:
+    """Return the median of the rounds' ratios: a slow phase of the machine does not change it."""
+    return round(of([a / b for a, b in zip(ours, theirs, strict=True)]), 3)
+
+
+# ---------------------------------------------------------------- the floor
+
+
+class Products(TorchDispatchMode):
+    """Time every matrix product that runs under it and, given a device, note it for that device."""
+
+    def __init__(self, device: str | None = None) -> None:
+        super().__init__()
+        self.device = device
+        self.calls: list[tuple[Callable[..., Any], list[Any]]] = []
+        self.seconds = 0.0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        product = re.match(KINDS["matrix products"], func.name().removesuffix(".default"))
+        if product and self.device is not None:
+            plain = func.namespace == "aten"  # the last two arguments are the factors
+            copies = [_like(x, self.device) for x in (args[-2:] if plain else args)]
+            self.calls.append((torch.matmul if plain else func, copies))
+        start = time.perf_counter()
+        out = func(*args, **(kwargs or {}))
+        if product:
+            self.seconds += time.perf_counter() - start
+        return out
+
+
+def _like(x: Any, device: str) -> Any:
+    """Return a random tensor of this layout, expanded or not; what is no tensor as it is."""
+    if not isinstance(x, Tensor):
+        return x
+    size = 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
+    return torch.randn(size, dtype=x.dtype, device=device).as_strided(x.shape, x.stride())
+
+
+def floor(update: Callable[[], None], device: str = "cpu") -> Callable[[], None]:
+    """Return the matrix products of one update and nothing else, made on a device.
+
+    An update can't be faster than its products.
+    """
+    with Products(device) as noted:
+        update()
+
+    def products() -> None:
+        for operator, args in noted.calls:
+            operator(*args)
+
+    return products
+
+
+def in_place(contender: Contender, updates: int) -> float:
+    """Return the milliseconds of a run's update that its products take, its data in the cache."""
+    count = max(updates // contender.runs, 3)
+    with Products() as timed:
+        seconds(contender.call, count)
+    return 1000 * timed.seconds / (count * contender.runs)
+
+
+# ---------------------------------------------------------------- agreement and profile
+
+
+def parameters(learner: Any) -> Tensor:
+    """Return all parameters of each run, (runs, parameters), on the CPU."""
+    nets = (learner.agent, learner.model)
+    return torch.cat(
+        [p.detach().reshape(len(p), -1).cpu().double() for n in nets for p in n.parameters()], dim=1
+    )
+
+
+def agreement(
+    sides: Mapping[str, Sequence[Pack]], updates: Sequence[int] = (1, 10, 100)
+) -> list[dict[str, Any]]:
+    """Update all sides; return the largest difference of any parameter between neighbours.
+
+    A side is one pack, or several whose runs together are those of the other sides. The difference
+    of sides a and b is called a_b.
+    """
+    rows = []
+    for count in range(1, max(updates) + 1):
+        for pack in itertools.chain(*sides.values()):
+            pack.update()
+        if count in updates:
+            values = {
+                name: torch.cat([parameters(pack.learner) for pack in packs])
+                for name, packs in sides.items()
+            }
+            rows.append(
+                {"updates": count}
+                | {
+                    f"{a}_{b}": float((values[a] - values[b]).abs().max())
+                    for a, b in itertools.pairwise(sides)
+                }
+            )
+    return rows
+
+
+def kind(operator: str) -> str:
+    """Return the kind of work of one of torch's operators."""
+    return next(kind for kind, pattern in KINDS.items() if re.match(pattern, operator))
+
+
+def profile(update: Callable[[], None], updates: int) -> list[dict[str, Any]]:
+    """Return where an update's time goes: milliseconds and share of each kind of work."""
+    with torch_profile(activities=[ProfilerActivity.CPU]) as result:
+        seconds(update, updates)
+    totals = dict.fromkeys(KINDS, 0.0)
+    for event in result.key_averages():
+        totals[kind(event.key)] += event.self_cpu_time_total / 1000 / updates
+    whole = sum(totals.values())
+    return [
+        {"kind": kind, "ms": round(ms, 3), "share": round(ms / whole, 3)}
+        for kind, ms in sorted(totals.items(), key=lambda item: -item[1])
+    ]

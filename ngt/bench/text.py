@@ -1,0 +1,86 @@
+"""The benchmarks' results as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def aligned(rows: Sequence[Sequence[object]], left: int = 1) -> list[str]:
+    """Return a line per row with its columns aligned, the first `left` of them to the left."""
+    widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            f"{cell!s:{'<' if at < left else '>'}{width}}"
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def fields(row: Mapping[str, Any]) -> str:
+    """Return a row as `name=value ...`, numbers with three digits."""
+    return " ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items())
+
+
+def spread(row: Mapping[str, Any]) -> str:
+    """Return the range of a row's rates."""
+    return f"({row['slowest']}-{row['fastest']})"
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """Return the result of `bench`: rates, their ratios to peer and floor, profile, agreement."""
+    rows = result["rows"]
+    cells: list[Sequence[object]] = [
+        ("", "updates/s", "(range)", "/ SB3", "/ floor", "env steps/s")
+    ]
+    for r in rows:
+        peer, floor = (f"{r[key]:.2f}" if key in r else "" for key in ("over_peer", "over_floor"))
+        steps = r.get("env_steps_per_second", "")
+        cells.append((r["what"], r["updates_per_second"], spread(r), peer, floor, steps))
+    lines = [
+        f"{result['env']}, {result['threads']} thread, batch {result['batch']}, "
+        f"median of {result['repeats']}",
+        *aligned(cells),
+        "updates of all runs of a pack; / floor: time over that of its matrix products alone;",
+        f"env steps of each run; envs alone {result['envs_alone_steps_per_second']:.0f} steps/s",
+        *(
+            f"{r['what']}: {r['update_ms']} ms a run's update, {r['products_ms']} in its products"
+            for r in rows
+            if "products_ms" in r
+        ),
+    ]
+    if all("over_peer" not in r for r in rows):
+        lines.append("stable-baselines3 is not installed: no peer")
+    if "together" in result:
+        t = result["together"]
+        lines.append(
+            f"{t['processes']} processes at once: {t['all']} updates/s of NGT, {t['gain']:.2f} "
+            f"times one process's {t['one']}"
+        )
+    lines.append("\none NGT update, by kind of work (profiler on, so slower than above)")
+    lines += aligned(
+        [(p["kind"], f"{p['ms']:.2f} ms", f"{p['share']:.1%}") for p in result["profile"]]
+    )
+    lines.append("\na pack of 3 against its runs alone: largest difference of any parameter")
+    lines += aligned(
+        [
+            (f"after {a['updates']:>4} updates", f"{a['pack_alone']:.1e}")
+            for a in result["agreement"]
+        ]
+    )
+    return "\n".join(lines)
+
+
+def methods_table(result: Mapping[str, Any]) -> str:
+    """Return the result of `bench_methods`."""
+    reference = next(r for r in result["rows"] if r["method"] == result["relative_to"])
+    cells: list[Sequence[object]] = [("", "", "iterations/s", "(range)", "time", "(range)")]
+    for r in result["rows"]:
+        cost, costs = f"{r['cost']:.2f}", f"({r['least']:.2f}-{r['most']:.2f})"
+        cells.append((r["what"], r["method"], r["iterations_per_second"], spread(r), cost, costs))
+    heading = (
+        f"{result['env']}, scale {result['scale']}, {result['threads']} thread, one run, median of "
+        f"{result['repeats']}; time of one iteration over that of {reference['what']}"
+    )
+    return "\n".join([heading, *aligned(cells, left=2)])

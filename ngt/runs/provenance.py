@@ -1,0 +1,117 @@
+"""What made a run: the code that decides its numbers, library versions and the machine."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import platform
+import subprocess
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]  # the folder that holds the package
+
+# What a run's numbers can depend on: these modules and all that they import from the suite.
+TRAINER = "ngt.training.trainer"
+MODELS = ("ngt.potential", "ngt.reward")  # and every module of `baselines`
+LIBRARIES = ("torch", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
+
+
+@functools.cache
+def source_hash() -> str:
+    """Return a short hash of the code that decides a run's numbers.
+
+    It covers the models and everything that the trainer imports, as parsed code: comments,
+    docstrings and layout do not count.
+    """
+    digest = hashlib.sha256()
+    for name, tree in sorted(sources(ROOT).items()):
+        digest.update(f"{name}\n{canonical(tree)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def sources(root: Path) -> dict[str, ast.Module]:
+    """Return the parsed modules that `source_hash` covers, by dotted name."""
+    models = (f"baselines.{file.stem}" for file in (root / "baselines").glob("[!_]*.py"))
+    found: dict[str, ast.Module] = {}
+    waiting = [TRAINER, *MODELS, *models]
+    while waiting:
+        name = waiting.pop()
+        file = root.joinpath(*name.split("."))
+        file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+        if name not in found and file.is_file():
+            found[name] = ast.parse(file.read_bytes())
+            waiting += [name.rpartition(".")[0], *imported(found[name])]
+    return found
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that a module's import statements may load as modules."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def canonical(node: object) -> str:
+    """Return a syntax tree as text, without docstrings; the same under every Python version."""
+    if isinstance(node, ast.AST):
+        fields = {n: v for n, v in ast.iter_fields(node) if v not in (None, [])}
+        if isinstance(fields.get("body"), list):
+            fields["body"] = _without_docstring(fields["body"])
+        inner = ", ".join(f"{name}={canonical(value)}" for name, value in fields.items())
+        return f"{type(node).__name__}({inner})"
+    if isinstance(node, list):
+        return f"[{', '.join(map(canonical, node))}]"
+    return repr(node)
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    value = body[0].value if isinstance(body[0], ast.Expr) else None
+    documented = isinstance(value, ast.Constant) and isinstance(value.value, str)
+    return body[1:] if documented else body
+
+
+@functools.cache
+def provenance() -> dict[str, Any]:
+    """Return source, versions and machine, as every run.json states them."""
+    status = _git("status", "--porcelain", "--", "ngt", "baselines")
+    return {
+        "commit": _git("rev-parse", "HEAD"),
+        "dirty": None if status is None else bool(status),
+        "source_hash": source_hash(),
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in LIBRARIES},
+        "machine": f"{platform.system()} {platform.machine()}, {_processor()}",
+    }
+
+
+def _git(*args: str) -> str | None:
+    """Return what git prints; None outside a checkout."""
+    try:
+        done = subprocess.run(
+            ["git", *args], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), "")

@@ -1,0 +1,93 @@
+"""What a pack leaves behind: rows of measurements, policies, and the time that it took."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ngt.experience.rollout import Rollout
+from ngt.runs.writer import RunWriter
+from ngt.settings.config import CellConfig
+from ngt.state import State
+from ngt.training.learner import Learner, Member
+
+
+class Records:
+    """The folders of a pack's runs, as far as they are written."""
+
+    def __init__(self, cell: CellConfig, members: Sequence[Member], learner: Learner) -> None:
+        self.cell, self.members, self.learner = cell, list(members), learner
+        self.writers = [RunWriter(m.folder, m.key, cell) for m in members]
+        self.kept = [State()] * len(members)  # the best policies so far, if those are kept
+        self.evaluations = 0
+        self.timing: list[tuple[int, float]] = []  # (step, seconds of training so far)
+        self.start = time.monotonic()  # moved forward by every pause
+
+    def seconds(self) -> float:
+        """Return the seconds of training so far, without pauses."""
+        return time.monotonic() - self.start
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Do not count the time of an evaluation or a checkpoint as training."""
+        start = time.monotonic()
+        yield
+        self.start += time.monotonic() - start
+
+    def log(self, run: int, step: int, metrics: Mapping[str, NDArray[np.float64]]) -> None:
+        """Write a run's row of train.csv."""
+        row = {name: float(values[run]) for name, values in metrics.items()}
+        self.writers[run].training({"step": step, "update": self.learner.updates, **row})
+
+    def evaluated(self, run: int, step: int, result: Rollout) -> None:
+        """Write a run's rows of eval.csv; keep its policy if it is the best so far."""
+        returns = result.returns[run]
+        self.writers[run].evaluation(step, returns.tolist(), result.lengths[run].tolist())
+        mean, best = float(returns.mean()), self.kept[run].data.get("return", -math.inf)
+        if self.cell.train.keep == "best" and mean > best:
+            policy = self.learner.policy.snapshot(run)
+            self.kept[run] = State(policy, {"step": step, "return": mean})
+
+    def finish(self, run: int, step: int, broken: str | None = None) -> None:
+        """Complete a run's folder. broken: the tensor that was not finite, if the run diverged."""
+        kept, seconds, learner = self.kept[run], self.seconds(), self.learner
+        self.writers[run].finish(
+            dict(kept.tensors) or learner.policy.snapshot(run),
+            {
+                "status": "diverged" if broken else "finished",
+                "step": step,
+                **({"tensor": broken} if broken else {}),
+                **({"kept": kept.data} if kept.data else {}),
+                "updates": learner.updates,
+                "pack": learner.runs,
+                "device": str(learner.device),
+                "reference": dict(self.members[run].reference or {}),
+                "train_seconds": round(seconds, 1),
+                "steps_per_second": round(step / max(seconds, 1e-9), 1),
+                "timing": self.timing,
+            },
+        )
+
+    def state(self, run: int) -> State:
+        """Return one run's records so far, with the policy that it keeps."""
+        data = {
+            "evaluations": self.evaluations,
+            "timing": self.timing,
+            "train_seconds": round(self.seconds(), 3),
+            "kept": self.kept[run].data,
+        }
+        return self.writers[run].state() | State(self.kept[run].tensors, data)
+
+    def restore(self, states: Sequence[State]) -> None:
+        """Put back the records of all runs."""
+        for writer, state in zip(self.writers, states, strict=True):
+            writer.restore(state)
+        self.kept = [State(state.tensors, dict(state.data["kept"])) for state in states]
+        data = states[0].data
+        self.evaluations, self.timing = data["evaluations"], list(map(tuple, data["timing"]))
+        self.start -= data["train_seconds"]

@@ -1,0 +1,105 @@
+"""What made a run: which code its source hash covers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ngt.runs import provenance
+from ngt.settings.config import load
+
+FILES = {
+    "ngt/__init__.py": "",
+    "ngt/training/__init__.py": "",
+    "ngt/training/trainer.py": "from ngt.deep import LIMIT\n\nSTEPS = LIMIT\n",
+    "ngt/deep.py": '"""Text."""\n\nLIMIT = 3  # a reason\n',
+    "ngt/potential.py": "",
+    "ngt/reward.py": "",
+    "ngt/command.py": "from ngt.training import trainer\n",
+    "baselines/__init__.py": "",
+    "baselines/one.py": "x = 1\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A small package of its own."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    yield tmp_path
+    provenance.source_hash.cache_clear()
+    provenance.provenance.cache_clear()
+
+
+def hashed() -> str:
+    """The hash of the code as it is now."""
+    provenance.source_hash.cache_clear()
+    return provenance.source_hash()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ngt/deep.py", '"""Other text,\nlonger."""\nLIMIT   =   3\n# another reason\n'),
+        ("ngt/command.py", "from ngt.training import trainer\n\nx = 1\n"),
+        ("ngt/unused.py", "x = 1\n"),
+        ("baselines/notes.txt", "not code"),
+    ],
+    ids=["wording", "importer", "unused", "text"],
+)
+def test_what_decides_no_number_leaves_the_source_hash(root: Path, name: str, text: str) -> None:
+    before = hashed()
+    (root / name).write_text(text)
+    assert hashed() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ngt/deep.py", '"""Text."""\n\nLIMIT = 4  # a reason\n'),
+        ("ngt/reward.py", "x = 1\n"),
+        ("baselines/one.py", "x = 2\n"),
+        ("baselines/two.py", "x = 1\n"),
+    ],
+    ids=["import of an import", "model", "baseline", "new baseline"],
+)
+def test_what_may_decide_a_number_changes_the_source_hash(root: Path, name: str, text: str) -> None:
+    before = hashed()
+    (root / name).write_text(text)
+    assert hashed() != before
+
+
+def test_the_source_hash_covers_the_trainer_its_imports_and_every_model() -> None:
+    covered = set(provenance.sources(provenance.ROOT))
+    models = {entry.model for entry in load({"scale": "paper"}).methods.values()} - {""}
+    assert {model.partition(":")[0] for model in models} <= covered
+    assert {"ngt.training.trainer", "ngt.agent.sac", "ngt.experience.replay"} <= covered
+    assert not {"ngt.cli", "ngt.runs.published", "ngt.runs.table", "ngt.bench.cpu"} & covered
+
+
+def test_no_training_loads_a_module_that_the_source_hash_leaves_out() -> None:
+    models = sorted({e.model.partition(":")[0] for e in load({"scale": "paper"}).methods.values()})
+    code = f"import sys, importlib\n[importlib.import_module(m) for m in {models} if m]\n"
+    code += "import ngt.training.trainer\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=provenance.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {m for m in done.stdout.split() if m.split(".")[0] in ("ngt", "baselines")}
+    assert "ngt.training.trainer" in loaded
+    assert loaded <= set(provenance.sources(provenance.ROOT))
+
+
+def test_a_folder_that_is_no_checkout_has_no_commit(root: Path) -> None:
+    provenance.provenance.cache_clear()
+    told = provenance.provenance()
+    assert told["commit"] is None and told["dirty"] is None

@@ -1,0 +1,195 @@
+"""The structure of the code: which way imports run, how large things are, where names may stand."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("ngt", "baselines", "paper", "workflow")
+
+# Floors, from the top of the house down. A module imports from its own floor or from a lower one.
+NGT = (
+    ("ngt.cli",),
+    ("ngt.commands",),
+    ("ngt.bench",),
+    ("ngt.training", "ngt.potential"),
+    ("ngt.runs", "ngt.reward"),
+    ("ngt.agent",),
+    ("ngt.settings",),
+    ("ngt.experience",),
+    ("ngt.seeding", "ngt.errors", "ngt.files"),
+)
+PAPER = (
+    ("paper.__main__",),
+    ("paper.document",),
+    ("paper.handbook",),
+    ("paper.figures",),
+    ("paper.tables",),
+    ("paper.command",),
+    ("paper.claims", "paper.drawing"),
+    ("paper.numbers",),
+    ("paper.theory", "paper.register", "paper.words", "paper.pages"),
+)
+# Packages that may import each other, besides themselves.
+ALLOWED = {
+    "ngt": {"ngt"},
+    "baselines": {"baselines", "ngt"},
+    "paper": {"paper", "ngt", "baselines"},
+    "workflow": {"workflow", "paper", "ngt"},
+}
+# Libraries that a part of the suite does without, imported where they are used.
+OPTIONAL = {"yaml", "pandas", "safetensors", "tqdm", "stable_baselines3", "matplotlib", "snakemake"}
+
+MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # most of each; METHOD: a file of baselines
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Every module of the packages, by dotted name."""
+    files = (file for package in PACKAGES for file in sorted((root / package).rglob("*.py")))
+    return {
+        ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in files
+    }
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
+    """Every imported name with its statement, but for those of type checking alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((f"{node.module}.{alias.name}", node) for alias in node.names)
+        else:
+            yield from imports(node)
+
+
+def floor_of(name: str, floors: tuple[tuple[str, ...], ...]) -> int | None:
+    """The number of a module's floor, 0 at the top."""
+    for number, rooms in enumerate(floors):
+        if any(name == room or name.startswith(f"{room}.") for room in rooms):
+            return number
+    return None
+
+
+def upward(root: Path) -> list[str]:
+    """Imports that go to a higher floor, or to a package that may not be imported."""
+    found, known = [], modules(root)
+    for name, file in known.items():
+        floors = {"ngt": NGT, "paper": PAPER}.get(name.split(".")[0], ())
+        here = floor_of(name, floors)
+        if floors and here is None and name not in ("ngt", "paper"):
+            found.append(f"{name} stands on no floor")
+        for imported, _ in imports(ast.parse(file.read_text())):
+            package = imported.split(".")[0]
+            if package in PACKAGES and package not in ALLOWED[name.split(".")[0]]:
+                found.append(f"{name} imports {imported}")
+            target = imported if imported in known else imported.rpartition(".")[0]
+            there = floor_of(target, floors)
+            if here is not None and there is not None and there < here:
+                found.append(f"{name} imports {imported}, which is above it")
+    return found
+
+
+def oversized(root: Path) -> list[str]:
+    """Folders, modules and functions that are too large."""
+    found = []
+    for folder in sorted({file.parent for file in modules(root).values()}):
+        own = [file for file in folder.glob("*.py") if file.name != "__init__.py"]
+        if len(own) > MODULES:
+            found.append(f"{folder.relative_to(root)}: {len(own)} modules")
+    for name, file in modules(root).items():
+        text = file.read_text()
+        most = METHOD if name.startswith("baselines.") else LINES
+        if text.count("\n") > most:
+            found.append(f"{name}: {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                if lines > FUNCTION:
+                    found.append(f"{name}.{node.name}: {lines} lines")
+    return found
+
+
+def hidden_imports(root: Path) -> list[str]:
+    """Imports inside functions, but for the optional libraries."""
+    found = []
+    for name, file in modules(root).items():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            for imported, _ in imports(node):
+                if imported.split(".")[0] not in OPTIONAL:
+                    found.append(f"{name}.{node.name} imports {imported}")
+    return found
+
+
+# Where a method's name may stand: its own file, the config, and what is written about methods.
+ABOUT_METHODS = (
+    "baselines", "ngt/potential.py", "ngt/bench", "paper/register.py", "paper/drawing/style.py",
+    "paper/claims", "paper/theory", "paper/handbook", "workflow/config",
+)  # fmt: skip
+
+
+def method_words() -> set[str]:
+    """Names of methods that no other word contains."""
+    methods = yaml.safe_load((ROOT / "workflow" / "config" / "base.yaml").read_text())["methods"]
+    return set(methods) - {"ngt", "constant", "red", "bc"}  # words of other meanings too
+
+
+def misplaced_methods(root: Path) -> list[str]:
+    """Places in the machinery that name a method."""
+    words = re.compile(rf"[\"'](?:{'|'.join(map(re.escape, sorted(method_words())))})[\"']")
+    return [
+        f"{file.relative_to(root)}: {match[0]}"
+        for file in modules(root).values()
+        if not any(str(file.relative_to(root)).startswith(place) for place in ABOUT_METHODS)
+        for match in words.finditer(file.read_text())
+    ]
+
+
+CHECKS = [upward, oversized, hidden_imports, misplaced_methods]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_house_is_in_order(check) -> None:
+    assert check(ROOT) == []
+
+
+PLANTED = [
+    (upward, "ngt/agent/bad.py", "from ngt.training.trainer import Trainer\n"),
+    (upward, "ngt/experience/bad.py", "import paper.register\n"),
+    (upward, "paper/numbers/bad.py", "from paper.figures import curves\n"),
+    (upward, "ngt/bad.py", "x = 1\n"),
+    (oversized, "ngt/agent/bad.py", "x = 1\n" * 351),
+    (oversized, "baselines/bad.py", "x = 1\n" * 201),
+    (oversized, "paper/bad.py", "def f():\n" + "    x = 1\n" * 50),
+    (hidden_imports, "ngt/agent/bad.py", "def f():\n    import torch\n"),
+    (misplaced_methods, "ngt/training/bad.py", "x = 'dac-r'\n"),
+]
+
+
+@pytest.mark.parametrize(("check", "name", "text"), PLANTED)
+def test_a_planted_fault_is_found(tmp_path: Path, check, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(parents=True)
+    for other in ("ngt/training/trainer.py", "paper/figures/curves.py", "paper/register.py"):
+        (tmp_path / other).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / other).write_text("")
+    assert check(tmp_path) == []
+    file.write_text(text)
+    assert len(check(tmp_path)) == 1
+
+
+def test_a_folder_of_too_many_modules_is_found(tmp_path: Path) -> None:
+    (tmp_path / "ngt").mkdir()
+    for number in range(11):
+        (tmp_path / "ngt" / f"m{number}.py").write_text("")
+    assert oversized(tmp_path) == ["ngt: 11 modules"]
