@@ -429,7 +429,7 @@ def test_a_killed_job_is_tried_again_and_goes_on(tmp_path: Path) -> None:
     """
     (folder / "grid.yaml").write_text(textwrap.dedent(grid))
     profile = ("--workflow-profile", "workflow/profiles/default")
-    process = begin(folder, FIGURE, "--configfile", "grid.yaml", "--config", "scale=test")
+    process = begin(folder, FIGURE, "--configfile", "grid.yaml", "--config", "scale=test", *profile)
     runs = folder / "results/test/runs"
     while process.poll() is None and not list(runs.rglob("checkpoint/step-*.json")):
         time.sleep(0.05)
