@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ngt.errors import UserError
 from ngt.settings.config import Config, model_params
-from paper import style
-from paper.curve_figure import CurveFigure, variants
-from paper.panels import Series
+from paper.drawing import style
+from paper.drawing.panels import Series
+from paper.figures.curves import CurveFigure, variants
 
 
 def sizes(config: Config, name: str) -> list[Series]:

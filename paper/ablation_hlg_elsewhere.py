@@ -5,7 +5,7 @@ python -m paper.ablation_hlg_elsewhere --scale quick --out results/ablation_hlg_
 
 from __future__ import annotations
 
-from paper.curve_figure import CurveFigure, variants
+from paper.figures.curves import CurveFigure, variants
 
 FIGURE = CurveFigure("ablation_hlg_elsewhere", __doc__, series=variants)
 draw, main = FIGURE.draw, FIGURE.main

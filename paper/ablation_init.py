@@ -5,7 +5,7 @@ python -m paper.ablation_init --scale quick --out results/ablation_init.pdf
 
 from __future__ import annotations
 
-from paper.curve_figure import CurveFigure, variants
+from paper.figures.curves import CurveFigure, variants
 
 FIGURE = CurveFigure("ablation_init", __doc__, series=variants)
 draw, main = FIGURE.draw, FIGURE.main

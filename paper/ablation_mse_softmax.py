@@ -5,7 +5,7 @@ python -m paper.ablation_mse_softmax --scale quick --out results/ablation_mse_so
 
 from __future__ import annotations
 
-from paper.curve_figure import CurveFigure, variants
+from paper.figures.curves import CurveFigure, variants
 
 FIGURE = CurveFigure("ablation_mse_softmax", __doc__, series=variants)
 draw, main = FIGURE.draw, FIGURE.main

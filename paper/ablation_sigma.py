@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ngt.settings.config import Config
-from paper import style
-from paper.curve_figure import CurveFigure, Remark, variants
-from paper.panels import AUC, SCORE, Place, Series
+from paper.drawing import style
+from paper.drawing.panels import AUC, SCORE, Place, Series
+from paper.figures.curves import CurveFigure, Remark, variants
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ python -m paper.ablation_spectral_norm --scale quick --out results/ablation_spec
 
 from __future__ import annotations
 
-from paper.curve_figure import CurveFigure, variants
+from paper.figures.curves import CurveFigure, variants
 
 FIGURE = CurveFigure("ablation_spectral_norm", __doc__, series=variants)
 draw, main = FIGURE.draw, FIGURE.main

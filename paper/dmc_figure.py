@@ -5,7 +5,7 @@ python -m paper.dmc_figure --scale quick --out results/dmc_figure.pdf
 
 from __future__ import annotations
 
-from paper.curve_figure import CurveFigure
+from paper.figures.curves import CurveFigure
 
 FIGURE = CurveFigure("dmc_figure", __doc__)
 draw, main = FIGURE.draw, FIGURE.main

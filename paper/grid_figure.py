@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ngt.errors import UserError
 from ngt.settings.config import Config, method_rate
-from paper import style
-from paper.curve_figure import CurveFigure
-from paper.notes import nth
-from paper.panels import RETURN, Series, plan_of
+from paper.drawing import style
+from paper.drawing.notes import nth
+from paper.drawing.panels import RETURN, Series, plan_of
+from paper.figures.curves import CurveFigure
 
 
 def rates(config: Config, name: str) -> list[Series]:

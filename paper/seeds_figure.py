@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from ngt.runs.table import final_scores
 from ngt.settings.config import Config
-from paper import style
-from paper.curve_figure import CurveFigure, Remark
-from paper.panels import SCORE, Place, Series
+from paper.drawing import style
+from paper.drawing.panels import SCORE, Place, Series
+from paper.figures.curves import CurveFigure, Remark
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,8 +25,10 @@ from ngt.runs.ship import LARGEST, SAME_ACTION, distance
 from ngt.runs.table import final_scores, read_runs
 from ngt.seeding import derive
 from ngt.settings.config import expert_ships, load, method_label, read_yaml
-from paper import experts, main_table, statistics, video
-from paper.tables import show
+from paper.drawing.table import show
+from paper.handbook import experts, video
+from paper.numbers import statistics
+from paper.tables import scores as main_table
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVS = sorted(p.name for p in shipped.DATA.iterdir() if p.is_dir())
@@ -94,7 +96,7 @@ def test_the_page_says_how_good_it_is(env: str) -> None:
 
 def test_a_video_is_of_the_policy_that_ships(env: str) -> None:
     file = experts.VIDEOS / f"{env}.gif"
-    remedy = f"run: python -m paper.video {env} --out docs/experts/{env}.gif"
+    remedy = f"run: python -m paper.handbook.video {env} --out docs/experts/{env}.gif"
     assert file.exists(), remedy
     assert file.stat().st_size <= video.LARGEST
     with Image.open(file) as image:

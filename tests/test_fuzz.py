@@ -41,7 +41,7 @@ from ngt.training import checkpoint
 from ngt.training.learner import Member
 from ngt.training.records import Records
 from ngt.training.trainer import Trainer, made_with
-from paper import experts
+from paper.handbook import experts
 
 COUNT = int(os.environ.get("NGT_FUZZ", "150"))
 STUDY = {

@@ -30,9 +30,9 @@ PAPER = (
     ("paper.document",),
     ("paper.handbook",),
     ("paper.figures",),
-    ("paper.tables",),
+    ("paper.drawing.table",),
     ("paper.command",),
-    ("paper.claims", "paper.drawing"),
+    ("paper.claims.claims", "paper.drawing"),
     ("paper.numbers",),
     ("paper.theory", "paper.register", "paper.words", "paper.pages"),
 )

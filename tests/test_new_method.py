@@ -17,7 +17,9 @@ import yaml
 import baselines
 from ngt import cli
 from ngt.settings.config import load_model
-from paper import main_figure, methods, style
+from paper import main_figure
+from paper.drawing import style
+from paper.handbook import methods
 
 ROOT = Path(__file__).resolve().parents[1]
 DOC = (ROOT / "docs" / "new-method.md").read_text()

@@ -28,9 +28,11 @@ from ngt.runs.state import Status
 from ngt.runs.table import Runs, read_runs
 from ngt.runs.writer import EVAL_FIELDS
 from ngt.settings import config as cfg
-from paper import style, tables, theory_study
-from paper.artefacts import FIGURES, TABLES
-from paper.tables import Column
+from paper.drawing import style
+from paper.drawing import table as tables
+from paper.drawing.table import Column
+from paper.register import FIGURES, TABLES
+from paper.theory import study as theory_study
 
 RANDOM, EXPERT = -200.0, 300.0
 POOR = {"random": 49.5, "expert": 49.0, "demos": "1" * 64}
@@ -319,12 +321,12 @@ def paper_config() -> cfg.Config:
 
 @pytest.fixture(scope="session")
 def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
-    """make_evidence(scores): complete runs with these final scores, as `paper.judges` sees them.
+    """make_evidence(scores): complete runs with these final scores, as `paper.claims.rules` sees them.
 
     paces: of timed runs, env steps a second over equal stretches. silent: runs that diverged
     before their first evaluation.
     """
-    from paper.evidence import Evidence
+    from paper.claims.evidence import Evidence
 
     def make(
         scores: Mapping[RunKey, float], config: cfg.Config = paper_config,

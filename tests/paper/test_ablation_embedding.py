@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ngt.errors import UserError
-from paper import ablation_embedding, style
+from paper import ablation_embedding
+from paper.drawing import style
 
 Make = Callable[..., Any]
 NAME = "ablation_embedding"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paper import style
+from paper.drawing import style
 
 Make = Callable[..., Any]
 NAME = "ablation_sigma"

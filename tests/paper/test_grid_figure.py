@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ngt.errors import UserError
-from paper import grid_figure, style
+from paper import grid_figure
+from paper.drawing import style
 
 Make = Callable[..., Any]
 NAME = "grid_figure"

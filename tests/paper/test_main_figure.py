@@ -15,7 +15,8 @@ from matplotlib.lines import Line2D
 
 from ngt.errors import UserError
 from ngt.runs.table import read_runs
-from paper import main_figure, style
+from paper import main_figure
+from paper.drawing import style
 
 Make = Callable[..., Any]
 

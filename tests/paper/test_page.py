@@ -20,7 +20,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select
 
-from paper import report, report_curves, style
+from paper.document import curves as report_curves
+from paper.document import report
+from paper.drawing import style
 
 Make = Callable[..., Any]
 

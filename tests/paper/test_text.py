@@ -10,8 +10,9 @@ import pytest
 from ngt.errors import UserError
 from ngt.settings import config as cfg
 from ngt.text import SETTABLE
-from paper import labels, latex, style
-from paper.tables import Column, Table, tex
+from paper.document import latex
+from paper.drawing import labels, style
+from paper.drawing.table import Column, Table, tex
 
 
 @style.context()

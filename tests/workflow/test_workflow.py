@@ -26,9 +26,9 @@ from ngt.experience.reference import unscored
 from ngt.files import write_json
 from ngt.runs.keys import Layout, resolve_key, run_hash, run_table
 from ngt.settings.config import Config, config_hash, load, resolve_expert
-from paper import latex
-from paper.artefacts import FIGURES, GPU, TABLES
-from paper.tables import from_json
+from paper.document import latex
+from paper.drawing.table import from_json
+from paper.register import FIGURES, GPU, TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = "results/main_figure.pdf"

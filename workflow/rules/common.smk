@@ -28,9 +28,10 @@ from ngt.runs.keys import Layout, RunKey, pack_name, packs, parse_pack, run_tabl
 from ngt.runs.ship import is_of
 from ngt.experience.shipped import DATA, EXPERT, read, ships
 from ngt.runs.state import COMPLETE, named_by
-from paper import labels, latex
-from paper.artefacts import FIGURES, PAPER, REPORT, TABLES, at_scale
-from paper.stamps import carries, stamp
+from paper.drawing import labels
+from paper.document import latex
+from paper.register import FIGURES, PAPER, REPORT, TABLES, at_scale
+from paper.drawing.stamps import carries, stamp
 from workflow.resources import pack_size, site_of
 
 

@@ -73,7 +73,7 @@ rule experts_page:
     message:
         "write data/README.md"
     shell:
-        "python -m paper.experts > {log} 2>&1"
+        "python -m paper.handbook.experts > {log} 2>&1"
 
 
 rule experts:

@@ -1,0 +1,174 @@
+"""What a figure of learning curves says of itself: its legend, how to read it, what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.artist import Artist
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from ngt.runs.keys import RunKey
+from ngt.runs.table import unscored_envs
+from ngt.settings.config import Config, method_label
+from paper.drawing import panels
+from paper.drawing.panels import AUC, RETURN, SCORE, Measure, Panel, Series
+from paper.drawing.style import Note
+from paper.numbers import curves, statistics
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEANING = {  # of what is drawn upwards
+    SCORE: "0 is the return of a random policy, 1 the expert's.",
+    RETURN: "Return: the env's own reward, summed over an episode and not normalised.",
+    AUC: (
+        "AUC: how often, in the batches of the last update, the reward of an expert's transition "
+        "is above that of one of the agent's (ties: one half); under 0.5 the reward is inverted."
+    ),
+}
+
+
+def handles(
+    config: Config, series: Iterable[Series], env: str, measures: Collection[Measure], crosses: bool
+) -> list[Artist]:
+    """Legend entries: the series, the references and, where there are any, the crosses."""
+    out: list[Artist] = []
+    for one in series:
+        marker = "none" if curves.offline(config, one.method, env) else one.look.marker
+        out.append(Line2D([], [], **one.look.line, marker=marker, label=one.label))
+    lines: list[tuple[str, dict[str, Any]]] = []
+    if {SCORE, RETURN} & set(measures):
+        lines += [("expert", panels.EXPERT), ("random", panels.RANDOM)]
+    if AUC in measures:
+        lines.append(("AUC 0.5: no better than chance", panels.EVEN))
+    out += [Line2D([], [], **style, label=label) for label, style in lines]
+    if AUC in measures:
+        out.append(Patch(**panels.INVERTED, label="inverted reward"))
+    if crosses:
+        out.append(Line2D([], [], **panels.DIVERGED, **panels.CROSS, label="diverged run"))
+    return out
+
+
+def reading(
+    config: Config, series: Sequence[Series], env: str, seeds: Iterable[int],
+    measures: Iterable[Measure], *, of: Sequence[str] = (), each: bool = False,
+) -> Note:  # fmt: skip
+    """How to read lines and bands, and of how many seeds. A no-break space is written ~.
+
+    of: what all panels share. each: the thin lines are the seeds.
+    """
+    window, counts = config.window, sorted(set(seeds))
+    n = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0] if counts else 0)
+    word = "seed" if n == "1" else "seeds"
+    flat = [one for one in series if curves.offline(config, one.method, env)]
+    text = [
+        ", ".join([f"Scale {config.scale}", *of, f"n~=~{n.replace(' ', '~')} {word} a curve."]),
+        *(MEANING[measure] for measure in measures),
+        _kept(config, series),
+    ]
+    if len(flat) < len(series):
+        text.append(_lines(window, each))
+    if flat:
+        names = ", ".join(one.label for one in flat)
+        mean = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
+        text.append(
+            f"Horizontal line ({names}: no env steps): a run's {mean}, averaged over seeds."
+        )
+    if counts and counts[-1] > 1:
+        alone = "; none where n~=~1" if counts[0] == 1 else ""
+        text.append(
+            f"Band: mean~±~1 standard deviation over seeds (sample, n~−~1) of what the line "
+            f"averages{alone}."
+        )
+    else:
+        text.append("One seed has no standard deviation, so there is no band.")
+    return Note(" ".join(text).replace("~", "\u00a0"))
+
+
+def _lines(window: int, each: bool) -> str:
+    """What is drawn of a run that has a curve."""
+    one = f"run's running mean over {window} evaluations" if window > 1 else "run's evaluations"
+    if each:
+        last = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
+        text = f"Thin lines: each {one}; strong line: their mean over seeds."
+        return f"{text} Final score: a run's {last}."
+    if window > 1:
+        return (
+            f"Strong line: each {one}, averaged over seeds; thin line: the evaluations themselves, "
+            f"averaged."
+        )
+    return "Line: evaluations, averaged over seeds."
+
+
+def _kept(config: Config, series: Sequence[Series]) -> str:
+    """What the methods are given of a demonstration."""
+    rates = [one.rate for one in series]
+    if len({one.method for one in series}) == 1 and len(rates) > 1:
+        name = method_label(config, series[0].method)
+        return (
+            f"All lines are {name}; the legend says which transitions of a demonstration it gets."
+        )
+    most = max(rates, key=rates.count)
+    others = [f"{one.label}: every {nth(one.rate)}" for one in series if one.rate != most]
+    text = f"Every {nth(most)} transition of a demonstration is kept"
+    return text + (f" ({'; '.join(others)})." if others else ".")
+
+
+def nth(n: int) -> str:
+    """An ordinal: one, 2nd, 10th."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10 if n % 100 not in (11, 12, 13) else 0, "th")
+    return "one" if n == 1 else f"{n}{ending}"
+
+
+def lacking(
+    panel: Panel, series: Sequence[Series], seeds: Collection[int], title: str,
+    keys: Iterable[RunKey],
+) -> str | None:  # fmt: skip
+    """The runs among these keys that a panel has no line of, if it has any."""
+    here = [key for key in keys if panel.place.holds(key)]
+    if len(here) == len(series) * len(seeds):
+        return f"{title}: all runs"
+    parts = []
+    for one in series:
+        gone = sorted(k.seed for k in here if (k.method, k.rate) == (one.method, one.rate))
+        text = one.label
+        if gone and len(gone) < len(seeds):
+            text += f" seed{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}"
+        parts += [text.replace(" ", "\u00a0")] * bool(gone)
+    return f"{title}: {'; '.join(parts)}" if parts else None
+
+
+def warnings(
+    runs: pd.DataFrame, total: int, silent: Sequence[RunKey], cut: Sequence[float],
+    absent: Sequence[RunKey],
+) -> list[Note]:  # fmt: skip
+    """What went wrong with the runs or did not fit; cut: as normalised returns."""
+    notes = []
+    if unscored_envs(runs):
+        text = " ".join(statistics.unscored(runs))
+        notes.append(Note(f"{text} Panels there show returns.", alert=True))
+    diverged = len(runs.loc[runs["status"] == "diverged", curves.AXES].drop_duplicates())
+    if diverged or silent:
+        counts = "counts" if len(silent) == 1 else "count"
+        early = f"; {len(silent)} of them had no evaluation yet and {counts} nowhere"
+        notes.append(
+            Note(
+                f"×: {diverged + len(silent)} of {total} runs diverged; from there on a run counts "
+                f"with its last value{early * bool(silent)}."
+            )
+        )
+    if cut:
+        low, high = (f"{x:g}".replace("-", "−") for x in panels.LIMIT)
+        reach = " and ".join(f"{x:.2g}".replace("-", "−") for x in sorted({min(cut), max(cut)}))
+        notes.append(
+            Note(
+                f"▼ ▲: cut, the axes end at {low} and {high} (random 0, expert 1); the data reach "
+                f"{reach}."
+            )
+        )
+    if absent:
+        text = f"PARTIAL: {len(absent)} of {total} runs are missing; each panel names its own."
+        notes.append(Note(text, alert=True))
+    return notes

@@ -1,0 +1,61 @@
+"""What an artefact was drawn from, as a hash that stands in each of its files.
+
+The workflow compares it with what it would draw from now, so that neither a time stamp nor what
+Snakemake remembers decides whether an artefact is up to date.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from ngt.experience import shipped
+from ngt.runs.keys import Layout, run_table
+from ngt.runs.state import checksum
+from ngt.settings.config import Config, config_hash
+from paper.register import FIGURES, TABLES, Artefact
+
+
+def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path]:
+    """The files that an artefact depends on, besides the settings.
+
+    A run.json stands for its run: it has the checksums of the run's other files.
+    """
+    yield from map(Path, artefact.files)
+    names = artefact.shown(config)
+    if config.records == "published":
+        if names:
+            yield from (layout.published, layout.published.with_suffix(".json"))
+        return
+    for key in [] if artefact.experts else run_table(config, names, beside=True):
+        yield layout.run(key) / "run.json"
+    for env in artefact.experts_of(config):
+        if config.demos == "shipped":
+            yield shipped.DATA / env / shipped.EXPERT
+        else:
+            yield layout.expert(env) / "run.json"
+
+
+def parts(config: Config, layout: Layout, picture: str) -> list[Path]:
+    """The files of the other artefacts that a report shows; picture: the form of its figures."""
+    kinds = ((FIGURES, picture), (TABLES, "json"))
+    return [
+        layout.root / f"{a.name}.{ending}"
+        for artefacts, ending in kinds for a in artefacts.values() if a.at(config)
+    ]  # fmt: skip
+
+
+def stamp(config: Config, layout: Layout, artefact: Artefact, picture: str = "") -> str:
+    """The text that an artefact's files carry; picture: of a report, as in `parts`."""
+    digest = hashlib.sha256(f"{artefact.name} {config_hash(config)}".encode())
+    files = [*sources(config, layout, artefact)]
+    files += parts(config, layout, picture) if picture else []
+    for file in files:
+        digest.update(f" {checksum(file) if file.exists() else 'missing'}".encode())
+    return f"drawn from {digest.hexdigest()[:16]}"
+
+
+def carries(file: Path, text: str) -> bool:
+    """Whether a file is there and has this stamp."""
+    return file.exists() and text.encode() in file.read_bytes()

@@ -1,0 +1,247 @@
+"""The look of every figure: one sheet, one colour, dash and marker a method, one way to save.
+
+Colours are Okabe and Ito's, and from Tol's muted scheme where ten methods need more; dashes and
+markers differ too, so that a figure reads in grey.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib.style
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from ngt.files import atomic
+
+SHEET = Path(__file__).with_name("style.mplstyle")
+
+# Inches: the paper's class, icml2026.
+TEXT_WIDTH, COLUMN_WIDTH, TEXT_HEIGHT = 6.75, 3.25, 9.0
+
+GREY = "#595959"  # references and notes
+ALERT = "#B00020"  # what a reader must not miss
+DARK = "#16191d"  # a page for readers who ask for dark ones
+NOTE_SIZE = 6.5  # points
+
+# An order from light to dark, of equal steps in grey (viridis, without its palest third).
+RAMP = ("#35B779", "#1F9E89", "#26828E", "#31688E", "#3E4989", "#482878")
+
+Dashes = tuple[float, ...]
+
+
+class Look(NamedTuple):
+    """How a method is drawn; `dashes` in line widths, empty for a solid line."""
+
+    color: str
+    dashes: Dashes
+    marker: str
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Keywords of a line."""
+        return {"color": self.color, "linestyle": (0, self.dashes) if self.dashes else "-"}
+
+
+LOOKS: dict[str, Look] = {
+    "ngt": Look("#0072B2", (), "o"),
+    "bc": Look("#7A7A7A", (5, 1.5), "P"),
+    "bc-full": Look("#000000", (8, 1.5, 1.5, 1.5), "h"),
+    "pwil": Look("#CC79A7", (1.2, 1.2), "s"),
+    "dac-rplus": Look("#D55E00", (4, 1.2), "^"),
+    "dac-r": Look("#E69F00", (2.2, 1), "v"),
+    "wdac": Look("#009E73", (5, 1.2, 1.2, 1.2), "D"),
+    "mmd-dac": Look("#56B4E9", (8, 2), ">"),
+    "red": Look("#7F7F1A", (1.2, 2.4), "p"),
+    "diffail": Look("#882255", (4, 1, 1.2, 1, 1.2, 1), "<"),
+    # variants, which are drawn beside ngt and not beside the others
+    "ngt-hlg": Look("#009E73", (8, 2), "D"),
+    "ngt-mse-softmax": Look("#D55E00", (2.2, 1), "^"),
+    "ngt-equal-sigma": Look("#E69F00", (5, 1.5), "v"),
+    "ngt-kaiming": Look("#D55E00", (5, 1.5), "s"),
+    "ngt-no-sn": Look("#882255", (8, 2), "P"),
+}
+
+# Of an ordered setting's values, in turn, besides the colours of RAMP.
+STEPS: tuple[tuple[Dashes, str], ...] = (
+    ((), "o"), ((7, 1.5), "s"), ((3.5, 1.2), "^"), ((1.4, 1.2), "D"),
+)  # fmt: skip
+
+
+def looks(methods: Iterable[str]) -> dict[str, Look]:
+    """The look of each method, by name alone where LOOKS has it.
+
+    Another method starts at a place of its own in the unused pairs of colour and dashes, found by
+    a checksum of its name, and moves on where another of `methods` sits there.
+    """
+    names = list(methods)
+    colors, dashes, markers = (
+        list(dict.fromkeys(column)) for column in zip(*LOOKS.values(), strict=True)
+    )
+    taken = {look[:2] for look in LOOKS.values()}
+    pairs = [pair for pair in itertools.product(colors, dashes) if pair not in taken]
+    out: dict[str, Look] = {}
+    for name in sorted(set(names) - LOOKS.keys()):
+        start = zlib.crc32(name.encode())
+        turn = (pairs[(start + i) % len(pairs)] for i in range(len(pairs)))
+        pair = next((p for p in turn if p not in taken), pairs[start % len(pairs)])
+        taken.add(pair)
+        out[name] = Look(*pair, markers[start % len(markers)])
+    return {name: LOOKS[name] if name in LOOKS else out[name] for name in names}
+
+
+def ramp(count: int) -> list[Look]:
+    """Looks of an ordered setting's values, from dark to light; the order shows in grey too."""
+    shades = np.linspace(len(RAMP) - 1, 0, count).round().astype(int)
+    return [Look(RAMP[shade], *STEPS[place % len(STEPS)]) for place, shade in enumerate(shades)]
+
+
+def on_dark(color: str) -> str:
+    """The colour on DARK: as much white in it as sets it off as far as from white paper."""
+    goal, white = _contrast(color, "white"), 0.0
+    mixed = to_hex(color)
+    while white < 1.0 and _contrast(mixed, DARK) < goal:
+        white += 0.02
+        red, green, blue = (min(1.0, (1 - white) * part + white) for part in to_rgb(color))
+        mixed = to_hex((red, green, blue))
+    return mixed
+
+
+def _contrast(a: str, b: str) -> float:
+    """Contrast ratio of two colours (WCAG 2.2)."""
+    low, high = sorted((_luminance(a), _luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(color: str) -> float:
+    """Relative luminance of an sRGB colour (WCAG 2.2)."""
+    rgb = np.array(to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
+
+
+@contextlib.contextmanager
+def context() -> Iterator[None]:
+    """The sheet on matplotlib's defaults, whatever the user's own settings; also a decorator."""
+    with matplotlib.style.context(["default", str(SHEET)]):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure in inches that no window and no global state knows."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+class Note(NamedTuple):
+    """A sentence below the panels."""
+
+    text: str
+    alert: bool = False
+
+
+def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> None:
+    """Legend and notes below the panels; the figure grows by the height they need."""
+    width, height = figure.get_size_inches()
+    space, margin = 0.08, 0.06  # inches
+    legend = _legend(figure, handles, width - 2 * margin)
+    texts = []
+    for note in notes:
+        weight = "bold" if note.alert else "normal"
+        lines = wrap(figure, note.text, width - 2 * margin, NOTE_SIZE, weight)
+        color = ALERT if note.alert else GREY
+        texts.append(
+            figure.text(
+                0, 0, "\n".join(lines), va="top", fontsize=NOTE_SIZE, fontweight=weight,
+                linespacing=1.25, color=color,
+            )
+        )  # fmt: skip
+    parts = [legend, *texts]
+    sizes = [part.get_window_extent().height / figure.dpi for part in parts]
+    gaps = [space, space] + [0.03] * (len(texts) - 1)
+    strip = sum(sizes) + sum(gaps[: len(parts)]) + margin
+    total = height + strip
+    figure.set_size_inches(width, total)
+    top = strip
+    for part, size, gap in zip(parts, sizes, gaps, strict=False):
+        top -= gap
+        if part is legend:
+            legend.set_bbox_to_anchor((0.5, top / total), figure.transFigure)
+        else:
+            part.set_position((margin / width, top / total))
+        top -= size
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(rect=(0, strip / total, 1, 1 - strip / total))
+
+
+@context()
+def head(figure: Figure, text: str) -> None:
+    """Put a warning above the panels of a finished figure; they make room for it."""
+    width = figure.get_size_inches()[0] - 0.12
+    lines = wrap(figure, text, width, NOTE_SIZE, "bold")
+    figure.suptitle("\n".join(lines), fontsize=NOTE_SIZE, fontweight="bold", color=ALERT)
+
+
+def _legend(figure: Figure, handles: Sequence[Artist], width: float) -> Any:
+    """A centred legend in as few rows as fit, its columns even."""
+    for rows in range(1, len(handles) + 1):
+        legend = figure.legend(
+            handles=list(handles), ncols=-(-len(handles) // rows), loc="upper center",
+            bbox_to_anchor=(0.5, 0.5),
+        )  # fmt: skip
+        legend.set_in_layout(False)
+        if legend.get_window_extent().width <= width * figure.dpi or rows == len(handles):
+            break
+        legend.remove()
+    return legend
+
+
+def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "normal") -> list[str]:
+    """The text in lines of at most `width` inches at a font size in points."""
+    probe = figure.text(0, 0, "", fontsize=size, fontweight=weight)
+    lines = [""]
+    for word in re.findall(r"(?:\$[^$]*\$|[^ ])+", text) or [""]:  # mathematics stays whole
+        longer = f"{lines[-1]} {word}".lstrip()
+        probe.set_text(longer)
+        if lines[-1] and probe.get_window_extent().width > width * figure.dpi:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    probe.remove()
+    return lines
+
+
+def made_of(scale: str) -> str:
+    """What a file says of the scale of its runs; none of another scale begins so."""
+    return f"scale {scale}, Noise-Guided Transport"
+
+
+def save(
+    figure: Figure, pdf: Path, png: Path | None = None, scale: str = "", stamp: str = ""
+) -> None:
+    """Write the figure, atomically and with the same bytes each time, and let go of it.
+
+    scale: of its runs, which the files then name in their metadata. stamp: as `paper.drawing.stamps` makes
+    it, which they carry too.
+    """
+    about = {"Title": made_of(scale)} if scale else {}
+    about |= {"Keywords": stamp} if stamp else {}
+    with context():
+        with atomic(pdf) as path:
+            figure.savefig(path, format="pdf", metadata={"CreationDate": None, **about})
+        if png is not None:
+            with atomic(png) as path:
+                figure.savefig(path, format="png", metadata=about)
+    figure.clear()

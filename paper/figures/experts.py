@@ -1,0 +1,118 @@
+"""Learning curve of each expert on its env's own reward.
+
+python -m paper.figures.experts --scale lite --out results/expert_figure.pdf
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from ngt.errors import UserError
+from ngt.experience.envs import get_task
+from ngt.runs.keys import Layout
+from ngt.runs.table import source
+from ngt.settings.config import Config
+from paper import command
+from paper.drawing import style
+from paper.drawing.panels import EXPERT
+from paper.numbers import curves
+from paper.register import FIGURES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME = "expert_figure"
+
+
+class Expert(NamedTuple):
+    """One expert's evaluations, and its run.json."""
+
+    env: str
+    evaluations: pd.DataFrame
+    record: dict[str, Any]
+
+
+def read(config: Config, layout: Layout, *, other_settings: bool = False) -> list[Expert]:
+    """The experts of the main figure's envs; UserError where one is not trained."""
+    records = source(layout, config, other_settings=other_settings)
+    experts = []
+    for env in FIGURES[NAME].experts_of(config):
+        record, evaluations = records.read_expert(env)
+        if evaluations.empty:
+            raise UserError(
+                f"expert {env}: diverged at step {record.get('step')}, before its first "
+                f"evaluation; there is nothing to draw"
+            )
+        experts.append(Expert(env, evaluations, record))
+    return experts
+
+
+@style.context()
+def draw(experts: Sequence[Expert], config: Config) -> Figure:
+    """A panel an env: mean and range of each evaluation, the policy kept, the published return."""
+    if not experts:
+        raise UserError(
+            "figures.main_figure: no env of it has demonstrations by an expert of this suite, so "
+            "there is none to draw"
+        )
+    columns = min(3, len(experts))
+    lines = -(-len(experts) // columns)
+    width = style.TEXT_WIDTH * (1 if columns > 1 else 0.6)
+    figure = style.new_figure(width, 2.1 * lines)
+    panels = list(figure.subplots(lines, columns, squeeze=False).flat)
+    look = style.LOOKS["ngt"]
+    published = False
+    for axes, expert in zip(panels, experts, strict=False):
+        rows = expert.evaluations
+        last = rows.iloc[-1]
+        unit, sign = curves.unit(float(last["step"]))
+        x = rows["step"] / unit
+        axes.fill_between(x, rows["low"], rows["high"], color=look.color, alpha=0.2, linewidth=0)
+        axes.plot(x, rows["return"], color=look.color)
+        kept = expert.record.get("kept", last)
+        axes.plot(kept["step"] / unit, kept["return"], color=style.ALERT, marker="o")
+        task = get_task(expert.env)
+        if task.published_expert is not None:
+            published = True
+            axes.axhline(task.published_expert, **EXPERT)
+        axes.set_title(expert.env)
+        axes.set_xlabel(f"env steps{sign}")
+        axes.set_ylabel("return")
+        axes.set_xlim(left=0)
+    for axes in panels[len(experts) :]:
+        axes.set_axis_off()
+    handles = [
+        Line2D([], [], color=look.color, label="mean of an evaluation"),
+        Patch(color=look.color, alpha=0.2, label="worst to best episode"),
+        Line2D([], [], color=style.ALERT, marker="o", linestyle="none", label="policy kept"),
+    ]
+    if published:
+        handles.append(Line2D([], [], **EXPERT, label="published with the authors' code"))
+    episodes = "/".join(sorted({str(n) for e in experts for n in e.evaluations["episodes"]}))
+    note = (
+        f"Scale {config.scale}, one seed an env, {episodes} deterministic episodes an evaluation. "
+        f"The policy kept is the best evaluation's, so its return there is optimistic."
+    )
+    style.footer(figure, handles, [style.Note(note)])
+    return figure
+
+
+def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
+    """The figure from the folders of the scale."""
+    return draw(read(config, layout, other_settings=args.other_settings), config), ""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    about = "Learning curve of each expert on its env's own reward."
+    command.entry(NAME, command.build_parser(NAME, about), make, argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Env steps a second over training, a line a method (the curves of the paper's section on speed).
+
+python -m paper.figures.speed --scale paper --out results/speed_figure.pdf
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ngt.errors import UserError
+from ngt.runs.keys import RunKey
+from ngt.settings.config import Config, method_label
+from paper import command
+from paper.drawing import style
+from paper.drawing.panels import plan_of
+from paper.drawing.style import Note
+from paper.numbers import curves, speed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME = "speed_figure"
+
+
+@style.context()
+def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
+    """A panel an env."""
+    if runs["step"].isna().all():
+        raise UserError(
+            f"figures.{speed.NAME}: no run has an evaluation, so there is no speed to draw"
+        )
+    plan = plan_of(config, speed.NAME, one=("modes", "rates", "demos", "seeds"))
+    bases = {method: speed.base(config, method) for method in plan.methods}
+    looks = style.looks(bases.values())
+    width = style.TEXT_WIDTH * (1 if len(plan.envs) > 1 else 0.62)
+    figure = style.new_figure(width, 2.3)
+    longest = float(runs["step"].max())
+    scale, word = curves.unit(longest)
+    for axes, env in zip(
+        figure.subplots(1, len(plan.envs), squeeze=False)[0], plan.envs, strict=True
+    ):
+        for place, method in enumerate(plan.methods):
+            run = runs[(runs["env"] == env) & (runs["method"] == method)]
+            if run.empty:
+                continue
+            steps, rate = speed.rates(*speed.clock(run, f"{env}/{method}"))
+            look = looks[bases[method]]
+            every = max(1, round(len(steps) / 6))
+            axes.plot(
+                steps / scale, rate, **look.line, linewidth=1.1, marker=look.marker,
+                markevery=(place * every // len(plan.methods), every), markeredgecolor="white",
+                markeredgewidth=0.3,
+            )  # fmt: skip
+        axes.set_title(env)
+        axes.set_xlabel(f"env steps{word}")
+        axes.set_xlim(0, longest / scale)
+        axes.set_ylim(bottom=0)
+    figure.axes[0].set_ylabel("env steps per second")
+    handles = [
+        Line2D([], [], **looks[bases[m]].line, marker=looks[bases[m]].marker,
+               label=method_label(config, m))
+        for m in plan.methods
+    ]  # fmt: skip
+    notes = [
+        Note(
+            f"Scale {config.scale}, one run a method, in a process of its own. A rate is formed "
+            f"over {speed.STRETCH:.0%} of the run up to the point; evaluations are left out."
+        )
+    ]
+    if absent:
+        gone = ", ".join(f"{key.env} {method_label(config, key.method)}" for key in absent)
+        notes.append(Note(f"PARTIAL: missing {gone}.", alert=True))
+    style.footer(figure, handles, notes)
+    return figure
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    command.main_of(NAME, (__doc__ or "").splitlines()[0], speed.NAME, draw, argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+"""The paper's theorems, computed: bounds beside what they bound.
+
+python -m paper.figures.theory --out results/theory_figure.pdf --png results/theory_figure.png
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from ngt.runs.keys import Layout
+from ngt.settings.config import Config
+from paper import command
+from paper.drawing import style
+from paper.tables.theory import LABELS, statements
+from paper.theory import bounds as theory
+from paper.theory import study as theory_study
+from paper.theory.bounds import Verdict
+from paper.theory.study import BINS, COINS, DRAWS, SAMPLES, SIGMAS, SIZES, STEPS, TRIALS, Study
+
+NAME = "theory_figure"
+Look = dict[str, Any]
+# What a line is, in every panel.
+EXACT: Look = {"color": "#000000"}
+SOURCE: Look = {"color": "#D55E00", "linestyle": (0, (4, 1.2))}
+OURS: Look = {"color": "#0072B2", "linestyle": (0, (5, 1.2, 1.2, 1.2))}
+LEVEL: Look = {"color": style.GREY, "linewidth": 0.8, "zorder": 1}
+BROKEN: Look = {"color": style.ALERT, "alpha": 0.13, "linewidth": 0, "zorder": 0}
+DOTTED = (0, (1.2, 1.2))
+SHOWN: dict[int, Look] = {  # numbers of bins
+    2: {"color": "#56B4E9"},
+    5: {"color": "#CC79A7", "linestyle": (0, (4, 1.2))},
+    21: {"color": "#009E73", "linestyle": DOTTED},
+    101: {"color": "#7F7F1A", "linestyle": (0, (5, 1.2, 1.2, 1.2))},
+}
+PAIRED: dict[str, Look] = {
+    "huber": {"color": "#56B4E9", "marker": "o", "markersize": 2.2},
+    "mse_softmax": {"color": "#CC79A7", "marker": "s", "markersize": 2.2},
+    "hl_gauss": {"color": "#009E73", "marker": "^", "markersize": 2.2},
+}
+P_MAX = r"$p_\mathrm{max}$"
+LEGEND = 5.8  # points
+CONFIDENCE = 0.05
+
+Verdicts = dict[str, Verdict]
+
+
+@style.context()
+def draw(s: Study) -> Figure:
+    """Nine panels; a title ends in the table's verdict."""
+    figure = style.new_figure(style.TEXT_WIDTH, 5.6)
+    (a, b, c), (d, e, f), (g, h, i) = figure.subplots(3, 3)
+    verdicts: Verdicts = {statement.key: statement.verdict for statement in statements(s)}
+    _logits(a, s, verdicts)
+    _sigma(b, s, verdicts)
+    _mass(c, s, verdicts)
+    _target(d, s, verdicts)
+    _potential(e, s, verdicts)
+    _dual(f, s, verdicts)
+    _coin(g, verdicts)
+    _coins(h, s, verdicts)
+    _learned(i, s, verdicts)
+    style.footer(figure, handles(), [style.Note(text) for text in notes(s)])
+    return figure
+
+
+def handles() -> list[Artist]:
+    """The legend of all panels."""
+    return [
+        Line2D([], [], **EXACT, label="exact, or measured"),
+        Line2D([], [], **SOURCE, label="the paper's bound"),
+        Line2D([], [], **OURS, label="ours"),
+        Patch(**{**BROKEN, "alpha": 0.3}, label="the bound is broken"),
+    ]
+
+
+def notes(s: Study) -> list[str]:
+    """How to read it."""
+    return [
+        "Title: the verdict of theory_table. HL-Gauss on [−1, 1]. "
+        f"Th. hlip and Eq. emdeq: one potential a pairing (one seed) trained on L over {SAMPLES} "
+        f"transitions of HalfCheetah-v4 demonstrations and {SAMPLES} with noisy states and uniform "
+        "actions. Th. hlip: largest |∇h| on the samples and between them (solid) and the product "
+        "(dashed). Eq. emdeq: the value of h/Λ(h), Λ on the samples (solid), and −L (dotted). "
+        f"Th. rewloss, n = {COINS}: exact for fair coins (steps), {TRIALS // 1000} 000 trials of "
+        "uniform laws on [0, 1] (dots); h learned: the deviation that the best 1-Lipschitz h "
+        f"reaches where both sides have one law (uniform on a {s.inputs}-dimensional cube of "
+        f"diameter 1), mean and range of {DRAWS} draws, against what the bounds allow with "
+        f"probability {CONFIDENCE:g}."
+    ]
+
+
+def _bins(axes: Axes, values: Any) -> None:
+    """A line a number of bins over sigma."""
+    for n, look in SHOWN.items():
+        axes.plot(SIGMAS, values[BINS.index(n)], **look, label=f"N = {n}")
+
+
+def _over_sigma(axes: Axes) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(SIGMAS[0], SIGMAS[-1])
+    axes.set_xlabel("σ")
+
+
+def _logits(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+    row, g = BINS.index(s.config.bins), s.hlg
+    axes.plot(SIGMAS, g.bound_p_max[row], **{**SOURCE, "linestyle": DOTTED}, label="Th. pmax")
+    axes.plot(SIGMAS, g.bound_sigma[row], **SOURCE, label="Th. sigma")
+    ours = [theory.bound_mass(p) for p in g.mass[row]]
+    axes.plot(SIGMAS, ours, **OURS, label=f"√(1 + {P_MAX})")
+    axes.plot(SIGMAS, g.slope[row], **EXACT)
+    axes.axhline(math.sqrt(2.0), **LEVEL)
+    axes.annotate("√2", (SIGMAS[-1], math.sqrt(2.0)), (-2, 2), textcoords="offset points",
+                  ha="right", fontsize=LEGEND, color=style.GREY)  # fmt: skip
+    _over_sigma(axes)
+    axes.set_yscale("log")
+    axes.set_ylim(0.9, 20.0)
+    axes.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+    axes.minorticks_off()
+    axes.set_ylabel("Λ in the logits")
+    axes.set_title(f"HL-Gauss, N = {s.config.bins}. Th. pmax: {verdicts['pmax']}")
+    axes.legend(fontsize=LEGEND)
+
+
+def _sigma(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+    axes.axhspan(0.0, 1.0, **BROKEN)
+    axes.axhline(1.0, **LEVEL)
+    _bins(axes, s.hlg.bound_sigma / s.hlg.slope)
+    _over_sigma(axes)
+    axes.set_ylim(0.9, 1.8)
+    axes.set_ylabel("bound / exact Λ")
+    axes.set_title(f"Th. sigma: {verdicts['sigma']}")
+    axes.legend(fontsize=LEGEND, loc="upper right")
+
+
+def _mass(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+    for level in (1.0, 2.0):
+        axes.axhline(level, **LEVEL)
+    _bins(axes, s.hlg.mass / s.hlg.estimate)
+    _over_sigma(axes)
+    axes.set_yscale("log")
+    axes.set_yticks([0.1, 1, 2, 10], ["0.1", "1", "2", "10"])
+    axes.minorticks_off()
+    axes.set_ylabel(f"exact {P_MAX} / estimate")
+    axes.set_title(f"Lemma pmax: {verdicts['lemma']}")
+    axes.legend(fontsize=LEGEND)
+
+
+def _target(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+    row, c = BINS.index(s.config.bins), s.config
+    ours = [theory.hlg_target_slope(sigma, c.rescale) for sigma in SIGMAS]
+    bound = s.hlg.bound_sigma[row]
+    axes.fill_between(SIGMAS, bound, s.target, where=list(s.target > bound), **BROKEN)
+    axes.plot(SIGMAS, bound, **SOURCE)
+    axes.plot(SIGMAS, s.target, **EXACT)
+    axes.plot(SIGMAS, ours, **OURS)
+    axes.plot(c.sigma_agent, s.target_agent, "o", **EXACT)
+    axes.annotate(
+        f"σ = {c.sigma_agent:g}", (c.sigma_agent, s.target_agent), (5, 1),
+        textcoords="offset points", fontsize=LEGEND,
+    )  # fmt: skip
+    _over_sigma(axes)
+    axes.set_yscale("log")
+    axes.set_ylabel("Λ in the target")
+    axes.set_title(f"Logits in ±{c.rescale:g}. Th. sigma in hlip: {verdicts['pair']}")
+
+
+def _over_updates(axes: Axes) -> None:
+    axes.set_xscale("symlog", linthresh=1.0, linscale=0.4)
+    axes.set_xlim(0, STEPS[-1])
+    axes.set_xticks([0, 1, 10, 100], ["0", "1", "10", "100"])
+    axes.minorticks_off()
+    axes.set_xlabel("updates")
+
+
+def _potential(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+    for pairing, t in s.trainings.items():
+        axes.plot(STEPS, t.gradient, **PAIRED[pairing], label=LABELS[pairing])
+        axes.plot(STEPS, t.product, **PAIRED[pairing], linestyle=SOURCE["linestyle"])
+    _over_updates(axes)
+    axes.set_yscale("log")
+    axes.set_ylim(0.04, 60.0)
+    axes.set_ylabel("Λ(h)")
+    worst = {verdicts[f"hlip_{pairing}"] for pairing in s.trainings}
+    axes.set_title(f"Th. hlip as a bound: {', '.join(sorted(worst))}")
+    axes.legend(fontsize=LEGEND, loc="upper left", ncols=2)
+
+
+def _dual(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+    axes.axhline(s.emd, **EXACT)
+    axes.annotate("EMD", (STEPS[-1], s.emd), (-2, -2), textcoords="offset points", ha="right",
+                  va="top", fontsize=LEGEND)  # fmt: skip
+    for pairing, t in s.trainings.items():
+        axes.plot(STEPS, t.dual, **PAIRED[pairing])
+        axes.plot(STEPS, t.objective, **PAIRED[pairing], linestyle=DOTTED)
+    _over_updates(axes)
+    axes.set_ylim(-2.0, s.emd * 1.15)
+    axes.set_ylabel("dual value")
+    axes.set_title(f"Eq. emdeq, reached: {verdicts['reached']}")
+
+
+def _coin(axes: Axes, verdicts: Verdicts) -> None:
+    epsilon = np.linspace(0.0, 1.3, 261)
+    exact = np.where(epsilon <= 1.0, theory.coin_deviation(1, 1), 0.0)
+    bound = theory.concentration_bound(epsilon, 1)
+    axes.fill_between(epsilon, bound, exact, where=list(exact > bound), **BROKEN)
+    axes.plot(epsilon, bound, **SOURCE)
+    axes.plot(epsilon, theory.two_sided_bound(epsilon, 1), **OURS)
+    axes.plot([0.0, 1.0, 1.0, 1.3], [0.5, 0.5, 0.0, 0.0], **EXACT)
+    axes.set_xlim(0.0, 1.3)
+    axes.set_ylim(-0.03, 1.05)
+    axes.set_xlabel("ε")
+    axes.set_ylabel("P($|L_n − L|$ ≥ ε)")
+    axes.set_title(f"Th. rewloss, n = 1, fair coins: {verdicts['two_sided']}")
+
+
+def _coins(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+    grid = np.linspace(0.0, 1.0, 201)
+    axes.plot(grid, theory.concentration_bound(grid, COINS), **SOURCE)
+    axes.plot(grid, theory.two_sided_bound(grid, COINS), **OURS)
+    axes.step(s.epsilon, s.coins, where="pre", **EXACT)
+    seen = s.uniform > 0
+    axes.plot(s.epsilon[seen], s.uniform[seen], "o", **EXACT, markersize=2.2)
+    axes.set_yscale("log")
+    axes.set_xlim(0.0, 0.8)
+    axes.set_ylim(1e-6, 2.0)
+    axes.set_xlabel("ε")
+    axes.set_ylabel("P($|L_n − L|$ ≥ ε)")
+    axes.set_title(f"n = {COINS}, with the factor 2: {verdicts['corrected']}")
+
+
+def _learned(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+    n = np.geomspace(SIZES[0], SIZES[-1], 50)
+    once = np.sqrt(np.log(1.0 / CONFIDENCE) / n)  # exp(-eps^2 n) = CONFIDENCE
+    mean = s.one_law.mean(axis=1)
+    reached = np.interp(np.log(n), np.log(SIZES), mean)
+    axes.fill_between(n, once, reached, where=list(reached > once), **BROKEN)
+    axes.plot(n, once, **SOURCE)
+    axes.plot(n, np.sqrt(np.log(2.0 / CONFIDENCE) / n), **OURS)
+    spread = [mean - s.one_law.min(axis=1), s.one_law.max(axis=1) - mean]
+    axes.errorbar(SIZES, mean, spread, **EXACT, marker="o", markersize=2.2, capsize=1.5)
+    axes.set_xscale("log")
+    axes.set_xticks(SIZES, [str(size) for size in SIZES])
+    axes.minorticks_off()
+    axes.set_ylim(0.0, 0.9)
+    axes.set_xlabel("n, samples a side")
+    axes.set_ylabel("$|L_n − L|$")
+    axes.set_title(f"Th. rewloss, h learned: {verdicts['learned']}")
+
+
+def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
+    """The figure, the same at every scale."""
+    return draw(theory_study.study()), ""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    command.entry(NAME, command.build_parser(NAME, (__doc__ or "").splitlines()[0]), make, argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""The experts that ship: how good each is, beside what was published and what is wanted.
+
+python -m paper.handbook.experts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ngt.cli import Parser
+from ngt.experience import shipped
+from ngt.experience.envs import TASKS, Task
+from ngt.files import atomic
+from ngt.runs.folder import read_shipped
+from ngt.settings import config as cfg
+from paper import command, pages, register
+from paper.drawing import style
+from paper.drawing.table import Cell, Column, Table
+from paper.figures import experts as expert_figure
+from paper.figures.experts import Expert
+
+NAME = "experts"
+VIDEOS = Path(__file__).resolve().parents[2] / "docs" / "experts"  # paper.handbook.video makes them
+
+COLUMNS = {
+    "env": Column("env"),
+    "mean": Column("return, mean", "{:.0f}"),
+    "std": Column("std", "{:.0f}"),
+    "worst": Column("worst", "{:.0f}"),
+    "best": Column("best", "{:.0f}"),
+    "random": Column("random", "{:.0f}"),
+    "published": Column("published", "{:.0f}"),
+    "share": Column("share of it"),
+    "aim": Column("aim", "{:.0f}"),
+    "met": Column("aim met"),
+    "demos": Column("episodes recorded"),
+    "steps": Column("env steps"),
+    "updates": Column("updates"),
+    "hours": Column("hours", "{:.1f}"),
+    "video": Column("video"),
+}
+
+
+def tasks() -> list[Task]:
+    """The paper's tasks."""
+    return [TASKS[env] for env in register.envs(cfg.load({"scale": "paper"}))]
+
+
+def row(task: Task, video: bool) -> dict[str, Cell]:
+    """The cells of an expert that ships."""
+    expert = shipped.read(task.id)
+    returns = np.array(expert["returns"])
+    mean, published, aim = float(returns.mean()), task.published_expert, task.aim
+    return {
+        "env": task.id,
+        "mean": mean,
+        "std": float(returns.std(ddof=1)),
+        "worst": float(returns.min()),
+        "best": float(returns.max()),
+        "random": expert["random"],
+        "published": None if published is None else float(published),
+        "share": None if published is None
+        else f"{share(mean, expert['random'], published):.0%}",
+        "aim": None if aim is None else float(aim),
+        "met": None if aim is None else "yes" if mean >= aim else "**no**",
+        "demos": expert["episodes"],
+        "steps": _thousands(expert["step"]),
+        "updates": _thousands(expert["updates"]),
+        "hours": expert["wall_seconds"] / 3600,
+        "video": f"[gif](../docs/experts/{task.id}.gif)" if video else None,
+    }  # fmt: skip
+
+
+def share(value: float, random: float, published: float) -> float:
+    """How much of the way from a random policy to the published return; returns may be negative."""
+    return (value - random) / (published - random)
+
+
+def _thousands(count: int) -> str:
+    return f"{count:,}".replace(",", " ")
+
+
+def table(videos: Path = VIDEOS) -> Table:
+    """A row an expert that ships; videos: folder of the GIFs."""
+    known = tasks()
+    there = [task for task in known if shipped.ships(task.id)]
+    absent = ", ".join(task.id for task in known if task not in there)
+    return Table(
+        "The experts that ship",
+        COLUMNS,
+        [row(task, (videos / f"{task.id}.gif").exists()) for task in there],
+        [
+            "Return: of the deterministic policy over 16 episodes that its choice did not see, "
+            "with their sample standard deviation; random: mean of a uniform-random policy over "
+            "as many. Published: mean return published with the authors' code, whose Ant has 27 "
+            "observations and whose episodes never end early; its share counts from the random "
+            "policy's return. Aim: what this suite wants of the expert. Hours: of one core, with "
+            "evaluations.",
+            *([f"Of the paper's tasks there is none of: {absent}."] if absent else []),
+        ],
+    )
+
+
+def page(videos: Path = VIDEOS) -> str:
+    """The generated part of data/README.md: table, curves, videos."""
+    shown = table(videos)
+    lines = [shown.markdown(), "![the experts' learning curves](curves.png)\n"]
+    lines += [
+        f"![{r['env']}](../docs/experts/{r['env']}.gif)" for r in shown.rows if r["video"]
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def curves() -> Figure:
+    """Every shipped expert's learning curve."""
+    experts = [
+        Expert(task.id, evaluations, record)
+        for task in tasks()
+        if shipped.ships(task.id)
+        for record, evaluations in [read_shipped(task.id)]
+    ]
+    return expert_figure.draw(experts, cfg.load({"scale": "lite"}))
+
+
+def draw(path: Path) -> None:
+    """The curves as a PNG."""
+    metadata: dict[str, Any] = {"Software": None}  # the same bytes whatever draws them
+    figure = curves()
+    with style.context(), atomic(path) as temporary:
+        figure.savefig(temporary, format="png", metadata=metadata)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command: the page's generated part, and its picture beside it."""
+    parser = Parser(prog=f"python -m paper.{NAME}", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--into", type=Path, default=shipped.DATA / "README.md",
+        help="write it between the markers of this page, and curves.png beside it "
+        "(default: data/README.md)",
+    )  # fmt: skip
+
+    def run() -> None:
+        args = parser.parse_args(argv)
+        pages.write_into(args.into, page(), NAME)
+        draw(args.into.with_name("curves.png"))
+        print(f"{args.into}, {args.into.with_name('curves.png')}")
+
+    command.one_line_errors(NAME, run)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""Every method's equation, settings and deviations, written from its own code.
+
+python -m paper.handbook.methods > docs/methods.md
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import typing
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ngt.cli import Parser
+from ngt.errors import UserError
+from ngt.reward import RewardModel
+from ngt.settings import config as cfg
+from ngt.settings.config import CellConfig, Config, MethodConfig
+from paper import command
+from paper.numbers import variants
+
+ROOT = Path(__file__).resolve().parents[2]
+LABELS = ("Reward", "Range", "Deviations", "Sources")
+
+HEAD = """\
+# The methods
+
+Written from the methods' own docstrings, settings and code by `python -m paper.handbook.methods`; a test
+keeps it so. Values are those of scale `paper`; a scale's file in
+[workflow/config/](../workflow/config/) may shrink them. In the equations "expert" and "agent" are
+the batches of an iteration; the reward is always high where a transition is expert-like. How to add
+a method: [new-method.md](new-method.md).
+"""
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a docstring says."""
+
+    summary: str
+    blocks: tuple[tuple[Literal["text", "code"], str], ...]  # between summary and labels
+    labelled: dict[str, str]  # by LABELS
+
+
+def read(docstring: str, where: str) -> Text:
+    """Take a method's docstring apart; UserError names what it lacks."""
+    head, *labelled = re.split(rf"^({'|'.join(LABELS)}):", docstring, flags=re.MULTILINE)
+    parts = dict(zip(labelled[::2], (_lines(t) for t in labelled[1::2]), strict=True))
+    lacking = [label for label in LABELS if not parts.get(label)]
+    if lacking:
+        raise UserError(f"{where}: its docstring lacks a paragraph `{lacking[0]}: ...`; add it")
+    summary, _, rest = head.strip().partition("\n\n")
+    blocks: list[tuple[Literal["text", "code"], str]] = []
+    for paragraph in re.split(r"\n{2,}", rest.strip("\n")):
+        if paragraph.startswith(" "):
+            code = inspect.cleandoc(f"\n{paragraph}")
+            if blocks and blocks[-1][0] == "code":
+                code = f"{blocks.pop()[1]}\n\n{code}"
+            blocks.append(("code", code))
+        elif paragraph:
+            blocks.append(("text", _lines(paragraph)))
+    if "code" not in (kind for kind, _ in blocks):
+        raise UserError(f"{where}: its docstring lacks an equation, an indented block; add it")
+    return Text(_lines(summary), tuple(blocks), parts)
+
+
+def _lines(text: str) -> str:
+    return " ".join(text.split())
+
+
+def text_of(cls: type) -> Text:
+    """What is said of a class: its own docstring where that has the labels, else its module's."""
+    own, module = inspect.cleandoc(cls.__doc__ or ""), inspect.getmodule(cls)
+    if re.search(rf"^{LABELS[0]}:", own, re.MULTILINE):
+        return read(own, f"{cls.__module__}:{cls.__name__}")
+    return read(inspect.cleandoc((module and module.__doc__) or ""), cls.__module__)
+
+
+# ---------------------------------------------------------------- facts from the code
+
+
+def uses(cls: type, *names: str) -> bool:
+    """Whether the method's own code reads an attribute of one of these names."""
+    own = cls.__mro__[: cls.__mro__.index(RewardModel)]
+    functions = [f for c in own for f in vars(c).values() if inspect.isfunction(f)]
+    code = [inspect.unwrap(f).__code__ for f in functions]
+    return any(name in c.co_names for c in code for name in names)
+
+
+def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
+    """How a method takes part in the loop."""
+    drawn = cls.learns or cls.offline
+    demos = ["a batch each iteration"] * drawn + ["known as a whole"] * uses(cls, "demos")
+    rate = cfg.method_rate(config, name)
+    kept = {None: "", 1: ", all transitions"}.get(rate, f", every {rate}th transition")
+    stored = cls.observe is not RewardModel.observe
+    return {
+        "env": "none" if cls.offline else "stepped",
+        "learned": "the policy" if cls.offline else "a reward" if cls.learns else "nothing",
+        "reward formed": "never" if cls.offline else "when the step is taken" if stored
+        else "when a batch is drawn",
+        "demonstrations": (", ".join(demos) or "none") + kept,
+        "input": "(s, a), (s, s') or (s)" if uses(cls, "inputs", "input")
+        else "(s, a)" if drawn else "none",
+    }  # fmt: skip
+
+
+def agent_settings(config: Config, name: str, env: str) -> dict[str, tuple[str, str]]:
+    """Value and meaning of what the method changes for the agent and the loop, by dotted name."""
+    plain = replace(config, methods={name: MethodConfig(model="ngt.reward:Constant")})
+    ours, shared = (
+        variants.settings(cfg.resolve(c, env, name, CellConfig.mode, CellConfig.rate))
+        for c in (config, plain)
+    )
+    shared.pop("model")
+    return {key: ours[key] for key, known in shared.items() if ours[key] != known}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row of the table of settings."""
+
+    name: str
+    value: str
+    meaning: str
+
+    def row(self) -> str:
+        return f"| `{self.name}` | {self.value} | {self.meaning} |"
+
+
+def settings(config: Config, name: str, cls: Any, envs: Sequence[str]) -> list[Setting]:
+    """A method's settings, its own first, each with its values on single envs."""
+    _, general = cfg.model_params(config, name, "")
+    on = {env: cfg.model_params(config, name, env)[1] for env in envs}
+    rows = [
+        Setting(f.name, _values(general[f.name], {e: p[f.name] for e, p in on.items()}),
+                _meaning(f, typing.get_type_hints(cls.Config)[f.name]))
+        for f in dataclasses.fields(cls.Config)
+    ]  # fmt: skip
+    agent = {env: agent_settings(config, name, env) for env in envs}
+    for key in dict.fromkeys(k for changes in agent.values() for k in changes):
+        value = {env: changes[key][0] for env, changes in agent.items() if key in changes}
+        meaning = next(changes[key][1] for changes in agent.values() if key in changes)
+        same = len(value) == len(agent) and len(set(value.values())) == 1
+        text = _show(next(iter(value.values()))) if same else _values(None, value)
+        rows.append(Setting(key, text, escape(meaning).replace("|", "\\|")))
+    return rows
+
+
+def _values(general: Any, on: dict[str, Any]) -> str:
+    parts = [] if general is None else [_show(general)]
+    return ", ".join(
+        parts + [f"{_show(value)} on {env}" for env, value in on.items() if value != general]
+    )
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"`[{', '.join(str(v) for v in value)}]`"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    text = f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else value
+    return f"`{text}`"
+
+
+def _meaning(field: dataclasses.Field[Any], hint: Any) -> str:
+    said = escape(field.metadata.get("doc", "")).replace("|", "\\|")
+    choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+    return said + (f" ({', '.join(f'`{c}`' for c in choices)})" if choices else "")
+
+
+# ---------------------------------------------------------------- Markdown
+
+
+def escape(text: str) -> str:
+    """Text as Markdown shows it literally; what stands in backticks stays as it is."""
+    parts = text.split("`")
+    plain = [re.sub(r"[*<~\\]|(?<!\w)_|_(?!\w)", r"\\\g<0>", p) for p in parts[::2]]
+    return "`".join(p for pair in zip(plain, [*parts[1::2], None], strict=False)
+                    for p in pair if p is not None)  # fmt: skip
+
+
+def title(config: Config, name: str) -> str:
+    """Heading of a method's section."""
+    return f"{escape(cfg.method_label(config, name))} (`{name}`)"
+
+
+def link(config: Config, name: str) -> str:
+    """A link to a method's section, as forges name its anchor."""
+    anchor = re.sub(r"[^\w\- ]", "", f"{cfg.method_label(config, name)} {name}".lower())
+    return f"[{escape(cfg.method_label(config, name))}](#{anchor.replace(' ', '-')})"
+
+
+def ordered(config: Config) -> list[str]:
+    """Every method that differs from the others, those of the main figure in its order first."""
+    main = config.figures["main_figure"].methods
+    return list(dict.fromkeys((*main, *cfg.distinct_methods(config))))
+
+
+def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
+    """A method's section; `before` holds the classes of the methods that precede it."""
+    path, _ = cfg.model_params(config, name, "")
+    cls = cfg.load_model(path, name)
+    yield f"\n## {title(config, name)}\n"
+    twin = next((n for n, c in before.items() if c is cls), None)
+    if twin is None:
+        text = text_of(cls)
+        yield f"{escape(text.summary)}\n"
+        for kind, block in text.blocks:
+            yield f"```text\n{block}\n```\n" if kind == "code" else f"{escape(block)}\n"
+        for label in LABELS:
+            yield f"- **{label}:** {escape(text.labelled[label])}"
+    else:
+        yield f"A variant of {link(config, twin)}: the same class, other settings."
+    yield f"\nClass `{path}`{_file(cls)}.\n"
+    envs = list(dict.fromkeys((*config.figures["main_figure"].envs, *config.methods[name].envs)))
+    rows = settings(config, name, cls, envs)
+    kin = next((n for n, c in before.items() if c.Config is cls.Config), None)
+    if kin is not None:
+        known = settings(config, kin, cls, envs)
+        rows = [row for row in rows if row not in known]
+        yield f"Settings: those of {link(config, kin)}{', but for' if rows else '.'}\n"
+    elif not rows:
+        yield "Settings: none.\n"
+    if rows:
+        yield "| setting | value | meaning |\n|---|---|---|"
+        yield "\n".join(row.row() for row in rows)
+    before[name] = cls
+
+
+def _file(cls: type) -> str:
+    file = Path(inspect.getfile(cls)).resolve()
+    if not file.is_relative_to(ROOT):
+        return ""
+    name = file.relative_to(ROOT).as_posix()
+    return f" in [{name}](../{name})"
+
+
+def document(config: Config) -> str:
+    """The whole document."""
+    names = ordered(config)
+    rows = []
+    for name in names:
+        cls = cfg.load_model(cfg.model_params(config, name, "")[0], name)
+        shown = facts(config, name, cls)
+        rows.append(f"| {link(config, name)} | `{name}` | {' | '.join(shown.values())} |")
+    keys = " | ".join(shown)
+    table = [f"| method | key | {keys} |", "|---|---|" + "---|" * len(shown), *rows]
+    before: dict[str, Any] = {}
+    parts = [HEAD, "\n".join(table), *(p for n in names for p in section(config, n, before))]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command: the document on standard output."""
+    about = (__doc__ or "").splitlines()[0]
+
+    def run() -> None:
+        Parser(prog="python -m paper.handbook.methods", description=about).parse_args(argv)
+        print(document(cfg.load({"scale": "paper"})), end="")
+
+    command.one_line_errors("methods", run)
+
+
+if __name__ == "__main__":
+    main()

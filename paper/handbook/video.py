@@ -1,0 +1,177 @@
+"""A short video of a policy: a GIF small enough to ship, rendered off screen.
+
+python -m paper.handbook.video HalfCheetah-v4 --out docs/experts/HalfCheetah-v4.gif
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from ngt.agent import policy
+from ngt.agent.policy import Policy
+from ngt.cli import Parser
+from ngt.errors import UserError
+from ngt.experience import shipped
+from ngt.experience.envs import Env, get_task, make
+from ngt.files import atomic
+from paper import command
+
+NAME = "video"
+LARGEST = 300_000  # bytes
+RATE = 25  # frames a second at most; a GIF counts in hundredths of a second
+
+# (pixels across, every n-th frame, colours), best first.
+QUALITY = (
+    (320, 1, 64), (280, 1, 48), (240, 1, 32), (240, 1, 16), (200, 1, 16), (240, 2, 32),
+    (160, 2, 32), (120, 2, 16),
+)  # fmt: skip
+
+
+class Clip(NamedTuple):
+    """Frames of RGB bytes, and how long each is shown."""
+
+    frames: list[NDArray[np.uint8]]
+    seconds: float
+
+
+def film(env_id: str, actor: Policy, seed: int, seconds: float) -> Clip:
+    """The start of a deterministic episode, in its own time; shorter where it ends before."""
+    env = make(env_id, render_mode="rgb_array")
+    try:
+        step: float = env.unwrapped.dt  # type: ignore[attr-defined]
+        every = max(1, round(1 / (RATE * step)))
+        _prepare(env)
+        obs, frames = env.reset(seed=seed)[0], []
+        for i in range(round(seconds / step)):
+            if i % every == 0:
+                frames.append(_render(env))
+            action = actor(torch.from_numpy(obs)[None, None])[0, 0].numpy()
+            obs, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                break
+        return Clip(frames, every * step)
+    finally:
+        env.close()
+
+
+def _prepare(env: Env) -> None:
+    """Before the first frame: what is seen, and at what cost."""
+    inner: Any = env.unwrapped
+    dm_control = hasattr(inner, "render_kwargs")
+    model = inner._env.physics.model if dm_control else inner.model
+    camera = 0 if model.ncam else -1  # the model's first, which follows; else a free one
+    if dm_control:
+        inner.render_kwargs = {"camera_id": camera, "width": 480, "height": 360}
+    else:
+        inner.mujoco_renderer.camera_id = camera
+        if camera < 0:  # the env's own stands too far away for a small picture
+            near = {"trackbodyid": -1, "distance": model.stat.extent, "azimuth": 120.0}
+            inner.mujoco_renderer.default_cam_config = near
+    # Shadows and multisampling take 20 times as long as all the rest on a CPU.
+    model.vis.quality.shadowsize = model.vis.quality.offsamples = 0
+    # Reflections, and small tiles that move, take most of a GIF's bytes.
+    model.mat_reflectance[:] = 0
+    model.mat_texrepeat[:] /= 1 if dm_control else 3
+
+
+def _render(env: Env) -> NDArray[np.uint8]:
+    try:
+        frame: Any = env.render()
+    except Exception as error:  # every GL library has errors of its own
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(
+            f"MUJOCO_GL: {os.environ.get('MUJOCO_GL')} can't render here ({reason:.200}); use egl "
+            f"(Debian: libegl1 libopengl0 libgl1-mesa-dri) or osmesa (libosmesa6)"
+        ) from None
+    return np.asarray(frame, np.uint8)
+
+
+def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> bytes:
+    """A GIF in one palette for all frames, so that what stands still costs nothing."""
+    images = [Image.fromarray(frame) for frame in clip.frames[::every]]
+    height = round(images[0].height * width / images[0].width)
+    small = [image.resize((width, height), Image.Resampling.LANCZOS) for image in images]
+    some = small[:: max(1, len(small) // 8)]
+    strip = Image.new("RGB", (width, height * len(some)))
+    for i, image in enumerate(some):
+        strip.paste(image, (0, i * height))
+    palette = strip.quantize(colors, dither=Image.Dither.NONE)
+    # Without dithering: it would move from frame to frame, which costs bytes.
+    first, *rest = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in small)
+    out = io.BytesIO()
+    first.save(
+        out, "GIF", save_all=True, append_images=rest, loop=0, optimize=True,
+        duration=round(1000 * every * clip.seconds), comment=comment.encode(),
+    )  # fmt: skip
+    return out.getvalue()
+
+
+def shrink(clip: Clip, comment: str, largest: int = LARGEST) -> bytes:
+    """The best quality that fits; UserError where none does."""
+    for width, every, colors in QUALITY:
+        content = encode(clip, width, every, colors, comment)
+        if len(content) <= largest:
+            return content
+    raise UserError(f"--seconds: {len(content)} bytes at the lowest quality; ask for fewer")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The options."""
+    parser = Parser(
+        prog=f"python -m paper.{NAME}",
+        description=(__doc__ or "").splitlines()[0],
+        epilog=f"example: python -m paper.{NAME} HalfCheetah-v4 --out cheetah.gif",
+    )
+    parser.add_argument("env", help="env id")
+    parser.add_argument("--out", type=Path, required=True, help="GIF file")
+    parser.add_argument("--policy", type=Path, help="policy file (default: the one that ships)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="default: 4")
+    parser.add_argument("--seed", type=int, default=0, help="of the episode (default: 0)")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    if sys.platform == "linux":  # without a display; before anything is made
+        os.environ.setdefault("MUJOCO_GL", "egl")
+
+    def run() -> None:
+        args = build_parser().parse_args(argv)
+        get_task(args.env)
+        if args.out.suffix != ".gif":
+            raise UserError(f"--out: {args.out} is not a .gif")
+        if args.seconds <= 0:
+            raise UserError(f"--seconds: must be above 0, found {args.seconds}")
+        if args.policy is None:
+            shipped.read(args.env)
+        file = args.policy or shipped.DATA / args.env / shipped.POLICY
+        actor, env = policy.load(file)
+        if env != args.env:
+            raise UserError(f"--policy: it was trained on {env}, not on {args.env}")
+        clip = film(env, actor, args.seed, args.seconds)
+        content = shrink(clip, comment_of(file))
+        with atomic(args.out) as temporary:
+            temporary.write_bytes(content)
+        print(f"{args.out}: {len(clip.frames)} frames, {len(content) / 1000:.0f} kB")
+
+    command.one_line_errors(NAME, run)
+
+
+def comment_of(file: Path) -> str:
+    """What the GIF says of itself: whose policy it shows."""
+    return f"policy sha256 {shipped.sha256(file)}"
+
+
+if __name__ == "__main__":
+    main()

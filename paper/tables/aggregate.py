@@ -1,0 +1,182 @@
+"""Aggregates of the main figure's runs over tasks: a row a method (not in the paper).
+
+python -m paper.tables.aggregate --scale quick --out results/aggregate_table.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ngt.errors import UserError
+from ngt.runs.keys import Layout, RunKey, run_table
+from ngt.runs.table import unscored_envs
+from ngt.settings.config import Config, method_label
+from paper import command
+from paper.drawing.style import Note
+from paper.drawing.table import Cell, Column, Table
+from paper.numbers import statistics
+from paper.numbers.statistics import OURS, Diverged, Estimate, Scores
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME, FIGURE = "aggregate_table", "main_figure"
+
+COLUMNS = {
+    "demos": Column("demonstrations"),
+    "method": Column("method"),
+    "iqm": Column("IQM"), "iqm_low": Column("low"), "iqm_high": Column("high"),
+    "gap": Column("gap"), "gap_low": Column("low"), "gap_high": Column("high"),
+    "better": Column("P"), "better_low": Column("low"), "better_high": Column("high"),
+    "runs": Column("runs"),
+    "diverged": Column("diverged"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Aggregates:
+    """The main figure's scores, and what must be said of them."""
+
+    config: Config
+    scores: Scores
+    diverged: Diverged
+    absent: tuple[RunKey, ...]
+    unscored: tuple[str, ...] = ()  # sentences on envs whose scores are missing
+
+    @property
+    def methods(self) -> list[str]:
+        """Those that have runs, in the config's order."""
+        return [m for m in self.config.figures[FIGURE].methods if m in self.scores.of]
+
+    @property
+    def seeds(self) -> int:
+        """Runs of a method on a task."""
+        return len(self.config.figures[FIGURE].seeds)
+
+    def groups(self) -> Iterator[tuple[str, Scores]]:
+        """All tasks, and those of each number of demonstrations."""
+        yield "all", self.scores
+        numbers = sorted({demos for _, demos in self.scores.tasks})
+        if len(numbers) > 1:
+            yield from ((str(k), self.scores.at(k)) for k in numbers)
+
+    def lost(self, method: str, scores: Scores) -> int:
+        """Diverged runs among a method's."""
+        keys = self.diverged.runs
+        return sum(k.method == method and (k.env, k.demos) in scores.tasks for k in keys)
+
+    def both(
+        self, method: str, scores: Scores, group: str = "all"
+    ) -> tuple[Estimate | None, Estimate | None]:
+        """A method's interquartile mean and optimality gap; None each where no task has scores."""
+        if not scores.tasks:
+            return None, None
+        return statistics.aggregates(scores.of[method], self.config.statistics, group, method)
+
+    def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
+        """Probability that NGT improves on a method; None for NGT itself."""
+        if method == OURS or not scores.tasks:
+            return None
+        settings, of = self.config.statistics, scores.of
+        return statistics.improvement(of[OURS], of[method], settings, group, method)
+
+
+def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Aggregates:
+    """From rows of `ngt.runs.table.read_runs` and the keys that are not there."""
+    lack = unscored_envs(runs)
+    keys = run_table(config, [FIGURE])
+    present = sorted(set(keys) - set(absent))
+    scored = [key for key in keys if key.env not in lack]
+    if scored:
+        final = statistics.final(runs, present, config.window)
+        scores = statistics.gather(scored, final, FIGURE)
+    else:
+        scores = statistics.nothing(present, len(config.figures[FIGURE].seeds))
+    if OURS not in scores.of:
+        raise UserError(
+            f"figures.{FIGURE}.methods: {OURS}, which the others are compared with, has no run "
+            f"there; train it"
+        )
+    return Aggregates(
+        config, scores, statistics.diverged(runs, present), tuple(absent),
+        tuple(statistics.unscored(runs)),
+    )  # fmt: skip
+
+
+def notes(a: Aggregates) -> list[Note]:
+    """What a score, an aggregate and an interval are, and what is missing."""
+    window, tasks, n = a.config.window, len(a.scores.tasks), a.seeds
+    score = f"mean of its last {window} evaluations" if window > 1 else "last evaluation"
+    text = (
+        f"Scale {a.config.scale}: {tasks} task{'s' * (tasks != 1)} (an env with a number of "
+        f"demonstrations), n = {n} seed{'s' * (n != 1)} a task. A run's score is the {score}, "
+        f"normalised: random 0, expert 1. IQM: mean of the middle half of all scores; optimality "
+        f"gap: mean of what a score lacks to 1; P(NGT > method): probability that a run of NGT "
+        f"scores higher than one of the method on the same task, a tie counting half. "
+    )
+    if n > 1:
+        text += (
+            f"Intervals: 95%, stratified bootstrap over seeds within each task "
+            f"({a.config.statistics.reps} repetitions). {statistics.caution([n], tasks=tasks)}"
+        )
+    else:
+        text += "One seed a task leaves nothing to resample, so there are no intervals."
+    out = [Note(text)]
+    if a.unscored:
+        out.append(Note(f"{' '.join(a.unscored)} They are left out here.", alert=True))
+    if a.diverged.runs:
+        out.append(Note(str(a.diverged)))
+    if a.absent:
+        runs = "1 run is" if len(a.absent) == 1 else f"{len(a.absent)} runs are"
+        text = f"PARTIAL: {runs} missing."
+        if a.scores.silent:
+            labels = ", ".join(method_label(a.config, m) for m in a.scores.silent)
+            text += f" Methods without any run: {labels}."
+        if a.scores.left_out:
+            left_out = ", ".join(f"{env} with {k}" for env, k in a.scores.left_out)
+            text += f" Tasks left out for all methods, since one lacks a run there: {left_out}."
+        out.append(Note(text, alert=True))
+    return out
+
+
+def rows(a: Aggregates) -> Iterator[dict[str, Cell]]:
+    """A row a group of tasks and method."""
+    for group, scores in a.groups():
+        for method in a.methods:
+            iqm, gap = a.both(method, scores, group)
+            better = a.better(method, scores, group)
+            row: dict[str, Cell] = {"demos": group, "method": method_label(a.config, method)}
+            for key, e in (("iqm", iqm), ("gap", gap), ("better", better)):
+                row[key] = None if e is None else e.value
+                row[f"{key}_low"] = None if e is None else e.low
+                row[f"{key}_high"] = None if e is None else e.high
+            yield {**row, "runs": scores.of[method].size, "diverged": a.lost(method, scores)}
+
+
+def table(a: Aggregates) -> Table:
+    """The table."""
+    caption = (
+        "Aggregates over tasks, of all numbers of demonstrations and of each: interquartile mean, "
+        "optimality gap and P(NGT > method), each with its 95% interval (low, high)."
+    )
+    said, marks = ([n.text for n in notes(a) if n.alert == alert] for alert in (False, True))
+    return Table(caption, COLUMNS, list(rows(a)), said, marks)
+
+
+def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
+    """The table from the scale's runs."""
+    runs, absent = command.read(config, layout, FIGURE, args)
+    return table(collect(runs, config, absent))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    about = "IQM, optimality gap and probability of improvement of every method."
+    command.entry_table(NAME, command.build_parser(NAME, about, ending="csv"), make, argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The paper's claims: each with the paper's figure, ours, and a verdict by a rule beside it.
+
+python -m paper.tables.claims --scale paper --out results/claims_table.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import typing
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ngt.errors import UserError
+from ngt.files import read_json
+from ngt.runs.keys import Layout, run_table
+from ngt.runs.table import read_keys
+from ngt.settings.config import Config, load
+from paper import command
+from paper.claims.claims import Claim, claims
+from paper.claims.evidence import Evidence, Finding, Verdict
+from paper.claims.rules import EXPERT, LEARNS, STRONG
+from paper.drawing.table import Column, Table
+from paper.numbers import statistics
+
+NAME = "claims_table"
+COLUMNS = {
+    "claim": Column("claim", width=0.14),
+    "verdict": Column("verdict", width=0.09),
+    "where": Column("where", width=0.105),
+    "source": Column("the paper", width=0.125),
+    "ours": Column("ours", width=0.15),
+    "runs": Column("runs"),
+    "seeds": Column("seeds"),
+    "rule": Column("rule", width=0.13),
+    "artefact": Column("artefact", width=0.085),
+}
+
+
+def read_gpu(path: Path) -> Mapping[str, Any] | None:
+    """What `make gpu-check` wrote; None where it has not run."""
+    if not path.exists():
+        return None
+    data: Any = read_json(path)
+    rates = {"model", "env", "pack", "eager_ms", "graph_ms", "memory_gb", "buffer_gb"}
+    training = {"model", "env", "pack", "env_steps_per_second"}
+    try:
+        fine = isinstance(data["device"], str)
+        fine &= all(rates <= row.keys() for row in data["rates"])
+        fine &= all(training <= row.keys() for row in data["training"])
+    except (TypeError, KeyError, AttributeError):
+        fine = False
+    if not fine:
+        raise UserError(f"{path}: not what `make gpu-check` writes; run it again")
+    return typing.cast("Mapping[str, Any]", data)
+
+
+def collect(
+    config: Config, layout: Layout, *, allow_partial: bool = False, other_settings: bool = False
+) -> Evidence:
+    """All that the scale has."""
+    keys = run_table(config)
+    runs = read_keys(
+        layout, config, keys, "figures", allow_partial=allow_partial, other_settings=other_settings
+    )
+    gpu = read_gpu(layout.root / "published" / "gpu.json")
+    return Evidence(config, load({"scale": "paper"}), runs, gpu)
+
+
+def table(e: Evidence) -> Table:
+    """A row a claim."""
+    found = [(claim, claim.judge(e)) for claim in claims(e.paper)]
+    rows = [
+        {
+            "claim": claim.text, "where": claim.where, "source": claim.source,
+            "ours": finding.text(), "runs": len(finding.keys) or None, "seeds": finding.seeds,
+            "verdict": finding.verdict, "rule": claim.rule,
+            "artefact": claim.artefact or None,
+        }
+        for claim, finding in found
+    ]  # fmt: skip
+    caption = f"The paper's claims, judged at scale {e.config.scale}."
+    absent = len(e.runs.absent)
+    marks = [f"PARTIAL: runs missing: {absent}."] if absent else []
+    return Table(caption, COLUMNS, rows, notes(e, found), marks)
+
+
+def notes(e: Evidence, found: Sequence[tuple[Claim, Finding]]) -> list[str]:
+    """Counts, and how a verdict comes about."""
+    count = Counter(finding.verdict for _, finding in found)
+    text = ", ".join(f"{count[v]} {v}" for v in typing.get_args(Verdict))
+    config, paper = e.config, e.paper
+    out = [
+        f"{text.capitalize()}. reproduced: the rule holds for every part of the claim (task, env, "
+        f"method); partly: for some of them; not reproduced: for none. Not run at this scale: the "
+        f"scale lacks runs of scale paper that the claim is about, trains them with other "
+        f"settings or, for speeds, not on one GPU, or their scores are missing; what there is is "
+        f"shown.",
+        f"Scores: mean of a run's last {config.window} evaluations, normalised, random 0, expert "
+        f"1. In brackets: 95% stratified bootstrap over seeds ({config.statistics.reps} "
+        f"repetitions). A rule holds where the whole interval does. Thresholds are ours, since the "
+        f"paper gives none: expert {EXPERT:g}, strong {STRONG:g}, learns {LEARNS:g}.",
+    ]
+    shown = {key for _, finding in found for key in finding.keys}
+    cells = Counter((*key.cell, key.demos) for key in shown)
+    tasks = {(key.env, key.demos) for key in shown}
+    out += [text] if (text := statistics.caution(cells.values(), tasks=len(tasks))) else []
+    if config.train.steps < paper.train.steps:
+        out.append(f"Env steps of a run: {config.train.steps:,}; the paper: {paper.train.steps:,}.")
+    out += statistics.unscored(e.runs.rows)
+    diverged = str(statistics.diverged(e.runs.rows, e.runs.records))
+    out += [diverged] if diverged else []
+    return out
+
+
+def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
+    """The table from all runs of the scale."""
+    return table(
+        collect(
+            config, layout, allow_partial=args.allow_partial, other_settings=args.other_settings
+        )
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    parser = command.build_parser(NAME, (__doc__ or "").splitlines()[0], ending="csv")
+    command.entry_table(NAME, parser, make, argv)
+
+
+if __name__ == "__main__":
+    main()

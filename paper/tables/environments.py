@@ -1,0 +1,156 @@
+"""The environments: sizes, bounds and limits of the live envs beside the paper's, and references.
+
+python -m paper.tables.environments --scale paper --out results/environment_table.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gymnasium.spaces import Box
+from gymnasium.wrappers import RescaleAction
+
+from ngt.experience import demos, envs
+from ngt.experience.envs import REFUSED, TASKS, Task
+from ngt.experience.shipped import DATA, DEMOS
+from ngt.runs.keys import Layout
+from ngt.settings import config as cfg
+from ngt.settings.config import CellConfig, Config
+from paper import command, register
+from paper.drawing.table import Cell, Column, Table, words
+
+NAME = "environment_table"
+
+# The paper's appendix, "Main Environments": id there -> observation and action dimensions.
+PAPER = {
+    "Ant-v4": (111, 8),
+    "HalfCheetah-v4": (17, 6),
+    "Pusher-v4": (23, 7),
+    "Walker2d-v4": (17, 6),
+    "Humanoid-v4": (376, 17),
+}
+
+COLUMNS = {
+    "paper_id": Column("id in\nthe paper"),
+    "made": Column("made here as", width=0.17),
+    "obs": Column("obs"),
+    "act": Column("act"),
+    "paper_sizes": Column("paper's\nobs × act"),
+    "agrees": Column("agree"),
+    "bounds": Column("action\nbounds"),
+    "limit": Column("step\nlimit"),
+    "early": Column("ends\nearly"),
+    "kept": Column(f"kept at\nrate {CellConfig.rate}"),
+    "published_random": Column("authors'\nrandom", "{:.0f}"),
+    "published_expert": Column("authors'\nexpert", "{:.0f}"),
+    "own_random": Column("ours,\nrandom", "{:.0f}"),
+    "own_expert": Column("ours,\nexpert", "{:.0f}"),
+}
+
+
+class Live(NamedTuple):
+    """What an env says of itself; bounds as its own actions have them, before any rescaling."""
+
+    obs: int
+    act: int
+    low: float
+    high: float
+    limit: int  # steps
+
+
+def live(task: Task, terminate_when_unhealthy: bool) -> Live:
+    """Make the env and read its spaces."""
+    env = envs.make(task.id, terminate_when_unhealthy=terminate_when_unhealthy)
+    try:
+        assert isinstance(env, RescaleAction) and env.spec is not None
+        obs, action, limit = env.observation_space, env.env.action_space, env.spec.max_episode_steps
+        assert isinstance(obs, Box) and isinstance(action, Box) and limit is not None
+        low, high = float(action.low.min()), float(action.high.max())
+        return Live(obs.shape[0], action.shape[0], low, high, limit)
+    finally:
+        env.close()
+
+
+def paper_id(task_id: str) -> str:
+    """The id that the paper has for a task: another one where that is refused here."""
+    return next((old for old, (_, instead) in REFUSED.items() if instead == task_id), task_id)
+
+
+def kept(limit: int, rate: int) -> int | str:
+    """Transitions of an episode of `limit` steps after subsampling, over the offsets < rate."""
+    least, most = ((limit - offset + rate - 1) // rate for offset in (rate - 1, 0))
+    return most if least == most else f"{least} to {most}"
+
+
+def bounds(low: float, high: float) -> str:
+    """Action bounds, as they are written."""
+    return f"±{high:g}" if low == -high else f"[{low:g}, {high:g}]"
+
+
+def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
+    """A task's cells; data: folder of the recorded experts that ship."""
+    facts, source = live(task, config.terminate_when_unhealthy), paper_id(task.id)
+    stated = PAPER.get(source)
+    file = data / task.id / DEMOS
+    own = demos.load(file, task.id) if file.exists() else None
+    return {
+        "paper_id": source,
+        "made": ", ".join([task.gym_id, *(f"{k}={v}" for k, v in task.kwargs.items())]),
+        "obs": facts.obs,
+        "act": facts.act,
+        "paper_sizes": None if stated is None else f"{stated[0]} × {stated[1]}",
+        "agrees": None if stated is None else words(stated == (facts.obs, facts.act)),
+        "bounds": bounds(facts.low, facts.high),
+        "limit": facts.limit,
+        "early": words(task.can_terminate and config.terminate_when_unhealthy),
+        "kept": kept(facts.limit, CellConfig.rate),
+        "published_random": task.published_random,
+        "published_expert": task.published_expert,
+        "own_random": own.random if own else None,
+        "own_expert": own.expert if own else None,
+    }
+
+
+def table(config: Config, data: Path = DATA) -> Table:
+    """A row an env of the paper's run table, and of the scale's where it has others."""
+    tasks = [TASKS[name] for name in register.envs(cfg.load({"scale": "paper"}), config)]
+    rows = [row(task, config, data) for task in tasks]
+    refused = [
+        f"{source}: {REFUSED[source][0]}."
+        for source in (paper_id(task.id) for task in tasks) if source in REFUSED
+    ]  # fmt: skip
+    versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("gymnasium", "mujoco"))
+    return Table(
+        "Environments",
+        COLUMNS,
+        rows,
+        [
+            f"Scale {config.scale}. Sizes, bounds and limits are read from the live envs "
+            f"({versions}); the paper's sizes are those of its appendix.",
+            *refused,
+            "Ends early: by terminate_when_unhealthy, where the env has it. Kept: transitions that "
+            "a demonstration of full length leaves; one that ends early leaves fewer.",
+            "Authors': mean returns published with their code, where Ant has 27 observations and "
+            "no episode ends early. Ours: mean returns of the expert that ships in data/ and of a "
+            "uniform-random policy.",
+        ],
+    )
+
+
+def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
+    """The table; it needs no runs."""
+    return table(config)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    about = "The environments, as they are made, beside the paper's."
+    command.entry_table(NAME, command.build_parser(NAME, about, "csv", "paper"), make, argv)
+
+
+if __name__ == "__main__":
+    main()

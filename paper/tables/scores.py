@@ -1,0 +1,98 @@
+"""Final scores of the main figure's runs: a row a task and method.
+
+python -m paper.tables.scores --scale quick --out results/main_table.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ngt.runs.keys import Layout, RunKey, run_table
+from ngt.settings.config import Config, method_label
+from paper import command
+from paper.drawing.table import Cell, Column, Table, show
+from paper.numbers import statistics
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME, FIGURE = "main_table", "main_figure"
+
+COLUMNS = {
+    "env": Column("env"),
+    "demos": Column("demonstrations"),
+    "method": Column("method"),
+    "return": Column("return", "{:.1f}"),
+    "mean": Column("mean"),
+    "low": Column("low"),
+    "high": Column("high"),
+    "scores": Column("of each seed"),
+    "diverged": Column("diverged"),
+}
+
+
+def rows(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Iterator[dict[str, Cell]]:
+    """A row a cell of the figure, in the config's order; a dash where it has no run."""
+    plan = config.figures[FIGURE]
+    present = sorted(set(run_table(config, [FIGURE])) - set(absent))
+    scores = statistics.final(runs, present, config.window)
+    returns = statistics.final_returns(runs, present, config.window)
+    lost = statistics.diverged(runs, present).runs
+    for env in plan.envs:
+        for demos in plan.demos:
+            for method in plan.methods:
+                keys = [k for k in present if (k.env, k.demos, k.method) == (env, demos, method)]
+                row: dict[str, Cell] = {
+                    "env": env, "demos": demos, "method": method_label(config, method),
+                    "return": None, "mean": None, "low": None, "high": None, "scores": None,
+                    "diverged": sum(key in lost for key in keys),
+                }  # fmt: skip
+                if keys:
+                    row["return"] = float(np.mean([returns[key] for key in keys]))
+                if keys and all(key in scores for key in keys):
+                    each = np.array([[scores[key]] for key in keys])
+                    estimate = statistics.mean(each, config.statistics, env, demos, method)
+                    row |= zip(("mean", "low", "high"), estimate, strict=True)
+                    row["scores"] = ", ".join(show(float(score)) for score in each[:, 0])
+                yield row
+
+
+def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Table:
+    """The table.
+
+    runs: rows of `ngt.runs.table.read_runs`. absent: the keys that are not there.
+    """
+    window = config.window
+    notes = [
+        f"Scale {config.scale}. A run's score is the mean of its last {window} evaluations, "
+        f"normalised: random 0, expert 1. low, high: 95% bootstrap interval of the mean over seeds "
+        f"({config.statistics.reps} repetitions); none for one seed. "
+        f"{statistics.caution([len(config.figures[FIGURE].seeds)])}".rstrip()
+    ]
+    present = sorted(set(run_table(config, [FIGURE])) - set(absent))
+    notes.append("return: the same evaluations, not normalised; mean over seeds.")
+    notes += statistics.unscored(runs)
+    notes += [text for text in [str(statistics.diverged(runs, present))] if text]
+    marks = [f"PARTIAL: runs missing: {len(absent)}."] if absent else []
+    caption = "Final scores behind the main figure: mean over seeds, its interval, each seed's own."
+    return Table(caption, COLUMNS, list(rows(runs, config, absent)), notes, marks)
+
+
+def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
+    """The table from the scale's runs."""
+    runs, absent = command.read(config, layout, FIGURE, args)
+    return table(runs, config, absent)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    about = "Final scores of the main figure's runs."
+    command.entry_table(NAME, command.build_parser(NAME, about, ending="csv"), make, argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Env steps a second of each method, and the paper's beside them (the paper's table of speeds).
+
+python -m paper.tables.speed --scale paper --out results/speed_table.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ngt.runs.keys import Layout, run_table
+from ngt.runs.table import source
+from ngt.settings.config import Config, method_label
+from paper import command
+from paper.drawing.panels import plan_of
+from paper.drawing.table import Cell, Column, Table
+from paper.numbers import speed
+from paper.numbers.speed import NAME
+
+REFERENCE = "ngt"  # whose rate is 1
+
+
+def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
+    """A row a method; for each env the rate at the end of the run, and over NGT's."""
+    runs, absent = command.read(config, layout, NAME, args)
+    plan = plan_of(config, NAME, one=("modes", "rates", "demos", "seeds"))
+    at_end: dict[tuple[str, str], float] = {}
+    for (env, method), run in runs.groupby(["env", "method"]):
+        at_end[env, method] = speed.rates(*speed.clock(run, f"{env}/{method}"))[1][-1]
+    ours = next((m for m in plan.methods if speed.base(config, m) == REFERENCE), None)
+    columns = {"method": Column("method")}
+    for env in plan.envs:
+        columns[f"{env} steps/s"] = Column(f"{env}\nenv steps/s", "{:.0f}")
+        columns[f"{env} relative"] = Column("over\nNGT's", "{:.2f}")
+    for env in speed.PAPER_ENVS:
+        columns[f"paper {env} steps/s"] = Column(f"paper: {env}\nenv steps/s", "{:.0f}")
+        columns[f"paper {env} relative"] = Column("over\nNGT's", "{:.2f}")
+    rows: list[dict[str, Cell]] = []
+    for method in plan.methods:
+        row: dict[str, Cell] = {"method": method_label(config, method)}
+        for env in plan.envs:
+            rate, reference = at_end.get((env, method)), at_end.get((env, ours or ""))
+            row[f"{env} steps/s"] = rate
+            row[f"{env} relative"] = rate / reference if rate and reference else None
+        theirs = speed.PAPER.get(speed.base(config, method))
+        for i, env in enumerate(speed.PAPER_ENVS):
+            row[f"paper {env} steps/s"] = theirs and theirs[i]
+            row[f"paper {env} relative"] = theirs and theirs[i] / speed.PAPER[REFERENCE][i]
+        rows.append(row)
+    records = source(layout, config, other_settings=args.other_settings)
+    made = [records.read(key).run for key in run_table(config, [NAME]) if key not in absent]
+    machines = sorted({f"{run.get('machine')} ({run.get('device')})" for run in made})
+    steps = sorted({int(step) for step in runs.groupby(["env", "method"])["step"].max()})
+    notes = [
+        f"Scale {config.scale}. A run in a process of its own on: {'; '.join(machines)}. Rate over "
+        f"the last {speed.STRETCH:.0%} of {' or '.join(f'{s:,}' for s in steps)} env steps, "
+        f"evaluations left out.",
+        "paper: one NVIDIA RTX 4090, at 200,000 env steps. Rates of different machines do not "
+        "compare; the columns over NGT's do.",
+    ]
+    marks = [f"PARTIAL: {len(absent)} runs are missing."] if absent else []
+    return Table("Speed of training", columns, rows, notes, marks)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    parser = command.build_parser(NAME, (__doc__ or "").splitlines()[0], "csv")
+    command.entry_table(NAME, parser, make, argv)
+
+
+if __name__ == "__main__":
+    main()

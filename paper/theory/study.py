@@ -1,0 +1,302 @@
+"""The numbers behind the theory's table and figure, computed once: seeded, some 15 s on one core.
+
+Samples: transitions of the demonstrations that ship (HalfCheetah-v4) for the expert, and for the
+agent the same states with noise of their own spread and uniform actions.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ngt import losses
+from ngt.agent.nets import PackedMLP
+from ngt.experience import demos
+from ngt.experience.replay import Batch
+from ngt.potential import Potential, PotentialConfig
+from ngt.reward import Spec
+from ngt.seeding import rng, torch_generator
+from paper.theory import bounds as theory
+from paper.theory.bounds import Floats, Slopes
+
+DEMOS = Path(__file__).resolve().parents[2] / "data" / "HalfCheetah-v4" / "demos.npz"
+PAIRINGS = ("huber", "mse_softmax", "hl_gauss")
+SAMPLES = 64  # a side
+STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)  # updates after which a potential is measured
+BINS = (2, 5, 21, 51, 101)
+WIDTH = 2.0  # of the support [-1, 1]
+SIGMAS = np.geomspace(0.01, 10.0, 121)
+SIZES = (5, 10, 20, 40, 64)  # samples a side of one law
+DRAWS = 10  # of each size
+COINS = 20  # flips a side, and uniform numbers
+TRIALS = 100_000  # Monte Carlo
+
+
+@dataclass(frozen=True)
+class Hlg:
+    """HL-Gauss over BINS (rows) and SIGMAS (columns)."""
+
+    slope: Floats
+    mass: Floats
+    estimate: Floats
+    bound_p_max: Floats
+    bound_sigma: Floats
+
+
+@dataclass(frozen=True)
+class Training:
+    """A potential trained on L over the two samples, measured after STEPS updates."""
+
+    dual: Floats  # the value of h / Lambda(h), Lambda on the samples
+    objective: Floats  # -L as it is trained
+    gradient: Floats  # largest |dh/dx| on samples and between them
+    pairs: Floats  # largest |h(x) - h(y)| / |x - y| of those points
+    product: Floats  # Lambda(l) (Lambda(f) + Lambda(f'))
+    chain: Floats  # argument by argument, `Slopes.potential`
+    layer: Floats  # largest spectral norm of a predictor's layer
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Freshly initialised layers of the prior (orthogonal), by depth."""
+
+    shapes: tuple[tuple[int, int], ...]  # (in, out)
+    singular: tuple[Floats, ...]
+    least_gain: Floats  # smallest |x W| / |x|
+    change: Floats  # largest change of a weight by spectral norm
+    local: float  # largest slope of the whole net on the samples
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that is shown; the samples are (SAMPLES, input) each."""
+
+    config: PotentialConfig
+    inputs: int  # dimensions of a sample
+    emd: float  # between the samples
+    hlg: Hlg
+    trainings: dict[str, Training]  # by pairing
+    layers: Layers
+    twin: tuple[float, float]  # predictor = prior: the product, and the largest slope
+    target: Floats  # slope of the HL-Gauss loss in t by autograd, over SIGMAS
+    target_agent: float  # at the agent's sigma
+    one_law: Floats  # earth mover's distance of two samples of one law, (SIZES, DRAWS)
+    epsilon: Floats  # k / COINS
+    coins: Floats  # exact P(|L^ - L| >= epsilon), fair coins
+    uniform: Floats  # Monte Carlo, uniform laws
+    far: tuple[float, float]  # two points: their earth mover's distance, the most h can differ by
+
+
+@functools.cache
+def study() -> Study:
+    """All of it, on one thread: more would make it slower, and other numbers."""
+    torch.set_num_threads(1)
+    config = PotentialConfig()
+    expert, agent = samples()
+    epsilon = np.arange(1, COINS + 1) / COINS
+    return Study(
+        config=config,
+        inputs=expert.shape[-1],
+        emd=theory.emd(expert.numpy(), agent.numpy()),
+        hlg=hlg(),
+        trainings={pairing: train(pairing, expert, agent) for pairing in PAIRINGS},
+        layers=layers(torch.cat([expert, agent])),
+        twin=twin(torch.cat([expert, agent])),
+        target=np.array([target_slope(config, float(sigma)) for sigma in SIGMAS]),
+        target_agent=target_slope(config, config.sigma_agent),
+        one_law=one_law(expert.shape[-1]),
+        epsilon=epsilon,
+        coins=np.array([theory.coin_deviation(COINS, k) for k in range(1, COINS + 1)]),
+        uniform=uniform(epsilon),
+        far=far(config),
+    )
+
+
+def samples() -> tuple[Tensor, Tensor]:
+    """Inputs (s, a) of expert and agent, (SAMPLES, 23) each, float64."""
+    batch = demos.subsample(demos.load(DEMOS, "HalfCheetah-v4"), 4, 20, 0, where=str(DEMOS))
+    draw = rng(0, "theory", "samples")
+    row = np.sort(draw.choice(batch.obs.shape[1], SAMPLES, replace=False))
+    obs, action = batch.obs[0, row].double(), batch.action[0, row].double()
+    noise = torch.from_numpy(draw.standard_normal(obs.shape)) * obs.std(0)
+    uniform = torch.from_numpy(draw.uniform(-1.0, 1.0, action.shape))
+    return torch.cat([obs, action], 1), torch.cat([obs + noise, uniform], 1)
+
+
+def hlg() -> Hlg:
+    """The bounds on HL-Gauss and what they bound, on the grid."""
+    grid = [[(n, WIDTH, float(s)) for s in SIGMAS] for n in BINS]
+    mass = np.array([[theory.p_max(*c) for c in row] for row in grid])
+    return Hlg(
+        slope=np.array([[theory.hlg_slope(*c) for c in row] for row in grid]),
+        mass=mass,
+        estimate=np.array([[theory.p_max_estimate(*c) for c in row] for row in grid]),
+        bound_p_max=np.array(
+            [[theory.bound_p_max(n, p) for p in row] for n, row in zip(BINS, mass, strict=True)]
+        ),
+        bound_sigma=np.array([[theory.bound_sigma(*c) for c in row] for row in grid]),
+    )
+
+
+# --- potentials
+
+
+def build(inputs: int, **options: object) -> Potential:
+    """An untrained potential of one run in float64, `inputs` wide."""
+    spec = Spec(inputs, 0, "state-only", SAMPLES, (0,), 1000, 4, 0.99)
+    return Potential(PotentialConfig(**options), spec).double()  # type: ignore[arg-type]
+
+
+def slopes(model: Potential) -> Slopes:
+    """Lipschitz constants of a model's pairing loss in its nets' raw outputs, squashing included.
+
+    HL-Gauss by the width that the reward uses.
+    """
+    c = model.config
+    if c.pairing == "huber":
+        pair = theory.huber_slopes(c.m, c.delta)
+    elif c.pairing == "mse_softmax":
+        pair = theory.mse_softmax_slopes()
+    else:
+        sigma = c.sigma_expert if c.reward_sigma == "expert" else c.sigma_agent
+        pair = theory.hl_gauss_slopes(c.m, c.bins, 2.0 * c.support, sigma, c.rescale)
+    return pair.squashed(c.rescale, target_scale(model))
+
+
+def target_scale(model: Potential) -> float:
+    """Largest size of a squashed target: HL-Gauss has it by plain tanh, inside the support."""
+    return 1.0 if model.config.pairing == "hl_gauss" else model.config.rescale
+
+
+def potential(model: Potential, x: Tensor) -> Tensor:
+    """h(x) as the reward reads it, (R, B), for x (R, B, input): a gradient in x is whole.
+
+    `Potential.potential` is the same number, but keeps no gradient through the prior.
+    """
+    target = target_scale(model) * torch.tanh(model.prior(x))
+    return model._pair(model.prediction(x), target, model.config.reward_sigma)
+
+
+def train(pairing: str, expert: Tensor, agent: Tensor) -> Training:
+    """Descend L over the whole samples."""
+    model = build(expert.shape[-1], pairing=pairing)
+    slope = slopes(model)
+    weight = torch.from_numpy(rng(0, "theory", "between").random((SAMPLES, 1)))
+    points = torch.cat([expert, agent, weight * expert + (1.0 - weight) * agent])
+    batches = [_batch(agent), _batch(expert)]
+    rows: list[tuple[float, ...]] = []
+    for step in range(STEPS[-1] + 1):
+        if step in STEPS:
+            h, gradient = _gradient(model, points)
+            at_expert, at_agent = h[:SAMPLES], h[SAMPLES : 2 * SAMPLES]
+            with torch.no_grad():
+                value = -model.loss(*batches).item()
+            predictor, prior = model.predictor.lipschitz().item(), model.prior.lipschitz().item()
+            norms = [torch.linalg.matrix_norm(w.matrix(), 2).item() for w in model.predictor.layers]
+            rows.append((
+                theory.dual_value(expert.numpy(), agent.numpy(), at_expert, at_agent), value,
+                gradient, theory.slope_on(points.numpy(), h),
+                max(slope) * (predictor + prior), slope.potential(predictor, prior), max(norms),
+            ))  # fmt: skip
+        model.update(*batches)
+    return Training(*np.array(rows).T)
+
+
+def _batch(x: Tensor) -> Batch:
+    zero = torch.zeros(1, len(x), dtype=x.dtype)
+    return Batch(x[None], x[None, :, :0], x[None], zero, zero)
+
+
+def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
+    """h at points (n, input), read as the reward reads it, and the largest norm of its gradient."""
+    x = points[None].clone().requires_grad_()
+    h = potential(model, x)
+    (gradient,) = torch.autograd.grad(h.sum(), x)
+    return h[0].detach().numpy(), gradient.norm(dim=-1).max().item()
+
+
+def twin(points: Tensor) -> tuple[float, float]:
+    """A predictor that equals the prior: the product for Lambda(h), and the largest slope of h."""
+    model = build(points.shape[-1], spectral_norm=False)
+    with torch.no_grad():
+        for mine, other in zip(model.predictor.layers, model.prior.layers, strict=True):
+            mine.weight.copy_(other.weight)
+    product = slopes(model).potential(
+        model.predictor.lipschitz().item(), model.prior.lipschitz().item()
+    )
+    return product, _gradient(model, points)[1]
+
+
+def layers(points: Tensor) -> Layers:
+    """What orthogonal initialisation gives, before and after spectral norm."""
+    config = PotentialConfig()
+    sizes = [points.shape[-1], *config.hidden, config.m]
+    net = PackedMLP(
+        sizes, [torch_generator(0, "theory", "prior")],
+        activation=functools.partial(torch.nn.functional.leaky_relu_, negative_slope=config.leak),
+    ).double()  # fmt: skip
+    before = [layer.weight[0].detach().clone() for layer in net.layers]
+    net.freeze(normalise=True)
+    after = [layer.weight[0] for layer in net.layers]
+    return Layers(
+        shapes=tuple(itertools.pairwise(sizes)),
+        singular=tuple(torch.linalg.svdvals(w).numpy() for w in before),
+        least_gain=np.array([_least_gain(w) for w in before]),
+        change=np.array([(a - b).abs().max().item() for a, b in zip(after, before, strict=True)]),
+        local=local_slope(net, points),
+    )
+
+
+def local_slope(net: PackedMLP, points: Tensor) -> float:
+    """Largest spectral norm of the Jacobian of a net of one run at points (n, input)."""
+    x = points[None].clone().requires_grad_()
+    columns = [torch.autograd.grad(column.sum(), x, retain_graph=True)[0] for column in net(x)[0].T]
+    return float(torch.linalg.matrix_norm(torch.cat(columns).transpose(0, 1), 2).max())
+
+
+def _least_gain(weight: Tensor) -> float:
+    """Smallest |x W| over unit vectors x: 0 where W has fewer columns than rows."""
+    return float(torch.linalg.eigvalsh(weight @ weight.mT).clamp(min=0.0).min().sqrt())
+
+
+def target_slope(config: PotentialConfig, sigma: float) -> float:
+    """|dl/dt| of HL-Gauss with t on an inner edge and logits of either sign beside it."""
+    edges = losses.hl_gauss_edges(-config.support, config.support, config.bins).double()
+    inner = config.bins // 2
+    logits = torch.where(torch.arange(config.bins) < inner, -config.rescale, config.rescale)
+    t = edges[inner : inner + 1].clone().requires_grad_()
+    loss = losses.hl_gauss(logits.double(), losses.hl_gauss_target(t, edges, sigma))
+    (gradient,) = torch.autograd.grad(loss, t)
+    return abs(gradient.item())
+
+
+# --- laws
+
+
+def one_law(dim: int) -> Floats:
+    """Distance of two samples of the uniform law on a cube of diameter one, (SIZES, DRAWS)."""
+    side = dim**-0.5
+    draw = rng(0, "theory", "one law")
+    return np.array([
+        [theory.emd(*(draw.random((2, n, dim)) * side)) for _ in range(DRAWS)] for n in SIZES
+    ])  # fmt: skip
+
+
+def uniform(epsilon: Floats) -> Floats:
+    """P(|L^ - L| >= epsilon) for uniform laws on [0, 1], h(x) = x, COINS samples a side."""
+    draw = rng(0, "theory", "uniform")
+    mean = draw.random((2, TRIALS, COINS)).mean(-1)
+    deviation = np.abs(mean[0] - mean[1])
+    return np.array([(deviation >= e).mean() for e in epsilon])
+
+
+def far(config: PotentialConfig) -> tuple[float, float]:
+    """Two points a hundred apart: the distance, and all that a squashed Huber h can differ by."""
+    x, y = np.zeros((1, 1)), np.full((1, 1), 100.0)
+    return theory.emd(x, y), theory.largest_huber(config.rescale, config.delta)

@@ -1,0 +1,134 @@
+"""What claims are judged by: cells, what is whole, verdicts from parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ngt.runs.keys import RunKey
+from ngt.runs.table import Runs
+from ngt.settings.config import FigureConfig, load
+from paper.claims.evidence import Cells, Evidence, Finding, Part
+
+PAPER = load({"scale": "paper", "statistics": {"reps": 20}})
+Make = Callable[..., Any]
+MAIN = Cells("main_figure", ("ngt",))
+
+
+def test_cells_are_chosen_by_every_axis() -> None:
+    assert len(MAIN.keys(PAPER)) == 6 * 3 * 4
+    assert len(Cells("main_figure", ("ngt", "bc-full")).keys(PAPER)) == 2 * 72, "whatever its rate"
+    one = Cells("main_figure", ("ngt",), envs=("Ant-v4",), demos=(4,)).keys(PAPER)
+    assert one == [RunKey("Ant-v4", "ngt", "state-action", 20, 4, seed) for seed in range(4)]
+    rest = Cells("main_figure", ("ngt",), without="Ant-v4").keys(PAPER)
+    assert len(rest) == 60 and "Ant-v4" not in {key.env for key in rest}
+    states = Cells("grid_figure", ("ngt",), mode="state-state", rate=50).keys(PAPER)
+    assert {(key.mode, key.rate) for key in states} == {("state-state", 50)} and len(states) == 12
+    assert Cells("ablation_init", ("ngt-kaiming", "ngt")).keys(PAPER)[0].method == "ngt", "beside"
+    assert Cells("dmc_figure", ("ngt",)).keys(load({"scale": "quick"})) == [], "not at this scale"
+
+
+def test_what_is_whole(make_evidence: Make) -> None:
+    evidence = make_evidence
+    scores = dict.fromkeys(MAIN.keys(PAPER), 0.5)
+    assert evidence(scores).whole(MAIN)
+    assert not evidence(scores).whole(MAIN, Cells("main_figure", ("bc",)))
+    gone = next(iter(scores))
+    fewer = {key: score for key, score in scores.items() if key != gone}
+    assert not evidence(fewer).whole(MAIN), "a run is missing"
+    others = Cells("main_figure", ("ngt",), without=gone.env)
+    assert evidence(fewer).whole(others), "of other cells"
+    short = load({"scale": "paper", "train": {"steps": 9_999_999}})
+    assert not evidence(scores, short).whole(MAIN), "fewer steps than the paper's"
+    long = load({"scale": "paper", "train": {"steps": 10_000_001}})
+    assert not evidence(scores, long).whole(MAIN), "and more: others would not have had as many"
+    for other in ({"window": 1}, {"sac": {"gamma": 0.9}}, {"train": {"eval_episodes": 1}}):
+        settings = load({"scale": "paper", **other})
+        assert not evidence(scores, settings).whole(MAIN), other
+    foreign = {"config_hash": "0" * 16}
+    assert not evidence(scores, record=foreign).whole(MAIN), "records of other settings"
+    poor = {"reference": {"random": 300.0, "expert": -200.0, "demos": ""}}
+    lost = evidence(scores, record=poor)
+    assert not lost.whole(MAIN) and lost.scores == {}, "an expert worse than random"
+    assert lost.unscored(MAIN) == {key.env for key in scores}
+    assert evidence(scores).unscored(MAIN) == frozenset()
+    lite = load({"scale": "lite", "train": {"steps": 10_000_000}})
+    there = dict.fromkeys(MAIN.keys(lite), 0.5)
+    assert not evidence(there, lite).whole(MAIN), "three envs of six"
+
+
+def test_groups_leave_out_tasks_that_lack_a_run(make_evidence: Make) -> None:
+    evidence = make_evidence
+    pair = Cells("ablation_init", ("ngt", "ngt-kaiming"), title="t")
+    keys = pair.keys(PAPER)
+    scores = {key: key.demos + key.seed / 10 + 100 * (key.method == "ngt") for key in keys}
+    e = evidence(scores)
+    names = [name for name, _ in e.groups([pair], "env")]
+    assert names == ["t, HalfCheetah-v4", "t, Humanoid-v4"]
+    ((name, every),) = e.groups([pair], "all")
+    assert name == "t" and every.of["ngt"].shape == (4, 6)
+    tasks = dict(e.groups([pair], "task"))
+    assert next(iter(tasks)) == "t, HalfCheetah-v4, 1 demonstration" and len(tasks) == 6
+    four = tasks["t, Humanoid-v4, 4 demonstrations"].of
+    np.testing.assert_allclose(four["ngt"].ravel(), [104.0, 104.1, 104.2, 104.3])
+    np.testing.assert_allclose(four["ngt-kaiming"].ravel(), [4.0, 4.1, 4.2, 4.3])
+    gone = next(key for key in keys if (key.env, key.demos) == ("Humanoid-v4", 4))
+    some = evidence({key: score for key, score in scores.items() if key != gone})
+    assert len(dict(some.groups([pair], "task"))) == 5
+    assert len(some.complete(pair)) == len(keys) - 8, "of both methods"
+    alone = evidence({key: s for key, s in scores.items() if key.method == "ngt"})
+    assert list(alone.groups([pair], "env")) == [], "nothing to compare with"
+
+
+def test_verdicts() -> None:
+    yes, no, unknown = Part("a", "", 0.1), Part("b", "", -0.1), Part("c", "", math.nan)
+    assert Finding([yes, yes], True).verdict == "reproduced"
+    assert Finding([yes, no], True).verdict == "partly"
+    assert Finding([no, no], True).verdict == "not reproduced"
+    for finding in (Finding([yes], False), Finding([], True), Finding([yes, unknown], True)):
+        assert finding.verdict == "not run at this scale"
+    assert Part("", "", 0.0).holds is True and Part("", "", 0.0, strict=True).holds is False
+
+
+def test_what_is_shown() -> None:
+    a, b = Part("a", "1", 0.1), Part("b", "2", -0.1)
+    c, unknown = Part("c", "3", 0.2), Part("d", "4", math.nan)
+    assert Finding([Part("", "1", 0.1)], True).text() == "1"
+    assert Finding([a, b, c], True).text() == "a: 1; b: 2; c: 3"
+    assert Finding([a, b, c, unknown], True).text() == "2 of 3; by the least margin, b: 2"
+    assert Finding([unknown] * 4, True).text() == "4 values of one seed each"
+    assert Finding([a], True, ours="x", on="cpu").text() == "x (cpu)"
+    assert Finding([], False).text() is None
+    assert Finding([a], True, unscored=frozenset({"y", "x"})).text() == "a: 1 [no scores on x, y]"
+
+
+def test_runs_and_seeds() -> None:
+    keys = frozenset(MAIN.keys(PAPER))
+    assert Finding([], True, keys).seeds == "4"
+    more = keys | {RunKey("Ant-v4", "ngt", "state-action", 20, 1, 9)}
+    assert Finding([], True, more).seeds == "4–5"
+    assert Finding([], True).seeds is None
+
+
+@pytest.mark.parametrize(("evaluations", "expected"), [(10, [1, 1, 2, 2, 4]), (2, [1, 2])])
+def test_rates_are_of_stretches_that_do_not_overlap(
+    make_evidence: Make, evaluations: int, expected: list[float]
+) -> None:
+    """Each stretch of a run is as fast as `expected` says; the last is the end of the run."""
+    timed, other = (
+        RunKey("Humanoid-v4", "speed-ngt", "state-action", 20, 4, seed) for seed in (0, 1)
+    )
+    pace = np.repeat(expected, evaluations // len(expected))
+    config = replace(PAPER, figures={"speed_table": FigureConfig(
+        methods=("speed-ngt",), envs=("Humanoid-v4",), demos=(4,), seeds=(0, 1)
+    )})  # fmt: skip
+    e = make_evidence({other: 1.0}, config, paces={timed: pace})
+    found = e.rates(Cells("speed_table", ("speed-ngt",)))
+    assert set(found) == {timed}, "the other has no times"
+    np.testing.assert_allclose(found[timed], expected)
+    assert Evidence(PAPER, PAPER, Runs(None, {}, {})).rates(MAIN) == {}

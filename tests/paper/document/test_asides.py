@@ -1,0 +1,57 @@
+"""Tables of the LaTeX report: methods from their docstrings, runs as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ngt.reward import Constant
+from ngt.runs.keys import run_table
+from ngt.runs.table import Runs, read_keys
+from ngt.settings import config as cfg
+from paper.document import asides
+
+
+def test_methods_are_described_by_their_own_docstrings() -> None:
+    config = cfg.load({"scale": "paper"})
+    rows = {row["method"]: row for row in asides.of_methods(config).rows}
+    plan = config.figures["main_figure"].methods
+    assert list(rows) == [cfg.method_label(config, name) for name in plan]
+    assert "frozen random prior" in str(rows["NGT"]["what"])
+    assert str(rows["NGT"]["reward"]).startswith("exp(-h)")
+    assert (rows["BC"]["learned"], rows["BC"]["formed"]) == ("the policy", "never")
+    assert rows["PWIL"]["formed"] == "when the step is taken"
+
+
+def test_a_method_may_say_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Plain(Constant):
+        """A flat reward.
+
+        More.
+        """
+
+    config = cfg.load({"scale": "quick"})
+    monkeypatch.setattr(cfg, "load_model", lambda path, where: Plain)
+    monkeypatch.setattr(cfg, "model_params", lambda *args: ("plain:Plain", {}))
+    plan = replace(config.figures["main_figure"], methods=("ngt",))
+    (row,) = asides.of_methods(replace(config, figures={"main_figure": plan})).rows
+    assert row["what"] == "A flat reward" and row["reward"] is None
+
+
+def test_tables_of_runs_stand_where_there_are_runs(
+    make_study: Callable[..., Any], fill: Callable[..., None]
+) -> None:
+    study = make_study(methods=["ngt"], demos=[1])
+    keys = run_table(study.config)
+    statuses = read_keys(study.layout, study.config, keys, "", allow_partial=True).statuses
+    assert set(asides.asides(study.config, Runs(None, statuses, {}))) == {
+        "methods", "counts", "glance",
+    }  # fmt: skip
+    fill(study)
+    found = asides.asides(study.config, read_keys(study.layout, study.config, keys, ""))
+    assert set(found) == {"methods", "glance", "counts", "sources", "machines", "times"}
+    known = {row["what"]: row["known"] for row in found["glance"].rows}
+    assert known["Runs"] == "3: 3 finished" and known["Scale"] == "quick"

@@ -1,0 +1,57 @@
+"""LaTeX: what is said where it is missing, and of a mistake in a document."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ngt.errors import UserError
+from paper.document import latex
+
+needs_latex = pytest.mark.skipif(bool(latex.lacking()), reason="there is no LaTeX here")
+
+
+def test_without_latex_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match=r"^pdflatex is not installed; on Debian: apt-get install "):
+        latex.build(tmp_path, tmp_path / "log")
+
+
+def fake(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pdflatex that is a shell script."""
+    (folder / "pdflatex").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "pdflatex").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+def test_it_runs_until_nothing_moves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever size and time say: each of these files is as long as the one before."""
+    fake(tmp_path, "echo x >> runs; head -n 3 runs | wc -l > main.toc; touch main.log", monkeypatch)
+    assert latex.build(tmp_path, tmp_path / "log") == tmp_path / "main.pdf"
+    assert (tmp_path / "runs").read_text().count("x") == 4, "3 that differ, 1 like the last"
+    fake(tmp_path, "echo x >> runs; wc -l < runs > main.toc; touch main.log", monkeypatch)
+    with pytest.raises(UserError, match=r"^LaTeX: Page numbers still move after 6 runs; its log:"):
+        latex.build(tmp_path, tmp_path / "log")
+
+
+def test_the_first_complaint_of_a_log() -> None:
+    log = "(./main.tex\n! Undefined control sequence.\nl.7 \\nosuch\n\n! Emergency stop.\nl.9 x\n"
+    assert latex.complaint(log) == "Undefined control sequence (l.7)"
+    assert latex.complaint("! Emergency stop.\n") == "Emergency stop"
+    absent = latex.complaint("! LaTeX Error: File `booktabs.sty' not found.\n\nl.4 \\usepackage\n")
+    assert absent.startswith("LaTeX Error: File `booktabs.sty' not found (l.4); on Debian: apt-get")
+    assert latex.complaint("killed") == "it failed and its log has no error"
+
+
+@needs_latex
+def test_a_mistake_is_one_line_and_the_log_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "main.tex").write_text("\\documentclass{article}\n\\begin{document}\n\\nosuch\n")
+    log = tmp_path / "results" / "logs" / "latex.log"
+    with pytest.raises(UserError) as caught:
+        latex.build(tmp_path, log)
+    assert str(caught.value) == f"LaTeX: Undefined control sequence (l.3); its log: {log}"
+    assert "This is pdfTeX" in log.read_text()

@@ -1,0 +1,74 @@
+"""Pictures inside a page: how they look, and how much they take."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ngt.errors import UserError
+from paper.document import pictures
+
+
+def decode(picture: pictures.Picture) -> Image.Image:
+    kind, _, text = picture.uri.partition(";base64,")
+    assert kind == "data:image/png"
+    image = Image.open(io.BytesIO(base64.b64decode(text)))
+    assert image.size == (picture.width, picture.height)
+    return image.convert("RGB")
+
+
+@pytest.fixture
+def drawing(tmp_path: Path) -> Path:
+    """Three flat colours on a transparent ground, 1000 x 500."""
+    image = Image.new("RGBA", (1000, 500), (0, 0, 0, 0))
+    for i, color in enumerate([(0, 114, 178, 255), (0, 0, 0, 255), (213, 94, 0, 255)]):
+        image.paste(color, (200 * i, 100, 200 * i + 100, 400))
+    image.save(tmp_path / "drawing.png")
+    return tmp_path / "drawing.png"
+
+
+@pytest.fixture
+def photo(tmp_path: Path) -> Path:
+    """Noise, 1600 x 200: nothing compresses it."""
+    pixels = np.random.default_rng(0).integers(0, 255, (200, 1600, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "photo.png")
+    return tmp_path / "photo.png"
+
+
+def test_flat_colours_stay_as_they_are_and_nothing_becomes_white(drawing: Path) -> None:
+    picture = pictures.embed({"a": drawing}, 100_000)["a"]
+    image = decode(picture)
+    assert (image.width, picture.shown) == (1000, 700)
+    assert [image.getpixel(at) for at in ((50, 200), (250, 200), (450, 200), (5, 5))] == [
+        (0, 114, 178), (0, 0, 0), (213, 94, 0), (255, 255, 255),
+    ]  # fmt: skip
+
+
+def test_the_best_quality_that_fits_is_taken(photo: Path, drawing: Path) -> None:
+    files = {"photo": photo, "drawing": drawing}
+    best = pictures.embed(files, 10**9)
+    assert decode(best["photo"]).size == (1350, 169)
+    size = sum(len(p.uri) for p in best.values())
+    assert pictures.embed(files, size) == best
+    less = pictures.embed(files, size - 1)
+    assert sum(len(p.uri) for p in less.values()) < size
+    small = pictures.embed(files, size // 3)
+    assert sum(len(p.uri) for p in small.values()) <= size // 3
+    assert decode(small["photo"]).width < 1350
+    assert small["photo"].shown == best["photo"].shown == 1120, "as wide on the page as before"
+
+
+def test_a_budget_that_nothing_meets(photo: Path) -> None:
+    with pytest.raises(UserError, match=r"the 1 figures take \d+ bytes .* 1000 are left"):
+        pictures.embed({"photo": photo}, 1000)
+
+
+def test_a_file_that_is_no_picture(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_text("not one")
+    with pytest.raises(UserError, match=r"a\.png: not a picture"):
+        pictures.embed({"a": tmp_path / "a.png"}, 10**6)

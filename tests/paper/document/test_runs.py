@@ -1,0 +1,118 @@
+"""What the report says of the runs themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ngt.runs.keys import run_table
+from ngt.runs.provenance import source_hash
+from ngt.runs.table import Runs, read_keys
+from paper.document import runs as report_runs
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def study(make_study: Make) -> Any:
+    """Six runs of two figures: two finished, one diverged, stale, begun and missing each."""
+    made = make_study(methods=["ngt", "dac-r"], demos=[1], seeds=[0, 1, 2])
+    made.settings["figures"]["seeds_figure"] = {
+        "methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0, 1],
+    }  # fmt: skip
+    here = {
+        "source_hash": source_hash(), "pack": 2, "train_seconds": 7200.0, "device": "cpu",
+        "machine": "Linux", "versions": {"torch": "2.13"}, "commit": "c0ffee", "dirty": False,
+    }  # fmt: skip
+    made.write(made.key("ngt", seed=0), [0.1], **here)
+    made.write(made.key("ngt", seed=1), [0.1], diverged=True, **here)
+    changed = {"source_hash": "f" * 16, "dirty": True, "device": "cuda", "pack": 1}
+    made.write(made.key("ngt", seed=2), [0.1], **{**here, **changed})
+    made.write(made.key("dac-r", seed=0), [0.1], config_hash="of other settings")
+    (made.write(made.key("dac-r", seed=1), [0.1]) / "run.json").unlink()
+    return made
+
+
+@pytest.fixture
+def runs(study: Any) -> Runs:
+    keys = run_table(study.config)
+    return read_keys(study.layout, study.config, keys, "figures", allow_partial=True)
+
+
+def test_counts_by_artefact_and_each_run_once_in_all(study: Any, runs: Runs) -> None:
+    table = report_runs.counts(study.config, runs.statuses)
+    numbers = {
+        row["artefact"]: [row[name] for name in list(table.columns)[1:]] for row in table.rows
+    }
+    #                                        runs finished diverged stale part missing
+    assert numbers == {
+        "Every method, env and number of demonstrations": [6, 2, 1, 1, 0, 1, 1],
+        "NGT over ten seeds": [2, 1, 1, 0, 0, 0, 0],
+        "all, each once": [6, 2, 1, 1, 0, 1, 1],
+    }
+
+
+def test_what_is_not_finished_is_named(study: Any, runs: Runs) -> None:
+    table = report_runs.incomplete(runs.statuses)
+    assert table is not None
+    assert {(row["run"], row["status"]) for row in table.rows} == {
+        (str(study.key("ngt", seed=1)), "diverged"), (str(study.key("dac-r", seed=0)), "stale"),
+        (str(study.key("dac-r", seed=1)), "part"), (str(study.key("dac-r", seed=2)), "missing"),
+    }  # fmt: skip
+    finished = {k: s for k, s in runs.statuses.items() if s.status == "finished"}
+    assert report_runs.incomplete(finished) is None
+
+
+def test_sources_and_machines_are_told_apart(runs: Runs) -> None:
+    rows = report_runs.sources(runs.records).rows
+    assert [(r["source_hash"], r["here"], r["dirty"], r["runs"]) for r in rows] == [
+        (source_hash(), "yes", "no", 2), ("f" * 16, "no", "yes", 1),
+    ]  # fmt: skip
+    rows = report_runs.machines(runs.records).rows
+    assert [(r["device"], r["torch"], r["python"], r["runs"]) for r in rows] == [
+        ("cpu", "2.13", report_runs.UNKNOWN, 2), ("cuda", "2.13", report_runs.UNKNOWN, 1),
+    ]  # fmt: skip
+
+
+def test_the_hours_of_a_pack_are_shared_out(study: Any, runs: Runs) -> None:
+    (row,) = report_runs.times(study.config, runs.records).rows
+    assert row == {
+        "env": "Pendulum-v1", "method": "NGT", "key": "ngt", "runs": 3, "pack": "1 to 2",
+        "rate": 100.0, "hours": 1.0 + 1.0 + 2.0,
+    }  # fmt: skip
+
+
+def test_facts_warn_of_what_is_wrong(study: Any, runs: Runs) -> None:
+    told = {name: (text, warning) for name, text, warning in report_runs.facts(study.config, runs)}
+    counted = "6: 2 finished, 1 diverged, 1 stale, 1 part, 1 missing"
+    assert told["Runs"] == (counted, True)
+    text, warning = told["Code"]
+    assert warning and text.startswith(f"mixed sources: {source_hash()} (2 runs), ")
+    assert "1 of 3 runs were made by other code" in text and "1 with uncommitted changes" in text
+    assert told["Machine"] == ("Linux (cpu); Linux (cuda)", False)
+    assert told["Training"] == ("4.0 hours of one process", False)
+
+
+def test_facts_of_sound_runs_warn_of_nothing(study: Any, runs: Runs) -> None:
+    key = study.key("ngt", seed=0)
+    sound = Runs(None, {key: runs.statuses[key]}, {key: runs.records[key]})
+    told = report_runs.facts(study.config, sound)
+    assert not any(warning for _, _, warning in told)
+    assert ("Code", source_hash(), False) in told
+
+
+def test_runs_without_times_have_none(study: Any, runs: Runs) -> None:
+    key = study.key("ngt", seed=0)
+    bare = {k: v for k, v in runs.records[key].items() if k not in ("train_seconds", "pack")}
+    (row,) = report_runs.times(study.config, {key: bare}).rows
+    assert (row["hours"], row["pack"]) == (None, None)
+
+
+def test_facts_name_the_envs_without_scores(poor_study: Callable[..., Any]) -> None:
+    study = poor_study(demos=[1])
+    runs = read_keys(study.layout, study.config, study.table(), "figures")
+    told = {name: (text, warning) for name, text, warning in report_runs.facts(study.config, runs)}
+    text, warning = told["Scores"]
+    assert warning and text.startswith("none on Hopper-v4: the expert's mean return, 49,")

@@ -1,0 +1,146 @@
+"""The figure of the theorems: lines are the study's numbers, titles the table's verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from paper.drawing import style
+from paper.figures import theory as theory_figure
+from paper.tables.theory import statements
+from paper.theory import bounds as theory
+from paper.theory import study as theory_study
+from paper.theory.study import BINS, COINS, SIGMAS, SIZES, STEPS, Study
+
+
+@pytest.fixture(scope="module")
+def figure(theory_numbers: Study) -> Figure:
+    with style.context():
+        drawn = theory_figure.draw(theory_numbers)
+        drawn.draw_without_rendering()
+    return drawn
+
+
+def panel(figure: Figure, title: str) -> Axes:
+    (axes,) = (a for a in figure.axes if a.get_title().startswith(title))
+    return axes
+
+
+def line(axes: Axes, look: dict[str, Any]) -> np.ndarray:
+    """The y values of the one curve of a role."""
+    (found,) = (
+        line for line in axes.lines
+        if line.get_color() == look["color"] and len(line.get_ydata()) > 2
+        and line.get_linestyle() != "None"
+        and line._unscaled_dash_pattern[1] == look.get("linestyle", (0, None))[1]
+    )  # fmt: skip
+    return np.asarray(found.get_ydata(), float)
+
+
+def test_titles_end_in_the_tables_verdicts(figure: Figure, theory_numbers: Study) -> None:
+    verdicts = {s.key: s.verdict for s in statements(theory_numbers)}
+    assert [axes.get_title() for axes in figure.axes] == [
+        f"HL-Gauss, N = 21. Th. pmax: {verdicts['pmax']}", f"Th. sigma: {verdicts['sigma']}",
+        f"Lemma pmax: {verdicts['lemma']}",
+        f"Logits in ±5. Th. sigma in hlip: {verdicts['pair']}",
+        f"Th. hlip as a bound: {verdicts['hlip_huber']}",
+        f"Eq. emdeq, reached: {verdicts['reached']}",
+        f"Th. rewloss, n = 1, fair coins: {verdicts['two_sided']}",
+        f"n = 20, with the factor 2: {verdicts['corrected']}",
+        f"Th. rewloss, h learned: {verdicts['learned']}",
+    ]  # fmt: skip
+
+
+def test_hl_gauss_panels(figure: Figure, theory_numbers: Study) -> None:
+    g, row = theory_numbers.hlg, BINS.index(21)
+    logits, target = panel(figure, "HL-Gauss"), panel(figure, "Logits in")
+    np.testing.assert_array_equal(line(logits, theory_figure.EXACT), g.slope[row])
+    np.testing.assert_array_equal(line(logits, theory_figure.SOURCE), g.bound_sigma[row])
+    ours = line(logits, theory_figure.OURS)
+    assert (ours >= g.slope[row]).all() and ours.max() <= 2**0.5
+    np.testing.assert_array_equal(line(target, theory_figure.EXACT), theory_numbers.target)
+    np.testing.assert_array_equal(line(target, theory_figure.SOURCE), g.bound_sigma[row])
+    (shade,) = target.collections
+    wrong = SIGMAS[theory_numbers.target > g.bound_sigma[row]]
+    across = shade.get_paths()[0].vertices[:, 0]
+    assert across.min() == wrong.min() and across.max() == wrong.max()
+    for title, values in (("Th. sigma:", g.bound_sigma / g.slope), ("Lemma", g.mass / g.estimate)):
+        axes = panel(figure, title)
+        for n, look in theory_figure.SHOWN.items():
+            np.testing.assert_array_equal(line(axes, look), values[BINS.index(n)])
+        assert [t.get_text() for t in axes.get_legend().get_texts()] == [
+            "N = 2", "N = 5", "N = 21", "N = 101",
+        ]  # fmt: skip
+
+
+def test_potential_panels(figure: Figure, theory_numbers: Study) -> None:
+    bound, dual = panel(figure, "Th. hlip"), panel(figure, "Eq. emdeq")
+    for pairing, t in theory_numbers.trainings.items():
+        look = theory_figure.PAIRED[pairing]
+        dotted, dashed = (
+            {**look, "linestyle": s}
+            for s in (theory_figure.DOTTED, theory_figure.SOURCE["linestyle"])
+        )
+        np.testing.assert_array_equal(line(bound, look), t.gradient)
+        np.testing.assert_array_equal(line(bound, dashed), t.product)
+        np.testing.assert_array_equal(line(dual, look), t.dual)
+        np.testing.assert_array_equal(line(dual, dotted), t.objective)
+    assert tuple(dual.lines[0].get_ydata()) == (theory_numbers.emd,) * 2
+    assert dual.get_xlim() == (0, STEPS[-1])
+
+
+def test_concentration_panels(figure: Figure, theory_numbers: Study) -> None:
+    coin = panel(figure, "Th. rewloss, n = 1")
+    (shade,) = coin.collections
+    broken = shade.get_paths()[0].vertices[:, 0]
+    assert broken.max() == 1.0 and broken.min() == pytest.approx(np.log(2.0) ** 0.5, abs=0.006)
+    coins = panel(figure, "n = 20")
+    np.testing.assert_array_equal(line(coins, theory_figure.EXACT), theory_numbers.coins)
+    assert (theory_numbers.coins <= theory.two_sided_bound(theory_numbers.epsilon, COINS)).all()
+    learned = panel(figure, "Th. rewloss, h learned")
+    np.testing.assert_allclose(
+        line(learned, theory_figure.EXACT), theory_numbers.one_law.mean(axis=1)
+    )
+    allowed = line(learned, theory_figure.SOURCE)
+    n = np.geomspace(SIZES[0], SIZES[-1], len(allowed))
+    np.testing.assert_allclose(theory.concentration_bound(allowed, n), 0.05)
+
+
+def test_the_figure_says_how_to_read_it(figure: Figure) -> None:
+    text = " ".join(t.get_text() for t in figure.texts).replace("\n", " ")
+    for part in ("one seed", "64 transitions of HalfCheetah-v4", "100 000 trials", "10 draws"):
+        assert part in text
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == [
+        "exact, or measured", "the paper's bound", "ours", "the bound is broken",
+    ]  # fmt: skip
+
+
+def test_nothing_overlaps(figure: Figure, tidy: Callable[[Figure], None]) -> None:
+    width, height = figure.bbox.width, figure.bbox.height
+    assert width == pytest.approx(style.TEXT_WIDTH * figure.dpi)
+    assert height <= style.TEXT_HEIGHT * figure.dpi
+    tidy(figure)
+
+
+@pytest.mark.slow
+def test_command_and_the_same_bytes(
+    theory_numbers: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(theory_study, "study", lambda: theory_numbers)
+    for name in ("a", "b"):
+        pdf, png = tmp_path / f"{name}.pdf", tmp_path / f"{name}.png"
+        theory_figure.main(["--out", str(pdf), "--png", str(png)])
+        assert capsys.readouterr().out == f"{pdf}\n"
+    for end in ("pdf", "png"):
+        assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(SystemExit) as stop:
+        theory_figure.main(["--scale", "tiny"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("theory_figure: error: scale: 'tiny'")

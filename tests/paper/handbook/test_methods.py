@@ -1,0 +1,230 @@
+"""docs/methods.md: what it takes from code, and that it is up to date."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from ngt.errors import UserError
+from ngt.reward import RewardModel
+from ngt.settings import config as cfg
+from ngt.settings.schema import opt
+from paper.handbook import methods
+
+CONFIG = cfg.load({"scale": "paper"})
+SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "methods.md"
+LABELLED = "Reward: r.\nRange: [0, 1].\nDeviations: none.\nSources: a paper."
+
+
+@dataclass(frozen=True)
+class ToyConfig:
+    width: tuple[int, ...] = opt((8, 8), "of the net", 1)
+    rate: float = opt(1e-5, "a|b * c")
+    kind: Literal["soft", "hard"] = opt("soft", "how")
+
+
+class Toy(RewardModel):
+    """A toy.
+
+        reward = |x|
+            + 0
+
+    with x_t the `x` of **t**.
+
+    Reward: |x|; high is
+    expert-like.
+    Range: [0, inf).
+
+    Deviations: a < b,
+    * and more.
+
+    Sources: none.
+    """
+
+    Config = ToyConfig
+    offline = False
+
+    def reward(self, batch: Any) -> Any:
+        return self.inputs(batch)
+
+
+class Stored(Toy):
+    """Another class with the same settings.
+
+        reward = 2
+
+    Reward: 2.
+    Range: 2.
+    Deviations: none.
+    Sources: none.
+    """
+
+    learns = False
+
+    def observe(self, transition: Any, done: Any) -> Any:
+        return self.spec.demos
+
+
+# ---------------------------------------------------------------- docstrings
+
+
+def test_a_docstring_is_taken_apart() -> None:
+    text = methods.text_of(Toy)
+    assert text.summary == "A toy."
+    assert text.blocks == (
+        ("code", "reward = |x|\n    + 0"),
+        ("text", "with x_t the `x` of **t**."),
+    )
+    assert text.labelled == {
+        "Reward": "|x|; high is expert-like.", "Range": "[0, inf).",
+        "Deviations": "a < b, * and more.", "Sources": "none.",
+    }  # fmt: skip
+
+
+def test_paragraphs_and_equations_keep_their_order() -> None:
+    text = methods.read(f"One\nline.\n\na\nb:\n\n  x = 1\n\n  y = 2\n\nc\n\n{LABELLED}", "m")
+    assert text.summary == "One line."
+    assert text.blocks == (("text", "a b:"), ("code", "x = 1\n\ny = 2"), ("text", "c"))
+
+
+@pytest.mark.parametrize("label", methods.LABELS)
+def test_a_label_may_not_lack(label: str) -> None:
+    rest = "\n".join(line for line in LABELLED.splitlines() if not line.startswith(label))
+    with pytest.raises(UserError, match=f"m: its docstring lacks a paragraph `{label}: ...`"):
+        methods.read(f"One.\n\n  x = 1\n\n{rest}", "m")
+
+
+def test_an_equation_may_not_lack() -> None:
+    with pytest.raises(UserError, match="m: its docstring lacks an equation"):
+        methods.read(f"One.\n\nwords\n\n{LABELLED}", "m")
+
+
+def test_a_module_speaks_for_its_class_unless_the_class_does() -> None:
+    cls = cfg.load_model(CONFIG.methods["ngt"].model, "")
+    assert methods.text_of(cls).summary.startswith("Noise-Guided Transport")
+    constant = cfg.load_model(CONFIG.methods["constant"].model, "")
+    assert methods.text_of(constant).summary.startswith("A constant reward")
+
+
+@pytest.mark.parametrize("name", CONFIG.methods)
+def test_every_method_has_its_paragraphs(name: str) -> None:
+    cls = cfg.load_model(cfg.model_params(CONFIG, name, "")[0], name)
+    text = methods.text_of(cls)
+    assert list(text.labelled) == list(methods.LABELS)
+    assert all(f.metadata.get("doc") for f in dataclasses.fields(cls.Config)), "a meaning each"
+    assert len(text.summary) < 120 and text.summary.endswith(".")
+
+
+# ---------------------------------------------------------------- facts and settings
+
+
+def config_of(**entries: Any) -> cfg.Config:
+    config: cfg.Config = cfg.load({"scale": "paper", "methods": entries})
+    return config
+
+
+TOY = {"label": "T*", "model": f"{__name__}:Toy"}
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This file's classes can be named in a config."""
+    real = cfg.load_model
+    mine = {f"{__name__}:{c.__name__}": c for c in (Toy, Stored)}
+    monkeypatch.setattr(cfg, "load_model", lambda path, where: mine.get(path) or real(path, where))
+
+
+def test_facts() -> None:
+    """Each method's part in the loop, from its class alone."""
+    config = config_of(
+        toy=TOY, stored={"model": f"{__name__}:Stored", "rate": 1}, thin={"like": "bc", "rate": 5}
+    )
+    shown = {n: methods.facts(config, n, cfg.load_model(cfg.model_params(config, n, "")[0], n))
+             for n in ("toy", "stored", "thin", "constant")}  # fmt: skip
+    every = "(s, a), (s, s') or (s)"
+    assert [list(f.values()) for f in shown.values()] == [
+        ["stepped", "a reward", "when a batch is drawn", "a batch each iteration", every],
+        ["stepped", "nothing", "when the step is taken", "known as a whole, all transitions",
+         every],
+        ["none", "the policy", "never", "a batch each iteration, every 5th transition", "(s, a)"],
+        ["stepped", "nothing", "when a batch is drawn", "none", "none"],
+    ]  # fmt: skip
+
+
+def test_settings_of_a_method_and_of_single_envs() -> None:
+    entry = {
+        **TOY, "params": {"width": [4]}, "train": {"batch": 64},
+        "envs": {"Ant-v4": {"params": {"kind": "hard"}, "sac": {"gamma": 0.9}}},
+    }  # fmt: skip
+    rows = methods.settings(config_of(toy=entry), "toy", Toy, ["Ant-v4", "Hopper-v4"])
+    assert [(r.name, r.value) for r in rows] == [
+        ("width", "`[4]`"), ("rate", "`1e-5`"), ("kind", "`soft`, `hard` on Ant-v4"),
+        ("sac.gamma", "`0.9` on Ant-v4"), ("train.batch", "`64`"),
+    ]  # fmt: skip
+    assert rows[1].meaning == "a\\|b \\* c" and rows[2].meaning == "how (`soft`, `hard`)"
+
+
+def test_a_section_and_its_variants() -> None:
+    config = config_of(
+        toy=TOY, b={"like": "toy", "params": {"rate": 1.0}},
+        other={"like": "toy", "model": f"{__name__}:Stored"},
+    )  # fmt: skip
+    before: dict[str, Any] = {}
+    first, variant, other = (
+        "\n".join(methods.section(config, name, before)) for name in ("toy", "b", "other")
+    )
+    assert first.startswith("\n## T\\* (`toy`)\n")
+    assert "```text\nreward = |x|\n    + 0\n```" in first
+    assert "- **Deviations:** a \\< b, \\* and more." in first
+    assert "with x_t the `x` of \\*\\*t\\*\\*." in first
+    assert "| `width` | `[8, 8]` | of the net |" in first
+    assert "A variant of [T\\*](#t-toy): the same class" in variant
+    assert "```" not in variant and variant.count("\n| `") == 1 and "| `1` |" in variant
+    assert "reward = 2" in other and other.endswith("Settings: those of [T\\*](#t-toy).\n")
+
+
+def test_methods_come_in_the_figures_order() -> None:
+    config = cfg.load(
+        {"scale": "paper", "figures": {"main_figure": {"methods": ["bc-full", "ngt"]}}}
+    )
+    names = methods.ordered(config)
+    timed = set(config.figures["speed_table"].methods)
+    assert names[:2] == ["bc-full", "ngt"] and set(names) == set(config.methods) - timed
+
+
+def test_what_stands_in_backticks_is_not_escaped() -> None:
+    assert methods.escape("*a* `b*c` d_e _f_ <g") == "\\*a\\* `b*c` d_e \\_f\\_ \\<g"
+
+
+# ---------------------------------------------------------------- the document
+
+
+def test_the_shipped_document_is_up_to_date() -> None:
+    """`python -m paper.handbook.methods > docs/methods.md` makes it."""
+    assert SHIPPED.read_text() == methods.document(CONFIG)
+
+
+def test_every_method_has_a_row_and_a_section_that_links_find() -> None:
+    text = methods.document(CONFIG)
+    titles = [part.partition("\n")[0] for part in text.split("\n## ")[1:]]
+    anchors = [re.sub(r"[^a-z0-9_\- ]", "", t.lower()).replace(" ", "-") for t in titles]
+    assert [t.partition("(`")[2] for t in titles] == [f"{n}`)" for n in methods.ordered(CONFIG)]
+    assert all(f"| `{name}` | " in text for name in methods.ordered(CONFIG))
+    assert len(set(anchors)) == len(anchors)
+    assert set(re.findall(r"\]\(#(.+?)\)", text)) == set(anchors)
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    methods.main([])
+    assert capsys.readouterr().out == methods.document(CONFIG)
+    monkeypatch.setattr(methods, "LABELS", ("Nothing",))
+    with pytest.raises(SystemExit) as stop:
+        methods.main([])
+    assert stop.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith("methods: error: ngt.potential: its docstring lacks a paragraph")

@@ -1,0 +1,222 @@
+"""Aggregates and their intervals: by hand, against rliable's own numbers, and rliable's traps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from rliable import metrics
+
+from ngt.errors import UserError
+from ngt.runs.keys import RunKey
+from ngt.runs.table import read_runs
+from ngt.settings.config import StatisticsConfig
+from paper.numbers import statistics
+from paper.numbers.statistics import Estimate, gather
+
+FEW = StatisticsConfig(reps=200)
+ONE = StatisticsConfig(reps=1)
+
+
+def key(method: str, seed: int, env: str = "Pendulum-v1", demos: int = 1) -> RunKey:
+    return RunKey(env, method, "state-action", 20, demos, seed)
+
+
+def column(*values: float) -> np.ndarray:
+    return np.array(values)[:, None]
+
+
+# --- intervals
+
+
+def covered(seeds: int, tasks: int = 1, reps: int = 1000, samples: int = 3000) -> float:
+    """How often a 95% percentile bootstrap of the mean of normal scores holds the true mean, 0."""
+    rng, hits = np.random.default_rng(seeds), 0
+    for _ in range(10):
+        scores = rng.standard_normal((samples // 10, tasks, seeds))
+        counts = rng.multinomial(seeds, [1 / seeds] * seeds, size=(tasks, reps)) / seeds
+        low, high = np.percentile(np.einsum("itk,trk->ir", scores, counts), [2.5, 97.5], axis=1)
+        hits += int(np.sum((low <= 0) & (high >= 0)))
+    return hits / samples
+
+
+@pytest.mark.parametrize("seeds", sorted(statistics.COVERAGE))
+def test_the_coverage_stated_is_that_of_the_bootstrap(seeds: int) -> None:
+    assert covered(seeds) == pytest.approx(statistics.COVERAGE[seeds], abs=0.025)
+    if seeds <= 3:  # from the least to the greatest: both on one side of the true mean, or not
+        assert statistics.COVERAGE[seeds] == 1 - 2.0 ** (1 - seeds)
+
+
+def test_up_to_three_seeds_an_interval_is_from_least_to_greatest() -> None:
+    for seeds in (2, 3):
+        scores = column(*np.random.default_rng(seeds).standard_normal(seeds))
+        estimate = statistics.mean(scores, StatisticsConfig(reps=2000))
+        assert (estimate.low, estimate.high) == pytest.approx((scores.min(), scores.max()))
+    scores = column(*np.random.default_rng(4).standard_normal(4))
+    assert statistics.mean(scores, StatisticsConfig(reps=2000)).low > scores.min()
+
+
+def test_coverage_over_many_tasks() -> None:
+    assert covered(3, tasks=30, samples=1000) == pytest.approx(statistics.over_many(3), abs=0.03)
+
+
+def test_a_caution_names_every_number_of_seeds_once() -> None:
+    assert statistics.caution([]) == statistics.caution([1, 1]) == ""
+    text = statistics.caution([10, 3, 3, 1])
+    assert "With 3 and 10 seeds" in text and "about 75% and 90% of cases" in text
+    assert "least score" in text and "least score" not in statistics.caution([4])
+    assert "89%" in statistics.caution([3], tasks=2) and "89%" not in statistics.caution([3])
+    assert "over 90%" in statistics.caution([40])
+
+
+# --- values
+
+
+def test_against_the_official_numbers(vectors: Any) -> None:
+    official = {name: array.numpy() for name, array in vectors("rliable").items()}
+    scores = [official[f"scores_{i}"] for i in range(len(official["iqm"]))]
+    for i, x in enumerate(scores):
+        iqm, gap = statistics.aggregates(x, ONE)
+        assert iqm.value == pytest.approx(official["iqm"][i], abs=1e-12)
+        assert gap.value == pytest.approx(official["optimality_gap"][i], abs=1e-12)
+        assert statistics.mean(x, ONE).value == pytest.approx(official["mean"][i], abs=1e-12)
+        shares = [e.value for e in statistics.profile(x, official["taus"], ONE)]
+        np.testing.assert_allclose(shares, official["profile"][i], atol=1e-12)
+        for j, y in enumerate(scores):
+            value = statistics.improvement(x, y, ONE).value
+            assert value == pytest.approx(official["prob_improvement"][i, j], abs=1e-12)
+
+
+def test_values_by_hand() -> None:
+    scores = np.array([[0.0, 1.0], [0.1, 1.2], [0.8, 0.2]])  # 3 seeds, 2 tasks
+    iqm, gap = statistics.aggregates(scores, ONE)
+    assert iqm.value == pytest.approx((0.1 + 0.2 + 0.8 + 1.0) / 4), "floor(0.25 x 6) = 1 cut"
+    assert gap.value == pytest.approx(1 - (0 + 0.1 + 0.8 + 1.0 + 1.0 + 0.2) / 6), "no more than 1"
+    assert statistics.mean(scores, ONE).value == pytest.approx(3.3 / 6)
+    two = statistics.spread(np.array([[0.0, 1.0], [0.2, 1.4]]), ONE).value
+    assert two == pytest.approx((0.2 + 0.4) / 2 / math.sqrt(2)), "sample, averaged over tasks"
+
+
+def test_a_tie_is_half_a_win() -> None:
+    x, y = column(0.5, 1.0), column(0.5, 0.2)
+    assert statistics.improvement(x, y, ONE).value == pytest.approx((0.5 + 1 + 1 + 1) / 4)
+    assert statistics.improvement(y, x, ONE).value == pytest.approx(1 - 3.5 / 4)
+    assert statistics.improvement(x, x, ONE).value == 0.5
+
+
+def test_a_profile_counts_strictly_above() -> None:
+    shares = statistics.profile(column(0.5, 0.5, 1.0), np.array([0.4, 0.5, 1.0]), ONE)
+    assert [e.value for e in shares] == pytest.approx([1.0, 1 / 3, 0.0])
+
+
+def test_a_difference_has_a_sign_and_a_statistic() -> None:
+    x, y = column(0.0, 0.1, 0.2, 9.0), column(1.0, 1.0, 1.0, 1.0)
+    assert statistics.difference(x, y, ONE).value == pytest.approx(9.3 / 4 - 1)
+    by_iqm = statistics.difference(x, y, ONE, of=metrics.aggregate_iqm)
+    assert by_iqm.value == pytest.approx(0.15 - 1)
+
+
+# --- intervals
+
+
+def test_the_interval_is_the_percentile_bootstrap_over_seeds() -> None:
+    scores = np.random.default_rng(0).normal(1.0, 0.2, 200)
+    e = statistics.mean(scores[:, None], StatisticsConfig(reps=2000))
+    half = 1.96 * scores.std() / np.sqrt(200)  # the normal approximation
+    assert e.low == pytest.approx(e.value - half, abs=0.006)
+    assert e.high == pytest.approx(e.value + half, abs=0.006)
+
+
+def test_seeds_are_resampled_within_each_task() -> None:
+    """Tasks far apart do not widen it: each keeps its place in every resample."""
+    scores = np.array([[0.0, 10.0], [0.0, 10.0]])
+    assert statistics.mean(scores, FEW) == (5.0, 5.0, 5.0)
+    # two seeds, one apart: all of the first, one of each, or all of the second
+    assert statistics.mean(np.array([[0.0], [1.0]]), FEW) == (0.5, 0.0, 1.0)
+
+
+def test_one_seed_has_no_interval() -> None:
+    alone = statistics.mean(column(0.5), FEW)
+    assert alone.value == 0.5 and math.isnan(alone.low) and math.isnan(alone.high)
+    against = statistics.difference(column(0.5), column(0.1, 0.3), FEW)
+    assert against.value == pytest.approx(0.3) and math.isnan(against.low)
+
+
+def test_draws_are_named_and_leave_the_global_generator_alone() -> None:
+    scores = np.random.default_rng(1).normal(size=(5, 3))
+    first = statistics.aggregates(scores, FEW, "a")
+    np.random.seed(7)
+    expected = np.random.random(3)
+    np.random.seed(7)
+    assert statistics.aggregates(scores, FEW, "a") == first, "whatever was drawn before"
+    assert (np.random.random(3) == expected).all()
+    assert statistics.aggregates(scores, FEW, "b") != first
+    other = StatisticsConfig(reps=200, seed=1)
+    assert statistics.aggregates(scores, other, "a") != first
+    np.random.seed(7)
+    with pytest.raises(ZeroDivisionError):
+        statistics.estimates(lambda s: 1 / 0, [scores], FEW)
+    assert (np.random.random(3) == expected).all(), "after an error too"
+
+
+def test_the_number_of_repetitions_is_the_config_s() -> None:
+    calls = []
+    statistics.estimates(lambda s: calls.append(1) or [0.0], [column(1.0, 2.0)], FEW)
+    assert len(calls) - FEW.reps in (1, 2), "and the value itself"
+
+
+def test_text() -> None:
+    assert Estimate(-0.126, -0.2, 0.3).text() == "−0.13 [−0.20, 0.30]"
+    assert str(Estimate(0.5, math.nan, math.nan)) == "0.50"
+    assert Estimate(0.5, 0.25, 0.75).text("{:.1f}") == "0.5 [0.2, 0.8]"
+
+
+# --- matrices
+
+
+def test_a_matrix_is_seeds_by_tasks() -> None:
+    keys = [key(m, s, demos=k) for m in ("ngt", "bc") for k in (1, 4) for s in (0, 1)]
+    scores = {k: k.seed + 10.0 * k.demos + 100 * (k.method == "bc") for k in keys}
+    found = gather(list(reversed(keys)), scores, "f")
+    assert found.tasks == (("Pendulum-v1", 1), ("Pendulum-v1", 4))
+    assert found.of["ngt"].tolist() == [[10, 40], [11, 41]]
+    assert found.of["bc"].tolist() == [[110, 140], [111, 141]]
+    assert found.at(4).of["ngt"].tolist() == [[40], [41]]
+    assert found.at(4).tasks == (("Pendulum-v1", 4),)
+    assert (found.silent, found.left_out) == ((), ())
+
+
+def test_a_task_that_a_method_lacks_a_run_of_is_left_out_for_all() -> None:
+    keys = [key(m, s, demos=k) for m in ("ngt", "bc", "red") for k in (1, 4) for s in (0, 1)]
+    there = {k: 1.0 for k in keys if k.method != "red" and k != key("bc", 1, demos=4)}
+    found = gather(keys, there, "f")
+    assert found.silent == ("red",)
+    assert found.left_out == (("Pendulum-v1", 4),)
+    assert {m: s.shape for m, s in found.of.items()} == {"ngt": (2, 1), "bc": (2, 1)}
+    with pytest.raises(UserError, match=r"f: no task has all its runs, .*/bc/.*seed0 for one"):
+        gather(keys, {key("ngt", 0): 1.0}, "f")
+
+
+def test_two_rates_are_no_task() -> None:
+    other = RunKey("Pendulum-v1", "ngt", "state-action", 10, 1, 0)
+    with pytest.raises(UserError, match="choose one input mode and one rate"):
+        gather([key("ngt", 0), other], {}, "f")
+
+
+def test_final_scores_of_runs(make_study) -> None:
+    study = make_study(methods=["ngt"], demos=[1], seeds=[0, 1, 2], window=2)
+    study.write(study.key("ngt", seed=0), [9.0, 0.4, 0.8])
+    study.write(study.key("ngt", seed=1), [0.3], diverged=True)
+    study.write(study.key("ngt", seed=2), [], diverged=True)
+    runs, _ = read_runs(study.layout, study.config, "main_figure")
+    found = statistics.final(runs, study.table(), 2)
+    assert [found[k] for k in sorted(found)] == pytest.approx([0.6, 0.3, 0.0])
+    assert statistics.final(None, [], 2) == {}
+
+
+def test_a_run_without_any_row_diverged_before_an_evaluation() -> None:
+    """A finished run has rows; one that is there and has none can only have diverged."""
+    lost = statistics.diverged(None, [key("ngt", 0)])
+    assert lost.runs == lost.silent == {key("ngt", 0)}

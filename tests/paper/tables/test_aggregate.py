@@ -1,0 +1,157 @@
+"""The table of aggregates: numbers by hand, and what it says of runs that are not whole."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ngt.errors import UserError
+from ngt.runs.table import read_runs
+from paper.tables import aggregate as aggregate_table
+from paper.tables.aggregate import Aggregates, collect, notes, table
+
+Make = Callable[..., Any]
+
+
+def aggregates(study: Any, *, allow_partial: bool = False) -> Aggregates:
+    runs, absent = read_runs(study.layout, study.config, "main_figure", allow_partial=allow_partial)
+    return collect(runs, study.config, absent)
+
+
+def words(a: Aggregates) -> str:
+    return " ".join(note.text for note in notes(a))
+
+
+def write(study: Any, scores: dict[tuple[str, int], tuple[float, ...]]) -> None:
+    """A run a seed, each with one evaluation."""
+    for (method, demos), values in scores.items():
+        for seed, value in enumerate(values):
+            study.write(study.key(method, demos, seed), [value])
+
+
+def test_numbers_by_hand(make_study: Make) -> None:
+    study = make_study(methods=["ngt", "bc"], demos=[1, 4], seeds=[0, 1])
+    write(study, {("ngt", 1): (0.8, 1.0), ("ngt", 4): (0.9, 1.4),
+                  ("bc", 1): (0.1, 0.9), ("bc", 4): (0.9, 0.2)})  # fmt: skip
+    rows = {(row["demos"], row["method"]): row for row in table(aggregates(study)).rows}
+    assert list(rows) == [(g, m) for g in ("all", "1", "4") for m in ("NGT", "BC")]
+    ngt, bc = rows["all", "NGT"], rows["all", "BC"]
+    assert ngt["iqm"] == pytest.approx(0.95), "of 0.8 0.9 1.0 1.4"
+    assert bc["iqm"] == pytest.approx(0.55), "of 0.1 0.2 0.9 0.9"
+    assert ngt["gap"] == pytest.approx(0.3 / 4), "1.4 counts as 1"
+    assert ngt["better"] is None and ngt["better_low"] is None
+    assert bc["better"] == pytest.approx((3 / 4 + 3.5 / 4) / 2)
+    assert rows["4", "BC"]["better"] == pytest.approx(3.5 / 4)
+    assert rows["1", "BC"]["iqm"] == pytest.approx(0.5)
+    assert (bc["runs"], bc["diverged"], rows["1", "BC"]["runs"]) == (4, 0, 2)
+    for row in rows.values():
+        assert row["iqm_low"] <= row["iqm"] <= row["iqm_high"]
+        assert row["gap_low"] <= row["gap"] <= row["gap_high"]
+    assert bc["better_low"] <= bc["better"] <= bc["better_high"]
+    assert bc["iqm_low"] < bc["iqm_high"]
+
+
+def test_one_number_of_demonstrations_is_not_said_twice(make_study: Make, fill: Make) -> None:
+    study = make_study(demos=[4])
+    fill(study)
+    assert {row["demos"] for row in table(aggregates(study)).rows} == {"all"}
+
+
+def test_what_it_says(make_study: Make, fill: Make) -> None:
+    study = make_study()
+    fill(study)
+    text = words(aggregates(study))
+    for part in ("Scale quick: 2 tasks", "n = 3 seeds a task", "mean of its last 3 evaluations",
+                 "95%, stratified bootstrap over seeds within each task (20 repetitions)",
+                 "about 75% of cases", "over many tasks in 89%"):  # fmt: skip
+        assert part in text
+    assert "diverged" not in text and "PARTIAL" not in text
+
+
+def test_one_seed_has_no_interval(make_study: Make, fill: Make) -> None:
+    study = make_study(seeds=[3])
+    fill(study)
+    a = aggregates(study)
+    assert "no intervals" in words(a) and "bootstrap" not in words(a)
+    assert "| all | NGT | 0.36 | – | – |" in table(a).markdown()
+    assert json.loads(table(a).json())["rows"][0]["iqm_low"] is None
+
+
+def test_diverged_runs_are_counted_and_said(make_study: Make, fill: Make) -> None:
+    study = make_study(methods=["ngt", "bc"])
+    fill(study)
+    study.write(study.key("bc", 1, 0), [0.4], diverged=True)
+    study.write(study.key("bc", 4, 1), [], diverged=True)
+    a = aggregates(study)
+    assert a.scores.of["bc"][0, 0] == pytest.approx(0.4) and a.scores.of["bc"][1, 1] == 0.0
+    rows = {(r["demos"], r["method"]): r["diverged"] for r in table(a).rows}
+    assert rows == {
+        ("all", "NGT"): 0, ("all", "BC"): 2, ("1", "NGT"): 0, ("1", "BC"): 1, ("4", "NGT"): 0,
+        ("4", "BC"): 1,
+    }  # fmt: skip
+    assert "2 runs diverged and count with the evaluations until then (1 of them" in words(a)
+
+
+def test_a_partial_table_says_what_is_left_out(make_study: Make, fill: Make) -> None:
+    study = make_study(methods=["ngt", "dac-r", "bc"])
+    gone = [key for key in study.table() if key.method == "bc"] + [study.key("dac-r", 4, 1)]
+    fill(study, skip=gone)
+    with pytest.raises(UserError, match=r"--allow-partial"):
+        aggregates(study)
+    a = aggregates(study, allow_partial=True)
+    assert (
+        "PARTIAL: 7 runs are missing. Methods without any run: BC. Tasks left out for all methods, "
+        "since one lacks a run there: Pendulum-v1 with 4." in words(a)
+    )
+    assert [(r["method"], r["runs"]) for r in table(a).rows] == [("NGT", 3), ("DAC (R)", 3)]
+
+
+def test_without_ngt_it_is_an_error(make_study: Make, fill: Make) -> None:
+    study = make_study(methods=["dac-r", "bc"])
+    fill(study)
+    with pytest.raises(UserError, match=r"figures.main_figure.methods: ngt, which the others"):
+        aggregates(study)
+
+
+def test_command(
+    make_study: Make, fill: Make, as_scale: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = make_study(demos=[1])
+    fill(study, skip=[study.key("bc", 1, 0)])
+    as_scale(study)
+    with pytest.raises(SystemExit) as stop:
+        aggregate_table.main([])
+    assert stop.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith("aggregate_table: error: run Pendulum-v1/bc/") and err.count("\n") == 1
+    fill(study)
+    aggregate_table.main([])
+    expected = table(aggregates(study))
+    assert capsys.readouterr().out == f"{expected.markdown()}\nresults/aggregate_table.csv\n"
+    with open("results/aggregate_table.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["method"] for row in rows] == ["NGT", "DAC (R)", "BC"]
+    assert float(rows[0]["iqm"]) == expected.rows[0]["iqm"], "whole"
+
+
+def test_an_env_without_scores_is_not_averaged_over(poor_study: Make) -> None:
+    """Scores of -1 and -0.2 there would make the better method the one of the worse IQM."""
+    a = aggregates(poor_study(demos=[1]))
+    assert a.scores.tasks == (("Pendulum-v1", 1),) and not a.scores.left_out
+    ngt, bc = table(a).rows
+    assert (ngt["iqm"], bc["iqm"]) == (pytest.approx(0.9), pytest.approx(0.5))
+    assert bc["better"] == 1.0
+    assert "No scores on Hopper-v4: the expert's mean return, 49, is not above" in words(a)
+    assert "1 task " in words(a) and "PARTIAL" not in words(a)
+
+
+def test_a_table_without_any_score_is_made_too(poor_study: Make) -> None:
+    a = aggregates(poor_study(envs=["Hopper-v4"], demos=[1, 4]))
+    ngt, bc = table(a).rows
+    assert {ngt[k] for k in ("iqm", "gap", "better")} == {bc[k] for k in ("iqm", "gap")} == {None}
+    assert (ngt["runs"], bc["better"]) == (0, None)
+    assert "No scores on Hopper-v4" in words(a)

@@ -1,0 +1,108 @@
+"""The table of environments against the envs themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ngt.experience import envs, shipped
+from ngt.settings.config import Config, load
+from paper.tables import environments as environment_table
+from paper.tables.environments import bounds, kept, paper_id, row, table
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, dict[str, Any]]:
+    """The rows at scale paper, by the id of their task."""
+    made = table(load({"scale": "paper"})).rows
+    ids = [task.id for task in envs.TASKS.values()][: len(made)]
+    return dict(zip(ids, map(dict, made), strict=True))
+
+
+def test_the_nine_tasks_of_the_paper(rows: dict[str, dict[str, Any]]) -> None:
+    assert [r["paper_id"] for r in rows.values()] == [
+        "Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Pusher-v4", "Walker2d-v4",
+        "walker-walk", "cheetah-run", "finger-spin",
+    ]  # fmt: skip
+
+
+def test_what_is_said_is_what_the_envs_do(rows: dict[str, dict[str, Any]]) -> None:
+    """Sizes of arrays, and the length of an episode that nothing ends early."""
+    for name in ("Ant-v4", "Humanoid-v4", "Pusher-v5", "finger-spin"):
+        shown, vec = rows[name], envs.VectorEnv(name, 1, terminate_when_unhealthy=False)
+        assert vec.reset([0]).shape == (1, shown["obs"])
+        action, steps = np.zeros((1, shown["act"]), np.float32), 1
+        while not (step := vec.step(action)).truncated[0]:
+            assert not step.terminated[0]
+            steps += 1
+        vec.close()
+        assert steps == shown["limit"]
+
+
+def test_agreement_is_computed(
+    rows: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {name: r["agrees"] for name, r in rows.items() if r["agrees"]} == dict.fromkeys(
+        ["Ant-v4", "HalfCheetah-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4"], "yes"
+    )
+    monkeypatch.setitem(environment_table.PAPER, "Pusher-v4", (24, 7))
+    pusher = row(envs.TASKS["Pusher-v5"], Config(), environment_table.DATA)
+    assert (pusher["agrees"], pusher["paper_sizes"], pusher["obs"]) == ("no", "24 × 7", 23)
+
+
+def test_bounds_and_ends(rows: dict[str, dict[str, Any]]) -> None:
+    assert [rows[n]["bounds"] for n in ("Humanoid-v4", "Pusher-v5", "walker-walk")] == [
+        "±0.4", "±2", "±1",
+    ]  # fmt: skip
+    assert bounds(-0.5, 2.0) == "[-0.5, 2]"
+    assert [n for n, r in rows.items() if r["early"] == "yes"] == [
+        "Ant-v4", "Hopper-v4", "Humanoid-v4", "Walker2d-v4",
+    ]  # fmt: skip
+    never = Config(terminate_when_unhealthy=False)
+    assert row(envs.TASKS["Hopper-v4"], never, environment_table.DATA)["early"] == "no"
+    assert rows["Ant-v4"]["made"] == "Ant-v4, use_contact_forces=True"
+
+
+def test_a_task_is_read_from_its_env_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the registry says of sizes never reaches the table."""
+    monkeypatch.setattr(envs, "_check_live", lambda *_: None)
+    wrong = dataclasses.replace(envs.TASKS["Pendulum-v1"], obs=9, low=-7.0, high=7.0, time_limit=9)
+    shown = row(wrong, Config(), environment_table.DATA)
+    cells = (shown[k] for k in ("obs", "act", "bounds", "limit", "agrees", "paper_sizes"))
+    assert [*cells] == [3, 1, "±2", 200, None, None]
+
+
+@pytest.mark.parametrize(("limit", "rate"), [(1000, 20), (100, 20), (50, 20), (7, 1), (3, 5)])
+def test_kept_counts_every_offset(limit: int, rate: int) -> None:
+    counts = {len(range(offset, limit, rate)) for offset in range(rate)}
+    shown = str(kept(limit, rate)).split(" to ")
+    assert {*map(int, shown)} == {min(counts), max(counts)}
+
+
+def test_references(rows: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    cheetah = rows["HalfCheetah-v4"]
+    assert (cheetah["published_random"], cheetah["published_expert"]) == (-282, 14200)
+    ships = shipped.read("HalfCheetah-v4")
+    assert cheetah["own_expert"] == pytest.approx(np.mean(ships["returns"]))
+    assert cheetah["own_random"] == ships["random"]
+    shown = row(envs.TASKS["HalfCheetah-v4"], Config(), tmp_path)
+    assert shown["own_expert"] is None and shown["published_expert"] == 14200
+    assert rows["walker-walk"]["published_expert"] is None
+
+
+def test_other_ids() -> None:
+    assert paper_id("Pusher-v5") == "Pusher-v4" and paper_id("Ant-v4") == "Ant-v4"
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A scale's own tasks follow; the reason for another id is told."""
+    environment_table.main(["--scale", "quick", "--out", str(tmp_path / "t.csv")])
+    out = capsys.readouterr().out
+    assert "| Pendulum-v1 | Pendulum-v1 | 3 | 1 |" in out and "| finger-spin |" in out
+    assert "Pusher-v4: gymnasium refuses it" in out
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 11
+    assert (tmp_path / "t.tex").read_text().isascii()

@@ -1,0 +1,93 @@
+"""The table of final scores: by hand, and what it says of runs that are not whole."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ngt.runs.keys import RunKey, run_table
+from ngt.runs.table import read_runs
+from ngt.settings.config import load
+from paper.tables import scores as main_table
+
+Make = Callable[..., Any]
+
+CONFIG = load({
+    "scale": "quick", "window": 2, "statistics": {"reps": 50},
+    "figures": {"main_figure": {"methods": ["ngt", "bc"], "demos": [1, 4], "seeds": [0, 1]}},
+})  # fmt: skip
+
+
+def runs() -> pd.DataFrame:
+    """Scores rise by 0.1 an evaluation from seed / 2; bc has none with four demonstrations."""
+    rows = [
+        {"env": "Pendulum-v1", "method": method, "mode": "state-action", "rate": 20,
+         "demos": demos, "seed": seed, "step": step, "score": seed / 2 + 0.1 * step,
+         "return": 100.0 * seed + step, "random": -7.0,
+         "status": "diverged" if (method, seed) == ("bc", 1) else "finished"}
+        for method, demos in (("ngt", 1), ("ngt", 4), ("bc", 1))
+        for seed in (0, 1) for step in (1, 2, 3)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+ABSENT = [
+    RunKey("Pendulum-v1", "bc", "state-action", 20, demos=4, seed=seed) for seed in (0, 1)
+]  # fmt: skip
+
+
+def test_cells_are_means_of_the_window_by_hand() -> None:
+    text = main_table.table(runs(), CONFIG, ABSENT).markdown()
+    assert text.splitlines()[2:6] == [
+        "| Pendulum-v1 | 1 | NGT | 52.5 | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 0 |",
+        "| Pendulum-v1 | 1 | BC | 52.5 | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 1 |",
+        "| Pendulum-v1 | 4 | NGT | 52.5 | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 0 |",
+        "| Pendulum-v1 | 4 | BC | – | – | – | – | – | 0 |",
+    ]
+    assert "last 2 evaluations" in text and "PARTIAL: runs missing: 2." in text
+    assert "about 50% of cases" in text, "which its two seeds' intervals cover"
+    rows = list(csv.DictReader(io.StringIO(main_table.table(runs(), CONFIG, ABSENT).csv())))
+    assert {row["mark"] for row in rows} == {"PARTIAL: runs missing: 2."}
+    assert "1 run diverged and counts with the evaluations until then." in text
+
+
+def test_one_seed_has_no_interval() -> None:
+    alone = runs().query("seed == 0 and demos == 1")
+    table = run_table(CONFIG, ["main_figure"])
+    absent = [key for key in table if key.seed == 1 or key.demos == 4]
+    row = main_table.table(alone, CONFIG, absent).rows[0]
+    assert row["mean"] == pytest.approx(0.25) and math.isnan(row["low"])
+    assert row["scores"] == "0.25"
+
+
+def test_a_run_without_an_evaluation_counts_as_random() -> None:
+    some = runs().query("not (method == 'bc' and seed == 1)")
+    row = main_table.table(some, CONFIG, ABSENT).rows[1]
+    assert (row["scores"], row["diverged"]) == ("0.25, 0.00", 1)
+    assert row["return"] == pytest.approx((2.5 - 7.0) / 2)
+
+
+def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main_table.main(["--results", str(tmp_path)])
+    assert caught.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith("main_table: error: run Pendulum-v1/") and len(err.splitlines()) == 1
+
+
+def test_scores_that_cannot_be_normalised_are_missing_and_returns_stay(poor_study: Make) -> None:
+    for envs, scores in ((["Pendulum-v1", "Hopper-v4"], [0.9, 0.5]), (["Hopper-v4"], [])):
+        study = poor_study(envs=envs, demos=[1])
+        runs, _ = read_runs(study.layout, study.config, "main_figure")
+        made = main_table.table(runs, study.config)
+        whole, poor = made.rows[:-2], made.rows[-2:]
+        assert [row["mean"] for row in whole] == pytest.approx(scores)
+        assert [row["return"] for row in poor] == pytest.approx([50.0, 49.6])
+        assert {row[name] for row in poor for name in ("mean", "low", "high", "scores")} == {None}
+        assert any(note.startswith("No scores on Hopper-v4: the expert's") for note in made.notes)

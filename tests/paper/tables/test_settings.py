@@ -1,0 +1,146 @@
+"""The table of settings: complete, the code's own, and compared with the paper."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ngt.errors import UserError
+from ngt.potential import Potential, PotentialConfig
+from ngt.settings import config as cfg
+from ngt.settings.config import CellConfig, SacConfig, TrainConfig
+from paper.drawing.table import Table
+from paper.numbers.variants import as_text
+from paper.tables import settings as hyperparameter_table
+from paper.tables.settings import PAPER, table, where
+
+
+@cache
+def whole(scale: str = "paper") -> Table:
+    """The table of a scale."""
+    return table(cfg.load({"scale": scale}))
+
+
+def rows(scale: str = "paper") -> list[dict[str, Any]]:
+    """All rows at a scale."""
+    return [dict(row) for row in whole(scale).rows]
+
+
+def changed(scale: str = "paper", **differences: Any) -> tuple[list[dict[str, Any]], str]:
+    """The rows with these differences that scale paper does not have, and the notes."""
+    made = table(cfg.load({"scale": scale, **differences}))
+    return [dict(row) for row in made.rows if row not in whole().rows], " ".join(made.notes)
+
+
+def of(method: str, scale: str = "paper") -> dict[str, str]:
+    """A method's settings and values."""
+    return {r["setting"]: r["value"] for r in rows(scale) if r["method"] == method and r["setting"]}
+
+
+def documented(cls: type, prefix: str = "") -> set[str]:
+    return {prefix + f.name for f in dataclasses.fields(cls) if f.metadata.get("doc")}
+
+
+def test_every_setting_of_the_backbone_and_of_ngt_with_its_default() -> None:
+    backbone, ngt = of("backbone"), of("ngt")
+    cell = documented(CellConfig) - {"model", "demos_source"}
+    sac, train = documented(SacConfig, "sac."), documented(TrainConfig, "train.")
+    assert set(backbone) == cell | sac | train | {"window", "graphs"}
+    assert set(ngt) == documented(PotentialConfig, "params.") | {"model"}
+    for values, cls, prefix in (
+        (backbone, SacConfig, "sac."), (backbone, TrainConfig, "train."),
+        (ngt, PotentialConfig, "params."),
+    ):  # fmt: skip
+        for f in dataclasses.fields(cls):
+            if f.name != "pairing":
+                assert values[prefix + f.name] == as_text(f.default), f.name
+    assert all(r["meaning"] for r in rows())
+
+
+def test_a_pairing_by_env() -> None:
+    found = {r["envs"]: r["value"] for r in rows() if (r["method"], r["setting"]) ==
+             ("ngt", "params.pairing")}  # fmt: skip
+    assert found == {"all but Humanoid-v4": "huber", "Humanoid-v4": "hl_gauss"}
+
+
+def test_methods_show_what_is_their_own() -> None:
+    assert of("ngt-m8") == {"params.m": "8"} and of("bc-full") == {"rate": "1"}
+    assert of("red") == {"model": "baselines.red:Red"}
+    assert of("pwil") == {
+        "model": "baselines.pwil:Pwil", "params.alpha": "5.0", "params.beta": "5.0",
+    }  # fmt: skip
+    assert of("expert") == {
+        "model": "ngt.reward:EnvReward", "train.keep": "best", "seed": "1000", "episodes": "16",
+    }  # fmt: skip
+    # One row, though NGT's own value is another on Humanoid.
+    (row,) = (r for r in rows() if r["method"] == "ngt-mse-softmax")
+    assert (row["like"], row["envs"], row["value"]) == ("ngt", "all", "mse_softmax")
+    timed = [name for name in cfg.load({"scale": "paper"}).methods if name.startswith("speed-")]
+    assert timed and not any(of(name) for name in timed)
+    assert ", ".join(timed) in " ".join(whole().notes)
+
+
+def test_the_papers_values_agree() -> None:
+    beside = [row for row in rows() if row["paper"]]
+    assert len(beside) == len(PAPER) == 40, "33 of its table, 7 of its section on architecture"
+    assert sum(s.key == "" for s in PAPER) == sum(r["agrees"] is None for r in beside) == 5
+    assert {r["agrees"] for r in beside} == {"yes", None}
+    (bc,) = (r for r in beside if r["method"] == "bc")
+    assert (bc["setting"], bc["value"]) == ("train.steps", "10000000")
+
+
+def test_a_changed_value_shows_and_no_longer_agrees() -> None:
+    odd, notes = changed(sac={"gamma": 0.9}, methods={"ngt": {"params": {"m": 8}}})
+    cells = [tuple(r[k] for k in ("method", "setting", "value", "at_paper", "agrees"))
+             for r in odd if r["at_paper"]]  # fmt: skip
+    assert ("backbone", "sac.gamma", "0.9", "0.99", "no") in cells
+    assert ("ngt", "params.m", "8", "32", "no") in cells and len(cells) == 2
+    (empty,) = (r for r in odd if r["method"] == "ngt-m8")
+    assert empty["setting"] is None
+    assert empty["meaning"] == "no setting differs from that of ngt on these envs"
+    assert "33 agree, 2 differ and 5 have" in notes
+
+
+def test_a_changed_default_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dataclasses are where the values come from."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Other(PotentialConfig):
+        rescale: float = dataclasses.field(default=4.0, metadata={"doc": "x"})
+
+    monkeypatch.setattr(Potential, "Config", Other)
+    made = table(cfg.load({"scale": "test"})).rows
+    (row,) = (r for r in made if (r["method"], r["setting"]) == ("ngt", "params.rescale"))
+    assert (row["value"], row["agrees"]) == ("4.0", "no")
+
+
+def test_another_scale_is_marked_where_it_differs() -> None:
+    quick = {(r["method"], r["setting"]): r for r in rows("quick")}
+    assert quick["backbone", "train.batch"]["at_paper"] == "256"
+    assert quick["backbone", "sac.gamma"]["at_paper"] is None
+    assert quick["dac-r", "normalise_obs"]["at_paper"] == "false"
+    assert quick["ngt", "params.pairing"]["at_paper"] == "huber"
+    assert "at_paper" not in rows()[0]
+    mine = changed("quick", methods={"mine": {"like": "ngt", "params": {"m": 5}}})[0]
+    assert [r["at_paper"] for r in mine if r["method"] == "mine"] == [None]
+
+
+def test_envs_are_named_the_short_way() -> None:
+    assert where(["a", "b"], ["a", "b"]) == "all"
+    assert where(["a"], ["a", "b"]) == "a" and where(["a", "b"], ["a", "b", "c"]) == "all but c"
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hyperparameter_table.main(["--scale", "test", "--out", str(tmp_path / "t.csv")])
+    assert "| ngt | backbone | params.m | all | 4 | 32 |" in capsys.readouterr().out
+    text = (tmp_path / "t.tex").read_text()
+    assert text.isascii() and r"\begin{longtable}" in text and "`" not in text
+
+
+def test_a_config_without_envs_is_refused() -> None:
+    with pytest.raises(UserError, match="figures: none names an env"):
+        table(dataclasses.replace(cfg.load({"scale": "test"}), figures={}))

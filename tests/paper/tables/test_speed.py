@@ -1,0 +1,104 @@
+"""Speeds against numbers worked out by hand, as a table and as curves."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ngt.errors import UserError
+from paper import command
+from paper.drawing import style
+from paper.figures import speed as speed_figure
+from paper.numbers import speed
+from paper.tables import speed as speed_table
+
+METHODS = {
+    "speed-ngt": {"label": "NGT", "like": "ngt"},
+    "speed-dac": {"label": "DAC, R", "like": "dac-r"},
+    "speed-red": {"label": "RED*", "like": "red"},
+}
+PARTIAL = argparse.Namespace(allow_partial=True, other_settings=False)
+WHOLE = argparse.Namespace(allow_partial=False, other_settings=False)
+
+
+@pytest.fixture
+def study(make_study: Callable[..., Any]) -> Any:
+    """Runs of 10 000 steps in ten evaluations: NGT at 100 steps/s, DAC at 100 and then at 50."""
+    made = make_study()
+    plan = {"methods": list(METHODS), "envs": ["Pendulum-v1"], "demos": [4], "seeds": [0]}
+    made.settings["methods"] |= METHODS
+    made.settings["figures"] = {"speed_table": plan}
+    made.settings["train"] = {"steps": 10_000, "eval_every": 1000}
+    for method, slow in (("speed-ngt", 1.0), ("speed-dac", 2.0), ("speed-red", 0.5)):
+        timing = [[i * 1000, i * 10.0 if i <= 5 else 50 + (i - 5) * 10.0 * slow]
+                  for i in range(1, 11)]  # fmt: skip
+        made.write(
+            made.key(method, demos=4), [0.5] * 10, timing=timing, machine="a machine", device="cpu"
+        )
+    return made
+
+
+def test_rates_by_hand() -> None:
+    steps = np.arange(11) * 1000.0
+    seconds = np.concatenate([np.arange(6) * 10.0, 50 + np.arange(1, 6) * 20.0])
+    at, rate = speed.rates(steps, seconds)
+    np.testing.assert_array_equal(at, steps[2:])
+    np.testing.assert_allclose(rate, [100, 100, 100, 100, 2000 / 30, 50, 50, 50, 50])
+    assert speed.rates(np.array([0.0, 400.0]), np.array([0.0, 2.0]))[1].tolist() == [200.0]
+
+
+def test_the_table_has_ours_and_theirs(study: Any) -> None:
+    table = speed_table.make(study.config, study.layout, WHOLE)
+    rows = {row["method"]: row for row in table.rows}
+    assert [rows[m]["Pendulum-v1 steps/s"] for m in ("NGT", "DAC, R", "RED*")] == [100, 50, 200]
+    assert [rows[m]["Pendulum-v1 relative"] for m in ("NGT", "DAC, R", "RED*")] == [1, 0.5, 2]
+    assert rows["DAC, R"]["paper Humanoid-v4 steps/s"] == 741
+    assert rows["DAC, R"]["paper Walker2d-v4 relative"] == pytest.approx(953 / 967)
+    assert rows["RED*"]["paper Humanoid-v4 steps/s"] is None, "the paper has it in words"
+    assert (
+        "of its own on: a machine (cpu)" in table.notes[0] and "10,000 env steps" in table.notes[0]
+    )
+    assert "RTX 4090" in table.notes[1] and "do not compare" in table.notes[1]
+
+
+def test_a_missing_run_leaves_a_gap_only_when_asked(study: Any) -> None:
+    key = study.key("speed-ngt", demos=4)
+    (study.layout.run(key) / "run.json").unlink()
+    with pytest.raises(UserError, match=str(key)):
+        speed_table.make(study.config, study.layout, WHOLE)
+    table = speed_table.make(study.config, study.layout, PARTIAL)
+    assert table.rows[0]["Pendulum-v1 steps/s"] is None
+    assert all(row["Pendulum-v1 relative"] is None for row in table.rows)
+    assert table.marks == ["PARTIAL: 1 runs are missing."]
+    runs, absent = command.read(study.config, study.layout, speed.NAME, PARTIAL)
+    figure = speed_figure.draw(runs, study.config, absent)
+    assert "PARTIAL: missing Pendulum-v1 NGT" in " ".join(t.get_text() for t in figure.texts)
+
+
+def test_curves_have_the_looks_of_what_they_time(study: Any) -> None:
+    runs, _ = command.read(study.config, study.layout, speed.NAME, WHOLE)
+    figure = speed_figure.draw(runs, study.config)
+    (axes,) = figure.axes
+    colors = {line.get_color(): line for line in axes.lines}
+    assert set(colors) == {style.LOOKS[name].color for name in ("ngt", "dac-r", "red")}
+    line = colors[style.LOOKS["dac-r"].color]
+    assert line.get_xdata()[-1] == 10 and line.get_ydata()[-1] == pytest.approx(50)
+    assert axes.get_ylabel() == "env steps per second" and axes.get_ylim()[0] == 0
+
+
+def test_no_speed_where_all_diverged_at_once(study: Any) -> None:
+    for method in ("speed-ngt", "speed-dac", "speed-red"):
+        study.write(study.key(method, demos=4), [], diverged=True, machine="a", device="cpu")
+    runs, absent = command.read(study.config, study.layout, speed.NAME, WHOLE)
+    with pytest.raises(UserError, match="no run has an evaluation"):
+        speed_figure.draw(runs, study.config, absent)
+
+
+def test_a_run_without_times_is_named(study: Any) -> None:
+    study.write(study.key("speed-ngt", demos=4), [0.5] * 10, machine="a", device="cpu")
+    with pytest.raises(UserError, match="Pendulum-v1/speed-ngt: it recorded no times"):
+        speed_table.make(study.config, study.layout, WHOLE)

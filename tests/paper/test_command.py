@@ -1,0 +1,189 @@
+"""A figure's command line: settings, files, and mistakes in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ngt.runs.published import publish
+from ngt.settings import config as cfg
+from paper import command, main_figure
+from paper.document import report
+from paper.drawing import style
+from paper.tables import scores as main_table
+
+
+@pytest.fixture
+def study(make_study: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A study whose settings are the scale `quick`, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    made = make_study(demos=[1], seeds=[0, 1])
+    folder = tmp_path / "scales"
+    folder.mkdir()
+    (folder / "base.yaml").write_text(yaml.safe_dump(made.settings))
+    (folder / "quick.yaml").write_text("scale: quick\n")
+    monkeypatch.setattr(cfg, "load", functools.partial(cfg.load, directory=folder))
+    return made
+
+
+def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line on stderr of a command that fails with exit code 2."""
+    with pytest.raises(SystemExit) as stop:
+        main_figure.main(arguments)
+    assert stop.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("main_figure: error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_files_are_written(study: Any, fill: Callable[..., None], capsys: Any) -> None:
+    fill(study)
+    main_figure.main(["--scale", "quick", "--out", "out/a.pdf", "--png", "out/a.png"])
+    assert sorted(p.name for p in Path("out").iterdir()) == ["a.pdf", "a.png"]
+    assert capsys.readouterr().out == "out/a.pdf\n"
+
+
+def test_the_default_place(study: Any, fill: Callable[..., None]) -> None:
+    fill(study)
+    main_figure.main([])
+    assert Path("results/main_figure.pdf").exists()
+
+
+def test_settings_of_the_user(study: Any, fill: Callable[..., None], tmp_path: Path) -> None:
+    fill(study)
+    study.layout.root.rename("elsewhere")
+    Path("mine.yaml").write_text("figures: {main_figure: {methods: [ngt]}}\n")
+    main_figure.main(["--config", "mine.yaml", "--set", "window=2", "--results", "elsewhere"])
+    assert Path("elsewhere/main_figure.pdf").exists()
+
+
+def test_a_partial_table_is_a_choice(study: Any, fill: Callable[..., None], capsys: Any) -> None:
+    gone = study.key("dac-r", seed=1)
+    fill(study, skip=[gone])
+    assert f"run {gone}: missing" in mistake(capsys)
+    main_figure.main(["--allow-partial"])
+    assert "partial, runs missing: 1" in capsys.readouterr().out
+
+
+def test_a_stale_run_is_named(study: Any, fill: Callable[..., None], capsys: Any) -> None:
+    fill(study)
+    assert "stale" in mistake(capsys, "--set", "train.batch=7")
+
+
+OTHER = "sac.gamma is 0.99 in the records and 0.5 in the config"
+
+
+@pytest.fixture
+def published(study: Any, fill: Callable[..., None]) -> list[str]:
+    """Arguments that draw the study's records with a setting that they do not have."""
+    fill(study)
+    publish(study.layout, cfg.load({"scale": "quick"}))
+    return ["--records", str(study.layout.published), "--set", "sac.gamma=0.5"]
+
+
+def test_published_records_of_other_settings_are_a_choice(
+    study: Any, published: list[str], capsys: Any, tidy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert OTHER in mistake(capsys, *published, "--allow-partial")
+    assert not Path("results/main_figure.pdf").exists(), "it is said before anything is drawn"
+    drawn: list[Any] = []
+    monkeypatch.setattr(style, "save", lambda figure, *_: drawn.append(figure))
+    main_figure.main([*published, "--other-settings"])
+    assert OTHER in capsys.readouterr().out
+    (figure,) = drawn
+    tidy(figure)
+    (head,) = [t for t in figure.texts if "OTHER SETTINGS" in t.get_text()]
+    assert OTHER in head.get_text().replace("\n", " ") and head.get_color() == style.ALERT
+
+
+def test_a_table_of_other_settings_says_so_in_every_form(
+    study: Any, published: list[str], capsys: Any
+) -> None:
+    with pytest.raises(SystemExit):
+        main_table.main(published)
+    assert OTHER in capsys.readouterr().err and not Path("results/main_table.csv").exists()
+    main_table.main([*published, "--other-settings"])
+    for ending in ("csv", "tex", "json"):
+        assert "OTHER SETTINGS: 6 of 6" in Path(f"results/main_table.{ending}").read_text()
+    Path("results/main_table.csv").unlink()
+    main_table.main(["--records", published[1]])
+    assert "OTHER" not in Path("results/main_table.csv").read_text()
+
+
+def test_a_page_of_other_settings_says_so(
+    study: Any, published: list[str], make_artefacts: Callable[..., None]
+) -> None:
+    make_artefacts(study)
+    with pytest.raises(SystemExit):
+        report.main(published)
+    report.main([*published, "--other-settings"])
+    assert OTHER in Path("results/report.html").read_text()
+
+
+def test_a_foreign_run_is_named(study: Any, fill: Callable[..., None], capsys: Any) -> None:
+    fill(study)
+    key, other = study.key("ngt"), study.key("ngt", seed=1)
+    study.write(key, [0.0], key={"run": str(other), **dataclasses.asdict(other)})
+    assert f"run {key}: " in mistake(capsys, "--allow-partial")
+    assert json.loads((study.layout.run(key) / "run.json").read_text())["key"]["seed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--ouch"], "--ouch"),
+        (["--scale", "qick"], "did you mean quick?"),
+        (["--set", "windw=3"], "did you mean window?"),
+        (["--set", "window"], "expected KEY=VALUE"),
+        (["--config", "none.yaml"], "config file none.yaml: "),
+        (["--set", "figures.main_figure.rates=[10, 20]"], "figures.main_figure.rates"),
+        (["--results", "nowhere"], "missing"),
+        (["--records", "scales"], "scales"),
+        (["--out", "scales"], "scales: can't be written"),
+    ],
+)
+def test_mistakes(
+    study: Any, fill: Callable[..., None], capsys: Any, arguments: list[str], text: str
+) -> None:
+    fill(study)
+    if arguments[0] == "--set":
+        arguments = [*arguments, "--allow-partial"]
+    assert text in mistake(capsys, *arguments)
+
+
+def test_what_the_system_refuses_is_one_line(capsys: Any) -> None:
+    def full() -> None:
+        raise OSError(28, "No space left on device", "results/x.pdf")
+
+    with pytest.raises(SystemExit) as stop:
+        command.one_line_errors("main_figure", full)
+    said = "main_figure: error: results/x.pdf: No space left on device\n"
+    assert (stop.value.code, capsys.readouterr().err) == (2, said)
+
+
+def test_a_config_without_the_figure(study: Any, capsys: Any) -> None:
+    settings = {**study.settings, "figures": {}}
+    Path("scales/base.yaml").write_text(yaml.safe_dump(settings))
+    assert "figures.main_figure" in mistake(capsys)
+
+
+def test_the_scale_of_an_artefact_that_needs_no_runs(study: Any, tmp_path: Path) -> None:
+    """The user's own, wherever it stands; else the artefact's."""
+    Path("scales/paper.yaml").write_text("scale: paper\n")
+    Path("mine.yaml").write_text("scale: quick\n")
+    parser = command.build_parser("x", "X.", scale="paper")
+    for arguments, scale in (
+        ([], "paper"), (["--scale", "quick"], "quick"), (["--config", "mine.yaml"], "quick"),
+        (["--set", "scale=quick"], "quick"), (["--set", "window=2"], "paper"),
+    ):  # fmt: skip
+        assert command.settings(parser.parse_args(arguments))[0].scale == scale, arguments
+    assert command.settings(command.build_parser("x", "X.").parse_args([]))[0].scale == "quick"
