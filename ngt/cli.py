@@ -19,9 +19,10 @@ from ngt.errors import Interrupted, UserError, lacks_memory, suggest
 from ngt.experience.envs import get_task
 from ngt.files import read_json
 from ngt.runs.keys import Layout, RunKey, packs, resolve_key, run_table
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
+from ngt.settings import resolve as resolving
 from ngt.settings.config import CellConfig, Config
-from ngt.settings.schema import schema
+from ngt.settings.schema import merge, schema
 from ngt.text import show_any_text
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ def user_settings(args: argparse.Namespace) -> dict[str, Any]:
     """The user's differences: file, then --set, then --scale."""
     import yaml
 
-    data = cfg.read_yaml(args.config) if args.config else {}
+    data = loading.read_yaml(args.config) if args.config else {}
     for text in args.settings:
         name, equals, value = text.partition("=")
         if not equals or not name:
@@ -287,15 +288,15 @@ def user_settings(args: argparse.Namespace) -> dict[str, Any]:
             raise UserError(f"--set {name}: {value!r} is not a YAML value") from None
         for part in reversed(name.split(".")):
             parsed = {part: parsed}
-        data = cfg.merge(data, parsed)
-    return cfg.merge(data, {"scale": args.scale} if args.scale else {})
+        data = merge(data, parsed)
+    return merge(data, {"scale": args.scale} if args.scale else {})
 
 
 def load_config(args: argparse.Namespace) -> tuple[Config, Layout]:
     """The config and the places it writes to."""
     if args.planned and (args.scale or args.config or args.settings):
         raise UserError("--planned: it is complete; leave out --scale, --config and --set")
-    config = cfg.load_file(args.planned) if args.planned else cfg.load(user_settings(args))
+    config = loading.load_file(args.planned) if args.planned else loading.load(user_settings(args))
     return config, Layout(config.scale, args.results)
 
 
@@ -337,8 +338,8 @@ def run_expert(args: argparse.Namespace) -> None:
     at_least(0, env_workers=args.env_workers)
     config, layout = load_config(args)
     get_task(args.env)
-    cell = cfg.resolve_expert(config, args.env)
-    seed = cfg.expert_config(config, args.env).seed
+    cell = resolving.resolve_expert(config, args.env)
+    seed = resolving.expert_config(config, args.env).seed
     folder = layout.expert(args.env)
     member = Member(folder, expert_key(args.env, seed), seed, demos=0)
     if not to_train(cell, member, f"expert {args.env}", args):
@@ -361,13 +362,13 @@ def run_record(args: argparse.Namespace) -> None:
     at_least(1, episodes=args.episodes)
     config, layout = load_config(args)
     get_task(args.env)
-    expert = cfg.expert_config(config, args.env)
+    expert = resolving.expert_config(config, args.env)
     actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:
         raise UserError(
             f"--policy: it was trained on {env}, not on {args.env}; give a policy of {args.env}"
         )
-    cell = cfg.resolve_expert(config, args.env)
+    cell = resolving.resolve_expert(config, args.env)
     made = Folders(layout, config).expert_status(args.env)
     if not args.policy and made.status not in COMPLETE:
         raise UserError(
@@ -377,7 +378,7 @@ def run_record(args: argparse.Namespace) -> None:
     data = demos.record(
         args.env, actor, args.episodes or expert.episodes,
         expert.seed if args.seed is None else args.seed,
-        source=str(args.policy) if args.policy else cfg.config_hash(cell),
+        source=str(args.policy) if args.policy else resolving.config_hash(cell),
         terminate_when_unhealthy=cell.terminate_when_unhealthy,
     )  # fmt: skip
     out = args.out or layout.demos(args.env)
@@ -416,7 +417,7 @@ def run_train(args: argparse.Namespace) -> None:
     jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
     read = functools.cache(demos.load)  # so that what is odd about a file is said once
     for i, (cell, pack) in enumerate(jobs, 1):
-        file = cfg.demos_file(config, cell.env)
+        file = resolving.demos_file(config, cell.env)
         source = args.demos or (Path(file) if file else layout.demos(cell.env))
         data = read(
             source, cell.env, strict=args.strict,
@@ -435,14 +436,14 @@ def train_pack(
     from ngt.experience.reference import reference_of
     from ngt.training.learner import Member
 
-    if cell.demos_source not in (data.source, cfg.file_hash(source, "demos")):
+    if cell.demos_source not in (data.source, resolving.file_hash(source, "demos")):
         if not args.demos:
             raise UserError(
                 f"demonstrations {source}: field 'source': found {data.source}, expected "
                 f"{cell.demos_source}: these settings have another expert; `ngt expert` and "
                 f"`ngt record` make it, --demos {source} takes these all the same"
             )
-        cell = replace(cell, demos_source=cfg.file_hash(source, "--demos"))
+        cell = replace(cell, demos_source=resolving.file_hash(source, "--demos"))
     members, reference = [], reference_of(data)
     for key in keys:
         subset = demos.subsample(data, key.demos, key.rate, key.seed, f"demonstrations {source}")
@@ -539,7 +540,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
     actor, env = policy.load(file)
     data = demos.load(args.demos, env) if args.demos else None
     own = read_json(file.parent / "config.json")  # of the run that made it
-    terminate = cfg.resolve_expert(config, env).terminate_when_unhealthy
+    terminate = resolving.resolve_expert(config, env).terminate_when_unhealthy
     if "terminate_when_unhealthy" not in user_settings(args) and isinstance(own, dict):
         terminate = bool(own.get("terminate_when_unhealthy", terminate))
     evaluator = Evaluator(env, [(args.seed, 0)], args.episodes, terminate_when_unhealthy=terminate)
@@ -644,10 +645,10 @@ def run_bench(args: argparse.Namespace) -> None:
     rounds = {"repeats": args.repeats, "updates": args.updates}
     if args.methods:
         config, _ = load_config(args)
-        names = cfg.distinct_methods(config) if args.methods == ["all"] else args.methods
+        names = resolving.distinct_methods(config) if args.methods == ["all"] else args.methods
         reference = args.relative_to or names[0]
         for option, name in [*(("--methods", n) for n in names), ("--relative-to", reference)]:
-            cfg.find_method(config, name, option)
+            resolving.find_method(config, name, option)
         result = bench_methods(config, args.env, names, reference, **rounds)
         say(methods_table(result))
     elif args.relative_to:

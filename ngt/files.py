@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+CHECKOUT = Path(__file__).resolve().parents[1]  # the folder that holds the package
+
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:

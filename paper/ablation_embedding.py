@@ -6,7 +6,8 @@ python -m paper.ablation_embedding --scale quick --out results/ablation_embeddin
 from __future__ import annotations
 
 from ngt.errors import UserError
-from ngt.settings.config import Config, model_params
+from ngt.settings.config import Config
+from ngt.settings.resolve import model_params
 from paper.drawing import style
 from paper.drawing.panels import Series
 from paper.figures.curves import CurveFigure, variants

@@ -6,7 +6,8 @@ python -m paper.grid_figure --scale quick --out results/grid_figure.pdf
 from __future__ import annotations
 
 from ngt.errors import UserError
-from ngt.settings.config import Config, method_rate
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_rate
 from paper.drawing import style
 from paper.drawing.notes import nth
 from paper.drawing.panels import RETURN, Series, plan_of

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from ngt.experience.envs import TASKS
 from ngt.runs.keys import RunKey, run_table
-from ngt.settings.config import Config, own_file
+from ngt.settings.config import Config
+from ngt.settings.resolve import own_file
 
 GPU = "results/published/gpu.json"  # what `make gpu-check` measured
 

@@ -24,7 +24,8 @@ from ngt.runs.keys import Layout, run_table
 from ngt.runs.ship import LARGEST, SAME_ACTION, distance
 from ngt.runs.table import final_scores, read_runs
 from ngt.seeding import derive
-from ngt.settings.config import expert_ships, load, method_label, read_yaml
+from ngt.settings.load import load, read_yaml
+from ngt.settings.resolve import expert_ships, method_label
 from paper.drawing.table import show
 from paper.handbook import experts, video
 from paper.numbers import statistics

@@ -36,7 +36,9 @@ from ngt.runs.published import Published, publish
 from ngt.runs.table import as_rows
 from ngt.runs.writer import RunWriter
 from ngt.settings import config
-from ngt.settings.config import SacConfig, config_hash, load, resolve_expert
+from ngt.settings.config import SacConfig
+from ngt.settings.load import load
+from ngt.settings.resolve import config_hash, resolve_expert
 from ngt.training import checkpoint
 from ngt.training.learner import Member
 from ngt.training.records import Records

@@ -24,16 +24,9 @@ from ngt.experience.demos import DemoSet
 from ngt.experience.envs import Task, get_task
 from ngt.experience.replay import Batch, Replay
 from ngt.reward import RewardModel
-from ngt.settings.config import (
-    MODES,
-    CellConfig,
-    Config,
-    distinct_methods,
-    load,
-    load_model,
-    method_rate,
-    resolve,
-)
+from ngt.settings.config import MODES, CellConfig, Config
+from ngt.settings.load import load
+from ngt.settings.resolve import distinct_methods, load_model, method_rate, resolve
 from ngt.training.learner import Learner, Member, build_model
 from ngt.training.trainer import Trainer
 

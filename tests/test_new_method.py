@@ -16,7 +16,7 @@ import yaml
 
 import baselines
 from ngt import cli
-from ngt.settings.config import load_model
+from ngt.settings.resolve import load_model
 from paper import main_figure
 from paper.drawing import style
 from paper.handbook import methods

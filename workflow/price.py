@@ -19,7 +19,9 @@ from typing import Any, NamedTuple
 import yaml
 
 from ngt.runs.keys import packs, run_table
-from ngt.settings.config import CellConfig, Config, load, method_label, resolve, resolve_expert
+from ngt.settings.config import CellConfig, Config
+from ngt.settings.load import load
+from ngt.settings.resolve import method_label, resolve, resolve_expert
 from workflow.resources import (
     GpuSite,
     Site,

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from ngt.experience.envs import get_task
 from ngt.experience.replay import peak_bytes
-from ngt.settings.config import CellConfig, load_model
+from ngt.settings.config import CellConfig
+from ngt.settings.resolve import load_model
 from ngt.settings.schema import opt, parse
 
 # Milliseconds of one thread, unless said: a 2-core AMD EPYC, torch 2.13 (docs/performance.md).

@@ -13,7 +13,8 @@ import torch
 from ngt.bench.cases import Contender, cell_of, iteration, pack_of, peers, stepping, whole
 from ngt.bench.measure import agreement, floor, in_place, measure, profile, rate, ratio
 from ngt.runs.provenance import provenance
-from ngt.settings.config import CellConfig, Config, TrainConfig, method_label, method_rate, resolve
+from ngt.settings.config import CellConfig, Config, TrainConfig
+from ngt.settings.resolve import method_label, method_rate, resolve
 
 
 def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:

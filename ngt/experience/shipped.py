@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ngt.errors import UserError
-from ngt.files import read_json
+from ngt.files import CHECKOUT, read_json
 
-DATA = Path(__file__).resolve().parents[2] / "data"  # of this checkout
+DATA = CHECKOUT / "data"
 FORMAT = 1
 POLICY, DEMOS, CURVE, EXPERT = "policy.safetensors", "demos.npz", "curve.csv", "expert.json"
 

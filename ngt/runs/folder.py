@@ -14,9 +14,8 @@ from ngt.files import read_json
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.provenance import source_hash
 from ngt.runs.state import PART, Status, changed, last_step, recorded, run_in, state
-from ngt.settings.config import (
-    Config,
-    Mode,
+from ngt.settings.config import Config, Mode
+from ngt.settings.resolve import (
     config_hash,
     demos_file,
     expert_config,

@@ -13,7 +13,8 @@ from typing import Any, cast
 
 from ngt.errors import UserError
 from ngt.runs.state import named_by
-from ngt.settings.config import MODES, CellConfig, Config, Mode, config_hash, method_rate, resolve
+from ngt.settings.config import MODES, CellConfig, Config, Mode
+from ngt.settings.resolve import config_hash, method_rate, resolve
 
 _CELL = re.compile(r"(?P<mode>.+)-demos(?P<demos>\d+)-rate(?P<rate>\d+)")
 

@@ -12,7 +12,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]  # the folder that holds the package
+from ngt.files import CHECKOUT
+
+ROOT = CHECKOUT
 
 # What a run's numbers can depend on: these modules and all that they import from the suite.
 TRAINER = "ngt.training.trainer"

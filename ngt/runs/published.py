@@ -24,15 +24,8 @@ from ngt.runs.folder import VALUES, Folders, Record
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.provenance import source_hash
 from ngt.runs.state import Status
-from ngt.settings.config import (
-    CellConfig,
-    Config,
-    load_model,
-    own_file,
-    resolve_expert,
-    short,
-    to_json,
-)
+from ngt.settings.config import CellConfig, Config
+from ngt.settings.resolve import load_model, own_file, resolve_expert, short, to_json
 from ngt.settings.schema import parse
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from ngt.files import atomic, json_text
 from ngt.runs.folder import read_folder
 from ngt.runs.keys import Layout
 from ngt.runs.state import checksum
-from ngt.settings.config import Config, config_hash, resolve_expert
+from ngt.settings.config import Config
+from ngt.settings.resolve import config_hash, resolve_expert
 
 # Bytes of an expert's folder. Sixteen episodes of most tasks take 1 to 3 million, of Humanoid-v4
 # 17 million: of such a task the first episodes ship that fit, whole and in float32.

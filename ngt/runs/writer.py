@@ -25,7 +25,8 @@ from ngt.agent import policy
 from ngt.files import write_json
 from ngt.runs.provenance import provenance
 from ngt.runs.state import PART, checksum
-from ngt.settings.config import CellConfig, config_hash
+from ngt.settings.config import CellConfig
+from ngt.settings.resolve import config_hash
 from ngt.state import State
 
 EVAL_FIELDS = ("step", "episode", "return", "length")

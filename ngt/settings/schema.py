@@ -133,6 +133,18 @@ def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
                 raise UserError(f"{path}: must be {bounds}, found {v}")
 
 
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Deep merge of plain mappings, later ones winning; lists are replaced whole."""
+    out: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            if isinstance(value, Mapping) and isinstance(out.get(key), Mapping):
+                out[key] = merge(out[key], value)
+            else:
+                out[key] = value
+    return out
+
+
 def schema(cls: type) -> dict[str, Any]:
     """JSON schema of a config dataclass, with defaults and meanings."""
     hints = typing.get_type_hints(cls)

@@ -13,7 +13,8 @@ from typing import Any
 
 from ngt.errors import Interrupted, UserError
 from ngt.runs.state import COMPLETE, Status, state
-from ngt.settings.config import CellConfig, config_hash
+from ngt.settings.config import CellConfig
+from ngt.settings.resolve import config_hash
 from ngt.training import checkpoint
 from ngt.training.learner import Member
 from ngt.training.trainer import Trainer, made_with

@@ -23,7 +23,8 @@ from ngt.experience.envs import get_task
 from ngt.experience.replay import Batch, Replay
 from ngt.reward import RewardModel, Spec, checked
 from ngt.seeding import Draw, Streams, derive
-from ngt.settings.config import CellConfig, load_model
+from ngt.settings.config import CellConfig
+from ngt.settings.resolve import load_model
 from ngt.settings.schema import parse
 from ngt.state import State, slice_of
 from ngt.training.graphs import Graph

@@ -9,7 +9,8 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ngt.settings.config import Config, method_label
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label
 from paper.claims.evidence import Cells
 from paper.claims.rules import (
     CARD,

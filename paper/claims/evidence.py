@@ -17,7 +17,8 @@ import numpy as np
 
 from ngt.runs.keys import RunKey, run_table
 from ngt.runs.table import Runs, unscored_envs
-from ngt.settings.config import Config, config_hash, resolve
+from ngt.settings.config import Config
+from ngt.settings.resolve import config_hash, resolve
 from paper.drawing.panels import demonstrations
 from paper.numbers import speed, statistics
 from paper.numbers.curves import AXES

@@ -16,7 +16,8 @@ from rliable import metrics
 from ngt.experience.envs import get_task
 from ngt.experience.replay import peak_bytes
 from ngt.runs.keys import RunKey
-from ngt.settings.config import Config, StatisticsConfig, method_label
+from ngt.settings.config import Config, StatisticsConfig
+from ngt.settings.resolve import method_label
 from paper.claims.evidence import By, Cells, Evidence, Finding, Part
 from paper.numbers import speed, statistics
 from paper.numbers.speed import PAPER, PAPER_ENVS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ngt.errors import UserError
 from ngt.runs.table import Runs
-from ngt.settings import config as cfg
+from ngt.settings import resolve as resolving
 from ngt.settings.config import Config
 from paper.document import runs as report_runs
 from paper.drawing.table import Cell, Column, Table
@@ -43,8 +43,8 @@ def of_methods(config: Config) -> Table:
 
 def _methods(config: Config) -> Iterator[dict[str, Cell]]:
     plan = config.figures.get(MAIN)
-    for name in plan.methods if plan else cfg.distinct_methods(config):
-        model = cfg.load_model(cfg.model_params(config, name, "")[0], name)
+    for name in plan.methods if plan else resolving.distinct_methods(config):
+        model = resolving.load_model(resolving.model_params(config, name, "")[0], name)
         facts = methods.facts(config, name, model)
         try:
             text = methods.text_of(model)
@@ -52,7 +52,7 @@ def _methods(config: Config) -> Iterator[dict[str, Cell]]:
         except UserError:  # a method of the user's own owes no such docstring
             what, reward = (model.__doc__ or "").partition("\n")[0], None
         yield {
-            "method": cfg.method_label(config, name), "what": what.rstrip(".") or None,
+            "method": resolving.method_label(config, name), "what": what.rstrip(".") or None,
             "learned": facts["learned"], "formed": facts["reward formed"],
             "reward": reward and reward.rstrip("."),
         }  # fmt: skip

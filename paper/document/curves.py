@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ngt.runs.keys import RunKey, run_table
 from ngt.runs.table import unscored_envs
-from ngt.settings.config import Config, method_label, method_rate
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label, method_rate
 from paper.drawing import style
 from paper.numbers import curves
 from paper.register import CURVES

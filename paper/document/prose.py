@@ -16,7 +16,8 @@ from ngt.errors import UserError
 from ngt.runs.provenance import provenance
 from ngt.runs.state import COMPLETE
 from ngt.runs.table import Runs, unscored_envs
-from ngt.settings.config import Config, method_label
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label
 from paper.claims.evidence import FEW
 from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table, listed, show, tex

@@ -20,7 +20,8 @@ from ngt.errors import UserError
 from ngt.files import atomic, read_json
 from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import Runs, read_keys
-from ngt.settings.config import Config, method_label
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label
 from paper import command
 from paper.document import curves as report_curves
 from paper.document import pictures
@@ -158,7 +159,7 @@ def render(
     config: Config, found: Sequence[Item], runs: Runs, embedded: Mapping[str, pictures.Picture],
     stamp: str, other_settings: str = "",
 ) -> str:  # fmt: skip
-    """The page. stamp: as `paper.drawing.stamps` makes it; other_settings: as `cli.other_settings`."""
+    """Return the page. stamp, other_settings: as `stamps.stamp` and `command.other_settings`."""
     environment = Environment(
         loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,

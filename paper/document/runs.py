@@ -10,7 +10,8 @@ from ngt.runs.keys import RunKey, run_table
 from ngt.runs.provenance import source_hash
 from ngt.runs.state import STATUSES, Status
 from ngt.runs.table import Runs, unscored_envs
-from ngt.settings.config import Config, method_label
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label
 from paper.drawing.table import Cell, Column, Table
 from paper.register import FIGURES, TABLES
 

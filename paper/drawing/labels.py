@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ngt.errors import UserError
-from ngt.settings.config import Config, find_method, method_label
+from ngt.settings.config import Config
+from ngt.settings.resolve import find_method, method_label
 from ngt.text import label_fault
 from paper.numbers import variants
 from paper.numbers.variants import Settings

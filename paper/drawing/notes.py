@@ -11,7 +11,8 @@ from matplotlib.patches import Patch
 
 from ngt.runs.keys import RunKey
 from ngt.runs.table import unscored_envs
-from ngt.settings.config import Config, method_label
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label
 from paper.drawing import panels
 from paper.drawing.panels import AUC, RETURN, SCORE, Measure, Panel, Series
 from paper.drawing.style import Note

@@ -13,7 +13,8 @@ from pathlib import Path
 from ngt.experience import shipped
 from ngt.runs.keys import Layout, run_table
 from ngt.runs.state import checksum
-from ngt.settings.config import Config, config_hash
+from ngt.settings.config import Config
+from ngt.settings.resolve import config_hash
 from paper.register import FIGURES, TABLES, Artefact
 
 

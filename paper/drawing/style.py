@@ -233,7 +233,7 @@ def save(
 ) -> None:
     """Write the figure, atomically and with the same bytes each time, and let go of it.
 
-    scale: of its runs, which the files then name in their metadata. stamp: as `paper.drawing.stamps` makes
+    scale: of its runs, which the files then name in their metadata. stamp: as `stamps.stamp` makes
     it, which they carry too.
     """
     about = {"Title": made_of(scale)} if scale else {}

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 from ngt.runs.keys import RunKey, run_table
 from ngt.runs.table import unscored_envs
-from ngt.settings.config import Config, FigureConfig, method_label, method_rate
+from ngt.settings.config import Config, FigureConfig
+from ngt.settings.resolve import method_label, method_rate
 from paper import command
 from paper.drawing import notes, panels, style
 from paper.drawing.labels import labels

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from ngt.errors import UserError
 from ngt.potential import PotentialConfig
 from ngt.runs.keys import Layout
-from ngt.settings import config as cfg
+from ngt.settings import resolve as resolving
 from ngt.settings.config import MODES, CellConfig, Config, Mode
 from paper import command, register
 from paper.drawing import diagram, style
@@ -193,7 +193,7 @@ def facts(config: Config) -> tuple[CellConfig, PotentialConfig, str]:
         raise UserError("figures: none names an env, so there is no setting to show; name one")
     cells = {env: variants.cell(config, env, METHOD) for env in envs}
     cell = cells[envs[0]]
-    model = cfg.load_model(cell.model, f"methods.{METHOD}.model")
+    model = resolving.load_model(cell.model, f"methods.{METHOD}.model")
     if model.Config is not PotentialConfig:
         raise UserError(
             f"methods.{METHOD}.model: {cell.model} has other settings than the diagram shows; "

@@ -13,7 +13,8 @@ from matplotlib.lines import Line2D
 
 from ngt.errors import UserError
 from ngt.runs.keys import RunKey
-from ngt.settings.config import Config, method_label
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label
 from paper import command
 from paper.drawing import style
 from paper.drawing.panels import plan_of

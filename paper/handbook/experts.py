@@ -17,7 +17,7 @@ from ngt.experience import shipped
 from ngt.experience.envs import TASKS, Task
 from ngt.files import atomic
 from ngt.runs.folder import read_shipped
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
 from paper import command, pages, register
 from paper.drawing import style
 from paper.drawing.table import Cell, Column, Table
@@ -48,7 +48,7 @@ COLUMNS = {
 
 def tasks() -> list[Task]:
     """The paper's tasks."""
-    return [TASKS[env] for env in register.envs(cfg.load({"scale": "paper"}))]
+    return [TASKS[env] for env in register.envs(loading.load({"scale": "paper"}))]
 
 
 def row(task: Task, video: bool) -> dict[str, Cell]:
@@ -124,7 +124,7 @@ def curves() -> Figure:
         if shipped.ships(task.id)
         for record, evaluations in [read_shipped(task.id)]
     ]
-    return expert_figure.draw(experts, cfg.load({"scale": "lite"}))
+    return expert_figure.draw(experts, loading.load({"scale": "lite"}))
 
 
 def draw(path: Path) -> None:

@@ -17,7 +17,8 @@ from typing import Any, Literal
 from ngt.cli import Parser
 from ngt.errors import UserError
 from ngt.reward import RewardModel
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
+from ngt.settings import resolve as resolving
 from ngt.settings.config import CellConfig, Config, MethodConfig
 from paper import command
 from paper.numbers import variants
@@ -28,7 +29,8 @@ LABELS = ("Reward", "Range", "Deviations", "Sources")
 HEAD = """\
 # The methods
 
-Written from the methods' own docstrings, settings and code by `python -m paper.handbook.methods`; a test
+Written from the methods' own docstrings, settings and code by
+`python -m paper.handbook.methods`; a test
 keeps it so. Values are those of scale `paper`; a scale's file in
 [workflow/config/](../workflow/config/) may shrink them. In the equations "expert" and "agent" are
 the batches of an iteration; the reward is always high where a transition is expert-like. How to add
@@ -94,7 +96,7 @@ def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
     """How a method takes part in the loop."""
     drawn = cls.learns or cls.offline
     demos = ["a batch each iteration"] * drawn + ["known as a whole"] * uses(cls, "demos")
-    rate = cfg.method_rate(config, name)
+    rate = resolving.method_rate(config, name)
     kept = {None: "", 1: ", all transitions"}.get(rate, f", every {rate}th transition")
     stored = cls.observe is not RewardModel.observe
     return {
@@ -112,7 +114,7 @@ def agent_settings(config: Config, name: str, env: str) -> dict[str, tuple[str, 
     """Value and meaning of what the method changes for the agent and the loop, by dotted name."""
     plain = replace(config, methods={name: MethodConfig(model="ngt.reward:Constant")})
     ours, shared = (
-        variants.settings(cfg.resolve(c, env, name, CellConfig.mode, CellConfig.rate))
+        variants.settings(resolving.resolve(c, env, name, CellConfig.mode, CellConfig.rate))
         for c in (config, plain)
     )
     shared.pop("model")
@@ -133,8 +135,8 @@ class Setting:
 
 def settings(config: Config, name: str, cls: Any, envs: Sequence[str]) -> list[Setting]:
     """A method's settings, its own first, each with its values on single envs."""
-    _, general = cfg.model_params(config, name, "")
-    on = {env: cfg.model_params(config, name, env)[1] for env in envs}
+    _, general = resolving.model_params(config, name, "")
+    on = {env: resolving.model_params(config, name, env)[1] for env in envs}
     rows = [
         Setting(f.name, _values(general[f.name], {e: p[f.name] for e, p in on.items()}),
                 _meaning(f, typing.get_type_hints(cls.Config)[f.name]))
@@ -185,25 +187,25 @@ def escape(text: str) -> str:
 
 def title(config: Config, name: str) -> str:
     """Heading of a method's section."""
-    return f"{escape(cfg.method_label(config, name))} (`{name}`)"
+    return f"{escape(resolving.method_label(config, name))} (`{name}`)"
 
 
 def link(config: Config, name: str) -> str:
     """A link to a method's section, as forges name its anchor."""
-    anchor = re.sub(r"[^\w\- ]", "", f"{cfg.method_label(config, name)} {name}".lower())
-    return f"[{escape(cfg.method_label(config, name))}](#{anchor.replace(' ', '-')})"
+    anchor = re.sub(r"[^\w\- ]", "", f"{resolving.method_label(config, name)} {name}".lower())
+    return f"[{escape(resolving.method_label(config, name))}](#{anchor.replace(' ', '-')})"
 
 
 def ordered(config: Config) -> list[str]:
     """Every method that differs from the others, those of the main figure in its order first."""
     main = config.figures["main_figure"].methods
-    return list(dict.fromkeys((*main, *cfg.distinct_methods(config))))
+    return list(dict.fromkeys((*main, *resolving.distinct_methods(config))))
 
 
 def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
     """A method's section; `before` holds the classes of the methods that precede it."""
-    path, _ = cfg.model_params(config, name, "")
-    cls = cfg.load_model(path, name)
+    path, _ = resolving.model_params(config, name, "")
+    cls = resolving.load_model(path, name)
     yield f"\n## {title(config, name)}\n"
     twin = next((n for n, c in before.items() if c is cls), None)
     if twin is None:
@@ -244,7 +246,7 @@ def document(config: Config) -> str:
     names = ordered(config)
     rows = []
     for name in names:
-        cls = cfg.load_model(cfg.model_params(config, name, "")[0], name)
+        cls = resolving.load_model(resolving.model_params(config, name, "")[0], name)
         shown = facts(config, name, cls)
         rows.append(f"| {link(config, name)} | `{name}` | {' | '.join(shown.values())} |")
     keys = " | ".join(shown)
@@ -260,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     def run() -> None:
         Parser(prog="python -m paper.handbook.methods", description=about).parse_args(argv)
-        print(document(cfg.load({"scale": "paper"})), end="")
+        print(document(loading.load({"scale": "paper"})), end="")
 
     command.one_line_errors("methods", run)
 

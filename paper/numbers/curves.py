@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ngt.errors import UserError
 from ngt.runs.keys import RunKey
 from ngt.runs.table import final_scores, unscored_envs
-from ngt.settings.config import Config, load_model, model_params
+from ngt.settings.config import Config
+from ngt.settings.resolve import load_model, model_params
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ngt.errors import UserError
-from ngt.settings.config import Config, find_method
+from ngt.settings.config import Config
+from ngt.settings.resolve import find_method
 
 if TYPE_CHECKING:
     import pandas as pd

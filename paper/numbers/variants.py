@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from ngt.cli import Parser
 from ngt.experience.envs import get_task
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
+from ngt.settings import resolve as resolving
 from ngt.settings.config import CellConfig, Config, SacConfig, TrainConfig
 from paper import command, pages
 
@@ -33,7 +34,7 @@ class Difference(NamedTuple):
 
 def settings(cell: CellConfig) -> Settings:
     """Value and meaning of every setting of a cell, by its name in a method's entry."""
-    model = cfg.load_model(cell.model, f"methods.{cell.method}.model")
+    model = resolving.load_model(cell.model, f"methods.{cell.method}.model")
     sections: list[tuple[str, type, dict[str, Any]]] = [
         ("", CellConfig, vars(cell)),
         ("sac.", SacConfig, vars(cell.sac)),
@@ -55,8 +56,8 @@ def as_text(value: Any) -> str:
 
 def cell(config: Config, env: str, method: str) -> CellConfig:
     """A method's settings on an env, at its own rate or the default one."""
-    rate = cfg.method_rate(config, method) or CellConfig.rate
-    return cfg.resolve(config, env, method, CellConfig.mode, rate)
+    rate = resolving.method_rate(config, method) or CellConfig.rate
+    return resolving.resolve(config, env, method, CellConfig.mode, rate)
 
 
 def differences(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> list[Difference]:
@@ -108,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     def run() -> None:
         args = parser.parse_args(argv)
         envs = [get_task(env).id for env in args.env or ENVS]
-        text = table(cfg.load({"scale": args.scale}), args.a, args.b, envs)
+        text = table(loading.load({"scale": args.scale}), args.a, args.b, envs)
         if args.into is None:
             print(text, end="")
         else:

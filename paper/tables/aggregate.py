@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from ngt.errors import UserError
 from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.table import unscored_envs
-from ngt.settings.config import Config, method_label
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label
 from paper import command
 from paper.drawing.style import Note
 from paper.drawing.table import Cell, Column, Table

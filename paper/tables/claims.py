@@ -16,7 +16,8 @@ from ngt.errors import UserError
 from ngt.files import read_json
 from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import read_keys
-from ngt.settings.config import Config, load
+from ngt.settings.config import Config
+from ngt.settings.load import load
 from paper import command
 from paper.claims.claims import Claim, claims
 from paper.claims.evidence import Evidence, Finding, Verdict

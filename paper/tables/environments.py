@@ -18,7 +18,7 @@ from ngt.experience import demos, envs
 from ngt.experience.envs import REFUSED, TASKS, Task
 from ngt.experience.shipped import DATA, DEMOS
 from ngt.runs.keys import Layout
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
 from ngt.settings.config import CellConfig, Config
 from paper import command, register
 from paper.drawing.table import Cell, Column, Table, words
@@ -117,7 +117,7 @@ def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
 
 def table(config: Config, data: Path = DATA) -> Table:
     """A row an env of the paper's run table, and of the scale's where it has others."""
-    tasks = [TASKS[name] for name in register.envs(cfg.load({"scale": "paper"}), config)]
+    tasks = [TASKS[name] for name in register.envs(loading.load({"scale": "paper"}), config)]
     rows = [row(task, config, data) for task in tasks]
     refused = [
         f"{source}: {REFUSED[source][0]}."

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ngt.runs.keys import Layout, RunKey, run_table
-from ngt.settings.config import Config, method_label
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label
 from paper import command
 from paper.drawing.table import Cell, Column, Table, show
 from paper.numbers import statistics

@@ -16,7 +16,8 @@ from typing import Any
 
 from ngt.errors import UserError
 from ngt.runs.keys import Layout
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
+from ngt.settings import resolve as resolving
 from ngt.settings.config import Config, ExpertConfig, MethodConfig, Override
 from ngt.training.learner import Learner
 from paper import command, register
@@ -103,10 +104,10 @@ COLUMNS = {
 def settings(config: Config, name: str, env: str) -> Settings:
     """Value and meaning of every setting of the backbone, the expert or a method on an env."""
     if name == EXPERT:
-        entry = cfg.expert_config(config, env)
+        entry = resolving.expert_config(config, env)
         shared = {f.name for f in dataclasses.fields(Override)}
         own = [f for f in dataclasses.fields(ExpertConfig) if f.name not in shared]
-        return variants.settings(cfg.resolve_expert(config, env)) | {
+        return variants.settings(resolving.resolve_expert(config, env)) | {
             f.name: (as_text(getattr(entry, f.name)), f.metadata["doc"]) for f in own
         }
     if name != BACKBONE:
@@ -188,10 +189,10 @@ def rows(
 
 def table(config: Config) -> Table:
     """The backbone's settings, the expert's, then each method's own."""
-    envs, methods = register.envs(config), cfg.distinct_methods(config)
+    envs, methods = register.envs(config), resolving.distinct_methods(config)
     if not envs:
         raise UserError("figures: none names an env, so there is no setting to show; name one")
-    default = cfg.load({"scale": "paper"})
+    default = loading.load({"scale": "paper"})
     ours = sides(config, envs)
     paper = ours if config == default else sides(default, envs)
     lines = [

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import source
-from ngt.settings.config import Config, method_label
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label
 from paper import command
 from paper.drawing.panels import plan_of
 from paper.drawing.table import Cell, Column, Table

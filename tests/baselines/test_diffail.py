@@ -18,7 +18,8 @@ from ngt.experience.demos import DemoSet
 from ngt.experience.replay import Batch
 from ngt.reward import Spec
 from ngt.seeding import Draw, Streams
-from ngt.settings.config import load, resolve
+from ngt.settings.load import load
+from ngt.settings.resolve import resolve
 
 OBS, ACT, BATCH, STEPS = 4, 2, 12, 10
 MODES = ["state-action", "state-state", "state-only"]

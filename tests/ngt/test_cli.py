@@ -28,6 +28,8 @@ from ngt.experience.reference import reference_of, unscored
 from ngt.files import read_json
 from ngt.runs.keys import RunKey, run_table
 from ngt.settings import config as cfg
+from ngt.settings import load as loading
+from ngt.settings import resolve as resolving
 
 ROOT = Path(__file__).resolve().parents[2]
 ALREADY = "run {0}: finished already in results/test/runs/{0}; --fresh trains it again"
@@ -112,11 +114,11 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
         said[0],
     )
     data = demos.load(tmp_path / "results/test/demos/Pendulum-v1.npz", "Pendulum-v1")
-    config = cfg.load(
+    config = loading.load(
         {"scale": "test",
          "train": {"steps": 40, "eval_every": 20, "log_every": 20, "eval_episodes": 1}}
     )  # fmt: skip
-    assert data.source == cfg.config_hash(cfg.resolve_expert(config, "Pendulum-v1"))
+    assert data.source == resolving.config_hash(resolving.resolve_expert(config, "Pendulum-v1"))
     assert f"return {data.expert:.1f} " in said[0] and f"random {data.random:.1f}" in said[0]
     reason = unscored(reference_of(data))
     assert said[1:] == [f"warning: Pendulum-v1: no return can be normalised: {reason}"] * bool(
@@ -426,11 +428,11 @@ def test_other_demonstrations_are_other_settings(
 ) -> None:
     key = KEY.format(1, 0)
     command = ["train", key, *SHORT]
-    cell = cfg.resolve_expert(
-        cfg.load({"scale": "test", "train": {"steps": 40, "eval_every": 20, "log_every": 20,
+    cell = resolving.resolve_expert(
+        loading.load({"scale": "test", "train": {"steps": 40, "eval_every": 20, "log_every": 20,
                                              "eval_episodes": 1}}), "Pendulum-v1"
     )  # fmt: skip
-    own = dataclasses.replace(demos.load(Path(demos_file)), source=cfg.config_hash(cell))
+    own = dataclasses.replace(demos.load(Path(demos_file)), source=resolving.config_hash(cell))
     default = tmp_path / "results/test/demos/Pendulum-v1.npz"
     default.parent.mkdir(parents=True)
     demos.save(default, own)
@@ -443,7 +445,7 @@ def test_other_demonstrations_are_other_settings(
         return str(made)
 
     ngt(*command, "--demos", demos_file)
-    assert source() == cfg.file_hash(Path(demos_file), "x") and status() == "stale"
+    assert source() == resolving.file_hash(Path(demos_file), "x") and status() == "stale"
     assert "trained with other settings" in refused(ngt, capsys, *command)
     ngt(*command, "--replace")
     assert source() == own.source and status() == "finished"
@@ -478,7 +480,7 @@ def test_ones_own_demonstrations_are_named_in_the_settings(
     key = KEY.format(1, 0)
     ngt("train", key, *SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}")
     record = read_json(tmp_path / "results/test/runs" / key / "config.json")
-    assert record["demos_source"] == cfg.file_hash(Path(demos_file), "x")
+    assert record["demos_source"] == resolving.file_hash(Path(demos_file), "x")
 
 
 def test_a_divergence_is_said_and_is_no_error(
@@ -504,11 +506,11 @@ def test_a_divergence_is_said_and_is_no_error(
 
 def test_config_prints_what_is_loaded(ngt: Any) -> None:
     said = json.loads("\n".join(ngt("config", "--scale", "lite")))
-    config = cfg.load({"scale": "lite"})
-    assert said == json.loads(cfg.to_json(config))
+    config = loading.load({"scale": "lite"})
+    assert said == json.loads(resolving.to_json(config))
     said = json.loads("\n".join(ngt("config", KEY.format(4, 0), "--scale", "lite")))
-    cell = cfg.resolve(config, "Pendulum-v1", "ngt", "state-action", 20)
-    assert said == json.loads(cfg.to_json(cell))
+    cell = resolving.resolve(config, "Pendulum-v1", "ngt", "state-action", 20)
+    assert said == json.loads(resolving.to_json(cell))
     assert json.loads("\n".join(ngt("config")))["scale"] == "quick", "where none is named"
 
 
@@ -538,7 +540,7 @@ def test_a_set_wins_over_a_file_and_a_scale_over_both(ngt: Any, tmp_path: Path) 
 
 
 def test_runs_counts(ngt: Any, demos_file: str) -> None:
-    table = run_table(cfg.load({"scale": "test"}))
+    table = run_table(loading.load({"scale": "test"}))
     said = ngt("runs", "--scale", "test")
     assert said[-1] == f"{len(table)} runs at scale test: {len(table)} missing"
     assert [line.split() for line in said[:-1]] == [["missing", str(key)] for key in table]
@@ -723,10 +725,10 @@ def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, capsys: Any) -> N
 
 
 def test_settings_in_a_file_named_by_their_hash(ngt: Any, tmp_path: Path, capsys: Any) -> None:
-    config = cfg.load({"scale": "test", "figures": {"main_figure": None}, "window": 3})
-    file = tmp_path / f"{cfg.config_hash(config)}.json"
-    file.write_text(cfg.to_file(config))
-    assert cfg.load_file(file) == config, "nothing is merged in"
+    config = loading.load({"scale": "test", "figures": {"main_figure": None}, "window": 3})
+    file = tmp_path / f"{resolving.config_hash(config)}.json"
+    file.write_text(loading.to_file(config))
+    assert loading.load_file(file) == config, "nothing is merged in"
     assert json.loads("\n".join(ngt("config", "--planned", str(file))))["window"] == 3
     assert "--planned" in refused(ngt, capsys, "config", "--planned", str(file), "--scale", "test")
     file.write_text(file.read_text().replace('"window": 3', '"window": 4'))

@@ -28,6 +28,8 @@ from ngt.runs.state import Status
 from ngt.runs.table import Runs, read_runs
 from ngt.runs.writer import EVAL_FIELDS
 from ngt.settings import config as cfg
+from ngt.settings import load as loading
+from ngt.settings import resolve as resolving
 from paper.drawing import style
 from paper.drawing import table as tables
 from paper.drawing.table import Column
@@ -62,7 +64,7 @@ class Study:
         self, method: str, demos: int = 1, seed: int = 0, env: str = "Pendulum-v1",
         mode: cfg.Mode = "state-action", rate: int = 20,
     ) -> RunKey:  # fmt: skip
-        rate = cfg.method_rate(self.config, method) or rate
+        rate = resolving.method_rate(self.config, method) or rate
         return RunKey(env, method, mode, rate, demos, seed)
 
     def table(self) -> list[RunKey]:
@@ -89,7 +91,7 @@ class Study:
             end = {"status": "diverged", "step": end["step"] + 1, "tensor": "agent.actor"}
         record = {
             "key": {"run": str(key), **asdict(key)},
-            "config_hash": cfg.config_hash(resolve_key(self.config, key)),
+            "config_hash": resolving.config_hash(resolve_key(self.config, key)),
             **end,
             "reference": {"random": RANDOM, "expert": EXPERT, "demos": "0" * 64},
             "steps_per_second": 100.0,
@@ -154,7 +156,7 @@ def paper_study(tmp_path: Path) -> Callable[..., Study]:
     """paper_study(figure, ...): of one figure as the paper has it, but for what is given."""
 
     def make(figure: str, window: int = 3, **changes: Any) -> Study:
-        base = cfg.read_yaml(cfg.CONFIG_DIR / "base.yaml")
+        base = loading.read_yaml(loading.CONFIG_DIR / "base.yaml")
         plan = {**base["figures"][figure], **changes}
         settings = {
             "scale": "paper",
@@ -307,7 +309,7 @@ def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study
         (folder / "base.yaml").write_text(yaml.safe_dump(study.settings))
         (folder / "quick.yaml").write_text("scale: quick\n")
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(cfg, "load", functools.partial(cfg.load, directory=folder))
+        monkeypatch.setattr(cfg, "load", functools.partial(loading.load, directory=folder))
 
     return place
 
@@ -315,7 +317,7 @@ def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study
 @pytest.fixture(scope="session")
 def paper_config() -> cfg.Config:
     """Scale `paper`, its intervals of few repetitions."""
-    config: cfg.Config = cfg.load({"scale": "paper", "statistics": {"reps": 20}})
+    config: cfg.Config = loading.load({"scale": "paper", "statistics": {"reps": 20}})
     return config
 
 
@@ -342,7 +344,8 @@ def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
                 rows.append({**row, "seconds": second, "status": "finished"})
         keys = {RunKey(*(row[f.name] for f in fields(RunKey))) for row in rows} | {*silent}
         hashes = {
-            cell: cfg.config_hash(cfg.resolve(config, *cell)) for cell in {k.cell for k in keys}
+            cell: resolving.config_hash(resolving.resolve(config, *cell))
+            for cell in {k.cell for k in keys}
         }
         reference = {"random": RANDOM, "expert": EXPERT}
         records = {

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ngt.runs.published import publish
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
 from paper import command, main_figure
 from paper.document import report
 from paper.drawing import style
@@ -29,7 +29,7 @@ def study(make_study: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.Mo
     folder.mkdir()
     (folder / "base.yaml").write_text(yaml.safe_dump(made.settings))
     (folder / "quick.yaml").write_text("scale: quick\n")
-    monkeypatch.setattr(cfg, "load", functools.partial(cfg.load, directory=folder))
+    monkeypatch.setattr(loading, "load", functools.partial(loading.load, directory=folder))
     return made
 
 
@@ -86,7 +86,7 @@ OTHER = "sac.gamma is 0.99 in the records and 0.5 in the config"
 def published(study: Any, fill: Callable[..., None]) -> list[str]:
     """Arguments that draw the study's records with a setting that they do not have."""
     fill(study)
-    publish(study.layout, cfg.load({"scale": "quick"}))
+    publish(study.layout, loading.load({"scale": "quick"}))
     return ["--records", str(study.layout.published), "--set", "sac.gamma=0.5"]
 
 

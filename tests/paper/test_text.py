@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ngt.errors import UserError
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
 from ngt.text import SETTABLE
 from paper.document import latex
 from paper.drawing import labels, style
@@ -46,7 +46,7 @@ def test_latex_gets_no_character_that_it_lacks() -> None:
 
 @pytest.mark.parametrize("label", [r"$\foo$", "$x_{1$", r"NGT, $\frac{1}$"])
 def test_mathematics_that_figures_cannot_set_is_one_line(label: str) -> None:
-    config = cfg.load({"scale": "test", "methods": {"ngt": {"label": label}}})
+    config = loading.load({"scale": "test", "methods": {"ngt": {"label": label}}})
     with pytest.raises(UserError, match=r"methods\.ngt\.label: .* no mathematics") as raised:
         labels.check(config)
     assert "\n" not in str(raised.value)

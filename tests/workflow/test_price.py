@@ -11,7 +11,9 @@ import pytest
 
 from ngt.experience.envs import get_task
 from ngt.runs.keys import run_table
-from ngt.settings.config import Config, load, resolve
+from ngt.settings.config import Config
+from ngt.settings.load import load
+from ngt.settings.resolve import resolve
 from workflow.price import EXPERTS, Price, by_method_and_env, growth, main, memory, table, total
 from workflow.resources import GPU_UPDATE, GpuSite, Site, used_minutes
 

@@ -9,7 +9,9 @@ import pytest
 
 from ngt.errors import UserError
 from ngt.experience.envs import Task, get_task, register
-from ngt.settings.config import CellConfig, Config, load, resolve, resolve_expert
+from ngt.settings.config import CellConfig, Config
+from ngt.settings.load import load
+from ngt.settings.resolve import resolve, resolve_expert
 from workflow.resources import (
     ACT,
     ENV,

@@ -25,7 +25,9 @@ from ngt.experience.envs import TASKS
 from ngt.experience.reference import unscored
 from ngt.files import write_json
 from ngt.runs.keys import Layout, resolve_key, run_hash, run_table
-from ngt.settings.config import Config, config_hash, load, resolve_expert
+from ngt.settings.config import Config
+from ngt.settings.load import load
+from ngt.settings.resolve import config_hash, resolve_expert
 from paper.document import latex
 from paper.drawing.table import from_json
 from paper.register import FIGURES, GPU, TABLES

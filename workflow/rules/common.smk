@@ -8,18 +8,9 @@ from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed or not
 
-from ngt.settings.config import (
-    MODES,
-    config_hash,
-    demos_file,
-    expert_ships,
-    load,
-    own_file,
-    read_yaml,
-    resolve,
-    resolve_expert,
-    to_file,
-)
+from ngt.settings.config import MODES
+from ngt.settings.load import load, read_yaml, to_file
+from ngt.settings.resolve import config_hash, demos_file, expert_ships, own_file, resolve, resolve_expert
 from ngt.experience.envs import TASKS, check_registered
 from ngt.errors import UserError
 from ngt.runs.folder import Folders

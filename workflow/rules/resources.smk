@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from ngt.settings.config import expert_config
+from ngt.settings.resolve import expert_config
 from snakemake.logging import logger
 from workflow.cost import Asked
 from workflow.resources import Job, recording, training

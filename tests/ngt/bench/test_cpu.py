@@ -12,7 +12,8 @@ import torch
 from ngt import cli
 from ngt.bench import cpu, text
 from ngt.reward import Constant
-from ngt.settings.config import distinct_methods, load
+from ngt.settings.load import load
+from ngt.settings.resolve import distinct_methods
 
 
 @pytest.mark.slow

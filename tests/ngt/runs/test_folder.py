@@ -18,7 +18,8 @@ from ngt.runs.folder import VALUES, Folders
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.state import STATUSES, Status, checksum
 from ngt.runs.writer import RunWriter
-from ngt.settings.config import Config, load
+from ngt.settings.config import Config
+from ngt.settings.load import load
 
 SETTINGS: dict[str, Any] = {
     "scale": "test",

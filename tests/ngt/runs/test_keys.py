@@ -22,7 +22,8 @@ from ngt.runs.keys import (
     run_hash,
     run_table,
 )
-from ngt.settings.config import MODES, load
+from ngt.settings.config import MODES
+from ngt.settings.load import load
 
 CELL = ("Hopper-v4", "ngt", "state-action", 20)
 KEY = RunKey("Hopper-v4", "ngt", "state-action", 20, 4, 2)

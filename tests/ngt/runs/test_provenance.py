@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ngt.runs import provenance
-from ngt.settings.config import load
+from ngt.settings.load import load
 
 FILES = {
     "ngt/__init__.py": "",

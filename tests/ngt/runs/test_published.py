@@ -23,7 +23,9 @@ from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.published import Published, publish, settings_hash, summary, to_parquet
 from ngt.runs.table import read_runs
 from ngt.runs.writer import RunWriter
-from ngt.settings.config import Config, load, resolve_expert
+from ngt.settings.config import Config
+from ngt.settings.load import load
+from ngt.settings.resolve import resolve_expert
 
 SETTINGS: dict[str, Any] = {
     "scale": "test",

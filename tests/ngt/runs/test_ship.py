@@ -19,7 +19,9 @@ from ngt.experience import demos, shipped
 from ngt.files import read_json, write_json
 from ngt.runs import ship
 from ngt.runs.keys import Layout
-from ngt.settings.config import Config, config_hash, expert_ships, load, resolve_expert
+from ngt.settings.config import Config
+from ngt.settings.load import load
+from ngt.settings.resolve import config_hash, expert_ships, resolve_expert
 
 ENV = "Pendulum-v1"
 SETTINGS: dict[str, Any] = {

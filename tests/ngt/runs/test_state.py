@@ -17,7 +17,8 @@ from ngt.errors import UserError
 from ngt.files import read_json, write_json
 from ngt.runs.state import certify, named_by, recorded, state
 from ngt.runs.writer import RunWriter
-from ngt.settings.config import CellConfig, SacConfig, config_hash
+from ngt.settings.config import CellConfig, SacConfig
+from ngt.settings.resolve import config_hash
 
 CELL = CellConfig("Pendulum-v1", "ngt", "ngt.potential:Potential", sac=SacConfig(hidden=(4,)))
 HASH = config_hash(CELL)

@@ -20,7 +20,8 @@ from ngt.runs.folder import VALUES
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.table import final_scores, read_keys, read_runs, unscored_envs
 from ngt.runs.writer import RunWriter
-from ngt.settings.config import Config, load
+from ngt.settings.config import Config
+from ngt.settings.load import load
 
 SETTINGS: dict[str, Any] = {
     "scale": "test",

@@ -20,7 +20,8 @@ from ngt.files import read_json
 from ngt.runs.provenance import source_hash
 from ngt.runs.state import state
 from ngt.runs.writer import RunWriter
-from ngt.settings.config import CellConfig, SacConfig, config_hash
+from ngt.settings.config import CellConfig, SacConfig
+from ngt.settings.resolve import config_hash
 
 CELL = CellConfig("Pendulum-v1", "ngt", "ngt.potential:Potential", sac=SacConfig(hidden=(4,)))
 ROOT = Path(__file__).resolve().parents[3]

@@ -27,7 +27,9 @@ from ngt.experience.rollout import Evaluator, Rollout
 from ngt.files import read_json
 from ngt.reward import NoParams, RewardModel
 from ngt.seeding import rng
-from ngt.settings.config import CellConfig, SacConfig, TrainConfig, load, resolve
+from ngt.settings.config import CellConfig, SacConfig, TrainConfig
+from ngt.settings.load import load
+from ngt.settings.resolve import resolve
 from ngt.training import trainer
 from ngt.training.collector import Collector, EpisodeReturns
 from ngt.training.learner import Learner, Member, run_seed

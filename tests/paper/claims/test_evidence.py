@@ -12,7 +12,8 @@ import pytest
 
 from ngt.runs.keys import RunKey
 from ngt.runs.table import Runs
-from ngt.settings.config import FigureConfig, load
+from ngt.settings.config import FigureConfig
+from ngt.settings.load import load
 from paper.claims.evidence import Cells, Evidence, Finding, Part
 
 PAPER = load({"scale": "paper", "statistics": {"reps": 20}})

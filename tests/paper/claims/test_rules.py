@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ngt.runs.keys import RunKey
-from ngt.settings.config import load
+from ngt.settings.load import load
 from paper.claims import rules
 from paper.claims.evidence import Cells, Finding, Part
 from paper.claims.rules import (

@@ -11,15 +11,16 @@ import pytest
 from ngt.reward import Constant
 from ngt.runs.keys import run_table
 from ngt.runs.table import Runs, read_keys
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
+from ngt.settings import resolve as resolving
 from paper.document import asides
 
 
 def test_methods_are_described_by_their_own_docstrings() -> None:
-    config = cfg.load({"scale": "paper"})
+    config = loading.load({"scale": "paper"})
     rows = {row["method"]: row for row in asides.of_methods(config).rows}
     plan = config.figures["main_figure"].methods
-    assert list(rows) == [cfg.method_label(config, name) for name in plan]
+    assert list(rows) == [resolving.method_label(config, name) for name in plan]
     assert "frozen random prior" in str(rows["NGT"]["what"])
     assert str(rows["NGT"]["reward"]).startswith("exp(-h)")
     assert (rows["BC"]["learned"], rows["BC"]["formed"]) == ("the policy", "never")
@@ -33,9 +34,9 @@ def test_a_method_may_say_less(monkeypatch: pytest.MonkeyPatch) -> None:
         More.
         """
 
-    config = cfg.load({"scale": "quick"})
-    monkeypatch.setattr(cfg, "load_model", lambda path, where: Plain)
-    monkeypatch.setattr(cfg, "model_params", lambda *args: ("plain:Plain", {}))
+    config = loading.load({"scale": "quick"})
+    monkeypatch.setattr(resolving, "load_model", lambda path, where: Plain)
+    monkeypatch.setattr(resolving, "model_params", lambda *args: ("plain:Plain", {}))
     plan = replace(config.figures["main_figure"], methods=("ngt",))
     (row,) = asides.of_methods(replace(config, figures={"main_figure": plan})).rows
     assert row["what"] == "A flat reward" and row["reward"] is None

@@ -19,7 +19,7 @@ from PIL.PngImagePlugin import PngInfo
 from ngt.errors import UserError
 from ngt.runs.keys import Layout
 from ngt.runs.published import publish
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
 from paper.document import report
 from paper.drawing import style
 from paper.register import FIGURES, TABLES
@@ -149,7 +149,7 @@ def test_a_missing_file_is_an_error_or_a_gap(study: Any) -> None:
 
 
 def test_the_command_that_makes_a_file_names_the_scale(study: Any) -> None:
-    config = cfg.load({"scale": "paper"})
+    config = loading.load({"scale": "paper"})
     assert report.target(config, TABLES["main_table"]).endswith(
         "results/main_table.csv --config scale=paper"
     )
@@ -207,7 +207,7 @@ def test_the_command(
     scales.mkdir()
     (scales / "base.yaml").write_text(yaml.safe_dump(study.settings))
     (scales / "quick.yaml").write_text("scale: quick\n")
-    monkeypatch.setattr(cfg, "load", functools.partial(cfg.load, directory=scales))
+    monkeypatch.setattr(loading, "load", functools.partial(loading.load, directory=scales))
     report.main(["--scale", "quick", "--out", "out/page.html"])
     size = Path("out/page.html").stat().st_size
     assert capsys.readouterr().out == f"out/page.html: {size / 1000:.0f} kB\n"

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
 from paper.drawing.labels import labels
 
 HUMANOID, CHEETAH = "Humanoid-v4", "HalfCheetah-v4"
 
 
 def named(names: list[str], envs: list[str], **data: Any) -> list[str]:
-    return list(labels(cfg.load({"scale": "paper", **data}), names, envs).values())
+    return list(labels(loading.load({"scale": "paper", **data}), names, envs).values())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from ngt.errors import UserError
 from ngt.runs.keys import run_table
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
 from ngt.settings.config import FigureConfig
 from paper.drawing.panels import AUC, RETURN, SCORE, Place
 from paper.figures.curves import grid
@@ -29,7 +29,7 @@ def test_every_run_has_one_line_in_one_panel(name: str) -> None:
     figure = importlib.import_module(f"paper.{name}").FIGURE
     assert figure.name == name
     for scale in SCALES:
-        config = cfg.load({"scale": scale})
+        config = loading.load({"scale": scale})
         if name not in config.figures:
             continue
         laid, series = grid(config.figures[name], figure.measures), figure.series(config, name)

@@ -12,7 +12,8 @@ import pytest
 from ngt.errors import UserError
 from ngt.files import write_json
 from ngt.runs.keys import Layout
-from ngt.settings.config import Config, EnvConfig, FigureConfig, config_hash, resolve_expert
+from ngt.settings.config import Config, EnvConfig, FigureConfig
+from ngt.settings.resolve import config_hash, resolve_expert
 from paper.figures import experts as expert_figure
 from paper.register import FIGURES
 

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from ngt.errors import UserError
-from ngt.settings.config import MethodConfig, load
+from ngt.settings.config import MethodConfig
+from ngt.settings.load import load
 from paper.drawing import style
 from paper.drawing.diagram import BOXES, FLOWS, Box
 from paper.figures import method as method_diagram

@@ -13,10 +13,12 @@ import pytest
 from ngt.errors import UserError
 from ngt.reward import RewardModel
 from ngt.settings import config as cfg
+from ngt.settings import load as loading
+from ngt.settings import resolve as resolving
 from ngt.settings.schema import opt
 from paper.handbook import methods
 
-CONFIG = cfg.load({"scale": "paper"})
+CONFIG = loading.load({"scale": "paper"})
 SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "methods.md"
 LABELLED = "Reward: r.\nRange: [0, 1].\nDeviations: none.\nSources: a paper."
 
@@ -105,15 +107,15 @@ def test_an_equation_may_not_lack() -> None:
 
 
 def test_a_module_speaks_for_its_class_unless_the_class_does() -> None:
-    cls = cfg.load_model(CONFIG.methods["ngt"].model, "")
+    cls = resolving.load_model(CONFIG.methods["ngt"].model, "")
     assert methods.text_of(cls).summary.startswith("Noise-Guided Transport")
-    constant = cfg.load_model(CONFIG.methods["constant"].model, "")
+    constant = resolving.load_model(CONFIG.methods["constant"].model, "")
     assert methods.text_of(constant).summary.startswith("A constant reward")
 
 
 @pytest.mark.parametrize("name", CONFIG.methods)
 def test_every_method_has_its_paragraphs(name: str) -> None:
-    cls = cfg.load_model(cfg.model_params(CONFIG, name, "")[0], name)
+    cls = resolving.load_model(resolving.model_params(CONFIG, name, "")[0], name)
     text = methods.text_of(cls)
     assert list(text.labelled) == list(methods.LABELS)
     assert all(f.metadata.get("doc") for f in dataclasses.fields(cls.Config)), "a meaning each"
@@ -124,7 +126,7 @@ def test_every_method_has_its_paragraphs(name: str) -> None:
 
 
 def config_of(**entries: Any) -> cfg.Config:
-    config: cfg.Config = cfg.load({"scale": "paper", "methods": entries})
+    config: cfg.Config = loading.load({"scale": "paper", "methods": entries})
     return config
 
 
@@ -134,7 +136,7 @@ TOY = {"label": "T*", "model": f"{__name__}:Toy"}
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """This file's classes can be named in a config."""
-    real = cfg.load_model
+    real = resolving.load_model
     mine = {f"{__name__}:{c.__name__}": c for c in (Toy, Stored)}
     monkeypatch.setattr(cfg, "load_model", lambda path, where: mine.get(path) or real(path, where))
 
@@ -144,7 +146,7 @@ def test_facts() -> None:
     config = config_of(
         toy=TOY, stored={"model": f"{__name__}:Stored", "rate": 1}, thin={"like": "bc", "rate": 5}
     )
-    shown = {n: methods.facts(config, n, cfg.load_model(cfg.model_params(config, n, "")[0], n))
+    shown = {n: methods.facts(config, n, resolving.load_model(resolving.model_params(config, n, "")[0], n))
              for n in ("toy", "stored", "thin", "constant")}  # fmt: skip
     every = "(s, a), (s, s') or (s)"
     assert [list(f.values()) for f in shown.values()] == [
@@ -189,7 +191,7 @@ def test_a_section_and_its_variants() -> None:
 
 
 def test_methods_come_in_the_figures_order() -> None:
-    config = cfg.load(
+    config = loading.load(
         {"scale": "paper", "figures": {"main_figure": {"methods": ["bc-full", "ngt"]}}}
     )
     names = methods.ordered(config)

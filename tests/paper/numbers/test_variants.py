@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ngt.settings.config import load, resolve
+from ngt.settings.load import load
+from ngt.settings.resolve import resolve
 from paper import pages
 from paper.numbers import variants
 from paper.numbers.variants import ENVS, Difference, differences, table

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ngt.experience import envs, shipped
-from ngt.settings.config import Config, load
+from ngt.settings.config import Config
+from ngt.settings.load import load
 from paper.tables import environments as environment_table
 from paper.tables.environments import bounds, kept, paper_id, row, table
 

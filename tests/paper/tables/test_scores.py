@@ -13,7 +13,7 @@ import pytest
 
 from ngt.runs.keys import RunKey, run_table
 from ngt.runs.table import read_runs
-from ngt.settings.config import load
+from ngt.settings.load import load
 from paper.tables import scores as main_table
 
 Make = Callable[..., Any]

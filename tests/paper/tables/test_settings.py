@@ -11,7 +11,7 @@ import pytest
 
 from ngt.errors import UserError
 from ngt.potential import Potential, PotentialConfig
-from ngt.settings import config as cfg
+from ngt.settings import load as loading
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from paper.drawing.table import Table
 from paper.numbers.variants import as_text
@@ -22,7 +22,7 @@ from paper.tables.settings import PAPER, table, where
 @cache
 def whole(scale: str = "paper") -> Table:
     """The table of a scale."""
-    return table(cfg.load({"scale": scale}))
+    return table(loading.load({"scale": scale}))
 
 
 def rows(scale: str = "paper") -> list[dict[str, Any]]:
@@ -32,7 +32,7 @@ def rows(scale: str = "paper") -> list[dict[str, Any]]:
 
 def changed(scale: str = "paper", **differences: Any) -> tuple[list[dict[str, Any]], str]:
     """The rows with these differences that scale paper does not have, and the notes."""
-    made = table(cfg.load({"scale": scale, **differences}))
+    made = table(loading.load({"scale": scale, **differences}))
     return [dict(row) for row in made.rows if row not in whole().rows], " ".join(made.notes)
 
 
@@ -79,7 +79,7 @@ def test_methods_show_what_is_their_own() -> None:
     # One row, though NGT's own value is another on Humanoid.
     (row,) = (r for r in rows() if r["method"] == "ngt-mse-softmax")
     assert (row["like"], row["envs"], row["value"]) == ("ngt", "all", "mse_softmax")
-    timed = [name for name in cfg.load({"scale": "paper"}).methods if name.startswith("speed-")]
+    timed = [name for name in loading.load({"scale": "paper"}).methods if name.startswith("speed-")]
     assert timed and not any(of(name) for name in timed)
     assert ", ".join(timed) in " ".join(whole().notes)
 
@@ -113,7 +113,7 @@ def test_a_changed_default_shows(monkeypatch: pytest.MonkeyPatch) -> None:
         rescale: float = dataclasses.field(default=4.0, metadata={"doc": "x"})
 
     monkeypatch.setattr(Potential, "Config", Other)
-    made = table(cfg.load({"scale": "test"})).rows
+    made = table(loading.load({"scale": "test"})).rows
     (row,) = (r for r in made if (r["method"], r["setting"]) == ("ngt", "params.rescale"))
     assert (row["value"], row["agrees"]) == ("4.0", "no")
 
@@ -143,4 +143,4 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_config_without_envs_is_refused() -> None:
     with pytest.raises(UserError, match="figures: none names an env"):
-        table(dataclasses.replace(cfg.load({"scale": "test"}), figures={}))
+        table(dataclasses.replace(loading.load({"scale": "test"}), figures={}))

@@ -1,0 +1,211 @@
+"""Resolve a config into the complete settings of a cell; labels and hashes."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import json
+import typing
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ngt.errors import UserError, suggest
+from ngt.experience import shipped
+from ngt.files import CHECKOUT
+from ngt.settings.config import (
+    CellConfig,
+    Config,
+    ExpertConfig,
+    MethodConfig,
+    MethodEnvConfig,
+    Mode,
+    Override,
+    SacConfig,
+    TrainConfig,
+)
+from ngt.settings.schema import check_partial, merge, parse
+
+
+def _check_override(entry: Override, where: str) -> None:
+    check_partial(SacConfig, entry.sac, f"{where}.sac")
+    check_partial(TrainConfig, entry.train, f"{where}.train")
+
+
+def find_method(config: Config, name: str, where: str = "method") -> MethodConfig:
+    """A method's entry; UserError with the nearest names."""
+    if name not in config.methods:
+        raise UserError(f"{where}: {name!r} is not known; {suggest(name, list(config.methods))}")
+    return config.methods[name]
+
+
+def distinct_methods(config: Config) -> list[str]:
+    """The methods, but for those that differ from one they are `like` in `train` alone."""
+    own = [f.name for f in dataclasses.fields(MethodConfig) if f.name not in ("label", "like")]
+    plain = MethodConfig()
+    return [
+        name for name, entry in config.methods.items()
+        if not entry.like
+        or not entry.train
+        or any(getattr(entry, f) != getattr(plain, f) for f in own if f != "train")
+    ]  # fmt: skip
+
+
+def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
+    """A method and those it is like, ancestors first."""
+    chain: list[tuple[str, MethodConfig]] = []
+    while name:
+        if name in (n for n, _ in chain):
+            circle = " like ".join([*(n for n, _ in reversed(chain)), name])
+            raise UserError(f"methods.{name}.like: a circle, {circle}; let one name its model")
+        entry = find_method(config, name, f"methods.{chain[0][0]}.like" if chain else "method")
+        chain.insert(0, (name, entry))
+        name = entry.like
+    return chain
+
+
+def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, MethodEnvConfig]]:
+    for name, entry in _lineage(config, method):
+        yield f"methods.{name}", entry
+        if env in entry.envs:
+            yield f"methods.{name}.envs.{env}", entry.envs[env]
+
+
+def load_model(path: str, where: str) -> Any:
+    """The class behind a dotted path `package.module:Class`."""
+    module, _, name = path.partition(":")
+    try:
+        model = getattr(importlib.import_module(module), name)
+    except Exception as error:  # whatever its code raises
+        path_is_wrong = ModuleNotFoundError | AttributeError | TypeError | ValueError
+        fix = "write package.module:Class" if isinstance(error, path_is_wrong) else "mend it"
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{where}: {path!r} can't be loaded ({reason}); {fix}") from None
+    if not dataclasses.is_dataclass(getattr(model, "Config", None)):
+        raise UserError(f"{where}: {path!r} has no dataclass `Config`; name a RewardModel")
+    return model
+
+
+def model_params(config: Config, method: str, env: str) -> tuple[str, dict[str, Any]]:
+    """A method's model path on an env and its complete parameters."""
+    model, params = "", {}
+    for where, entry in _layers(config, method, env):
+        model = getattr(entry, "model", "") or model
+        if not model:
+            raise UserError(f"{where}.model: missing; write package.module:Class or `like`")
+        _check_override(entry, where)
+        check_partial(load_model(model, where).Config, entry.params, f"{where}.params")
+        params.update(entry.params)
+    full = parse(load_model(model, method).Config, params, f"methods.{method}.params")
+    return model, dataclasses.asdict(full)
+
+
+def method_rate(config: Config, method: str) -> int | None:
+    """The subsampling rate that a method fixes, if it does."""
+    rates = [entry.rate for _, entry in _lineage(config, method) if entry.rate is not None]
+    return rates[-1] if rates else None
+
+
+def method_label(config: Config, method: str) -> str:
+    """The name of a method in figures."""
+    return find_method(config, method).label or method
+
+
+def _overlay(config: Config, entries: Sequence[Override]) -> dict[str, Any]:
+    sac = merge(dataclasses.asdict(config.sac), *(e.sac for e in entries))
+    train = merge(dataclasses.asdict(config.train), *(e.train for e in entries))
+    out = {"sac": parse(SacConfig, sac, "sac"), "train": parse(TrainConfig, train, "train")}
+    for name in ("terminate_when_unhealthy", "normalise_obs"):
+        given = [getattr(e, name) for e in entries if getattr(e, name) is not None]
+        out[name] = given[-1] if given else getattr(config, name)
+    return out
+
+
+def resolve(config: Config, env: str, method: str, mode: Mode, rate: int) -> CellConfig:
+    """The complete settings of a cell."""
+    model, params = model_params(config, method, env)
+    entries: list[Override] = [config.envs[env]] if env in config.envs else []
+    entries += [entry for _, entry in _layers(config, method, env)]
+    return CellConfig(
+        env=env, method=method, model=model, params=params, mode=mode, rate=rate,
+        demos_source=demos_source(config, env),
+        **_overlay(config, entries),
+    )  # fmt: skip
+
+
+def own_file(config: Config, env: str) -> str:
+    """The user's own demonstration file for an env, or empty.
+
+    A relative path that the working folder lacks is the checkout's, as that of a shipped scale.
+    """
+    file = config.envs[env].demos if env in config.envs else ""
+    shipped_file = CHECKOUT / file
+    return str(shipped_file) if file and not Path(file).exists() and shipped_file.exists() else file
+
+
+def demos_file(config: Config, env: str) -> str:
+    """The demonstrations that are there before any job: one's own, or shipped; empty if neither."""
+    shipping = config.demos == "shipped"
+    return own_file(config, env) or (str(shipped.DATA / env / shipped.DEMOS) if shipping else "")
+
+
+def demos_source(config: Config, env: str) -> str:
+    """Names an env's demonstrations: hash of their file, or of the config of their expert.
+
+    Errors: a file that can't be read, does not ship, or is not what it was are UserErrors.
+    """
+    if own := own_file(config, env):
+        return file_hash(Path(own), f"envs.{env}.demos")
+    if config.demos == "shipped":
+        return short(shipped.read(env)["files"][shipped.DEMOS])
+    return config_hash(resolve_expert(config, env))
+
+
+def short(sha256: str) -> str:
+    """A hash as names and records have it."""
+    return sha256[:16]
+
+
+def file_hash(path: Path, where: str) -> str:
+    """Short hash of a file's bytes."""
+    try:
+        return short(hashlib.sha256(path.read_bytes()).hexdigest())
+    except OSError as error:
+        raise UserError(f"{where}: {path} can't be read: {error.strerror}") from None
+
+
+def expert_config(config: Config, env: str) -> ExpertConfig:
+    """The expert's own differences on an env."""
+    own = config.envs[env].expert if env in config.envs else {}
+    return typing.cast(
+        ExpertConfig,
+        parse(ExpertConfig, merge(dataclasses.asdict(config.expert), own), f"envs.{env}.expert"),
+    )
+
+
+def resolve_expert(config: Config, env: str) -> CellConfig:
+    """The complete settings of an env's expert: the agent's, on the env's own reward."""
+    entries: list[Override] = [config.envs[env]] if env in config.envs else []
+    return CellConfig(
+        env=env, method="expert", model="ngt.reward:EnvReward",
+        **_overlay(config, [*entries, expert_config(config, env)]),
+    )  # fmt: skip
+
+
+def expert_ships(config: Config, env: str) -> bool:
+    """Whether the expert that ships was trained with these settings (new ones at defaults)."""
+    if not shipped.ships(env):
+        return False
+    made = parse(CellConfig, shipped.read(env)["config"], f"data/{env}/{shipped.EXPERT}: config")
+    return bool(made == resolve_expert(config, env))
+
+
+def to_json(config: Any) -> str:
+    """Canonical JSON of a config dataclass."""
+    return json.dumps(dataclasses.asdict(config), sort_keys=True, separators=(",", ":"))
+
+
+def config_hash(config: Any) -> str:
+    """Short hash of a config: equal configs, equal hash."""
+    return short(hashlib.sha256(to_json(config).encode()).hexdigest())
