@@ -15,9 +15,9 @@ from PIL import Image
 
 from ngt.agent import policy
 from ngt.experience import demos, shipped
-from ngt.experience.envs import VectorEnv
 from ngt.experience.reference import reference_of
 from ngt.experience.rollout import rollout
+from ngt.experience.vector import VectorEnv
 from ngt.files import read_json
 from ngt.runs.folder import read_shipped
 from ngt.runs.keys import Layout, run_table

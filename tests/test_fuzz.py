@@ -31,8 +31,9 @@ from ngt.experience.demos import Episode, from_episodes
 from ngt.experience.envs import TASKS
 from ngt.files import write_json
 from ngt.runs.folder import Folders, read_shipped
+from ngt.runs.gather import publish
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
-from ngt.runs.published import Published, publish
+from ngt.runs.published import Published
 from ngt.runs.table import as_rows
 from ngt.runs.writer import RunWriter
 from ngt.settings import config

@@ -13,8 +13,8 @@ import pytest
 from ngt.errors import UserError
 from ngt.experience import envs
 from ngt.experience.demos import Demos, Episode, from_episodes, load, save
-from ngt.experience.envs import VectorEnv
 from ngt.experience.examine import doubts, listed, measure_spread
+from ngt.experience.vector import VectorEnv
 
 WALKER = "Walker2d-v4"
 

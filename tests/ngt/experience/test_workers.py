@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from ngt.errors import UserError
-from ngt.experience import envs
-from ngt.experience.envs import TASKS, Task, VectorEnv
+from ngt.experience import envs, vector
+from ngt.experience.envs import TASKS, Task
+from ngt.experience.vector import VectorEnv
 from ngt.experience.workers import Workers, ending
 
 
@@ -132,7 +133,7 @@ def killed() -> Any:
 
 
 def test_a_process_killed_while_it_makes_its_envs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(envs, "_make_bare", lambda *_: killed())
+    monkeypatch.setattr(vector, "_make_seeded", lambda *_: killed())
     with pytest.raises(UserError, match="killed by SIGKILL"):
         VectorEnv("Pendulum-v1", 2, workers=1)
 
@@ -167,7 +168,7 @@ def test_processes_end_with_their_parent(how: str) -> None:
     code = """
         import os, sys, time
         import numpy as np
-        from ngt.experience.envs import VectorEnv
+        from ngt.experience.vector import VectorEnv
 
         env = VectorEnv("Pendulum-v1", 6, workers=3)
         env.reset(range(6))

@@ -12,11 +12,11 @@ import torch
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.errors import UserError
-from ngt.files import read_json, write_json
+from ngt.files import checksum, read_json, write_json
 from ngt.runs import folder
 from ngt.runs.folder import VALUES, Folders
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
-from ngt.runs.state import STATUSES, Status, checksum
+from ngt.runs.status import STATUSES, Status
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import Config
 from ngt.settings.load import load
@@ -24,6 +24,7 @@ from ngt.settings.load import load
 SETTINGS: dict[str, Any] = {
     "scale": "test",
     "expert": {"episodes": 4},
+    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
     "figures": {"f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0]}},
 }
 FINISHED = {"status": "finished", "step": 400, "steps_per_second": 50.0}

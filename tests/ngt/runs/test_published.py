@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -17,10 +16,11 @@ import torch
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.errors import UserError
-from ngt.files import read_json, write_json
+from ngt.files import read_json, sha256, write_json
 from ngt.runs.folder import Folders
+from ngt.runs.gather import publish, summary, to_parquet
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
-from ngt.runs.published import Published, publish, settings_hash, summary, to_parquet
+from ngt.runs.published import Published, settings_hash
 from ngt.runs.table import read_runs
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import Config
@@ -152,7 +152,7 @@ def test_manifest_says_what_made_the_runs_once(trained: Layout, config: Config) 
     manifest = publish(trained, config)
     assert manifest == read_json(trained.published.with_suffix(".json"))
     content = trained.published.read_bytes()
-    assert manifest["sha256"] == hashlib.sha256(content).hexdigest()
+    assert manifest["sha256"] == sha256(content)
     (made,) = manifest["made"]
     assert made["versions"]["torch"] == torch.__version__ and len(made["source_hash"]) == 16
     own = manifest["runs"][FIRST]
@@ -265,7 +265,7 @@ def test_other_files_are_refused(
 
 
 def test_no_records_say_what_to_do(layout: Layout, config: Config) -> None:
-    with pytest.raises(UserError, match=r"test.parquet is not there; write `records: trained`"):
+    with pytest.raises(UserError, match=r"test.parquet is missing; write `records: trained`"):
         read_runs(layout, as_published(config), "f")
 
 
