@@ -55,9 +55,26 @@ STUDY = {
     },
 }
 ODD: list[Any] = [
-    None, True, -1, 0, 1e308, float("nan"), float("inf"), 10**400, "", "x", "../../x", "\u0000",
-    [], {}, [[]], {"a": 1}, "10" * 50, -0.0, "!!python/object/apply:os.system [touch x]",
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    1e308,
+    float("nan"),
+    float("inf"),
+    10**400,
+    "",
+    "x",
+    "../../x",
+    "\u0000",
+    [],
+    {},
+    [[]],
+    {"a": 1},
+    "10" * 50,
+    -0.0,
+    "!!python/object/apply:os.system [touch x]",
+]
 
 
 def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
@@ -159,7 +176,7 @@ def test_demonstrations(tmp_path: Path) -> None:
     episodes = [
         Episode(g.normal(size=(n + 1, 3)), np.tanh(g.normal(size=(n, 1))), g.normal(size=n), False)
         for n in (200, 200)
-    ]  # fmt: skip
+    ]
     given = from_episodes("Pendulum-v1", episodes, np.array([-1000.0, -1100.0]), "here")
     demos.save(file, given)
     original = file.read_bytes()
@@ -255,8 +272,13 @@ def study(tmp_path: Path) -> tuple[config.Config, Layout]:
     """Two finished runs, their expert, and their published records."""
     settings, layout = load(STUDY), Layout("test", tmp_path / "results")
     reference = {"random": -1000.0, "expert": -200.0, "demos": "a" * 64}
-    end = {"status": "finished", "step": 400, "steps_per_second": 50.0, "reference": reference,
-           "timing": [[200, 1.0], [400, 2.0]]}  # fmt: skip
+    end = {
+        "status": "finished",
+        "step": 400,
+        "steps_per_second": 50.0,
+        "reference": reference,
+        "timing": [[200, 1.0], [400, 2.0]],
+    }
     cells = [
         (layout.run(key), {"run": str(key), **dataclasses.asdict(key)}, resolve_key(settings, key))
         for key in run_table(settings)
@@ -307,9 +329,7 @@ def test_published_records(study: tuple[config.Config, Layout], end: str) -> Non
 
 
 @pytest.mark.parametrize("name", [shipped.EXPERT, shipped.CURVE])
-def test_shipped_experts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:  # fmt: skip
+def test_shipped_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A curve's own checksum is made to fit, else it would tell at once."""
     env, rng = "HalfCheetah-v4", random.Random(0)
     shutil.copytree(shipped.DATA / env, tmp_path / env)
@@ -333,9 +353,10 @@ def test_checkpoints(tmp_path: Path) -> None:
     settings = load(STUDY)
     cell = resolve_expert(settings, "Pendulum-v1")
     cell = dataclasses.replace(
-        cell, train=dataclasses.replace(cell.train, steps=80, buffer=80, batch=4, eval_episodes=1),
+        cell,
+        train=dataclasses.replace(cell.train, steps=80, buffer=80, batch=4, eval_episodes=1),
         sac=dataclasses.replace(cell.sac, hidden=(4, 4)),
-    )  # fmt: skip
+    )
     member = Member(tmp_path / "run", {"env": "Pendulum-v1"}, 0, demos=0)
     trainer = Trainer(cell, [member])
     marks = trainer._marks

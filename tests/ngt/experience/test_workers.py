@@ -120,9 +120,14 @@ def test_a_process_that_was_killed_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(3, "exit code 3"), (-11, "SIGSEGV, by a fault"), (-15, "SIGTERM"), (-64, "SIGRTMAX"),
-     (-99, "signal 99")],
-)  # fmt: skip
+    [
+        (3, "exit code 3"),
+        (-11, "SIGSEGV, by a fault"),
+        (-15, "SIGTERM"),
+        (-64, "SIGRTMAX"),
+        (-99, "signal 99"),
+    ],
+)
 def test_how_a_process_ended_is_said(code: int, words: str) -> None:
     assert words in ending(code)
 
@@ -183,9 +188,11 @@ def test_processes_end_with_their_parent(how: str) -> None:
             time.sleep(30)
     """
     parent = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), how], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(code), how],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert parent.stdout is not None and parent.stderr is not None
     child, *pids = map(int, parent.stdout.readline().split())
     try:

@@ -46,9 +46,13 @@ def begin(layout: Layout, config: Config, key: RunKey) -> RunWriter:
 
 
 def train(
-    layout: Layout, config: Config, key: RunKey, returns: dict[int, list[float]],
-    record: dict[str, Any] = FINISHED, **more: Any,
-) -> None:  # fmt: skip
+    layout: Layout,
+    config: Config,
+    key: RunKey,
+    returns: dict[int, list[float]],
+    record: dict[str, Any] = FINISHED,
+    **more: Any,
+) -> None:
     """A run as the trainer leaves it; returns: {step: the episodes' returns}."""
     writer = begin(layout, config, key)
     for step, values in returns.items():
@@ -82,17 +86,17 @@ def test_statuses(layout: Layout, config: Config, monkeypatch: pytest.MonkeyPatc
     begin(layout, config, key)
     assert run_status(layout, config, key).status == "finished", "until the new one is complete"
     train(layout, config, key, {200: [1.0]}, DIVERGED)
-    assert run_status(layout, config, key) == (
-        "diverged", "step 200: obs is not finite", False
-    )  # fmt: skip
+    assert run_status(layout, config, key) == ("diverged", "step 200: obs is not finite", False)
     changed = load({**SETTINGS, "sac": {"gamma": 0.5}})
     assert run_status(layout, changed, key)[:2] == ("stale", "trained with other settings")
     unrelated = load({**SETTINGS, "pack": 3, "methods": {"bc": {"label": "x"}}})
     assert run_status(layout, unrelated, key).status == "diverged"
     monkeypatch.setattr(folder, "source_hash", lambda: "another")
     assert run_status(layout, config, key) == (
-        "diverged", "step 200: obs is not finite, other source", True
-    )  # fmt: skip
+        "diverged",
+        "step 200: obs is not finite, other source",
+        True,
+    )
     assert STATUSES == ("finished", "diverged", "stale", "damaged", "part", "missing")
 
 

@@ -16,11 +16,13 @@ import torch
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.errors import UserError
+from ngt.experience import shipped
 from ngt.files import read_json, sha256, write_json
 from ngt.runs.folder import Folders
 from ngt.runs.gather import publish, summary, to_parquet
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.published import Published, settings_hash
+from ngt.runs.status import described
 from ngt.runs.table import read_runs
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import Config
@@ -30,6 +32,7 @@ from ngt.settings.resolve import resolve_expert
 SETTINGS: dict[str, Any] = {
     "scale": "test",
     "expert": {"episodes": 4},
+    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
     "figures": {
         **dict.fromkeys(
             [name for name in load({"scale": "test"}).figures]  # this study has one artefact
@@ -50,20 +53,29 @@ def layout(tmp_path: Path) -> Layout:
     return Layout("test", tmp_path)
 
 
-def write(folder: Path, key: dict[str, Any], cell: Any, returns: dict[int, list[float]]) -> None:
+def write(
+    folder: Path,
+    key: dict[str, Any],
+    cell: Any,
+    returns: dict[int, list[float]],
+    demos: str = "a" * 64,
+) -> None:
     writer = RunWriter(folder, key, cell)
     for step, values in returns.items():
         writer.evaluation(step, values, [200] * len(values))
     torch.manual_seed(0)
     tensors = Policy(Actor(3, 1, cell.sac, [0]), None).snapshot(0)
-    reference = {"random": -1000.0, "expert": -200.0, "demos": "a" * 64}
+    reference = {"random": -1000.0, "expert": -200.0, "demos": demos}
     writer.finish(
         tensors,
         {
-            "status": "finished", "step": max(returns), "steps_per_second": 50.0,
-            "reference": reference, "timing": [[200, 1.25], [400, 2.5]],
+            "status": "finished",
+            "step": max(returns),
+            "steps_per_second": 50.0,
+            "reference": reference,
+            "timing": [[200, 1.25], [400, 2.5]],
         },
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
@@ -87,7 +99,8 @@ def test_an_expert_that_ships_is_gathered_too(trained: Layout, config: Config) -
     ships = load(study)
     (key,) = run_table(ships)
     shown = {"run": str(key), **dataclasses.asdict(key)}
-    write(trained.run(key), shown, resolve_key(ships, key), {200: [1.0]})
+    demos = described(shipped.DATA / "HalfCheetah-v4" / shipped.DEMOS)["checksum"]
+    write(trained.run(key), shown, resolve_key(ships, key), {200: [1.0]}, demos)
     manifest = publish(trained, ships)
     assert manifest["runs"]["HalfCheetah-v4/expert"]["status"] == "finished"
     published = Published(trained.published, as_published(ships))
@@ -215,9 +228,11 @@ def changed(table: pd.DataFrame) -> pd.DataFrame:
     ],
 )
 def test_a_damaged_table_is_refused(
-    trained: Layout, config: Config, message: str,
+    trained: Layout,
+    config: Config,
+    message: str,
     damage: Callable[[pd.DataFrame], pd.DataFrame],
-) -> None:  # fmt: skip
+) -> None:
     publish(trained, config)
     table = pd.read_parquet(trained.published).astype({"run": str})
     out = io.BytesIO()
