@@ -1,7 +1,8 @@
 """What a run's folder holds: when a run is finished, stale, damaged or begun.
 
 `status_of` alone decides this, for the commands, the tables and the workflow. It reads the content
-of the folder; time stamps do not count.
+of the folder; time stamps do not count. Records that ship have no folders: for these,
+`ngt.runs.published.Published.status` compares the settings.
 """
 
 from __future__ import annotations
