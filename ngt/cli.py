@@ -356,8 +356,8 @@ def run_record(args: argparse.Namespace) -> None:
     from ngt.experience import demos
     from ngt.experience.examine import tell
     from ngt.runs.folder import Folders
-    from ngt.runs.state import COMPLETE
-    from ngt.runs.writer import drop_receipts
+    from ngt.runs.receipt import drop_receipts
+    from ngt.runs.status import COMPLETE
 
     at_least(1, episodes=args.episodes)
     config, layout = load_config(args)
@@ -489,7 +489,7 @@ def to_train(cell: CellConfig, member: Member, name: str, args: argparse.Namespa
 
     Errors: a complete run that is another one is replaced only if asked for.
     """
-    from ngt.runs.state import COMPLETE
+    from ngt.runs.status import COMPLETE
     from ngt.training.job import member_state
 
     if args.fresh:
@@ -567,7 +567,7 @@ def policy_file(path: Path) -> Path:
 
 def run_runs(args: argparse.Namespace) -> None:
     """Print the run table."""
-    from ngt.runs.state import STATUSES
+    from ngt.runs.status import STATUSES
     from ngt.runs.table import source
 
     config, layout = load_config(args)
@@ -601,7 +601,7 @@ def run_runs(args: argparse.Namespace) -> None:
 
 def counted(counts: Counter[str], config: Config) -> str:
     """How many runs there are of each status."""
-    from ngt.runs.state import STATUSES
+    from ngt.runs.status import STATUSES
 
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     return f"{counts.total()} runs at scale {config.scale}" + (f": {parts}" if parts else "")
@@ -610,7 +610,7 @@ def counted(counts: Counter[str], config: Config) -> str:
 def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float) -> None:
     """Say how far the runs are, again and again, until all are complete."""
     from ngt.runs.folder import Folders, how_far
-    from ngt.runs.state import COMPLETE
+    from ngt.runs.status import COMPLETE
 
     while True:
         folders = Folders(layout, config)
@@ -625,7 +625,7 @@ def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float
 
 def run_publish(args: argparse.Namespace) -> None:
     """Gather records."""
-    from ngt.runs.published import publish, summary
+    from ngt.runs.gather import publish, summary
 
     config, layout = load_config(args)
     manifest = publish(layout, config, allow_partial=args.allow_partial)

@@ -1,11 +1,13 @@
-"""Files that are whole or absent."""
+"""Files that are complete or absent, and digests of their content."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,9 @@ CHECKOUT = Path(__file__).resolve().parents[1]  # the folder that holds the pack
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`; flushed and renamed to it when the block succeeds.
+    """Give a temporary path beside `path`, flushed and renamed to it when the block succeeds.
 
-    An OSError of the block that names no file names `path`.
+    An OSError of the block that names no file is made to name `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -26,20 +28,20 @@ def atomic(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        if error.filename is None:  # a full disk: writing does not say where
+        if error.filename is None:  # for example on a full disk
             error.filename = str(path)
         raise
     finally:
         temporary.unlink(missing_ok=True)
     directory = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(directory)  # the rename itself
+        os.fsync(directory)  # makes the rename durable
     finally:
         os.close(directory)
 
 
 def json_text(data: Any) -> str:
-    """JSON, readable by people."""
+    """Return data as JSON that people can read."""
     return json.dumps(data, indent=1) + "\n"
 
 
@@ -50,10 +52,27 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def read_json(path: Path) -> Any | None:
-    """The JSON in a file; None where there is no such file or it is not JSON that can be read."""
+    """Return the JSON in a file; None if the file is missing or is not readable JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
-    except (ValueError, RecursionError):  # not JSON or text, a number too long, too deep
+    except (ValueError, RecursionError):  # not text, not JSON, a number too long, nested too deep
         return None
+
+
+def sha256(content: bytes | Path) -> str:
+    """Return the SHA-256 of bytes or of a file: the name of settings, and a check of what ships."""
+    return _digest(content, hashlib.sha256)
+
+
+def checksum(content: bytes | Path) -> str:
+    """Return the BLAKE2b of bytes or of a file, 128 bits: a check of runs and checkpoints."""
+    return _digest(content, functools.partial(hashlib.blake2b, digest_size=16))
+
+
+def _digest(content: bytes | Path, algorithm: Callable[..., Any]) -> str:
+    if isinstance(content, bytes):
+        return str(algorithm(content).hexdigest())
+    with open(content, "rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()

@@ -15,9 +15,9 @@ from PIL import Image
 
 from ngt.agent import policy
 from ngt.experience import demos, shipped
-from ngt.experience.envs import VectorEnv
 from ngt.experience.reference import reference_of
 from ngt.experience.rollout import rollout
+from ngt.experience.vector import VectorEnv
 from ngt.files import read_json
 from ngt.runs.folder import read_shipped
 from ngt.runs.keys import Layout, run_table
@@ -29,7 +29,7 @@ from ngt.settings.resolve import expert_ships, method_label
 from paper.drawing.table import show
 from paper.handbook import experts, video
 from paper.numbers import statistics
-from paper.tables import scores as main_table
+from paper.tables.scores import rows
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVS = sorted(p.name for p in shipped.DATA.iterdir() if p.is_dir())
@@ -41,7 +41,7 @@ def env(request: pytest.FixtureRequest) -> str:
 
 
 def test_files_and_sizes(env: str) -> None:
-    """The four files, as their checksums say, and no more than a clone should carry."""
+    """The four files have their checksums and are small enough for a clone."""
     files = {p.name: p.stat().st_size for p in (shipped.DATA / env).iterdir()}
     assert files.keys() == {shipped.POLICY, shipped.DEMOS, shipped.CURVE, shipped.EXPERT}
     assert shipped.read(env)["files"].keys() == files.keys() - {shipped.EXPERT}
@@ -83,7 +83,7 @@ def test_the_policy_is_the_one_recorded(env: str) -> None:
     vec = VectorEnv(env, 1)
     again = rollout(vec, actor, [int(recorded.seeds[0])], runs=1)
     vec.close()
-    # other processors round otherwise, and an episode enlarges that
+    # Other processors round differently, and an episode amplifies this.
     assert again.returns[0, 0] == pytest.approx(recorded.returns[0], rel=0.1)
 
 
@@ -107,21 +107,25 @@ def test_a_video_is_of_the_policy_that_ships(env: str) -> None:
 
 
 def test_its_settings_are_those_of_scale_lite(env: str) -> None:
-    """Else `make experts` would train it again."""
+    """Otherwise `make experts` would train it again."""
     assert expert_ships(load({"scale": "lite"}), env)
 
 
 @pytest.mark.slow
 def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
-    """The page's first, from nothing but what ships, in under two minutes."""
+    """The page's first command needs only what ships, and takes less than two minutes."""
     page = (shipped.DATA / "README.md").read_text()
     command = page.split("```")[1].replace("\\\n", " ").split()
     assert command[0] == "ngt"
     start = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "ngt.cli", *command[1:]], cwd=tmp_path, capture_output=True,
-        text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+        [sys.executable, "-m", "ngt", *command[1:]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - start < 120
     run = read_json(tmp_path / "results/lite/runs" / command[2] / "run.json")
@@ -132,7 +136,7 @@ def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["quick", "halfcheetah"])
 def test_the_records_that_ship_are_whole(name: str) -> None:
-    """And of the settings that they are said to be of; docs/learning.md's scores are theirs."""
+    """They also have the settings that they state, and the scores of docs/learning.md."""
     settings = {"scale": "quick"} if name == "quick" else read_yaml(ROOT / f"docs/{name}.yaml")
     config = load({**settings, "records": "published"})
     layout = Layout(config.scale, records=ROOT / f"results/published/{name}.parquet")
@@ -142,7 +146,7 @@ def test_the_records_that_ship_are_whole(name: str) -> None:
         assert absent == [] and set(runs["status"]) == {"finished"}
     if name == "quick":
         lines: dict[str, str] = {}
-        for row in main_table.rows(read_runs(layout, config, "main_figure")[0], config, []):
+        for row in rows(read_runs(layout, config, "main_figure")[0], config, []):
             mean, low, high = (show(row[name]) for name in ("mean", "low", "high"))
             line = lines.setdefault(str(row["method"]), f"| {row['method']} |")
             lines[str(row["method"])] = f"{line} {mean} [{low}, {high}] ({row['scores']}) |"

@@ -1,14 +1,13 @@
-"""Files that come from others: whatever is in them, a loader returns or says one line.
+"""Files from others: whatever they hold, a loader returns or gives an error of one line.
 
-Mutants of valid files, by bytes and by structure, from seeded generators. `NGT_FUZZ=10000 pytest
-tests/test_fuzz.py` tries so many of each loader; 150 by default.
+Seeded generators mutate the bytes and the structure of valid files. `NGT_FUZZ=10000 pytest
+tests/test_fuzz.py` tries that many mutants of each file; the default is 150.
 """
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-import hashlib
 import json
 import os
 import random
@@ -29,16 +28,22 @@ from ngt.errors import Interrupted, UserError
 from ngt.experience import demos, shipped
 from ngt.experience.demos import Episode, from_episodes
 from ngt.experience.envs import TASKS
-from ngt.files import write_json
-from ngt.runs.folder import Folders, read_shipped
+from ngt.files import sha256, write_json
+from ngt.runs.folder import Folders, expert_key, read_shipped
+from ngt.runs.gather import publish
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
-from ngt.runs.published import Published, publish
+from ngt.runs.published import Published
 from ngt.runs.table import as_rows
 from ngt.runs.writer import RunWriter
-from ngt.settings import config
-from ngt.settings.config import SacConfig
-from ngt.settings.load import load
-from ngt.settings.resolve import config_hash, resolve_expert
+from ngt.settings.config import Config, SacConfig
+from ngt.settings.load import CONFIG_DIR, load, read_yaml
+from ngt.settings.resolve import (
+    config_hash,
+    demos_source,
+    expert_config,
+    expert_ships,
+    resolve_expert,
+)
 from ngt.training import checkpoint
 from ngt.training.learner import Member
 from ngt.training.records import Records
@@ -48,19 +53,37 @@ from paper.handbook import experts
 COUNT = int(os.environ.get("NGT_FUZZ", "150"))
 STUDY = {
     "scale": "test",
+    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
     "figures": {
         **dict.fromkeys(load({"scale": "test"}).figures),
         "f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0, 1]},
     },
 }
 ODD: list[Any] = [
-    None, True, -1, 0, 1e308, float("nan"), float("inf"), 10**400, "", "x", "../../x", "\u0000",
-    [], {}, [[]], {"a": 1}, "10" * 50, -0.0, "!!python/object/apply:os.system [touch x]",
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    1e308,
+    float("nan"),
+    float("inf"),
+    10**400,
+    "",
+    "x",
+    "../../x",
+    "\u0000",
+    [],
+    {},
+    [[]],
+    {"a": 1},
+    "10" * 50,
+    -0.0,
+    "!!python/object/apply:os.system [touch x]",
+]
 
 
 def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
-    """Flip, cut, repeat, insert or overwrite, once to three times."""
+    """Flip, cut, repeat, insert or overwrite bytes, one to three times."""
     out = bytearray(data)
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(out) + 1)
@@ -81,7 +104,7 @@ def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutate_tree(data: Any, rng: random.Random) -> Any:
-    """A structure with one to three leaves or branches replaced, dropped, renamed or doubled."""
+    """Replace, drop, rename or repeat one to three leaves or branches of a structure."""
     data = copy.deepcopy(data)
     for _ in range(rng.randint(1, 3)):
         at = data
@@ -105,7 +128,7 @@ def mutate_tree(data: Any, rng: random.Random) -> Any:
 
 
 def attempt(rng: random.Random, path: Path, original: bytes, tree: Any = None) -> None:
-    """Put a mutant at `path`; a tree is written as JSON, half of the time."""
+    """Put a mutant at `path`; if there is a tree, half of the mutants are JSON."""
     if tree is not None and rng.random() < 0.5:
         path.write_text(json.dumps(mutate_tree(tree, rng)))
     else:
@@ -113,7 +136,7 @@ def attempt(rng: random.Random, path: Path, original: bytes, tree: Any = None) -
 
 
 def survive(read: Callable[[], Any]) -> bool:
-    """Whether it returned; a UserError of one line is the other way out."""
+    """Return True if `read` returns and False if it raises a UserError of one line."""
     try:
         read()
     except UserError as error:
@@ -131,18 +154,18 @@ def listing(root: Path) -> set[Path]:
 
 def test_configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    text = (config.CONFIG_DIR / "quick.yaml").read_text()
+    text = (CONFIG_DIR / "quick.yaml").read_text()
     tree, rng, file = yaml.safe_load(text), random.Random(0), tmp_path / "mine.yaml"
     for _ in range(COUNT):
         attempt(rng, file, text.encode(), tree)
-        survive(lambda: load(config.read_yaml(file)))
+        survive(lambda: load(read_yaml(file)))
     assert listing(tmp_path) == {Path("mine.yaml")}
 
 
 def test_config_code_is_not_run(tmp_path: Path) -> None:
     file, touched = tmp_path / "mine.yaml", tmp_path / "touched"
     file.write_text(f"scale: !!python/object/apply:os.system ['touch {touched}']\n")
-    assert not survive(lambda: load(config.read_yaml(file)))
+    assert not survive(lambda: load(read_yaml(file)))
     assert not touched.exists()
 
 
@@ -158,7 +181,7 @@ def test_demonstrations(tmp_path: Path) -> None:
     episodes = [
         Episode(g.normal(size=(n + 1, 3)), np.tanh(g.normal(size=(n, 1))), g.normal(size=n), False)
         for n in (200, 200)
-    ]  # fmt: skip
+    ]
     given = from_episodes("Pendulum-v1", episodes, np.array([-1000.0, -1100.0]), "here")
     demos.save(file, given)
     original = file.read_bytes()
@@ -174,7 +197,7 @@ def test_demonstrations(tmp_path: Path) -> None:
 
 
 def mutate_arrays(arrays: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """An archive with another type, shape, value or set of arrays."""
+    """Change the type, shape or values of an array, or which arrays there are."""
     out = dict(arrays)
     name = rng.choice(sorted(out))
     value = np.asarray(out[name])
@@ -231,7 +254,7 @@ def test_policies(tmp_path: Path) -> None:
 
 
 def mutate_header(header: dict[str, Any], rng: random.Random) -> bytes:
-    """A safetensors header with other tensors, or other facts in its one entry of metadata."""
+    """Change the tensors or the metadata in a safetensors header."""
     changed = copy.deepcopy(header)
     if rng.random() < 0.5:
         facts = json.loads(header["__metadata__"]["ngt"])
@@ -250,18 +273,24 @@ def test_a_policy_that_claims_a_huge_net_takes_no_memory(tmp_path: Path) -> None
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> tuple[config.Config, Layout]:
+def study(tmp_path: Path) -> tuple[Config, Layout]:
     """Two finished runs, their expert, and their published records."""
     settings, layout = load(STUDY), Layout("test", tmp_path / "results")
     reference = {"random": -1000.0, "expert": -200.0, "demos": "a" * 64}
-    end = {"status": "finished", "step": 400, "steps_per_second": 50.0, "reference": reference,
-           "timing": [[200, 1.0], [400, 2.0]]}  # fmt: skip
+    end = {
+        "status": "finished",
+        "step": 400,
+        "steps_per_second": 50.0,
+        "reference": reference,
+        "timing": [[200, 1.0], [400, 2.0]],
+    }
     cells = [
         (layout.run(key), {"run": str(key), **dataclasses.asdict(key)}, resolve_key(settings, key))
         for key in run_table(settings)
     ]
     env = "Pendulum-v1"
-    cells.append((layout.expert(env), {"env": env}, resolve_expert(settings, env)))
+    key = expert_key(env, expert_config(settings, env).seed)
+    cells.append((layout.expert(env), key, resolve_expert(settings, env)))
     for folder, key, cell in cells:
         writer = RunWriter(folder, key, cell)
         writer.evaluation(200, [-900.0, -800.0], [200, 200])
@@ -272,11 +301,11 @@ def study(tmp_path: Path) -> tuple[config.Config, Layout]:
 
 
 @pytest.mark.parametrize("name", ["run.json", "eval.csv", "train.csv"])
-def test_records(study: tuple[config.Config, Layout], name: str) -> None:
+def test_records(study: tuple[Config, Layout], name: str) -> None:
     settings, layout = study
     key, rng = run_table(settings)[0], random.Random(0)
     record = json.loads((layout.run(key) / "run.json").read_text())
-    del record["files"]  # their checksums would tell at once
+    del record["files"]  # otherwise the checksums would show every change
     write_json(layout.run(key) / "run.json", record)
     file = layout.run(key) / name
     original = file.read_bytes()
@@ -289,7 +318,7 @@ def test_records(study: tuple[config.Config, Layout], name: str) -> None:
 
 
 @pytest.mark.parametrize("end", [".parquet", ".json"])
-def test_published_records(study: tuple[config.Config, Layout], end: str) -> None:
+def test_published_records(study: tuple[Config, Layout], end: str) -> None:
     settings, layout = study
     file = layout.published.with_suffix(end)
     original, rng, key = file.read_bytes(), random.Random(0), run_table(settings)[0]
@@ -306,10 +335,8 @@ def test_published_records(study: tuple[config.Config, Layout], end: str) -> Non
 
 
 @pytest.mark.parametrize("name", [shipped.EXPERT, shipped.CURVE])
-def test_shipped_experts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:  # fmt: skip
-    """A curve's own checksum is made to fit, else it would tell at once."""
+def test_shipped_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The curve's checksum is made to fit, since it would show every change."""
     env, rng = "HalfCheetah-v4", random.Random(0)
     shutil.copytree(shipped.DATA / env, tmp_path / env)
     monkeypatch.setattr(shipped, "DATA", tmp_path)
@@ -319,22 +346,23 @@ def test_shipped_experts(
         attempt(rng, tmp_path / env / name, original, expert if name == shipped.EXPERT else None)
         if name == shipped.CURVE:
             content = (tmp_path / env / name).read_bytes()
-            files = {**expert["files"], name: hashlib.sha256(content).hexdigest()}
+            files = {**expert["files"], name: sha256(content)}
             record.write_text(json.dumps({**expert, "files": files}))
         survive(lambda: read_shipped(env))
-        survive(lambda: config.demos_source(settings, env))
-        survive(lambda: config.expert_ships(settings, env))
+        survive(lambda: demos_source(settings, env))
+        survive(lambda: expert_ships(settings, env))
         survive(lambda: experts.row(TASKS[env], False))
 
 
 def test_checkpoints(tmp_path: Path) -> None:
-    """Of each file of a checkpoint; a manifest's own checksum is made to fit half of the time."""
+    """Mutate each file of a checkpoint; half of the manifests get a checksum that fits."""
     settings = load(STUDY)
     cell = resolve_expert(settings, "Pendulum-v1")
     cell = dataclasses.replace(
-        cell, train=dataclasses.replace(cell.train, steps=80, buffer=80, batch=4, eval_episodes=1),
+        cell,
+        train=dataclasses.replace(cell.train, steps=80, buffer=80, batch=4, eval_episodes=1),
         sac=dataclasses.replace(cell.sac, hidden=(4, 4)),
-    )  # fmt: skip
+    )
     member = Member(tmp_path / "run", {"env": "Pendulum-v1"}, 0, demos=0)
     trainer = Trainer(cell, [member])
     marks = trainer._marks

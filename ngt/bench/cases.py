@@ -11,8 +11,9 @@ import numpy as np
 import torch
 
 from ngt.agent.sac import Sac
-from ngt.experience.envs import VectorEnv, get_task, make
+from ngt.experience.envs import get_task, make
 from ngt.experience.replay import Batch, Replay
+from ngt.experience.vector import VectorEnv
 from ngt.potential import PotentialConfig
 from ngt.seeding import Streams
 from ngt.settings.config import CellConfig, TrainConfig

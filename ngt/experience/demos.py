@@ -1,13 +1,12 @@
-"""Demonstrations: record, save, load with every field checked, subsample.
+"""Demonstrations: record, save, load with every field checked, and subsample.
 
-A file is a NumPy archive (no pickle) of whole episodes, end to end, with the random policy's
-returns beside them for normalisation. An episode of T steps has T + 1 observations, so each
-transition keeps its own next observation and the last one the true final one.
+A file is a NumPy archive, without pickle, of whole episodes, one after another. It also has the
+random policy's returns, for normalisation. An episode of T steps has T + 1 observations, so that
+each transition keeps its own next observation.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zipfile
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from ngt.errors import UserError
-from ngt.experience.envs import VectorEnv, get_task
+from ngt.experience.envs import get_task
 from ngt.experience.examine import (
     ARRAYS,
     OPTIONAL,
@@ -32,11 +31,12 @@ from ngt.experience.examine import (
 )
 from ngt.experience.replay import Batch
 from ngt.experience.rollout import Act, rollout
-from ngt.files import atomic
+from ngt.experience.vector import VectorEnv
+from ngt.files import atomic, sha256
 from ngt.seeding import derive, rng
 
 FORMAT, VERSION = "ngt-demos", 1
-LARGEST = 4_000_000_000  # bytes, unpacked: an archive of zeros may claim anything
+LARGEST = 4_000_000_000  # bytes when unpacked: a small archive may unpack to any size
 
 
 @dataclass(frozen=True)
@@ -52,32 +52,31 @@ class Demos:
     returns: NDArray[np.float64]
     seeds: NDArray[np.int64]
     random_returns: NDArray[np.float64]
-    source: str  # where they come from: the expert's config hash, or the user's own words
-    spread: NDArray[np.float32] | None = None  # by measure_spread; None: nobody measured it
+    source: str  # the expert's config hash, or a description by the user
+    spread: NDArray[np.float32] | None = None  # by measure_spread; None if it was not measured
 
     @property
     def expert(self) -> float:
-        """Mean return of the demonstrations: the normaliser's 1."""
+        """Return the mean return of the demonstrations, which is score 1."""
         return float(self.returns.mean())
 
     @property
     def random(self) -> float:
-        """Mean return of the uniform-random policy: the normaliser's 0."""
+        """Return the mean return of the uniform-random policy, which is score 0."""
         return float(self.random_returns.mean())
 
     @property
     def checksum(self) -> str:
-        """SHA-256 over the env, the names, shapes and bytes of the arrays that training reads."""
-        digest = hashlib.sha256(self.env.encode())
+        """Return the SHA-256 of the env and of the arrays that training reads."""
+        parts = [self.env.encode()]
         for name in ARRAYS:
-            array = np.ascontiguousarray(getattr(self, name))
-            digest.update(f"{name}{array.dtype}{array.shape}".encode())
-            digest.update(array.tobytes())
-        return digest.hexdigest()
+            array: NDArray[Any] = getattr(self, name)
+            parts += [f"{name}{array.dtype}{array.shape}".encode(), array.tobytes()]
+        return sha256(b"".join(parts))
 
 
 class Episode(NamedTuple):
-    """One episode: obs (T + 1, obs), action (T, act) in [-1, 1], reward (T,), how it ended."""
+    """One episode: obs (T + 1, obs), action (T, act) in [-1, 1], reward (T,), and how it ended."""
 
     obs: NDArray[Any]
     action: NDArray[Any]
@@ -89,18 +88,19 @@ class Episode(NamedTuple):
 def from_episodes(
     env: str, episodes: Sequence[Episode], random_returns: NDArray[np.float64], source: str
 ) -> Demos:
-    """Demonstrations from one's own episodes; checked like a file, each by itself first.
+    """Make demonstrations from a user's own episodes, with the same checks as for a file.
 
-    The env is made and stepped at random, to measure the spread of its observations.
+    The env is stepped at random to measure the spread of its observations.
     """
     if not episodes:
         raise UserError("episodes: found none, expected at least 1")
     task = get_task(env)
-    obs, action, reward = (
-        [numbers(getattr(e, name), f"episodes: episode {i}: {name}")
-         for i, e in enumerate(episodes)]
-        for name in ("obs", "action", "reward")
-    )  # fmt: skip
+
+    def arrays(name: str) -> list[NDArray[Any]]:
+        parts = [getattr(episode, name) for episode in episodes]
+        return [numbers(part, f"episodes: episode {i}: {name}") for i, part in enumerate(parts)]
+
+    obs, action, reward = map(arrays, ("obs", "action", "reward"))
     for i, (o, a, r) in enumerate(zip(obs, action, reward, strict=True)):
         steps = len(a) if a.ndim else 0
         shapes = (steps + 1, task.obs), (steps, task.act), (steps,)
@@ -140,7 +140,7 @@ def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32
 def record(
     env: str, act: Act, episodes: int, seed: int, *, source: str, terminate_when_unhealthy: bool
 ) -> Demos:
-    """Whole episodes of a policy from fresh seeds, and as many of a uniform-random one.
+    """Record whole episodes of a policy from new seeds, and as many of a uniform-random policy.
 
     act: observations (1, n, obs) to actions (1, n, act) in [-1, 1].
     """
@@ -167,17 +167,20 @@ def record(
 
 
 def save(path: Path, demos: Demos) -> None:
-    """Write a demonstration file, atomically; UserError where `load` would refuse it.
+    """Write a demonstration file, atomically; UserError if `load` would refuse it.
 
-    Warns of what the env can't have done.
+    Warn of whatever the env can't have done.
     """
     where = f"demonstrations {path}"
     check(demos, where)
     tell(demos, where)
     meta = {
-        "format": FORMAT, "version": VERSION, "env": demos.env, "source": demos.source,
+        "format": FORMAT,
+        "version": VERSION,
+        "env": demos.env,
+        "source": demos.source,
         "checksum": demos.checksum,
-    }  # fmt: skip
+    }
     arrays = {name: getattr(demos, name) for name in ARRAYS}
     if demos.spread is not None:
         arrays["spread"] = demos.spread
@@ -186,14 +189,17 @@ def save(path: Path, demos: Demos) -> None:
 
 
 def load(
-    path: Path, env: str | None = None, *, strict: bool = False,
+    path: Path,
+    env: str | None = None,
+    *,
+    strict: bool = False,
     terminate_when_unhealthy: bool = True,
-) -> Demos:  # fmt: skip
-    """Read and validate a demonstration file.
+) -> Demos:
+    """Read and check a demonstration file.
 
-    UserError names the file, the field, what was found and what was expected. A warning says what
-    the env can't have done, or with `strict` a UserError. terminate_when_unhealthy: of the env that
-    they are read for.
+    UserError names the file, the field, what was found and what was expected. Warn of whatever the
+    env can't have done; with `strict`, this is a UserError too. terminate_when_unhealthy: the
+    setting of the env that will be trained on.
     """
     where = f"demonstrations {path}"
     data = _read(path, where)
@@ -218,7 +224,7 @@ def load(
 
 
 def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
-    """Every array of the archive, by name."""
+    """Return every array of the archive, by name."""
     data, name = {}, ""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -233,7 +239,7 @@ def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
         raise UserError(
             f"{where}: no such file; `ngt record` makes it, --demos names another"
         ) from None
-    except Exception as error:  # zipfile, zlib and NumPy raise all sorts on a damaged file
+    except Exception as error:  # zipfile, zlib and NumPy may raise anything on a damaged file
         text = " ".join(str(error).split())[:120]
         field = f"field {name!r}: " if name else ""
         raise UserError(f"{where}: {field}truncated, or not a NumPy archive ({text})") from None
@@ -262,10 +268,10 @@ def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
 
 
 def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demos") -> Batch:
-    """The first `count` episodes, every rate-th transition from a random offset < rate.
+    """Return every rate-th transition of the first `count` episodes, as (1, N, ·) on the CPU.
 
-    Offsets depend on (seed, env, episode) alone, so that methods are paired and fewer
-    demonstrations are a prefix of more. Returns numpy-backed tensors (1, N, ·).
+    Each episode starts at a random offset below rate. The offset depends on the seed, the env and
+    the episode alone, so that methods are paired and fewer demonstrations are a prefix of more.
     """
     if not 1 <= count <= len(demos.length):
         raise UserError(
@@ -284,7 +290,7 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
         offset = int(rng(seed, "demos", demos.env, episode).integers(rate))
         kept = np.arange(offset, length, rate)
         rows.append(starts[episode] + kept)
-        steps.append(starts[episode] - episode + kept)  # actions have one row fewer an episode
+        steps.append(starts[episode] - episode + kept)  # actions have one row less per episode
         terminal.append((kept == length - 1) & demos.terminated[episode])
     row, step = np.concatenate(rows), np.concatenate(steps)
     return Batch(
@@ -297,7 +303,7 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
 
 
 class DemoSet:
-    """The demonstrations of a pack: sets of different sizes, padded, drawn with replacement."""
+    """The demonstrations of a pack: sets of different sizes, padded and drawn with replacement."""
 
     def __init__(self, sets: Sequence[Batch], device: torch.device | str = "cpu") -> None:
         sizes = [s.obs.shape[1] for s in sets]
@@ -314,6 +320,6 @@ class DemoSet:
         self._run = torch.arange(len(sets), device=device)[:, None]
 
     def sample(self, index: torch.Tensor) -> Batch:
-        """Rows `index % size` of each run's own set; index (R, B) integers."""
+        """Return rows `index % size` of each run's own set; index (R, B) integers."""
         row = index % self.size
         return Batch(*(field[self._run, row] for field in self.data))

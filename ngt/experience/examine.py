@@ -1,4 +1,4 @@
-"""Whether demonstrations are what they say: errors, and doubts that are worth a warning."""
+"""Checks of demonstrations: errors, and doubts that are worth a warning."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ngt.errors import UserError
-from ngt.experience.envs import VectorEnv, get_task, never_terminates
+from ngt.experience.envs import get_task, never_terminates
+from ngt.experience.vector import VectorEnv
 from ngt.seeding import derive, rng
 
 if TYPE_CHECKING:
     from ngt.experience.demos import Demos
 
-SPREAD_STEPS = 1000  # of a random policy, that `measure_spread` takes
+SPREAD_STEPS = 1000  # steps of a random policy in `measure_spread`
 
 ARRAYS = {  # name -> dtype on disk, number of dimensions
     "obs": ("float32", 2),  # all episodes end to end, T + 1 rows each
     "action": ("float32", 2),  # in [-1, 1], T rows each
     "reward": ("float32", 1),
     "length": ("int64", 1),  # T of each episode
-    "terminated": ("bool", 1),  # of each episode: ended by the env, not by its time limit
+    "terminated": ("bool", 1),  # True for each episode that the env ended before its time limit
     "returns": ("float64", 1),
     "seeds": ("int64", 1),  # the env seed of each episode
-    "random_returns": ("float64", 1),  # a uniform-random policy's episodes
+    "random_returns": ("float64", 1),  # of a uniform-random policy
 }
-# A file may lack this one, and the checksum leaves it out: it says nothing of the episodes.
+# A file may lack this one. The checksum leaves it out, since it says nothing about the episodes.
 OPTIONAL = {
     "spread": ("float32", 1)  # of each observation column under a random policy
 }
@@ -51,10 +52,8 @@ def check(demos: Demos, where: str) -> None:
             f"{task.time_limit} on {demos.env}"
         )
     steps, episodes = int(length.sum()), len(length)
-    shapes = {
-        "obs": (steps + episodes, task.obs), "action": (steps, task.act), "reward": (steps,),
-        "terminated": (episodes,), "returns": (episodes,), "seeds": (episodes,),
-    }  # fmt: skip
+    shapes = {"obs": (steps + episodes, task.obs), "action": (steps, task.act), "reward": (steps,)}
+    shapes |= dict.fromkeys(("terminated", "returns", "seeds"), (episodes,))
     if demos.spread is not None:
         shapes["spread"] = (task.obs,)
     for name, shape in shapes.items():
@@ -103,13 +102,13 @@ def _check_values(demos: Demos, where: str) -> None:
 
 
 def _first(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
-    """Where the first true entry is."""
+    """Return the place of the first true entry, if there is one."""
     places = np.argwhere(bad)
     return tuple(int(i) for i in places[0]) if len(places) else None
 
 
 def _row(demos: Demos, name: str, row: int) -> str:
-    """Name the episode, and its row, of a row of one of the arrays."""
+    """Say which episode, and which of its rows, a row of an array belongs to."""
     if name in ("returns", "random_returns"):
         return f"episode {row}"
     ends = np.cumsum(demos.length + (name == "obs"))
@@ -121,7 +120,7 @@ def numbers(values: Any, where: str) -> NDArray[Any]:
     """Return values as an array of real numbers."""
     try:
         array = np.asarray(values)
-    except (ValueError, RuntimeError):  # rows of unequal widths, a tensor that wants gradients
+    except (ValueError, RuntimeError):  # rows of different lengths, a tensor with gradients
         array = np.array(None)
     if array.dtype.kind not in "fiub":
         raise UserError(f"{where}: found no array of numbers; give one")
@@ -129,7 +128,7 @@ def numbers(values: Any, where: str) -> NDArray[Any]:
 
 
 def to_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
-    """Return an array in float32; raise UserError where a finite number does not fit into it."""
+    """Return an array in float32; UserError if a finite number is too large for it."""
     with np.errstate(over="ignore"):
         cast = array.astype(np.float32)
     place = _first(np.isinf(cast) & np.isfinite(array))
@@ -147,9 +146,9 @@ def to_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
 def measure_spread(env: str) -> NDArray[np.float32]:
     """Return how far each observation column moves within an episode of a random policy.
 
-    It is the median over episodes of the column's maximum minus its minimum, over SPREAD_STEPS
-    steps in all. So a column that stays the same in most episodes (a goal, the force on a body that
-    seldom touches anything) counts as constant. The seed is fixed: the same env, the same numbers.
+    For each episode, take the column's maximum minus its minimum; return the median over episodes.
+    So a column that is constant in most episodes counts as constant: a goal, or the force on a body
+    that seldom touches anything. The seed is fixed, so the same env gives the same numbers.
     """
     vec = VectorEnv(env, 1)
     dice = rng(0, "spread", env)
@@ -167,9 +166,9 @@ def measure_spread(env: str) -> NDArray[np.float32]:
 
 
 def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
-    """Return what the demonstrations say that the env does not do, a line each.
+    """Return one line for each thing in the demonstrations that the env can't have done.
 
-    terminate_when_unhealthy: of the env that they are for.
+    terminate_when_unhealthy: the setting of the env that will be trained on.
     """
     found, ended = [], demos.terminated
     absorbing = "an absorbing method learns an end that does not exist; write terminated=False"
@@ -200,7 +199,7 @@ def _still(demos: Demos) -> list[str]:
         still = np.ptp(demos.obs[start : start + length + 1], axis=0) == 0
         columns = list[int]()
         for constant, group in itertools.groupby(range(len(still)), key=lambda c: bool(still[c])):
-            block = list(group)  # named whole: what the env holds constant too may lie within
+            block = list(group)  # reported as a whole, even if the env holds a part constant
             if constant and (demos.spread[block] > 0).any():
                 columns += block
         if columns:
@@ -213,7 +212,7 @@ def _still(demos: Demos) -> list[str]:
 
 
 def listed(noun: str, numbers: Iterable[int]) -> str:
-    """Return numbers in rising order with the ranges among them: `columns 3, 27 to 110`."""
+    """Return rising numbers as text, with ranges: `columns 3, 27 to 110`."""
     ordered = [int(number) for number in numbers]
     parts = []
     for _, group in itertools.groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0]):
@@ -226,7 +225,7 @@ def listed(noun: str, numbers: Iterable[int]) -> str:
 def tell(
     demos: Demos, where: str, *, strict: bool = False, terminate_when_unhealthy: bool = True
 ) -> None:
-    """Warn of every doubt; with `strict`, raise UserError for the first."""
+    """Warn of every doubt; with `strict`, raise UserError for the first one."""
     for doubt in doubts(demos, terminate_when_unhealthy):
         if strict:
             raise UserError(f"{where}: {doubt}")

@@ -1,8 +1,8 @@
-"""What returns are normalised by: a random policy's mean return is score 0, the expert's is 1.
+"""The reference of normalised scores: a random policy's mean return is 0, the expert's is 1.
 
-`run.json` records it as `reference`: random, expert, the checksum of the demonstrations that both
-are from and, where both policies or one have several episodes, random_error and expert_error, the
-standard errors of the means.
+`run.json` records it as `reference`: random, expert, and demos, the checksum of the demonstrations
+that both come from. A policy with several episodes also has the standard error of its mean,
+random_error or expert_error.
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ if TYPE_CHECKING:
 
     from ngt.experience.demos import Demos
 
-ERRORS = 2.0  # standard errors that the expert must be above random
+ERRORS = 2.0  # the expert must be this many standard errors above random
 
 
 def reference_of(demos: Demos) -> dict[str, Any]:
-    """The reference that a run on these demonstrations records."""
-    return {
-        **references(demos.random_returns, demos.returns), "demos": demos.checksum,
-    }  # fmt: skip
+    """Return the reference that a run on these demonstrations records."""
+    return {**references(demos.random_returns, demos.returns), "demos": demos.checksum}
 
 
 def references(random: NDArray[np.float64], expert: NDArray[np.float64]) -> dict[str, float]:
-    """The means of two policies' returns, and their standard errors if they have several."""
+    """Return both policies' mean returns, with standard errors if there are several episodes."""
     out = {"random": float(random.mean()), "expert": float(expert.mean())}
     for name, returns in (("random", random), ("expert", expert)):
         if len(returns) > 1:

@@ -1,4 +1,4 @@
-"""Episodes of a policy: evaluation, and recording."""
+"""Whole episodes of a policy, for evaluation and for recording."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ngt.experience.envs import VectorEnv
+from ngt.experience.vector import VectorEnv
 from ngt.seeding import derive
 
 Act = Callable[[Tensor], Tensor]  # observations (R, n, obs) -> actions (R, n, act) in [-1, 1]
@@ -20,7 +20,7 @@ Trace = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], boo
 
 @dataclass
 class Rollout:
-    """One episode from each env: returns and lengths (R, n); episodes where they were kept."""
+    """One episode of each env: returns and lengths (R, n), and the episodes if they were kept."""
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
@@ -28,12 +28,18 @@ class Rollout:
 
 
 def rollout(
-    env: VectorEnv, act: Act, seeds: Sequence[int], runs: int, *, keep: bool = False,
+    env: VectorEnv,
+    act: Act,
+    seeds: Sequence[int],
+    runs: int,
+    *,
+    keep: bool = False,
     device: torch.device | str = "cpu",
-) -> Rollout:  # fmt: skip
+) -> Rollout:
     """Reset every env with its own seed and run one whole episode in each.
 
-    Envs run in lockstep until the last has ended; what follows an env's first episode is dropped.
+    The envs run in lockstep until the last of these episodes has ended. Whatever follows an env's
+    first episode is dropped.
     """
     total = len(seeds)
     obs = env.reset(seeds)
@@ -64,26 +70,33 @@ def rollout(
 
 
 class Evaluator:
-    """Deterministic episodes of R policies at once, every episode from a new seed.
+    """Evaluations of R policies at once, every episode from a new seed.
 
-    Seeds depend on (env, demonstrations, seed, evaluation, episode), not on the method, so that
-    methods are paired.
+    Seeds depend on the env, the number of demonstrations, the run's seed, the evaluation and the
+    episode. They do not depend on the method, so that methods are paired.
     """
 
     def __init__(
-        self, env: str, keys: Sequence[tuple[int, int]], episodes: int, *,
-        terminate_when_unhealthy: bool = True, device: torch.device | str = "cpu",
+        self,
+        env: str,
+        keys: Sequence[tuple[int, int]],
+        episodes: int,
+        *,
+        terminate_when_unhealthy: bool = True,
+        device: torch.device | str = "cpu",
         env_workers: int = 0,
-    ) -> None:  # fmt: skip
-        """keys: (seed, number of demonstrations) of each run."""
+    ) -> None:
+        """Make `episodes` envs for each run; keys: (seed, number of demonstrations) of each."""
         self.env_id, self.keys, self.episodes, self.device = env, list(keys), episodes, device
         self.env = VectorEnv(
-            env, len(self.keys) * episodes, workers=env_workers,
+            env,
+            len(self.keys) * episodes,
+            workers=env_workers,
             terminate_when_unhealthy=terminate_when_unhealthy,
-        )  # fmt: skip
+        )
 
     def run(self, act: Act, index: int) -> Rollout:
-        """The evaluation number `index`: returns and lengths (R, episodes)."""
+        """Run the evaluation with number `index`; returns and lengths are (R, episodes)."""
         seeds = [
             derive(seed, "eval", self.env_id, demos, index, episode)
             for seed, demos in self.keys

@@ -1,19 +1,19 @@
-"""Experts that ship: where they lie, and whether they are whole.
+"""Experts that ship: where they are, and a check that they are intact.
 
 data/<env>/
   policy.safetensors  the expert
   demos.npz           its recorded episodes
   curve.csv           its evaluations while it was trained: step, episode, return, length
-  expert.json         returns, settings, what made it, and the SHA-256 of each of the others
+  expert.json         returns, settings, what made it, and the SHA-256 of each other file
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 from pathlib import Path
 from typing import Any
 
+from ngt import files
 from ngt.errors import UserError
 from ngt.files import CHECKOUT, read_json
 
@@ -23,14 +23,14 @@ POLICY, DEMOS, CURVE, EXPERT = "policy.safetensors", "demos.npz", "curve.csv", "
 
 
 def ships(env: str) -> bool:
-    """Whether there is an expert of the env."""
+    """Return True if an expert of the env ships."""
     return (DATA / env / EXPERT).exists()
 
 
 def read(env: str) -> dict[str, Any]:
-    """An env's expert.json, once the files beside it are found as it says.
+    """Return an env's expert.json after checking its fields and the files beside it.
 
-    Errors: no expert, a wrong field and a changed file are UserErrors that name them.
+    UserError if there is no expert, and if a field is wrong or a file was changed.
     """
     folder = DATA / env
     expert = read_json(folder / EXPERT)
@@ -41,7 +41,7 @@ def read(env: str) -> dict[str, Any]:
         )
     if not isinstance(expert, dict) or expert.get("format") != FORMAT:
         raise _damaged(folder / EXPERT, f"not an expert's record of format {FORMAT}")
-    wrong = [name for name, fits in _fields(env, expert).items() if not fits]
+    wrong = [name for name, valid in _fields(env, expert).items() if not valid]
     if wrong:
         raise _damaged(folder / EXPERT, f"field {wrong[0]!r}: found {expert.get(wrong[0])!r:.40}")
     for name, known in expert["files"].items():
@@ -52,7 +52,7 @@ def read(env: str) -> dict[str, Any]:
 
 
 def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
-    """Whether each field that others rely on is as it should be."""
+    """Return, for each field that other code reads, if it is valid."""
     files, returns, kept = (expert.get(name) for name in ("files", "returns", "kept"))
     count = len(returns) if isinstance(returns, list) else 0
     numbers = {name: _number(expert.get(name)) for name in ("random", "wall_seconds")}
@@ -72,7 +72,7 @@ def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
 
 
 def _number(value: Any) -> bool:
-    """A number that tables and figures can show."""
+    """Return True for a number that tables and figures can show."""
     return type(value) in (int, float) and abs(value) < 1e300
 
 
@@ -84,7 +84,7 @@ def _damaged(file: Path, what: str) -> UserError:
 
 
 def sha256(path: Path) -> str:
-    """Of a file's bytes, read again only where its size or time is another."""
+    """Return the SHA-256 of a file; it is read again only if its size or time has changed."""
     try:
         stat = path.stat()
     except OSError as error:
@@ -94,4 +94,4 @@ def sha256(path: Path) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _sha256(path: Path, time: int, size: int) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return files.sha256(path)

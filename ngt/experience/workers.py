@@ -1,7 +1,7 @@
-"""Envs stepped in a row, here or by processes that each have a share of them.
+"""Envs stepped one after another, in this process or in several that share them.
 
-What goes in and out of a step lies in arrays that stay where they are; for processes that is shared
-memory, so that a step costs each of them one short message each way.
+The inputs and outputs of a step are in arrays that keep their place. Processes have these arrays in
+shared memory, so that a step costs each process one short message each way.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
 from typing import Any, NamedTuple
@@ -24,16 +25,16 @@ from ngt.errors import UserError
 
 Env = gym.Env[np.ndarray, np.ndarray]
 Shapes = Sequence[tuple[tuple[int, ...], type]]
-Play = tuple[int, NDArray[np.float32]]  # episode and actions that an env's next reset goes to
-PATIENCE = 1.0  # seconds between a process's looks at whether its parent is there
+Play = tuple[int, NDArray[np.float32]]  # an episode's number and the actions to replay in it
+PATIENCE = 1.0  # seconds between a process's checks that its parent is alive
 
 
 class Raised(Exception):
-    """What an env raised in a process of its own, in words."""
+    """An error that an env raised in another process, as text."""
 
 
 class Died(Exception):
-    """How a process of envs ended, in words, before it answered."""
+    """The end of a process of envs before it answered, as text."""
 
 
 def ending(code: int | None) -> str:
@@ -42,55 +43,53 @@ def ending(code: int | None) -> str:
         return f"a process that steps envs ended with exit code {code}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
     whys: dict[int, str] = {
-        signal.SIGKILL: ", perhaps for want of memory: use fewer envs or fewer --env-workers",
+        signal.SIGKILL: ", perhaps for lack of memory: use fewer envs or fewer --env-workers",
         signal.SIGSEGV: ", by a fault in the env's compiled code",
     }
     return f"a process that steps envs was killed by {name}{whys.get(-code, '')}"
 
 
 def reason(error: Exception) -> str:
-    """An exception in one line."""
+    """Return an exception in one line."""
     if isinstance(error, Raised):
         return str(error)
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 class Arrays(NamedTuple):
-    """A step of `num` envs."""
+    """One step of `num` envs: the actions, then the fields of `ngt.experience.vector.Step`."""
 
     action: NDArray[np.float32]  # (num, act)
-    obs: NDArray[np.float32]  # (num, obs) what the policy sees next: of a reset after an end
-    next_obs: NDArray[np.float32]  # (num, obs) what followed the action
+    obs: NDArray[np.float32]  # (num, obs)
+    next_obs: NDArray[np.float32]  # (num, obs)
     reward: NDArray[np.float64]  # (num,)
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
 
 
 def layout(num: int, obs: int, act: int) -> Shapes:
-    """Shape and type of each array of `Arrays`."""
-    wide, one = (num, obs), (num,)
-    return [
-        ((num, act), np.float32), (wide, np.float32), (wide, np.float32), (one, np.float64),
-        (one, np.bool_), (one, np.bool_),
-    ]  # fmt: skip
+    """Return shape and type of each field of `Arrays`."""
+    shapes = (num, act), (num, obs), (num, obs), (num,), (num,), (num,)
+    types = np.float32, np.float32, np.float32, np.float64, np.bool_, np.bool_
+    return list(zip(shapes, types, strict=True))
 
 
 class Group:
-    """Envs stepped one after another; one that ends is reset within the step."""
+    """Envs stepped one after another; an env whose episode ends is reset within the step."""
 
     def __init__(self, make: Callable[[], Env], arrays: Arrays) -> None:
         self.arrays = arrays
         self.envs = [make() for _ in arrays.reward]
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> None:
-        """Start every env from its seed; with plays, go on to where they lead."""
+        """Start every env from its seed; with plays, replay them."""
         for i, env in enumerate(self.envs):
             if plays is not None:
                 env.resume = plays[i]  # type: ignore[attr-defined]
             self.arrays.obs[i] = env.reset(seed=seeds[i])[0]
 
     def step(self) -> None:
-        """Take the actions that lie in the arrays."""
+        """Take the actions that are in the arrays."""
         action, obs, next_obs, reward, terminated, truncated = self.arrays
         for i, env in enumerate(self.envs):
             seen, reward[i], terminated[i], truncated[i], _ = env.step(action[i])
@@ -103,10 +102,10 @@ class Group:
 
 
 class Workers:
-    """A `Group` in each of up to `count` processes, as even as can be.
+    """A `Group` in each of up to `count` processes, with equal shares as far as possible.
 
-    They end with `close`, and with this process, however it ends: signals that are sent to the
-    whole group of processes do not stop them before.
+    The processes end on `close`, and when this process ends, however it does. Until then they
+    ignore signals that are sent to the whole process group.
     """
 
     def __init__(self, make: Callable[[], Env], num: int, obs: int, act: int, count: int) -> None:
@@ -114,7 +113,7 @@ class Workers:
         shapes = layout(num, obs, act)
         sizes = [int(np.prod(shape)) * np.dtype(kind).itemsize for shape, kind in shapes]
         memory = [context.RawArray("b", size) for size in sizes]
-        self.arrays = _view(memory, shapes)
+        self.arrays = _view(memory, shapes, slice(None))
         ends = np.linspace(0, num, min(count, num) + 1).astype(int).tolist()
         self.shares = [slice(a, b) for a, b in itertools.pairwise(ends)]
         self.pipes: list[Connection] = []
@@ -122,10 +121,8 @@ class Workers:
         self._end = Finalize(self, _end, (self.pipes, self.processes), exitpriority=10)
         for share in self.shares:
             ours, theirs = context.Pipe()
-            process = context.Process(
-                target=_serve, args=(theirs, ours, os.getpid(), make, memory, shapes, share),
-                daemon=True,
-            )  # fmt: skip
+            args = theirs, ours, os.getpid(), make, partial(_view, memory, shapes, share)
+            process = context.Process(target=_serve, args=args, daemon=True)
             process.start()
             theirs.close()
             self.pipes.append(ours)
@@ -133,23 +130,23 @@ class Workers:
         self._answers()
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> None:
-        """As `Group.reset`."""
+        """Do what `Group.reset` does."""
         for pipe, share in zip(self.pipes, self.shares, strict=True):
-            self._tell(pipe, (seeds[share], None if plays is None else plays[share]))
+            self._send(pipe, (seeds[share], None if plays is None else plays[share]))
         self._answers()
 
     def step(self) -> None:
-        """As `Group.step`."""
+        """Do what `Group.step` does."""
         for pipe in self.pipes:
-            self._tell(pipe, None)
+            self._send(pipe, None)
         self._answers()
 
-    def _tell(self, pipe: Connection, message: Any) -> None:
-        with contextlib.suppress(OSError):  # a process that is gone is missed when it should answer
+    def _send(self, pipe: Connection, message: Any) -> None:
+        with contextlib.suppress(OSError):  # `_answers` reports a process that has ended
             pipe.send(message)
 
     def _answers(self) -> None:
-        """Wait for all; raise what the first of them raised."""
+        """Wait for every process; raise the first error that one of them sent."""
         errors = []
         for pipe, process in zip(self.pipes, self.processes, strict=True):
             try:
@@ -165,7 +162,8 @@ class Workers:
         self._end()
 
 
-def _view(memory: Sequence[Any], shapes: Shapes, share: slice = slice(None)) -> Arrays:
+def _view(memory: Sequence[Any], shapes: Shapes, share: slice) -> Arrays:
+    """Return the arrays that a share of the envs has in the shared memory."""
     parts = zip(memory, shapes, strict=True)
     return Arrays(*(np.frombuffer(raw, kind).reshape(shape)[share] for raw, (shape, kind) in parts))
 
@@ -175,34 +173,37 @@ def _end(pipes: list[Connection], processes: list[Any]) -> None:
         pipe.close()
     for process in processes:
         process.join(PATIENCE)
-        process.kill()  # where an env does not come back
+        process.kill()  # in case an env never returns
         process.join()
 
 
 def _serve(
-    pipe: Connection, other: Connection, parent: int, make: Callable[[], Env],
-    memory: Sequence[Any], shapes: Shapes, share: slice,
-) -> None:  # fmt: skip
-    """A process's life: make its envs, answer each message with None or what was raised."""
+    pipe: Connection,
+    other: Connection,
+    parent: int,
+    make: Callable[[], Env],
+    arrays: Callable[[], Arrays],
+) -> None:
+    """Run a process: make its envs, then answer each message with None or what was raised."""
     other.close()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):  # its parent's to heed
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):  # the parent handles them
         signal.signal(number, signal.SIG_IGN)
     group: Group | None = None
 
-    def told(message: Any) -> None:
+    def follow(message: Any) -> None:
         nonlocal group
         if group is None:
-            group = Group(make, _view(memory, shapes, share))
+            group = Group(make, arrays())
         elif message is None:
             group.step()
         else:
             group.reset(*message)
 
-    message: Any = None  # the first is nobody's: to make the envs
+    message: Any = None  # the first one is not sent: it makes the envs
     answer: Exception | None
     while True:
         try:
-            told(message)
+            follow(message)
             answer = None
         except UserError as error:
             answer = error
@@ -214,5 +215,5 @@ def _serve(
                 if os.getppid() != parent:
                     return
             message = pipe.recv()
-        except (EOFError, OSError):  # the parent is gone, or has closed its end
+        except (EOFError, OSError):  # the parent has ended or closed its end of the pipe
             return

@@ -1,4 +1,4 @@
-"""Runs as their folders hold them: the status of each key, and its record; shipped experts too."""
+"""Runs and experts read from their folders: the status and the record of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ngt.experience import shipped
 from ngt.files import read_json
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.provenance import source_hash
-from ngt.runs.state import PART, Status, changed, last_step, recorded, run_in, state
+from ngt.runs.status import PART, Status, changed, described, last_step, run_in, status_of
 from ngt.settings.config import Config, Mode
 from ngt.settings.resolve import (
     config_hash,
@@ -27,15 +27,15 @@ from ngt.settings.resolve import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# What is kept of an evaluation, one row a (run, step).
+# The columns of an evaluation, one row per run and step.
 VALUES = ("return", "std", "low", "high", "episodes", "auc", "seconds")
 
 
 class Record(NamedTuple):
     """A complete run: its run.json, and its evaluations with columns step and VALUES.
 
-    return, std (sample), low and high are over the episodes of an evaluation; auc and seconds are
-    what train.csv and run.json's timing say at that step, nan where they do not.
+    return, std (sample), low and high are over the episodes of an evaluation. auc is from train.csv
+    and seconds from run.json's timing, at the same step; NaN if these lack the step.
     """
 
     run: dict[str, Any]
@@ -43,7 +43,7 @@ class Record(NamedTuple):
 
 
 class Folders:
-    """Runs that were made here."""
+    """The runs and experts under `results/`."""
 
     def __init__(self, layout: Layout, config: Config) -> None:
         self.layout, self.config = layout, config
@@ -51,35 +51,33 @@ class Folders:
         self._references: dict[str, dict[str, Any]] = {}
 
     def config_hash(self, key: RunKey) -> str:
-        """Of the settings of a run's cell."""
+        """Return the hash of the settings of a run's cell."""
         if key.cell not in self._hashes:
             self._hashes[key.cell] = config_hash(resolve_key(self.config, key))
         return self._hashes[key.cell]
 
     def status(self, key: RunKey) -> Status:
-        """The state of a run's folder against the config."""
-        return state(
-            self.layout.run(key), key.record, self.config_hash(key), self.reference(key.env),
-            source_hash(),
-        )  # fmt: skip
+        """Return the status of a run's folder under the config."""
+        wanted = key.record, self.config_hash(key), self.reference(key.env)
+        return status_of(self.layout.run(key), *wanted, source_hash())
 
     def expert_status(self, env: str) -> Status:
-        """The state of an expert's folder against the config."""
+        """Return the status of an expert's folder under the config."""
         cell = resolve_expert(self.config, env)
         key = expert_key(env, expert_config(self.config, env).seed)
-        return state(self.layout.expert(env), key, config_hash(cell), None, source_hash())
+        return status_of(self.layout.expert(env), key, config_hash(cell), source=source_hash())
 
     def reference(self, env: str) -> dict[str, Any]:
-        """What runs say of an env's demonstrations, if those that the config names are there."""
+        """Return what runs record of an env's demonstrations; empty if the config's are missing."""
         if env not in self._references:
             named = demos_file(self.config, env)
-            said = recorded(Path(named) if named else self.layout.demos(env))
-            ours = named or said.get("source") == config_hash(resolve_expert(self.config, env))
-            self._references[env] = {"demos": said.get("checksum")} if ours and said else {}
+            demos = described(Path(named) if named else self.layout.demos(env))
+            ours = named or demos.get("source") == config_hash(resolve_expert(self.config, env))
+            self._references[env] = {"demos": demos.get("checksum")} if ours and demos else {}
         return self._references[env]
 
     def read(self, key: RunKey) -> Record:
-        """Its run.json must be of this key."""
+        """Read a complete run; UserError if its run.json is of another run."""
         record = read_folder(self.layout.run(key), f"run {key}")
         found = run_in(record.run)
         if found != str(key):
@@ -90,7 +88,7 @@ class Folders:
         return record
 
     def has_expert(self, env: str) -> bool:
-        """Whether there is one to read, and the config takes its demonstrations."""
+        """Return True if an env has an expert whose demonstrations the config uses."""
         if own_file(self.config, env):
             return False
         if self.config.demos == "shipped":
@@ -98,7 +96,7 @@ class Folders:
         return (self.layout.expert(env) / "run.json").exists()
 
     def read_expert(self, env: str) -> Record:
-        """From its folder, or as it ships where the config says so."""
+        """Read an expert from its folder, or from `data/` if the config says so."""
         if self.config.demos == "shipped":
             return read_shipped(env)
         folder = self.layout.expert(env)
@@ -111,12 +109,15 @@ class Folders:
         return read_folder(folder, f"expert {env}")
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Complete runs in these keys' cells; UserError for a copy of another run in their envs."""
+        """Return complete runs in these keys' cells that the config lacks.
+
+        UserError for a folder in their envs that holds a copy of another run.
+        """
         for key in keys:
             file = self.layout.run(key) / "run.json"
-            told = run_in(read_json(file))
-            if told not in (None, str(key)):
-                raise UserError(f"run {key}: {file} is of another run, {told}; train it again")
+            other = run_in(read_json(file))
+            if other not in (None, str(key)):
+                raise UserError(f"run {key}: {file} is of another run, {other}; train it again")
         known = {str(key) for key in run_table(self.config)}
         cells = {self.layout.run(key).parent for key in keys}
         found = []
@@ -127,18 +128,18 @@ class Folders:
                     continue
                 if file.parent.parent in cells:
                     found.append(name)
-                elif (told := run_in(read_json(file))) != name:
-                    raise UserError(f"run {name}: {file} is of another run, {told}; move it away")
+                elif (other := run_in(read_json(file))) != name:
+                    raise UserError(f"run {name}: {file} is of another run, {other}; move it away")
         return found
 
 
 def expert_key(env: str, seed: int) -> dict[str, Any]:
-    """An expert's key as its run.json shows it."""
+    """Return an expert's key as its run.json states it."""
     return {"env": env, "method": "expert", "seed": seed}
 
 
 def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]:
-    """One line a cell: how many of these runs have begun and not ended, and how far they are."""
+    """Return one line per cell: how many of these runs are in progress, and how far they are."""
     reached: dict[tuple[str, str, Mode, int], list[int]] = {}
     for key in keys:
         file = layout.run(key) / f"eval.csv{PART}"
@@ -155,10 +156,10 @@ def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]
 
 
 def read_folder(folder: Path, name: str) -> Record:
-    """A complete folder; UserError where it is not complete."""
+    """Read a complete folder; UserError if it is not complete."""
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
-        raise UserError(f"{name}: {folder}/run.json is not there; train it first")
+        raise UserError(f"{name}: {folder}/run.json is missing; train it first")
     if damage := changed(folder, record, ("eval.csv", "train.csv")):
         raise UserError(f"{name}: {damage}; train it again")
     means = _means(folder / "eval.csv", name)
@@ -168,7 +169,7 @@ def read_folder(folder: Path, name: str) -> Record:
 
 
 def read_shipped(env: str) -> Record:
-    """An expert as it ships: expert.json is its run.json, and says more."""
+    """Read an expert as it ships: expert.json holds what run.json does, and more."""
     name, folder = f"expert {env}", shipped.DATA / env
     record = shipped.read(env)
     means = _means(folder / shipped.CURVE, name)
@@ -178,27 +179,25 @@ def read_shipped(env: str) -> Record:
 
 
 def _means(path: Path, name: str) -> pd.DataFrame:
-    """VALUES of each evaluation that are over its episodes, by step; nan where one is no number."""
+    """Return by step the VALUES over an evaluation's episodes; NaN if a return is not finite."""
     import pandas as pd
 
-    types = {"step": "int64", "return": "float64"}  # said, for a table without rows
+    types = {"step": "int64", "return": "float64"}  # needed if the table has no rows
     try:
         table = pd.read_csv(path, float_precision="round_trip", dtype=types)
         grouped = table.groupby("step")["return"]
     except (OSError, ValueError, KeyError, OverflowError) as error:  # pandas' own are ValueErrors
         reason = " ".join(str(error).split())
         raise UserError(f"{name}: {path}: {reason}; train it again") from None
-    whole = np.isfinite(table["return"]).groupby(table["step"]).all()
-    return pd.DataFrame(
-        {
-            "return": grouped.mean().where(whole), "std": grouped.std(), "low": grouped.min(),
-            "high": grouped.max(), "episodes": grouped.size(),
-        }
-    )  # fmt: skip
+    finite = np.isfinite(table["return"]).groupby(table["step"]).all()
+    means = grouped.agg(["mean", "std", "min", "max", "size"])
+    means.columns = pd.Index(VALUES[:5])
+    means["return"] = means["return"].where(finite)
+    return means
 
 
 def _clock(record: dict[str, Any], where: str, name: str) -> pd.Series:
-    """Seconds of training by step."""
+    """Return the seconds of training by step, as a run.json states them."""
     import pandas as pd
 
     try:
@@ -211,7 +210,7 @@ def _clock(record: dict[str, Any], where: str, name: str) -> pd.Series:
 
 
 def _logged(path: Path, column: str, name: str) -> pd.Series:
-    """A column of train.csv by step; empty where the run logged no such thing."""
+    """Return a column of train.csv by step; empty if the run did not log it."""
     import pandas as pd
 
     try:

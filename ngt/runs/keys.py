@@ -1,10 +1,11 @@
 """Run keys, the run table, packs, and every path under results/.
 
-A run is named by what it is: no time, no host, no hyper-parameter in it.
+A run's name holds what the run is: no time, no host and no hyper-parameter.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ngt.errors import UserError
-from ngt.runs.state import named_by
+from ngt.runs.receipt import receipt_hash
 from ngt.settings.config import MODES, CellConfig, Config, Mode
 from ngt.settings.resolve import config_hash, method_rate, resolve
 
@@ -21,7 +22,7 @@ _CELL = re.compile(r"(?P<mode>.+)-demos(?P<demos>\d+)-rate(?P<rate>\d+)")
 
 @dataclass(frozen=True, order=True)
 class RunKey:
-    """What a run is; its text form is its folder: env/method/mode-demosK-rateN/seedS."""
+    """The key of a run; as text it is the run's folder: env/method/mode-demosK-rateN/seedS."""
 
     env: str
     method: str
@@ -38,17 +39,17 @@ class RunKey:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The key as run.json shows it."""
+        """Return the key as run.json states it."""
         return {"run": str(self), **asdict(self)}
 
     @property
     def cell(self) -> tuple[str, str, Mode, int]:
-        """What the runs of a pack share."""
+        """Return what all runs of a pack share."""
         return (self.env, self.method, self.mode, self.rate)
 
     @staticmethod
     def parse(text: str) -> RunKey:
-        """The key that `str` wrote."""
+        """Return the key that `str` gave as this text."""
         parts = text.strip("/").split("/")
         match = _CELL.fullmatch(parts[2]) if len(parts) == 4 else None
         seed = re.fullmatch(r"seed(\d+)", parts[3]) if len(parts) == 4 else None
@@ -65,45 +66,45 @@ class RunKey:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things lie."""
+    """The paths of a scale's results."""
 
     scale: str
     root: Path = Path("results")
-    records: Path | None = None  # published records elsewhere than under root
+    records: Path | None = None  # published records, if they are not under root
 
     @property
     def runs(self) -> Path:
-        """Folder of all runs of the scale."""
+        """Return the folder of all runs of the scale."""
         return self.root / self.scale / "runs"
 
     def run(self, key: RunKey) -> Path:
-        """Folder of a run."""
+        """Return the folder of a run."""
         return self.runs / str(key)
 
     def expert(self, env: str) -> Path:
-        """Folder of an env's expert: the same files as a run's."""
+        """Return the folder of an env's expert, which has the same files as a run's."""
         return self.root / self.scale / "experts" / env
 
     def settings(self, config: Config) -> Path:
-        """The file of the complete settings that jobs of the workflow read."""
+        """Return the file of complete settings that the workflow's jobs read."""
         return self.root / self.scale / "settings" / f"{config_hash(config)}.json"
 
     @property
     def published(self) -> Path:
-        """The records of the scale that ship; its manifest beside it, ending in .json."""
+        """Return the file of the records that ship; the manifest beside it ends in .json."""
         return self.records or self.root / "published" / f"{self.scale}.parquet"
 
     def demos(self, env: str) -> Path:
-        """An env's recorded demonstrations and its random and expert references."""
+        """Return the file of an env's recorded demonstrations."""
         return self.root / self.scale / "demos" / f"{env}.npz"
 
 
 def run_table(
     config: Config, figures: Iterable[str] | None = None, *, beside: bool = False
 ) -> list[RunKey]:
-    """Every run that the given artefacts count, once, sorted.
+    """Return every run that these artefacts count, once and sorted.
 
-    beside: with the runs that they draw for comparison. No figures: every run of the config.
+    beside: also those that they draw for comparison. If figures is None, every run of the config.
     """
     names, beside = (list(config.figures), True) if figures is None else (list(figures), beside)
     keys = set()
@@ -112,18 +113,15 @@ def run_table(
         for method in (*f.methods, *f.beside) if beside else f.methods:
             rate = method_rate(config, method)
             rates = f.rates if rate is None else (rate,)
-            keys |= {
-                RunKey(env, method, mode, r, demos, seed)
-                for env in f.envs for mode in f.modes for r in rates
-                for demos in f.demos for seed in f.seeds
-            }  # fmt: skip
+            axes = itertools.product(f.envs, [method], f.modes, rates, f.demos, f.seeds)
+            keys |= {RunKey(*values) for values in axes}
     return sorted(keys)
 
 
 def packs(
     keys: Sequence[RunKey], size: int, apart: Callable[[RunKey], Hashable] | None = None
 ) -> list[tuple[RunKey, ...]]:
-    """Keys, each once, in packs of at most `size` that share a cell, and `apart` where given."""
+    """Return keys, each once, in packs of at most `size` that share a cell and `apart(key)`."""
     groups: dict[Hashable, list[RunKey]] = {}
     for key in sorted(set(keys)):
         groups.setdefault((key.cell, apart and apart(key)), []).append(key)
@@ -135,9 +133,9 @@ def packs(
 
 
 def pack_name(pack: Sequence[RunKey]) -> str:
-    """The members of a pack within its cell, as text.
+    """Return the members of a pack within its cell, as text.
 
-    `1.0-3_4.0,2` is one demonstration with seeds 0 to 3 and four with seeds 0 and 2.
+    `1.0-3_4.0,2` stands for one demonstration with seeds 0 to 3, and four with seeds 0 and 2.
     """
     seeds: dict[int, list[int]] = {}
     for key in sorted(pack):
@@ -146,7 +144,7 @@ def pack_name(pack: Sequence[RunKey]) -> str:
 
 
 def parse_pack(cell: tuple[str, str, Mode, int], name: str) -> list[RunKey]:
-    """The keys that `pack_name` wrote."""
+    """Return the keys that `pack_name` gave as this text."""
     env, method, mode, rate = cell
     keys = []
     for group in name.split("_"):
@@ -171,12 +169,12 @@ def _ranges(values: Sequence[int]) -> str:
 
 
 def run_hash(config: Config, key: RunKey) -> str:
-    """Names a run and its settings: what a receipt of the workflow carries."""
-    return named_by(str(key), config_hash(resolve_key(config, key)))
+    """Return the hash of a run and its settings, which its receipt's name carries."""
+    return receipt_hash(str(key), config_hash(resolve_key(config, key)))
 
 
 def resolve_key(config: Config, key: RunKey) -> CellConfig:
-    """The complete settings of a run's cell."""
+    """Return the complete settings of a run's cell."""
     rate = method_rate(config, key.method)
     if rate is not None and rate != key.rate:
         raise UserError(f"run {key}: method {key.method} has rate {rate}; write rate{rate}")

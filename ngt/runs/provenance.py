@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import platform
 import subprocess
 from collections.abc import Iterator
@@ -12,11 +11,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ngt.files import CHECKOUT
+from ngt.files import CHECKOUT, sha256
 
 ROOT = CHECKOUT
 
-# What a run's numbers can depend on: these modules and all that they import from the suite.
+# A run's numbers can depend on these modules and on all that they import from the suite.
 TRAINER = "ngt.training.trainer"
 MODELS = ("ngt.potential", "ngt.reward")  # and every module of `baselines`
 LIBRARIES = ("torch", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
@@ -29,10 +28,9 @@ def source_hash() -> str:
     It covers the models and everything that the trainer imports, as parsed code: comments,
     docstrings and layout do not count.
     """
-    digest = hashlib.sha256()
-    for name, tree in sorted(sources(ROOT).items()):
-        digest.update(f"{name}\n{canonical(tree)}\n".encode())
-    return digest.hexdigest()[:16]
+    modules = sources(ROOT)
+    text = "".join(f"{name}\n{canonical(modules[name])}\n" for name in sorted(modules))
+    return sha256(text.encode())[:16]
 
 
 def sources(root: Path) -> dict[str, ast.Module]:

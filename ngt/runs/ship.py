@@ -1,9 +1,8 @@
-"""Put an env's trained and recorded expert among those that ship (`ngt.experience.shipped`)."""
+"""Put a trained and recorded expert among those that ship (`ngt.experience.shipped`)."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,18 +17,17 @@ from ngt.errors import UserError
 from ngt.experience import demos, shipped
 from ngt.experience.demos import Demos
 from ngt.experience.reference import reference_of, unscored
-from ngt.files import atomic, json_text
+from ngt.files import atomic, checksum, json_text, sha256
 from ngt.runs.folder import read_folder
 from ngt.runs.keys import Layout
-from ngt.runs.state import checksum
 from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash, resolve_expert
 
-# Bytes of an expert's folder. Sixteen episodes of most tasks take 1 to 3 million, of Humanoid-v4
-# 17 million: of such a task the first episodes ship that fit, whole and in float32.
+# Limit of an expert's folder in bytes. Sixteen episodes of most tasks take 1 to 3 million bytes;
+# those of Humanoid-v4 take 17 million. Of such a task, only as many episodes ship as fit.
 LARGEST = 4_000_000
 
-# An action is computed again by other kernels and other processors: a few roundings of float32.
+# Tolerance for actions computed again by other kernels and processors: a few roundings of float32.
 SAME_ACTION = 1e-3
 
 
@@ -42,10 +40,10 @@ class Sources(NamedTuple):
 
 
 def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = False) -> str:
-    """Write data/<env>/ from the expert under results/; a line that says what ships.
+    """Write data/<env>/ from the expert under results/; return a line that says what ships.
 
-    Errors: an expert that is not finished, not of these settings, not the best of its evaluations,
-    or worse than the one that ships, and episodes of another policy, are UserErrors.
+    UserError if the expert is not finished, has other settings, is not the policy of its best
+    evaluation or is worse than the one that ships, or if another policy was recorded.
     """
     folder, cell, name = layout.expert(env), resolve_expert(config, env), f"expert {env}"
     run = read_folder(folder, name).run
@@ -62,7 +60,7 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
             f"evaluation ships; train it with `best`"
         )
     files = Sources(folder / shipped.POLICY, layout.demos(env), folder / "eval.csv")
-    known = run.get("files", {}).get(shipped.POLICY)  # older records have none
+    known = run.get("files", {}).get(shipped.POLICY)  # older records lack it
     if known not in (None, checksum(files.policy)):
         raise UserError(f"{name}: {files.policy} was changed or damaged (checksum); train it again")
     data = demos.load(files.demos, env)
@@ -80,7 +78,7 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
 
 
 def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None:
-    """The episodes must be the policy's own; UserError where they are not."""
+    """Check that the episodes were recorded from this policy."""
     far = distance(data, actor)
     if data.source != source or far > SAME_ACTION:
         raise UserError(
@@ -90,9 +88,10 @@ def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None
 
 
 def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
-    """Whether a file holds a whole recording from this source, and of this policy if one is named.
+    """Return True if a file holds an intact recording from this source, and from this policy.
 
-    source: hash of the settings of the expert that was recorded.
+    source: hash of the settings of the expert that was recorded. policy_file: None if any policy
+    will do.
     """
     try:
         data = demos.load(file, env)
@@ -103,24 +102,24 @@ def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
 
 
 def distance(data: Demos, actor: Policy) -> float:
-    """Largest difference between a recorded action and the policy's at its observation."""
-    ends = np.cumsum(data.length + 1) - 1  # rows of final observations, which no action follows
+    """Return the largest difference between a recorded action and the policy's own."""
+    ends = np.cumsum(data.length + 1) - 1  # rows of final observations, without an action
     obs = torch.from_numpy(np.delete(data.obs, ends, axis=0))
     return float(np.abs(actor(obs[None])[0].numpy() - data.action).max())
 
 
 def write(
     env: str, files: Sources, run: dict[str, Any], settings: dict[str, Any], data: Demos
-) -> str:  # fmt: skip
-    """The four files, each written whole before one takes its place; a line of what ships."""
+) -> str:
+    """Replace the four files, once all are written; return a line that says what ships."""
     folder, count = shipped.DATA / env, len(data.length)
     for episodes in range(count, 0, -1):
+        whole = episodes == count
         content = {
             shipped.POLICY: files.policy.read_bytes(),
-            shipped.DEMOS: files.demos.read_bytes() if episodes == count
-            else to_bytes(first(data, episodes)),
+            shipped.DEMOS: files.demos.read_bytes() if whole else to_bytes(first(data, episodes)),
             shipped.CURVE: files.curve.read_bytes(),
-        }  # fmt: skip
+        }
         expert = describe(run, settings, data, episodes, content)
         content[shipped.EXPERT] = json_text(expert).encode()
         size = sum(map(len, content.values()))
@@ -138,20 +137,23 @@ def write(
 
 
 def describe(
-    run: dict[str, Any], settings: dict[str, Any], data: Demos, episodes: int,
+    run: dict[str, Any],
+    settings: dict[str, Any],
+    data: Demos,
+    episodes: int,
     content: dict[str, bytes],
-) -> dict[str, Any]:  # fmt: skip
-    """What expert.json says; run: its run.json, settings: of its cell."""
+) -> dict[str, Any]:
+    """Return what expert.json states. run: its run.json; settings: those of its cell."""
     elsewhere = ("files", "reference", "timing")
     made = {name: value for name, value in run.items() if name not in elsewhere}
     return {
         "format": shipped.FORMAT,
         "env": data.env,
-        "returns": data.returns.tolist(),  # of the deterministic policy, which other episodes chose
+        "returns": data.returns.tolist(),  # of the deterministic policy, in new episodes
         "lengths": data.length.tolist(),
         "random": data.random,  # mean return of as many uniform-random episodes
-        "episodes": episodes,  # that demos.npz holds, the first of them
-        "files": {name: hashlib.sha256(part).hexdigest() for name, part in content.items()},
+        "episodes": episodes,  # how many of them demos.npz holds
+        "files": {name: sha256(part) for name, part in content.items()},
         **made,
         "config": settings,
         "timing": run["timing"],
@@ -159,18 +161,15 @@ def describe(
 
 
 def first(data: Demos, episodes: int) -> Demos:
-    """The first episodes of a recording, all of the random policy's returns."""
+    """Return the first episodes of a recording, with all of the random policy's returns."""
     steps = int(data.length[:episodes].sum())
-    per_episode = ("length", "terminated", "returns", "seeds")
-    return replace(
-        data, obs=data.obs[: steps + episodes], action=data.action[:steps],
-        reward=data.reward[:steps],
-        **{name: getattr(data, name)[:episodes] for name in per_episode},
-    )  # fmt: skip
+    rows = {"obs": steps + episodes, "action": steps, "reward": steps}
+    rows |= dict.fromkeys(("length", "terminated", "returns", "seeds"), episodes)
+    return replace(data, **{name: getattr(data, name)[:count] for name, count in rows.items()})
 
 
 def to_bytes(data: Demos) -> bytes:
-    """A demonstration file's content."""
+    """Return the content of a demonstration file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / shipped.DEMOS
         demos.save(path, data)

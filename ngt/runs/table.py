@@ -1,12 +1,13 @@
 """The tables that figures are drawn from.
 
-A run's record comes from its folder, or from the records that ship (`records: published`). Either
-way a missing, stale, doubled or foreign run is an error that names it.
+A run's record comes from its folder, or from the records that ship (`records: published`). In both
+cases a missing, stale, duplicate or foreign run is an error that names it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ngt.errors import UserError
@@ -14,7 +15,7 @@ from ngt.experience.reference import unscored
 from ngt.runs.folder import Folders, Record
 from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.published import Published
-from ngt.runs.state import COMPLETE, Status
+from ngt.runs.status import COMPLETE, Status
 from ngt.settings.config import Config
 
 if TYPE_CHECKING:
@@ -22,23 +23,23 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """Where records come from."""
+    """A place that records come from."""
 
     def status(self, key: RunKey) -> Status:
-        """The state of a run against the config."""
+        """Return the status of a run under the config."""
 
     def read(self, key: RunKey) -> Record:
-        """A complete run."""
+        """Read a complete run."""
 
     def read_expert(self, env: str) -> Record:
-        """An env's expert."""
+        """Read an env's expert."""
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Runs that are there and in no artefact of the config."""
+        """Return runs of these keys' cells that no artefact of the config has."""
 
 
 def source(layout: Layout, config: Config, *, other_settings: bool = False) -> Source:
-    """Where the config says that records come from.
+    """Return the place that records come from, as the config says.
 
     other_settings: published records may have other settings than the config's.
     """
@@ -48,23 +49,31 @@ def source(layout: Layout, config: Config, *, other_settings: bool = False) -> S
 
 
 class Runs(NamedTuple):
-    """What a source holds of the keys that are asked for."""
+    """The runs of some keys, as far as a source has them."""
 
-    rows: pd.DataFrame | None  # of `read_runs`; None where no run is complete
+    rows: pd.DataFrame | None  # of `read_runs`; None if no run is complete
     statuses: dict[RunKey, Status]
     records: dict[RunKey, dict[str, Any]]  # run.json of each complete run
 
     @property
     def absent(self) -> list[RunKey]:
-        """The keys that are not complete."""
+        """Return the keys that are not complete."""
         return [key for key in self.statuses if key not in self.records]
 
 
 def read_keys(
-    layout: Layout, config: Config, keys: Sequence[RunKey], where: str, *,
-    allow_partial: bool = False, other_settings: bool = False,
-) -> Runs:  # fmt: skip
-    """The runs of these keys; errors as `read_runs`. where: the config field that names them."""
+    layout: Layout,
+    config: Config,
+    keys: Sequence[RunKey],
+    where: str,
+    *,
+    allow_partial: bool = False,
+    other_settings: bool = False,
+) -> Runs:
+    """Read the runs of these keys. where: the config field that names them.
+
+    The errors are those of `read_runs`.
+    """
     import pandas as pd
 
     origin = source(layout, config, other_settings=other_settings)
@@ -89,48 +98,52 @@ def read_keys(
                 f"table with --allow-partial"
             )
     _check_demos(frames)
-    # a run that diverged before its first evaluation has no rows
+    # A run that diverged before its first evaluation has no rows.
     full = [frame for frame in frames if len(frame)] or frames[:1]
     rows = pd.concat(full, ignore_index=True) if full else None
     if rows is not None:
         reasons = {f.attrs["env"]: f.attrs["unscored"] for f in frames if f.attrs["unscored"]}
-        rows.loc[rows["env"].isin(reasons), "score"] = float("nan")  # of former records too
+        rows.loc[rows["env"].isin(reasons), "score"] = float("nan")  # in older records too
         rows.attrs = {"unscored": reasons}
     return Runs(rows, statuses, records)
 
 
 def unscored_envs(rows: pd.DataFrame | None) -> dict[str, str]:
-    """The envs whose returns can't be normalised, and why: their scores are missing.
+    """Return the envs whose returns can't be normalised, so that scores are missing, and why.
 
-    rows: of `read_runs` or `read_keys`, or some of them.
+    rows: those of `read_runs` or `read_keys`, or some of them.
     """
     return {} if rows is None else dict(rows.attrs.get("unscored", {}))
 
 
 def read_runs(
-    layout: Layout, config: Config, figure: str, *, allow_partial: bool = False,
+    layout: Layout,
+    config: Config,
+    figure: str,
+    *,
+    allow_partial: bool = False,
     other_settings: bool = False,
-) -> tuple[pd.DataFrame, list[RunKey]]:  # fmt: skip
-    """Every evaluation of an artefact's runs, one row a (run, step), and the keys not there.
+) -> tuple[pd.DataFrame, list[RunKey]]:
+    """Return every evaluation of an artefact's runs, one row per run and step, and missing keys.
 
-    Columns: env, method, mode, rate, demos, seed, step, VALUES, score (of the mean return,
-    normalised: random 0, expert 1; NaN on `unscored_envs`), random, expert, status. A missing,
-    stale, doubled or foreign run is an error that names it, unless a partial table is asked for,
-    which may lack runs. A diverged run keeps the rows it has. Published records whose settings
-    differ from the config's are an error too, unless they are asked for.
+    Columns: env, method, mode, rate, demos, seed, step, VALUES, score, random, expert, status. The
+    score is the normalised mean return, with random 0 and expert 1; it is NaN on `unscored_envs`.
+    A diverged run keeps the rows that it has.
+
+    A missing, stale, duplicate or foreign run is an error that names it; with allow_partial, the
+    table may lack runs. Published records with other settings than the config's are an error,
+    unless other_settings allows them.
     """
     keys = run_table(config, [figure], beside=True)
-    runs = read_keys(
-        layout, config, keys, f"figures.{figure}",
-        allow_partial=allow_partial, other_settings=other_settings,
-    )  # fmt: skip
+    allowed = {"allow_partial": allow_partial, "other_settings": other_settings}
+    runs = read_keys(layout, config, keys, f"figures.{figure}", **allowed)
     if runs.rows is None:
         raise UserError(f"{figure}: none of its {len(keys)} runs is finished under {layout.runs}")
     return runs.rows, runs.absent
 
 
 def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
-    """The runs of an env must come from the same demonstrations."""
+    """Check that the runs of an env come from the same demonstrations."""
     first: dict[str, tuple[str, str]] = {}
     for frame in frames:
         run, env, demos = frame.attrs["run"], frame.attrs["env"], frame.attrs["demos"]
@@ -143,7 +156,7 @@ def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
 
 
 def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
-    """One run's evaluations as rows of `read_runs`: here it is decided whether they have scores."""
+    """Return a run's evaluations as rows of `read_runs`, with scores if these can be computed."""
     run, frame = record
     known = run.get("reference")
     known = known if isinstance(known, dict) else {}
@@ -154,19 +167,16 @@ def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
     reason = unscored(reference)
     random, expert = reference["random"], reference["expert"]
     span = float("nan") if reason else expert - random
-    frame = frame.assign(
-        env=key.env, method=key.method, mode=key.mode, rate=key.rate, demos=key.demos,
-        seed=key.seed, score=(frame["return"] - random) / span,
-        random=random, expert=expert, status=run.get("status"),
-    )  # fmt: skip
-    frame.attrs = {
-        "run": str(key), "env": key.env, "demos": str(known.get("demos", "")), "unscored": reason,
-    }  # fmt: skip
+    score = (frame["return"] - random) / span
+    columns = {**asdict(key), "score": score, "random": random, "expert": expert}
+    frame = frame.assign(**columns, status=run.get("status"))
+    demos = str(known.get("demos", ""))
+    frame.attrs = {"run": str(key), "env": key.env, "demos": demos, "unscored": reason}
     return frame
 
 
 def _number(reference: dict[str, Any], name: str, key: RunKey) -> float:
-    """A number that a run's returns are normalised by."""
+    """Return a number of a run's reference; UserError if it is not a finite number."""
     value: Any = reference.get(name)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not abs(value) < 1e300:
@@ -178,7 +188,7 @@ def _number(reference: dict[str, Any], name: str, key: RunKey) -> float:
 
 
 def final_scores(runs: pd.DataFrame, window: int, column: str = "score") -> pd.DataFrame:
-    """Each run's final score: the mean of its last `window` evaluations. column: or `return`."""
+    """Return each run's final score: the mean of `column` over its last `window` evaluations."""
     axes: Sequence[str] = ["env", "method", "mode", "rate", "demos", "seed"]
     last = runs.sort_values("step").groupby(axes).tail(window)
     return last.groupby(axes, as_index=False)[column].mean()

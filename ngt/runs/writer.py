@@ -1,11 +1,11 @@
-"""A run's folder: a closed set of files, `run.json` last.
+"""Write a run's folder: a fixed set of files, `run.json` last.
 
 config.json   the key and the resolved settings
 eval.csv      step, episode, return, length: one row per episode
 train.csv     step, update and the metrics of the interval: one row per log
 policy.safetensors
-run.json      status, versions, source, times; written last and atomically: if it exists, the run
-              is complete
+run.json      status, versions, source, times; it is written last and atomically, so that a run is
+              complete if it exists
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ import torch
 from torch import Tensor
 
 from ngt.agent import policy
-from ngt.files import write_json
+from ngt.files import checksum, write_json
 from ngt.runs.provenance import provenance
-from ngt.runs.state import PART, checksum
+from ngt.runs.receipt import drop_receipts
+from ngt.runs.status import PART
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import config_hash
 from ngt.state import State
@@ -33,17 +34,11 @@ EVAL_FIELDS = ("step", "episode", "return", "length")
 ROWS = ("eval.csv", "train.csv")
 
 
-def drop_receipts(done: Path) -> None:
-    """Remove the workflow's receipts `<done>.<hash>`, because their result is replaced."""
-    for receipt in done.parent.glob(f"{done.name}.*"):
-        receipt.unlink()
-
-
 class RunWriter:
-    """Writes one run's folder as it goes.
+    """The writer of one run's folder.
 
-    File names end in `.part` until the run is complete, so that a run that is trained again keeps
-    its former result until then.
+    File names end in `.part` until the run is complete. So a run that is trained again keeps its
+    former result until then.
     """
 
     def __init__(self, folder: Path, key: Mapping[str, Any], cell: CellConfig) -> None:
@@ -60,7 +55,7 @@ class RunWriter:
         self._eval.writerow(EVAL_FIELDS)
         self._train_fields: list[str] = []
         self._clock = time.monotonic()
-        self.provenance = provenance()  # of the code that runs, whatever becomes of it meanwhile
+        self.provenance = provenance()  # read now, since the code may be edited during the run
 
     def _part(self, name: str) -> Path:
         return self.folder / f"{name}{PART}"
@@ -72,7 +67,7 @@ class RunWriter:
         return State(data={**texts, "seconds": round(time.monotonic() - self._clock, 1)})
 
     def restore(self, state: State) -> None:
-        """Replace the rows so far by those of a writer that was interrupted."""
+        """Replace the rows so far by those of an interrupted writer."""
         for name, file in self._files.items():
             file.seek(0)
             file.truncate()
@@ -100,13 +95,13 @@ class RunWriter:
         for file in self._files.values():
             try:
                 file.flush()
-            except OSError as error:  # e.g. a full disk; the error itself does not name the file
+            except OSError as error:  # on a full disk the error does not name the file
                 raise OSError(error.errno, error.strerror, file.name) from None
 
     def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
-        """Replace the folder's former run, if any, by this one; run.json last.
+        """Replace the folder's former run, if there is one, by this run; write run.json last.
 
-        Everything that a full disk can prevent is written before the former run is touched.
+        All that needs disk space is written before the former run is touched.
         """
         self._flush()
         for file in self._files.values():

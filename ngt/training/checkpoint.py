@@ -13,7 +13,6 @@ nothing: the files are JSON, safetensors and raw floats.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +23,7 @@ import numpy as np
 import torch
 
 from ngt.errors import UserError
-from ngt.files import atomic, read_json, write_json
+from ngt.files import atomic, checksum, read_json, write_json
 from ngt.state import Ring, State
 
 FORMAT, VERSION, KEEP = "ngt-checkpoint", 4, 2
@@ -174,12 +173,11 @@ def _range(name: str) -> tuple[int, int]:
 def _write(path: Path, data: bytes) -> dict[str, Any]:
     with atomic(path) as temporary:
         temporary.write_bytes(data)
-    return {"bytes": len(data), "blake2b": hashlib.blake2b(data, digest_size=16).hexdigest()}
+    return {"bytes": len(data), "blake2b": checksum(data)}
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:
-    text = json.dumps(manifest, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return checksum(json.dumps(manifest, sort_keys=True).encode())
 
 
 def _manifest(folder: Path, step: int) -> dict[str, Any] | None:
@@ -221,12 +219,10 @@ def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
     for name, entry in manifest["files"].items():
         if not (folder / name).is_file():
             return f"{name} is missing"
-        with open(folder / name, "rb") as file:
-            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
-            size = file.tell()
+        size = (folder / name).stat().st_size
         if size != entry.get("bytes"):
             return f"{name} has {size} bytes, expected {entry.get('bytes')}"
-        if digest.hexdigest() != entry.get("blake2b"):
+        if checksum(folder / name) != entry.get("blake2b"):
             return f"{name} was changed or damaged (checksum)"
     return None
 

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ngt.experience.envs import Step, VectorEnv
 from ngt.experience.replay import Batch, Replay
+from ngt.experience.vector import Step, VectorEnv
 from ngt.reward import checked
 from ngt.seeding import Streams
 from ngt.state import State, slice_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import platform
 import signal
@@ -11,8 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from ngt.errors import Interrupted, UserError
-from ngt.runs.state import COMPLETE, Status, state
+from ngt.runs.status import COMPLETE, Status, status_of
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import config_hash
 from ngt.training import checkpoint
@@ -20,6 +21,7 @@ from ngt.training.learner import Member
 from ngt.training.trainer import Trainer, made_with
 
 Say = Callable[[str], None]
+PATIENCE = 1.0  # seconds to wait for a lock, whose holder may just be finishing
 
 
 def train(
@@ -73,8 +75,8 @@ def train(
 
 
 def member_state(cell: CellConfig, member: Member) -> Status:
-    """Return the state of a member's folder."""
-    return state(member.folder, member.key, config_hash(cell), member.reference)
+    """Return the status of a member's folder."""
+    return status_of(member.folder, member.key, config_hash(cell), member.reference)
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
@@ -99,27 +101,19 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
 def locked(folder: Path) -> Iterator[None]:
     """Lock a run's folder; UserError names the process that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / ".lock"
-    with open(path, "a+", encoding="utf-8") as file:
+    path, holder = folder / ".lock", "another process"
+    try:
+        lock = FileLock(path, timeout=PATIENCE, fallback_to_soft=False).acquire()
+    except Timeout:
+        with contextlib.suppress(FileNotFoundError):
+            holder = path.read_text(encoding="utf-8").strip() or holder
+        raise UserError(f"{folder}: being trained by {holder}; wait for it, or stop it") from None
+    with lock:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-                raise BlockingIOError  # its last holder has removed it and is done
-        except OSError as error:
-            if not isinstance(error, BlockingIOError | FileNotFoundError):
-                raise
-            file.seek(0)
-            holder = file.read().strip() or "another process"
-            raise UserError(
-                f"{folder}: being trained by {holder}; wait for it, or stop it"
-            ) from None
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {platform.node()}\n")
-        file.flush()
-        try:
+            path.write_text(f"process {os.getpid()} on {platform.node()}\n", encoding="utf-8")
             yield
         finally:
-            path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)  # a process that waits for this file then makes a new one
 
 
 @contextlib.contextmanager

@@ -28,9 +28,10 @@ from torch import Tensor
 
 from ngt.agent.sac import Sac
 from ngt.errors import Interrupted, UserError, lacks_memory
-from ngt.experience.envs import VectorEnv, get_task
+from ngt.experience.envs import get_task
 from ngt.experience.replay import Replay
 from ngt.experience.rollout import Evaluator
+from ngt.experience.vector import VectorEnv
 from ngt.runs.provenance import source_hash
 from ngt.seeding import Streams, derive
 from ngt.settings.config import CellConfig

@@ -14,7 +14,7 @@ from typing import Any
 
 from ngt.errors import UserError
 from ngt.runs.provenance import provenance
-from ngt.runs.state import COMPLETE
+from ngt.runs.status import COMPLETE
 from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label

@@ -8,7 +8,7 @@ from typing import Any
 
 from ngt.runs.keys import RunKey, run_table
 from ngt.runs.provenance import source_hash
-from ngt.runs.state import STATUSES, Status
+from ngt.runs.status import STATUSES, Status
 from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ngt.experience import shipped
+from ngt.files import checksum
 from ngt.runs.keys import Layout, run_table
-from ngt.runs.state import checksum
 from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash
 from paper.register import FIGURES, TABLES, Artefact

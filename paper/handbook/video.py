@@ -23,7 +23,8 @@ from ngt.agent.policy import Policy
 from ngt.cli import Parser
 from ngt.errors import UserError
 from ngt.experience import shipped
-from ngt.experience.envs import Env, get_task, make
+from ngt.experience.envs import get_task, make
+from ngt.experience.workers import Env
 from ngt.files import atomic
 from paper import command
 

@@ -223,8 +223,8 @@ def test_a_second_trainer_says_who_holds_the_folder(tmp_path: Path) -> None:
 def test_a_killed_trainer_holds_nothing(tmp_path: Path) -> None:
     code = f"""
         import time, pathlib
-        from ngt import jobs
-        with jobs.locked(pathlib.Path({str(tmp_path / EXPERT)!r})):
+        from ngt.training import job
+        with job.locked(pathlib.Path({str(tmp_path / EXPERT)!r})):
             print("held", flush=True)
             time.sleep(60)
     """

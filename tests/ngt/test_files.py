@@ -1,15 +1,16 @@
-"""Files are whole or absent."""
+"""Files that are complete or absent, and digests."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ngt.files import atomic, read_json, write_json
+from ngt.files import atomic, checksum, read_json, sha256, write_json
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -110,3 +111,14 @@ def test_what_is_no_json_that_can_be_read_is_none(tmp_path: Path, text: str) -> 
     file.write_text(text)
     assert read_json(file) is None
     assert read_json(tmp_path) is None, "a folder"
+
+
+@pytest.mark.parametrize(
+    ("digest", "start"), [(sha256, "ba7816bf8f01cfea"), (checksum, "cf4ab791c62b8d2b")]
+)
+def test_digests_of_bytes_and_of_a_file_are_the_standard_ones(
+    tmp_path: Path, digest: Callable[[bytes | Path], str], start: str
+) -> None:
+    (tmp_path / "abc").write_bytes(b"abc")
+    assert digest(b"abc") == digest(tmp_path / "abc")
+    assert digest(b"abc").startswith(start)

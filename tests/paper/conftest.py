@@ -24,7 +24,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from ngt.experience.reference import unscored
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
-from ngt.runs.state import Status
+from ngt.runs.status import Status
 from ngt.runs.table import Runs, read_runs
 from ngt.runs.writer import EVAL_FIELDS
 from ngt.settings import config as cfg

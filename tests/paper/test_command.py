@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ngt.runs.published import publish
+from ngt.runs.gather import publish
 from ngt.settings import load as loading
 from paper import command, main_figure
 from paper.document import report

@@ -330,7 +330,7 @@ def test_published_records_of_other_settings_are_found_when_planning(
 def test_no_published_records_is_one_line() -> None:
     done = snakemake(ROOT, "-n", FIGURE, "--config", "scale=paper", "records=published")
     assert done.returncode == 2 and len(done.stdout.strip().splitlines()) == 1
-    assert "paper.parquet is not there; write `records: trained`" in done.stdout
+    assert "paper.parquet is missing; write `records: trained`" in done.stdout
 
 
 def test_experts_are_those_that_do_not_ship_yet(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from ngt.runs.published import Published
 from ngt.runs.keys import Layout, RunKey, pack_name, packs, parse_pack, run_table
 from ngt.runs.ship import is_of
 from ngt.experience.shipped import DATA, EXPERT, read, ships
-from ngt.runs.state import COMPLETE, named_by
+from ngt.runs.receipt import receipt_hash
+from ngt.runs.status import COMPLETE
 from paper.drawing import labels
 from paper.document import latex
 from paper.register import FIGURES, PAPER, REPORT, TABLES, at_scale
@@ -87,7 +88,7 @@ FOLDERS = Folders(LAYOUT, CONFIG)
 
 def run_hash(key):
     """Names a run and its settings."""
-    return named_by(str(key), or_stop(FOLDERS.config_hash, key))
+    return receipt_hash(str(key), or_stop(FOLDERS.config_hash, key))
 
 
 RUN_HASH = {key: run_hash(key) for key in run_table(CONFIG) if has_demos(key.env)}

@@ -47,7 +47,7 @@ def asked(job):
 # A job that refuses leaves its reason in its output and ends well; its receipt's rule, which runs
 # beside Snakemake, fails with the reason on stderr.
 ACCEPT = "if [ -n '{input}' ] && [ -s '{input}' ]; then cat '{input}' >&2; exit 1; fi > {log}"
-CERTIFY = "python -m ngt.runs.state {output} > {log}"
+CERTIFY = "python -m ngt.runs.receipt {output} > {log}"
 
 # A job that failed is tried again and goes on from its checkpoint; so does one that was told to
 # stop because its time was up, as often as that must be. Jobs on a cluster leave it to this process.

@@ -78,9 +78,7 @@ def half(obs: Tensor) -> Tensor:
 
 
 def clock(terminate: bool = True, episodes: int = 3, seed: int = 7) -> Demos:
-    return record(
-        "clock", half, episodes, seed, source="toy", terminate_when_unhealthy=terminate
-    )  # fmt: skip
+    return record("clock", half, episodes, seed, source="toy", terminate_when_unhealthy=terminate)
 
 
 def episode(length: int, name: float = 0.0, terminated: bool = False) -> Episode:
@@ -207,9 +205,15 @@ def test_fewer_demonstrations_are_a_prefix_of_more(seed: int, rate: int) -> None
 
 @pytest.mark.parametrize(
     ("length", "rate", "rows"),
-    [(1000, 50, {20}), (1000, 20, {50}), (100, 20, {5}), (1000, 1, {1000}), (20, 20, {1}),
-     (50, 20, {2, 3})],
-)  # fmt: skip
+    [
+        (1000, 50, {20}),
+        (1000, 20, {50}),
+        (100, 20, {5}),
+        (1000, 1, {1000}),
+        (20, 20, {1}),
+        (50, 20, {2, 3}),
+    ],
+)
 def test_how_many_rows_a_demonstration_gives(length: int, rate: int, rows: set[int]) -> None:
     demos = made(episode(length))
     counts = {subsample(demos, 1, rate, seed).obs.shape[1] for seed in range(20)}
@@ -265,10 +269,9 @@ def file(tmp_path: Path) -> Path:
 
 def equal(a: Demos, b: Demos) -> bool:
     return (a.env, a.source) == (b.env, b.source) and all(
-        getattr(a, n).dtype == getattr(b, n).dtype
-        and np.array_equal(getattr(a, n), getattr(b, n))
+        getattr(a, n).dtype == getattr(b, n).dtype and np.array_equal(getattr(a, n), getattr(b, n))
         for n in ARRAYS
-    )  # fmt: skip
+    )
 
 
 def test_round_trip_is_exact(file: Path) -> None:
@@ -401,7 +404,7 @@ def test_a_wrong_type_of_array(file: Path, name: str) -> None:
     rewrite(file, **{name: array[None]})
     assert message(file) == (
         f"field {name!r}: found {dtype} with {dims + 1} dimensions, {expected}"
-    )  # fmt: skip
+    )
 
 
 def test_an_array_of_objects_is_refused(file: Path) -> None:
@@ -413,30 +416,46 @@ def test_an_array_of_objects_is_refused(file: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "expected"),
     [
-        ({"obs": np.zeros((102, 3), np.float32)},
-         "field 'obs': found shape (102, 3), expected (102, 2) on clock"),
-        ({"obs": np.zeros((101, 2), np.float32)},
-         "field 'obs': found shape (101, 2), expected (102, 2) on clock"),
-        ({"action": np.zeros((99, 2), np.float32)},
-         "field 'action': found shape (99, 2), expected (99, 1) on clock"),
-        ({"reward": np.zeros(98, np.float32)},
-         "field 'reward': found shape (98,), expected (99,) on clock"),
-        ({"terminated": np.zeros(2, bool)},
-         "field 'terminated': found shape (2,), expected (3,) on clock"),
-        ({"length": np.array([33, 33, 41])},
-         "field 'length': found 41 steps, expected at most 40 on clock"),
+        (
+            {"obs": np.zeros((102, 3), np.float32)},
+            "field 'obs': found shape (102, 3), expected (102, 2) on clock",
+        ),
+        (
+            {"obs": np.zeros((101, 2), np.float32)},
+            "field 'obs': found shape (101, 2), expected (102, 2) on clock",
+        ),
+        (
+            {"action": np.zeros((99, 2), np.float32)},
+            "field 'action': found shape (99, 2), expected (99, 1) on clock",
+        ),
+        (
+            {"reward": np.zeros(98, np.float32)},
+            "field 'reward': found shape (98,), expected (99,) on clock",
+        ),
+        (
+            {"terminated": np.zeros(2, bool)},
+            "field 'terminated': found shape (2,), expected (3,) on clock",
+        ),
+        (
+            {"length": np.array([33, 33, 41])},
+            "field 'length': found 41 steps, expected at most 40 on clock",
+        ),
         ({"length": np.array([33, 66, 0])}, "field 'length': found [33, 66, 0], expected >= 1"),
         ({"length": np.zeros(0, np.int64)}, "field 'length': found [], expected >= 1"),
         ({"random_returns": np.zeros(0)}, "field 'random_returns': found none, expected at least"),
-        ({"action": np.full((99, 1), 3.0, np.float32)},
-         "field 'action': episode 0, row 0: found 3, expected values in [-1, 1]; "),
-        ({"action": np.full((99, 1), -1.5, np.float32)},
-         "field 'action': episode 0, row 0: found -1.5, expected"),
+        (
+            {"action": np.full((99, 1), 3.0, np.float32)},
+            "field 'action': episode 0, row 0: found 3, expected values in [-1, 1]; ",
+        ),
+        (
+            {"action": np.full((99, 1), -1.5, np.float32)},
+            "field 'action': episode 0, row 0: found -1.5, expected",
+        ),
         ({"spread": np.zeros(3, np.float32)}, "field 'spread': found shape (3,), expected (2,)"),
         ({"spread": np.zeros(2)}, "field 'spread': found float64 with 1 dimensions, expected"),
         ({"spread": np.full(2, np.nan, np.float32)}, "field 'spread': expected numbers that"),
     ],
-)  # fmt: skip
+)
 def test_arrays_that_do_not_fit_the_env(file: Path, arrays: Any, expected: str) -> None:
     rewrite(file, **arrays)
     assert message(file).startswith(expected)
@@ -506,9 +525,7 @@ def test_facts_that_are_no_json_mapping(file: Path, text: str) -> None:
 
 def test_a_file_of_another_env(file: Path) -> None:
     said = message(file, "Pendulum-v1")
-    assert said == (
-        "field 'env': found clock, expected Pendulum-v1; give a file recorded on it"
-    )  # fmt: skip
+    assert said == ("field 'env': found clock, expected Pendulum-v1; give a file recorded on it")
 
 
 @pytest.mark.parametrize(

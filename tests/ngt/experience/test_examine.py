@@ -13,8 +13,8 @@ import pytest
 from ngt.errors import UserError
 from ngt.experience import envs
 from ngt.experience.demos import Demos, Episode, from_episodes, load, save
-from ngt.experience.envs import VectorEnv
 from ngt.experience.examine import doubts, listed, measure_spread
+from ngt.experience.vector import VectorEnv
 
 WALKER = "Walker2d-v4"
 
@@ -104,8 +104,9 @@ def test_the_episodes_and_columns_are_named() -> None:
     a, b, c = random_episodes(WALKER, [15, 15, 15])
     found = doubts(made(WALKER, still(a, [2]), b, still(c, [0, 5, 6, 7], 1.5)))
     assert [text.partition(" of obs")[0] for text in found] == [
-        "episode 0: column 2", "episode 2: columns 0, 5 to 7",
-    ]  # fmt: skip
+        "episode 0: column 2",
+        "episode 2: columns 0, 5 to 7",
+    ]
 
 
 def test_a_goal_that_is_the_same_for_an_episode_is_no_doubt() -> None:

@@ -36,10 +36,12 @@ class Plain:
         drawn = [
             [held[int(i) % size] for i in row] for held, row in zip(self.held, index, strict=True)
         ]
-        return Batch(*(
-            torch.stack([torch.stack([item[field] for item in row]) for row in drawn])
-            for field in range(5)
-        ))  # fmt: skip
+        return Batch(
+            *(
+                torch.stack([torch.stack([item[field] for item in row]) for row in drawn])
+                for field in range(5)
+            )
+        )
 
 
 class Stream:

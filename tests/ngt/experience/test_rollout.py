@@ -14,8 +14,9 @@ from torch import Tensor
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.experience import envs
-from ngt.experience.envs import Task, VectorEnv, make
+from ngt.experience.envs import Task, make
 from ngt.experience.rollout import Evaluator, rollout
+from ngt.experience.vector import VectorEnv
 from ngt.seeding import derive
 from ngt.settings.config import SacConfig
 

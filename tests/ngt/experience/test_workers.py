@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from ngt.errors import UserError
-from ngt.experience import envs
-from ngt.experience.envs import TASKS, Task, VectorEnv
+from ngt.experience import envs, vector
+from ngt.experience.envs import TASKS, Task
+from ngt.experience.vector import VectorEnv
 from ngt.experience.workers import Workers, ending
 
 
@@ -119,9 +120,14 @@ def test_a_process_that_was_killed_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(3, "exit code 3"), (-11, "SIGSEGV, by a fault"), (-15, "SIGTERM"), (-64, "SIGRTMAX"),
-     (-99, "signal 99")],
-)  # fmt: skip
+    [
+        (3, "exit code 3"),
+        (-11, "SIGSEGV, by a fault"),
+        (-15, "SIGTERM"),
+        (-64, "SIGRTMAX"),
+        (-99, "signal 99"),
+    ],
+)
 def test_how_a_process_ended_is_said(code: int, words: str) -> None:
     assert words in ending(code)
 
@@ -132,7 +138,7 @@ def killed() -> Any:
 
 
 def test_a_process_killed_while_it_makes_its_envs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(envs, "_make_bare", lambda *_: killed())
+    monkeypatch.setattr(vector, "_make_seeded", lambda *_: killed())
     with pytest.raises(UserError, match="killed by SIGKILL"):
         VectorEnv("Pendulum-v1", 2, workers=1)
 
@@ -167,7 +173,7 @@ def test_processes_end_with_their_parent(how: str) -> None:
     code = """
         import os, sys, time
         import numpy as np
-        from ngt.experience.envs import VectorEnv
+        from ngt.experience.vector import VectorEnv
 
         env = VectorEnv("Pendulum-v1", 6, workers=3)
         env.reset(range(6))
@@ -182,9 +188,11 @@ def test_processes_end_with_their_parent(how: str) -> None:
             time.sleep(30)
     """
     parent = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), how], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(code), how],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert parent.stdout is not None and parent.stderr is not None
     child, *pids = map(int, parent.stdout.readline().split())
     try:

@@ -12,11 +12,11 @@ import torch
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.errors import UserError
-from ngt.files import read_json, write_json
+from ngt.files import checksum, read_json, write_json
 from ngt.runs import folder
 from ngt.runs.folder import VALUES, Folders
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
-from ngt.runs.state import STATUSES, Status, checksum
+from ngt.runs.status import STATUSES, Status
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import Config
 from ngt.settings.load import load
@@ -24,6 +24,7 @@ from ngt.settings.load import load
 SETTINGS: dict[str, Any] = {
     "scale": "test",
     "expert": {"episodes": 4},
+    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
     "figures": {"f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0]}},
 }
 FINISHED = {"status": "finished", "step": 400, "steps_per_second": 50.0}
@@ -45,9 +46,13 @@ def begin(layout: Layout, config: Config, key: RunKey) -> RunWriter:
 
 
 def train(
-    layout: Layout, config: Config, key: RunKey, returns: dict[int, list[float]],
-    record: dict[str, Any] = FINISHED, **more: Any,
-) -> None:  # fmt: skip
+    layout: Layout,
+    config: Config,
+    key: RunKey,
+    returns: dict[int, list[float]],
+    record: dict[str, Any] = FINISHED,
+    **more: Any,
+) -> None:
     """A run as the trainer leaves it; returns: {step: the episodes' returns}."""
     writer = begin(layout, config, key)
     for step, values in returns.items():
@@ -81,17 +86,17 @@ def test_statuses(layout: Layout, config: Config, monkeypatch: pytest.MonkeyPatc
     begin(layout, config, key)
     assert run_status(layout, config, key).status == "finished", "until the new one is complete"
     train(layout, config, key, {200: [1.0]}, DIVERGED)
-    assert run_status(layout, config, key) == (
-        "diverged", "step 200: obs is not finite", False
-    )  # fmt: skip
+    assert run_status(layout, config, key) == ("diverged", "step 200: obs is not finite", False)
     changed = load({**SETTINGS, "sac": {"gamma": 0.5}})
     assert run_status(layout, changed, key)[:2] == ("stale", "trained with other settings")
     unrelated = load({**SETTINGS, "pack": 3, "methods": {"bc": {"label": "x"}}})
     assert run_status(layout, unrelated, key).status == "diverged"
     monkeypatch.setattr(folder, "source_hash", lambda: "another")
     assert run_status(layout, config, key) == (
-        "diverged", "step 200: obs is not finite, other source", True
-    )  # fmt: skip
+        "diverged",
+        "step 200: obs is not finite, other source",
+        True,
+    )
     assert STATUSES == ("finished", "diverged", "stale", "damaged", "part", "missing")
 
 

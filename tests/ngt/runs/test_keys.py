@@ -114,11 +114,15 @@ FIGURES: dict[str, Any] = {
     "figures": {
         "one": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 2], "seeds": [0]},
         "two": {
-            "methods": ["ngt", "bc-full"], "envs": ["Pendulum-v1"], "demos": [2], "seeds": [0, 1],
-            "modes": ["state-action", "state-only"], "rates": [20, 5],
+            "methods": ["ngt", "bc-full"],
+            "envs": ["Pendulum-v1"],
+            "demos": [2],
+            "seeds": [0, 1],
+            "modes": ["state-action", "state-only"],
+            "rates": [20, 5],
         },
     },
-}  # fmt: skip
+}
 
 
 def test_runs_that_figures_share_occur_once() -> None:

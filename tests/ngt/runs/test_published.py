@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -17,10 +16,13 @@ import torch
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.errors import UserError
-from ngt.files import read_json, write_json
+from ngt.experience import shipped
+from ngt.files import read_json, sha256, write_json
 from ngt.runs.folder import Folders
+from ngt.runs.gather import publish, summary, to_parquet
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
-from ngt.runs.published import Published, publish, settings_hash, summary, to_parquet
+from ngt.runs.published import Published, settings_hash
+from ngt.runs.status import described
 from ngt.runs.table import read_runs
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import Config
@@ -30,6 +32,7 @@ from ngt.settings.resolve import resolve_expert
 SETTINGS: dict[str, Any] = {
     "scale": "test",
     "expert": {"episodes": 4},
+    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
     "figures": {
         **dict.fromkeys(
             [name for name in load({"scale": "test"}).figures]  # this study has one artefact
@@ -50,20 +53,29 @@ def layout(tmp_path: Path) -> Layout:
     return Layout("test", tmp_path)
 
 
-def write(folder: Path, key: dict[str, Any], cell: Any, returns: dict[int, list[float]]) -> None:
+def write(
+    folder: Path,
+    key: dict[str, Any],
+    cell: Any,
+    returns: dict[int, list[float]],
+    demos: str = "a" * 64,
+) -> None:
     writer = RunWriter(folder, key, cell)
     for step, values in returns.items():
         writer.evaluation(step, values, [200] * len(values))
     torch.manual_seed(0)
     tensors = Policy(Actor(3, 1, cell.sac, [0]), None).snapshot(0)
-    reference = {"random": -1000.0, "expert": -200.0, "demos": "a" * 64}
+    reference = {"random": -1000.0, "expert": -200.0, "demos": demos}
     writer.finish(
         tensors,
         {
-            "status": "finished", "step": max(returns), "steps_per_second": 50.0,
-            "reference": reference, "timing": [[200, 1.25], [400, 2.5]],
+            "status": "finished",
+            "step": max(returns),
+            "steps_per_second": 50.0,
+            "reference": reference,
+            "timing": [[200, 1.25], [400, 2.5]],
         },
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
@@ -87,7 +99,8 @@ def test_an_expert_that_ships_is_gathered_too(trained: Layout, config: Config) -
     ships = load(study)
     (key,) = run_table(ships)
     shown = {"run": str(key), **dataclasses.asdict(key)}
-    write(trained.run(key), shown, resolve_key(ships, key), {200: [1.0]})
+    demos = described(shipped.DATA / "HalfCheetah-v4" / shipped.DEMOS)["checksum"]
+    write(trained.run(key), shown, resolve_key(ships, key), {200: [1.0]}, demos)
     manifest = publish(trained, ships)
     assert manifest["runs"]["HalfCheetah-v4/expert"]["status"] == "finished"
     published = Published(trained.published, as_published(ships))
@@ -152,7 +165,7 @@ def test_manifest_says_what_made_the_runs_once(trained: Layout, config: Config) 
     manifest = publish(trained, config)
     assert manifest == read_json(trained.published.with_suffix(".json"))
     content = trained.published.read_bytes()
-    assert manifest["sha256"] == hashlib.sha256(content).hexdigest()
+    assert manifest["sha256"] == sha256(content)
     (made,) = manifest["made"]
     assert made["versions"]["torch"] == torch.__version__ and len(made["source_hash"]) == 16
     own = manifest["runs"][FIRST]
@@ -215,9 +228,11 @@ def changed(table: pd.DataFrame) -> pd.DataFrame:
     ],
 )
 def test_a_damaged_table_is_refused(
-    trained: Layout, config: Config, message: str,
+    trained: Layout,
+    config: Config,
+    message: str,
     damage: Callable[[pd.DataFrame], pd.DataFrame],
-) -> None:  # fmt: skip
+) -> None:
     publish(trained, config)
     table = pd.read_parquet(trained.published).astype({"run": str})
     out = io.BytesIO()
@@ -265,7 +280,7 @@ def test_other_files_are_refused(
 
 
 def test_no_records_say_what_to_do(layout: Layout, config: Config) -> None:
-    with pytest.raises(UserError, match=r"test.parquet is not there; write `records: trained`"):
+    with pytest.raises(UserError, match=r"test.parquet is missing; write `records: trained`"):
         read_runs(layout, as_published(config), "f")
 
 

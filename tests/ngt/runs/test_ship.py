@@ -26,6 +26,7 @@ from ngt.settings.resolve import config_hash, expert_ships, resolve_expert
 ENV = "Pendulum-v1"
 SETTINGS: dict[str, Any] = {
     "scale": "test",
+    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
     "train": {"steps": 400, "eval_every": 40, "log_every": 40, "eval_episodes": 2},
 }
 
@@ -42,9 +43,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def layout(
-    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Layout:  # fmt: skip
+def layout(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
     """Its copy, and an empty data/."""
     for file in original.rglob("*.*"):
         if file.is_file():
@@ -93,8 +92,18 @@ def test_what_ships_is_what_was_made(layout: Layout, config: Config) -> None:
     assert expert["returns"] == data.returns.tolist() and expert["episodes"] == 3
     assert expert["lengths"] == [200] * 3 and expert["random"] == data.random
     assert expert["config"] == json.loads(json.dumps(dataclasses.asdict(cell)))
-    for name in ("config_hash", "step", "updates", "kept", "source_hash", "versions", "machine",
-                 "wall_seconds", "commit", "timing"):  # fmt: skip
+    for name in (
+        "config_hash",
+        "step",
+        "updates",
+        "kept",
+        "source_hash",
+        "versions",
+        "machine",
+        "wall_seconds",
+        "commit",
+        "timing",
+    ):
         assert expert[name] == run[name], name
     assert f"return {data.expert:.1f} over 3 episodes" in said
     assert expert_ships(config, ENV)

@@ -26,12 +26,25 @@ from ngt.settings.load import load
 SETTINGS: dict[str, Any] = {
     "scale": "test",
     "expert": {"episodes": 4},
+    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
     "figures": {"f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0]}},
 }
 FINISHED = {"status": "finished", "step": 400, "steps_per_second": 50.0}
 DIVERGED = {"status": "diverged", "step": 200, "tensor": "obs", "steps_per_second": 50.0}
-COLUMNS = ["step", *VALUES, "env", "method", "mode", "rate", "demos", "seed", "score", "random",
-           "expert", "status"]  # fmt: skip
+COLUMNS = [
+    "step",
+    *VALUES,
+    "env",
+    "method",
+    "mode",
+    "rate",
+    "demos",
+    "seed",
+    "score",
+    "random",
+    "expert",
+    "status",
+]
 
 
 @pytest.fixture
@@ -50,9 +63,13 @@ def begin(layout: Layout, config: Config, key: RunKey) -> RunWriter:
 
 
 def train(
-    layout: Layout, config: Config, key: RunKey, returns: dict[int, list[float]],
-    record: dict[str, Any] = FINISHED, **more: Any,
-) -> None:  # fmt: skip
+    layout: Layout,
+    config: Config,
+    key: RunKey,
+    returns: dict[int, list[float]],
+    record: dict[str, Any] = FINISHED,
+    **more: Any,
+) -> None:
     """A run as the trainer leaves it; returns: {step: the episodes' returns}."""
     writer = begin(layout, config, key)
     for step, values in returns.items():
@@ -83,8 +100,15 @@ def test_the_table_by_hand(layout: Layout, config: Config) -> None:
     assert table["score"].tolist() == [0.25, 1.0625, -0.25], "random 0, expert 1"
     assert table["demos"].tolist() == [1, 1, 4]
     assert table["status"].tolist() == ["finished", "finished", "diverged"]
-    same = {"env": "Pendulum-v1", "method": "ngt", "mode": "state-action", "rate": 20, "seed": 0,
-            "random": -1000.0, "expert": -200.0}  # fmt: skip
+    same = {
+        "env": "Pendulum-v1",
+        "method": "ngt",
+        "mode": "state-action",
+        "rate": 20,
+        "seed": 0,
+        "random": -1000.0,
+        "expert": -200.0,
+    }
     assert {name: set(table[name]) for name in same} == {n: {v} for n, v in same.items()}
 
 
@@ -183,8 +207,13 @@ def test_a_copy_of_a_run_anywhere_in_the_env_is_an_error(layout: Layout, config:
 
 
 def test_what_is_drawn_beside_is_read_too(layout: Layout) -> None:
-    beside = {"methods": ["ngt-hlg"], "beside": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1],
-              "seeds": [0]}  # fmt: skip
+    beside = {
+        "methods": ["ngt-hlg"],
+        "beside": ["ngt"],
+        "envs": ["Pendulum-v1"],
+        "demos": [1],
+        "seeds": [0],
+    }
     config = load({**SETTINGS, "figures": {"f": beside}})
     for key in run_table(config, ["f"], beside=True):
         train(layout, config, key, {200: [-800.0]})
@@ -233,10 +262,19 @@ def test_a_standard_error_that_is_no_number_is_refused(layout: Layout, config: C
 def frame(scores: dict[int, list[float]]) -> pd.DataFrame:
     """{seed: scores at steps 100, 200, ...}."""
     rows = [
-        {"env": "e", "method": "m", "mode": "state-action", "rate": 20, "demos": 1, "seed": seed,
-         "step": 100 * (i + 1), "score": score}
-        for seed, values in scores.items() for i, score in enumerate(values)
-    ]  # fmt: skip
+        {
+            "env": "e",
+            "method": "m",
+            "mode": "state-action",
+            "rate": 20,
+            "demos": 1,
+            "seed": seed,
+            "step": 100 * (i + 1),
+            "score": score,
+        }
+        for seed, values in scores.items()
+        for i, score in enumerate(values)
+    ]
     return pd.DataFrame(rows)
 
 
@@ -252,9 +290,17 @@ def test_final_scores_by_hand() -> None:
 
 def test_final_scores_tell_runs_apart_by_every_axis() -> None:
     base = frame({0: [1.0]})
-    others = [base.assign(**{axis: value, "score": 5.0}) for axis, value in {
-        "env": "f", "method": "n", "mode": "state-only", "rate": 5, "demos": 4, "seed": 1,
-    }.items()]  # fmt: skip
+    others = [
+        base.assign(**{axis: value, "score": 5.0})
+        for axis, value in {
+            "env": "f",
+            "method": "n",
+            "mode": "state-only",
+            "rate": 5,
+            "demos": 4,
+            "seed": 1,
+        }.items()
+    ]
     final = final_scores(pd.concat([base, *others]), 20)
     assert len(final) == 7 and sorted(final["score"]) == [1.0] + [5.0] * 6
 

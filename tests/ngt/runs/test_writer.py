@@ -18,7 +18,7 @@ from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.files import read_json
 from ngt.runs.provenance import source_hash
-from ngt.runs.state import state
+from ngt.runs.status import status_of
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import CellConfig, SacConfig
 from ngt.settings.resolve import config_hash
@@ -123,12 +123,12 @@ def test_until_the_end_the_former_run_is_whole(tmp_path: Path) -> None:
     assert text == "step,episode,return,length\n100,0,1.0,2\n", "written as it goes, and afresh"
     assert contents(tmp_path) == former
     assert set(PARTS) < set(names(tmp_path)) and (tmp_path / "done.abc").exists()
-    assert state(tmp_path, {"run": "a/b", "seed": 3}, config_hash(CELL)).status == "finished"
+    assert status_of(tmp_path, {"run": "a/b", "seed": 3}, config_hash(CELL)).status == "finished"
     writer.finish(tensors(), {"status": "finished", "step": 100, "reference": {}})
     assert names(tmp_path) == sorted([*FILES, "done", "other.abc"]), "the receipts have gone"
     assert (tmp_path / "eval.csv").read_text() == text
     assert read_json(tmp_path / "config.json")["rate"] == 5
-    assert state(tmp_path, {"run": "a/b"}, config_hash(writer.cell)).status == "finished"
+    assert status_of(tmp_path, {"run": "a/b"}, config_hash(writer.cell)).status == "finished"
 
 
 def test_an_exception_at_the_beginning_leaves_the_former_run(

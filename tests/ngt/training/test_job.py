@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,30 @@ def test_a_folder_has_one_trainer(tmp_path: Path) -> None:
     with job.locked(tmp_path / "run"):  # free again
         pass
     assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_trainer_that_is_just_finishing_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that it removes is not the lock of the next one."""
+    monkeypatch.setattr(job, "PATIENCE", 60.0)
+    held, free = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with job.locked(tmp_path):
+            held.set()
+            free.wait(0.2)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert held.wait(60)
+    with job.locked(tmp_path):
+        thread.join()
+        assert (tmp_path / ".lock").exists()
+        monkeypatch.setattr(job, "PATIENCE", 0.0)
+        with pytest.raises(UserError, match="being trained"), job.locked(tmp_path):
+            pass
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])

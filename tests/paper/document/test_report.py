@@ -17,8 +17,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from ngt.errors import UserError
+from ngt.runs.gather import publish
 from ngt.runs.keys import Layout
-from ngt.runs.published import publish
 from ngt.settings import load as loading
 from paper.document import report
 from paper.drawing import style

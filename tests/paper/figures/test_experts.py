@@ -63,7 +63,7 @@ def test_no_empty_panels(layout: Layout, count: int) -> None:
 
 def test_missing_expert_is_named(layout: Layout) -> None:
     (layout.expert("Hopper-v4") / "run.json").unlink()
-    with pytest.raises(UserError, match=r"expert Hopper-v4: .*run\.json is not there"):
+    with pytest.raises(UserError, match=r"expert Hopper-v4: .*run\.json is missing"):
         expert_figure.read(CONFIG, layout)
 
 

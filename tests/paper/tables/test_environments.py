@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ngt.experience import envs, shipped
+from ngt.experience.vector import VectorEnv
 from ngt.settings.config import Config
 from ngt.settings.load import load
 from paper.tables import environments as environment_table
@@ -34,7 +35,7 @@ def test_the_nine_tasks_of_the_paper(rows: dict[str, dict[str, Any]]) -> None:
 def test_what_is_said_is_what_the_envs_do(rows: dict[str, dict[str, Any]]) -> None:
     """Sizes of arrays, and the length of an episode that nothing ends early."""
     for name in ("Ant-v4", "Humanoid-v4", "Pusher-v5", "finger-spin"):
-        shown, vec = rows[name], envs.VectorEnv(name, 1, terminate_when_unhealthy=False)
+        shown, vec = rows[name], VectorEnv(name, 1, terminate_when_unhealthy=False)
         assert vec.reset([0]).shape == (1, shown["obs"])
         action, steps = np.zeros((1, shown["act"]), np.float32), 1
         while not (step := vec.step(action)).truncated[0]:

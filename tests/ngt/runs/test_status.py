@@ -1,21 +1,19 @@
-"""The state of a folder from its content alone, and the receipts that are written against it."""
+"""The status of a folder, from its content alone."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
-from ngt.errors import UserError
 from ngt.files import read_json, write_json
-from ngt.runs.state import certify, named_by, recorded, state
+from ngt.runs.status import described, status_of
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import CellConfig, SacConfig
 from ngt.settings.resolve import config_hash
@@ -23,7 +21,6 @@ from ngt.settings.resolve import config_hash
 CELL = CellConfig("Pendulum-v1", "ngt", "ngt.potential:Potential", sac=SacConfig(hidden=(4,)))
 HASH = config_hash(CELL)
 KEY = {"run": "a/b", "seed": 3}
-DEMOS = Path(__file__).resolve().parents[3] / "data" / "finger-spin" / "demos.npz"
 
 
 def write(folder: Path, key: dict[str, Any] = KEY, **record: Any) -> Path:
@@ -37,7 +34,7 @@ def write(folder: Path, key: dict[str, Any] = KEY, **record: Any) -> Path:
 
 
 def status(folder: Path, key: dict[str, Any] = KEY, cell: CellConfig = CELL, **more: Any) -> str:
-    return state(folder, key, config_hash(cell), **more).status
+    return status_of(folder, key, config_hash(cell), **more).status
 
 
 def test_a_complete_run_is_of_its_key_settings_and_demonstrations(tmp_path: Path) -> None:
@@ -61,7 +58,7 @@ def test_every_file_that_was_cut_or_removed_is_damage(tmp_path: Path, name: str)
     file = write(tmp_path) / name
     whole = file.read_bytes()
     file.write_bytes(whole[:-1])
-    found = state(tmp_path, KEY, HASH)
+    found = status_of(tmp_path, KEY, HASH)
     assert found.status == "damaged" and str(file) in found.note
     file.unlink()
     assert status(tmp_path) == "damaged"
@@ -77,51 +74,12 @@ def test_a_record_without_checksums_needs_its_evaluations(tmp_path: Path) -> Non
     assert status(tmp_path) == "damaged"
 
 
-def test_a_runs_receipt_is_written_against_its_own_record(tmp_path: Path) -> None:
-    write(tmp_path)
-    receipt = tmp_path / f"done.{named_by('a/b', HASH)}"
-    certify(receipt)
-    assert receipt.exists()
-    false = tmp_path / f"done.{named_by('a/b', 'f' * 16)}"
-    with pytest.raises(UserError, match=r"was planned"):
-        certify(false)
-    assert not false.exists()
-    (tmp_path / "policy.safetensors").unlink()
-    with pytest.raises(UserError, match=r"policy\.safetensors"):
-        certify(receipt)
-    (tmp_path / "run.json").unlink()
-    with pytest.raises(UserError, match=r"missing or unreadable"):
-        certify(receipt)
-
-
-def test_an_experts_and_a_recordings_receipt(tmp_path: Path) -> None:
-    write(tmp_path, {"env": "Pendulum-v1", "method": "expert", "seed": 0})
-    certify(tmp_path / f"done.{HASH}")
-    with pytest.raises(UserError, match=r"was planned"):
-        certify(tmp_path / "done.0000000000000000")
-    source = recorded(DEMOS)["source"]
-    file = tmp_path / "finger-spin.npz"
-    file.write_bytes(DEMOS.read_bytes())
-    certify(tmp_path / f"finger-spin.done.{source}")
-    with pytest.raises(UserError, match=r"recorded from"):
-        certify(tmp_path / "finger-spin.done.0000000000000000")
-    file.write_bytes(DEMOS.read_bytes()[:1000])
-    with pytest.raises(UserError, match=r"recorded from None"):
-        certify(tmp_path / f"finger-spin.done.{source}")
-
-
-def test_the_command_is_one_line_and_imports_nothing_large(tmp_path: Path) -> None:
-    """It runs once for each run of the workflow."""
-    code = "import sys, ngt.runs.state; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import json; {code}"], capture_output=True, text=True, check=True
-    )
-    assert not {"torch", "numpy", "gymnasium", "yaml"} & set(json.loads(done.stdout))
-    receipt = str(tmp_path / "done.0000000000000000")
-    done = subprocess.run(
-        [sys.executable, "-m", "ngt.runs.state", receipt],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+def test_a_demonstration_file_says_what_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "demos.npz"
+    for meta in ({"env": "é", "source": "a" * 16}, {"env": "x" * 5000}):
+        np.savez_compressed(file, obs=np.zeros(3), meta=np.array(json.dumps(meta)))
+        assert described(file) == meta
+    for array in ("[1]", "{", 3):
+        np.savez(file, meta=np.array(array))
+        assert described(file) == {}
+    assert described(tmp_path / "missing.npz") == {}

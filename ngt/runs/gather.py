@@ -1,0 +1,140 @@
+"""Gather a scale's complete runs into the records that ship (`ngt.runs.published`)."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ngt.errors import UserError
+from ngt.files import atomic, sha256, write_json
+from ngt.runs.folder import Folders, Record
+from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
+from ngt.runs.published import COLUMNS, FORMAT, expert_name, plain
+from ngt.settings.config import Config
+from ngt.settings.resolve import resolve_expert
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The fields of a run.json that the manifest keeps for each run, and those that many runs share.
+OWN = (
+    "config_hash",
+    "status",
+    "step",
+    "tensor",
+    "kept",
+    "updates",
+    "pack",
+    "reference",
+    "train_seconds",
+    "wall_seconds",
+    "steps_per_second",
+)
+SHARED = (
+    "commit",
+    "dirty",
+    "source_hash",
+    "python",
+    "versions",
+    "machine",
+    "device",
+    "threads",
+)
+
+
+def publish(layout: Layout, config: Config, *, allow_partial: bool = False) -> dict[str, Any]:
+    """Write a scale's complete runs and their experts as records; return the manifest.
+
+    A run that is not complete is a UserError that names it, unless `allow_partial`.
+    """
+    import pandas as pd
+
+    folders, keys = Folders(layout, config), run_table(config)
+    gathered: dict[str, Record] = {}
+    for key in keys:
+        status = folders.status(key).status
+        if status in ("finished", "diverged"):
+            gathered[str(key)] = folders.read(key)
+        elif not allow_partial:
+            raise UserError(
+                f"run {key}: {status}; train it first, or publish the complete runs with "
+                f"--allow-partial"
+            )
+    for env in sorted({RunKey.parse(name).env for name in gathered}):
+        if folders.has_expert(env):
+            gathered[expert_name(env)] = folders.read_expert(env)
+    if not gathered:
+        raise UserError(f"none of the {len(keys)} runs of scale {config.scale} is complete")
+    frames = [record.evaluations.assign(run=name) for name, record in gathered.items()]
+    content = to_parquet(pd.concat(frames, ignore_index=True))
+    manifest = describe(config, gathered, content)
+    with atomic(layout.published) as temporary:
+        temporary.write_bytes(content)
+    write_json(layout.published.with_suffix(".json"), manifest)
+    return manifest
+
+
+def to_parquet(frame: pd.DataFrame) -> bytes:
+    """Return the table as Parquet; the same rows give the same bytes under the same pyarrow."""
+    frame = frame[list(COLUMNS)].astype({"run": "category", "step": "int64", "episodes": "int16"})
+    out = io.BytesIO()
+    frame.to_parquet(out, index=False, compression="zstd")
+    return out.getvalue()
+
+
+def describe(config: Config, gathered: dict[str, Record], content: bytes) -> dict[str, Any]:
+    """Return the manifest of these records."""
+    made: list[dict[str, Any]] = []
+    cells: list[dict[str, Any]] = []
+    runs = {}
+    for name, record in gathered.items():
+        shared = {field: record.run.get(field) for field in SHARED}
+        own = {field: record.run[field] for field in OWN if field in record.run}
+        cell = made_with(config, name, record)
+        runs[name] = {**own, "made": index(made, shared), "cell": index(cells, cell)}
+    return {
+        "format": FORMAT,
+        "scale": config.scale,
+        "sha256": sha256(content),
+        "missing": sorted({str(key) for key in run_table(config)} - set(gathered)),
+        "made": made,
+        "cells": cells,
+        "runs": runs,
+    }
+
+
+def index(known: list[dict[str, Any]], one: dict[str, Any]) -> int:
+    """Return the place of a mapping in a list, after appending it if it is new."""
+    if one not in known:
+        known.append(one)
+    return known.index(one)
+
+
+def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
+    """Return the complete settings of a run or an expert.
+
+    A shipped expert's record holds them. The others are known to have the config's.
+    """
+    if "config" in record.run:
+        return dict(record.run["config"])
+    env, _, kind = name.partition("/")
+    expert = kind == "expert"
+    cell = resolve_expert(config, env) if expert else resolve_key(config, RunKey.parse(name))
+    return plain(cell)
+
+
+def summary(manifest: dict[str, Any]) -> str:
+    """Say in one line what a manifest holds, and whether its runs are of different sources."""
+    statuses = Counter(run["status"] for run in manifest["runs"].values())
+    counts = ", ".join(f"{n} {status}" for status, n in sorted(statuses.items()))
+    sources = Counter(
+        manifest["made"][run["made"]]["source_hash"] for run in manifest["runs"].values()
+    )
+    text = f"{len(manifest['runs'])} runs and experts ({counts})"
+    if manifest["missing"]:
+        text += f", {len(manifest['missing'])} missing"
+    if len(sources) > 1:
+        mixed = ", ".join(f"{name} ({n})" for name, n in sources.most_common())
+        text += f"; of mixed sources: {mixed}"
+    return text

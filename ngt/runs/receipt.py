@@ -1,0 +1,69 @@
+"""Receipts: empty files that tell the workflow what lies beside them.
+
+python -m ngt.runs.receipt RECEIPT...
+
+`<run>/done.<hash>`, `<expert>/done.<hash>` and `<env>.done.<hash>` stand for a run, an expert and a
+recording. The hash names the settings. A receipt is only written if the result beside it is intact
+and has these settings; otherwise it is an error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ngt.errors import UserError
+from ngt.files import read_json, sha256
+from ngt.runs.status import changed, described, run_in
+
+
+def receipt_hash(run: str, config_hash: str) -> str:
+    """Return a hash of a run's key and settings, which its receipt's name carries."""
+    return sha256(f"{run}{config_hash}".encode())[:16]
+
+
+def certify(receipt: Path) -> None:
+    """Write a receipt; UserError if the result beside it is not the one that its name states."""
+    stem, _, wanted = receipt.name.rpartition("done.")
+    if stem:  # a recording
+        file = receipt.with_name(f"{stem}npz")
+        found = described(file).get("source")
+        if found != wanted:
+            raise UserError(
+                f"{file}: recorded from {found}, and {wanted} was planned; the same command "
+                f"records it again"
+            )
+    else:
+        file, record = receipt.parent / "run.json", read_json(receipt.parent / "run.json")
+        record = record if isinstance(record, dict) else {}
+        run, made = run_in(record), str(record.get("config_hash"))
+        found = made if run is None else receipt_hash(run, made)  # an expert's key names no run
+        if found != wanted:
+            what = f"made with {found}" if record else "missing or unreadable"
+            raise UserError(
+                f"{file}: {what}, and {wanted} was planned; the same command trains it again"
+            )
+        if damage := changed(receipt.parent, record):
+            raise UserError(f"{damage}; the same command trains it again")
+    receipt.touch()
+
+
+def drop_receipts(done: Path) -> None:
+    """Remove the receipts `<done>.<hash>`, because the result beside them is replaced."""
+    for receipt in done.parent.glob(f"{done.name}.*"):
+        receipt.unlink()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write every receipt that the command line names."""
+    try:
+        for receipt in sys.argv[1:] if argv is None else argv:
+            certify(Path(receipt))
+    except UserError as error:
+        print(f"ngt: error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

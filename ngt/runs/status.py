@@ -1,0 +1,125 @@
+"""What a run's folder holds: when a run is finished, stale, damaged or begun.
+
+`status_of` alone decides this, for the commands, the tables and the workflow. It reads the content
+of the folder; time stamps do not count. Records that ship have no folders: for these,
+`ngt.runs.published.Published.status` compares the settings.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ngt.files import checksum, read_json
+
+PART = ".part"  # ends the names of a run's files until the run is complete
+STATUSES = ("finished", "diverged", "stale", "damaged", "part", "missing")
+COMPLETE = STATUSES[:2]
+
+
+class Status(NamedTuple):
+    """One of STATUSES, with the reason.
+
+    finished  complete
+    diverged  complete; the result is that a tensor is not finite
+    stale     complete, but another run, or with other settings or other demonstrations
+    damaged   complete once; since then a file was removed or changed
+    part      begun, not complete
+    missing   not begun
+    """
+
+    status: str
+    note: str
+    other_source: bool = False  # made by other code than the present one
+
+
+def status_of(
+    folder: Path,
+    key: Mapping[str, Any],
+    config_hash: str,
+    reference: Mapping[str, Any] | None = None,
+    source: str | None = None,
+) -> Status:
+    """Return the status of a run's or an expert's folder.
+
+    key, config_hash: the run and the hash of the settings that the folder should hold.
+    reference: what its returns should be normalised by. Only the checksum of the demonstrations is
+    compared, since all else follows from it. source: hash of the present code; None if it should
+    not be compared.
+    """
+    record = read_json(folder / "run.json")
+    if not isinstance(record, dict):
+        return _unfinished(folder)
+    if record.get("key") != dict(key):
+        return Status("stale", f"run.json is of another run, {run_in(record)}")
+    if record.get("config_hash") != config_hash:
+        return Status("stale", "trained with other settings")
+    if reference is not None and "demos" in reference:
+        found = record.get("reference")
+        if not isinstance(found, dict) or found.get("demos") != reference["demos"]:
+            return Status("stale", "trained with other demonstrations")
+    if record.get("status") not in COMPLETE:
+        return Status("damaged", "run.json lacks its status")
+    if damage := changed(folder, record):
+        return Status("damaged", damage)
+    note = f"step {record.get('step')}, {record.get('steps_per_second')} steps/s"
+    if record["status"] == "diverged":
+        note = f"step {record.get('step')}: {record.get('tensor')} is not finite"
+    other = source is not None and record.get("source_hash") != source
+    return Status(record["status"], note + ", other source" * other, other)
+
+
+def _unfinished(folder: Path) -> Status:
+    """Return the status of a folder whose run.json is missing or can't be read."""
+    begun = [p for p in (folder / f"eval.csv{PART}", folder / "eval.csv") if p.exists()]
+    reached = f"last evaluation at step {last_step(begun[0]) if begun else 0}"
+    if (folder / "run.json").exists():
+        return Status("damaged", f"run.json can't be read, {reached}")
+    return Status("part", reached) if begun else Status("missing", "")
+
+
+def last_step(path: Path) -> int:
+    """Return the step of the last evaluation in a file; 0 if there is none."""
+    last = path.read_text(errors="replace").splitlines()[-1:]
+    step = last[0].split(",")[0] if last else ""
+    return int(step) if step.isdigit() else 0
+
+
+def run_in(record: Any) -> str | None:
+    """Return the run that a run.json names, if it names one."""
+    key = record.get("key") if isinstance(record, dict) else None
+    return key.get("run") if isinstance(key, dict) else None
+
+
+def changed(folder: Path, record: Mapping[str, Any], names: Iterable[str] = ()) -> str:
+    """Say which file differs from what its run.json states; empty if none does.
+
+    names: the files to look at; by default all that run.json lists.
+    """
+    listed = record.get("files")
+    sums = listed if isinstance(listed, dict) else {}
+    if not sums and not (folder / "eval.csv").exists():  # older records list no files
+        return f"{folder / 'eval.csv'} is missing"
+    for name in sorted(sums.keys() & set(names or sums)):
+        try:
+            if checksum(folder / name) != sums[name]:
+                return f"{folder / name} was changed or damaged (checksum)"
+        except OSError as error:
+            return f"{folder / name} can't be read ({error.strerror})"
+    return ""
+
+
+def described(demos: Path) -> dict[str, Any]:
+    """Return the env, source and checksum that a demonstration file states; empty if unreadable.
+
+    NumPy is not needed: after a header of one line, the array is JSON, which knows its encoding.
+    """
+    try:
+        with zipfile.ZipFile(demos) as archive:
+            meta = json.loads(archive.read("meta.npy").partition(b"\n")[2])
+    except Exception:  # a damaged file may raise anything in zipfile and zlib
+        return {}
+    return meta if isinstance(meta, dict) else {}
