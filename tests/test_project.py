@@ -32,6 +32,7 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/test_new_method.py": "docs/new-method.md and the README's first example",
     "tests/ngt/test_bad_inputs.py": "every mistake that a user can make at the command line",
     "tests/paper/test_page.py": "paper/page/: the report as a browser runs it",
+    "tests/ngt/test_losses.py": "the pairing losses of ngt/potential.py",
     "tests/ngt/test_faults.py": "what a training survives: kills, disks, envs, clocks",
     "tests/slurm/test_slurm.py": "the workflow through workflow/profiles/slurm",
     "tests/workflow/test_workflow.py": "Snakefile and all rules together",

@@ -12,10 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ngt import losses
 from ngt.agent.sac import Sac
 from ngt.experience.replay import Batch, Replay
-from ngt.potential import Potential, PotentialConfig, scale_by_percentiles
+from ngt.potential import Potential, PotentialConfig, hl_gauss_edges, scale_by_percentiles
 from ngt.reward import Spec
 from ngt.seeding import Draw, Streams
 from ngt.settings.config import SacConfig
@@ -405,7 +404,7 @@ def test_the_literal_hl_gauss_target_masks_most_units():
     model = build(hlg_target="rescaled", **options)
     masked = (model.target(x).abs() > 1.25).float().mean()
     assert 0.4 < masked < 0.9
-    edges = losses.hl_gauss_edges(-1.0, 1.0, 21)
+    edges = hl_gauss_edges(-1.0, 1.0, 21)
     z = torch.erf((edges[[0, -1], None] - model.target(x).unsqueeze(-2)) / (0.05 * 2**0.5))
     assert ((z[..., 1, :] - z[..., 0, :]).double() < 1e-6).float().mean() > 0.4
     assert (build(hlg_target="tanh", **options).target(x).abs() > 1.0).sum() == 0
