@@ -44,10 +44,8 @@ from torch import Tensor
 from baselines.adversarial import gradient_penalty
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import PackedMLP
-from ngt.experience.replay import Batch
-from ngt.reward import RewardModel, Spec
-from ngt.seeding import Draw, torch_generator
-from ngt.settings.schema import opt
+from ngt.reward import Batch, Draw, RewardModel, Spec, opt
+from ngt.seeding import torch_generator
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,7 @@ from torch import Tensor
 
 from baselines.adversarial import Adversarial, AdversarialConfig, gradient_penalty
 from ngt.errors import UserError
-from ngt.experience.replay import Batch
-from ngt.reward import Spec
-from ngt.settings.schema import opt
+from ngt.reward import Batch, Spec, opt
 
 
 @dataclass(frozen=True)

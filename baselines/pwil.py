@@ -34,9 +34,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ngt.experience.replay import Batch
-from ngt.reward import RewardModel, Spec
-from ngt.settings.schema import opt
+from ngt.reward import Batch, RewardModel, Spec, opt
 
 SLACK = 1e-6  # a step spends this much less than 1/T: rounding must not use up the atoms early
 

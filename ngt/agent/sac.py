@@ -170,7 +170,7 @@ class Sac(nn.Module):
 
     @torch.no_grad()
     def act(self, obs: Tensor, noise: Tensor) -> Tensor:
-        """Return sampled actions in [-1, 1], (R, n, act), for obs (R, n, obs) and noise (R, n, act)."""
+        """Return actions in [-1, 1], (R, n, act), for obs (R, n, obs) and noise (R, n, act)."""
         mean, log_std = self.actor(fill_rows(obs))
         pre_tanh = mean + log_std.exp() * fill_rows(noise)
         return torch.tanh(pre_tanh)[:, : obs.shape[1]]

@@ -54,9 +54,9 @@ class Stopped(Trainer):
 
     at = 0
 
-    def _marks(self, stride: int) -> None:
+    def _log_evaluate_save(self, stride: int) -> None:
         self.stop = self.step >= self.at
-        super()._marks(stride)
+        super()._log_evaluate_save(stride)
 
 
 def train(
@@ -262,7 +262,7 @@ def test_lack_of_memory_is_no_fault_of_the_checkpoint(tmp_path: Path) -> None:
 
 def trainer_restore(trainer: Trainer, saved: list[dict[str, State]]) -> None:
     """What `run` does before its first step."""
-    trainer._marks = lambda stride: (_ for _ in ()).throw(Interrupted(0))  # type: ignore[assignment,method-assign]
+    trainer._log_evaluate_save = lambda stride: (_ for _ in ()).throw(Interrupted(0))  # type: ignore[assignment,method-assign]
     original = checkpoint.load
     try:
         checkpoint.load = lambda run, step: saved[0]  # type: ignore[assignment]

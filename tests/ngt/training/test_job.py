@@ -35,13 +35,13 @@ def stop_at(member: Member, *steps: int) -> None:
     """Leave checkpoints of these steps."""
     for i, step in enumerate(steps):
         trainer = Trainer(CELL, [member], checkpoint_every=step)
-        marks = trainer._marks
+        marks = trainer._log_evaluate_save
 
         def until(stride: int, trainer=trainer, step=step, marks=marks) -> None:
             trainer.stop = trainer.step >= step
             marks(stride)
 
-        trainer._marks = until  # type: ignore[method-assign]
+        trainer._log_evaluate_save = until  # type: ignore[method-assign]
         with pytest.raises(Interrupted):
             trainer.run("test", steps[i - 1] if i else None)
 
@@ -54,14 +54,14 @@ def train(
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         if stop is not None:
-            marks = Trainer._marks
+            marks = Trainer._log_evaluate_save
 
             def signalled(trainer: Trainer, stride: int) -> None:
                 if trainer.step == stop:
                     os.kill(os.getpid(), signal.SIGTERM)
                 marks(trainer, stride)
 
-            patch.setattr(Trainer, "_marks", signalled)
+            patch.setattr(Trainer, "_log_evaluate_save", signalled)
         stopped = job.train(
             CELL, members, "name", said.append, device="cpu", env_workers=0, checkpoint_every=0,
             fresh=fresh, restart=restart,
