@@ -29,7 +29,7 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/test_data.py": "what ships in data/",
     "tests/test_fuzz.py": "every loader of a file that may come from others",
     "tests/test_methods.py": "what every method of the config owes the trainer",
-    "tests/test_new_method.py": "docs/new-method.md and the README's first example",
+    "tests/test_new_method.py": "docs/new-method.md, followed step by step",
     "tests/ngt/test_bad_inputs.py": "every mistake that a user can make at the command line",
     "tests/paper/test_page.py": "paper/page/: the report as a browser runs it",
     "tests/ngt/test_losses.py": "the pairing losses of ngt/potential.py",
