@@ -20,8 +20,8 @@ and action even if it compares observations alone. T is the env's time limit. Th
 throughout, and in episodes of 100 steps would match a tenth of the mass. Features that are constant
 up to float32's precision are divided by one, not only those that are exactly so. A step with too
 little mass left earns 0, as in Acme; the original fails there. The agent is the suite's SAC,
-not D4PG. The original first fills the replay with expert transitions. This code does not, because the
-paper gives all methods one backbone; its authors' own code does not fill it either.
+not D4PG. The original first fills the replay with expert transitions. This code does not, because
+the paper gives all methods one backbone; its authors' own code does not fill it either.
 Sources: Dadashi, Hussenot, Geist & Pietquin, "Primal Wasserstein Imitation Learning", ICLR 2021;
 google-research/google-research (pwil), google-deepmind/acme, lionelblonde/ngt.
 """

@@ -424,9 +424,14 @@ def test_the_printed_hl_gauss_widths_invert_the_reward_when_agent_and_expert_ove
     def auc(sigma_expert: float, sigma_agent: float, side) -> torch.Tensor:
         """P(h of a held-out expert transition < h of a random one), for two seeds."""
         model = build(
-            (1, 2), obs=17, act=6, pairing="hl_gauss", hidden=(64, 64),
-            sigma_expert=sigma_expert, sigma_agent=sigma_agent,
-        )  # fmt: skip
+            (1, 2),
+            obs=17,
+            act=6,
+            pairing="hl_gauss",
+            hidden=(64, 64),
+            sigma_expert=sigma_expert,
+            sigma_agent=sigma_agent,
+        )
         g = torch.Generator().manual_seed(0)
         for _ in range(250):
             pick = [
@@ -631,9 +636,16 @@ def test_the_score_leaves_the_running_percentiles_alone(make_batch):
 
 
 RELEASED = {
-    "pairing": "huber", "squash": False, "hidden": (16, 16, 16), "leak": 0.2, "init": "uniform",
-    "head_init": "uniform", "scaling": "ema_signed", "gap_floor": 1e-10, "lr": 5e-5,
-}  # fmt: skip
+    "pairing": "huber",
+    "squash": False,
+    "hidden": (16, 16, 16),
+    "leak": 0.2,
+    "init": "uniform",
+    "head_init": "uniform",
+    "scaling": "ema_signed",
+    "gap_floor": 1e-10,
+    "lr": 5e-5,
+}
 PACKED = {**{p: {"pairing": p} for p in PAIRINGS}, "released": RELEASED}
 
 

@@ -32,13 +32,24 @@ METHODS = {
 
 def cell_of(model: str, env: str = "Hopper-v4", **train: object) -> CellConfig:
     settings = {
-        "steps": 640, "batch": 16, "buffer": 300, "eval_every": 160, "eval_episodes": 2,
-        "log_every": 80, "keep": "best", **train,
-    }  # fmt: skip
+        "steps": 640,
+        "batch": 16,
+        "buffer": 300,
+        "eval_every": 160,
+        "eval_episodes": 2,
+        "log_every": 80,
+        "keep": "best",
+        **train,
+    }
     return CellConfig(
-        env=env, method="m", model=model, params=METHODS[model], normalise_obs=True,
-        sac=SacConfig(hidden=(16, 16)), train=TrainConfig(**settings),
-    )  # fmt: skip
+        env=env,
+        method="m",
+        model=model,
+        params=METHODS[model],
+        normalise_obs=True,
+        sac=SacConfig(hidden=(16, 16)),
+        train=TrainConfig(**settings),
+    )
 
 
 def members_of(cell: CellConfig, root: Path, seeds: Sequence[int] = (0, 1)) -> list[Member]:
@@ -60,9 +71,13 @@ class Stopped(Trainer):
 
 
 def train(
-    cell: CellConfig, members: Sequence[Member], resume: int | None = None, at: int = 10**9,
-    every: int = 0, workers: int = 0,
-) -> bool:  # fmt: skip
+    cell: CellConfig,
+    members: Sequence[Member],
+    resume: int | None = None,
+    at: int = 10**9,
+    every: int = 0,
+    workers: int = 0,
+) -> bool:
     """Whether training reached its end."""
     trainer = Stopped(cell, members, checkpoint_every=every, env_workers=workers)
     trainer.at = at

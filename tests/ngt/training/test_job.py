@@ -18,11 +18,14 @@ from ngt.training.learner import Member
 from ngt.training.trainer import Trainer
 
 CELL = CellConfig(
-    env="Pendulum-v1", method="m", model="ngt.reward:EnvReward", sac=SacConfig(hidden=(8, 8)),
+    env="Pendulum-v1",
+    method="m",
+    model="ngt.reward:EnvReward",
+    sac=SacConfig(hidden=(8, 8)),
     train=TrainConfig(
         steps=400, batch=8, buffer=400, eval_every=200, eval_episodes=1, log_every=200
     ),
-)  # fmt: skip
+)
 
 
 def members_of(root: Path, count: int = 2) -> list[Member]:
@@ -47,9 +50,12 @@ def stop_at(member: Member, *steps: int) -> None:
 
 
 def train(
-    members: list[Member], fresh: bool = False, restart: bool = False, stop: int | None = None,
+    members: list[Member],
+    fresh: bool = False,
+    restart: bool = False,
+    stop: int | None = None,
     done: list[str] | None = None,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """What is said. stop: the step at which a signal comes; done: gets a word if it came last."""
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -63,9 +69,16 @@ def train(
 
             patch.setattr(Trainer, "_log_evaluate_save", signalled)
         stopped = job.train(
-            CELL, members, "name", said.append, device="cpu", env_workers=0, checkpoint_every=0,
-            fresh=fresh, restart=restart,
-        )  # fmt: skip
+            CELL,
+            members,
+            "name",
+            said.append,
+            device="cpu",
+            env_workers=0,
+            checkpoint_every=0,
+            fresh=fresh,
+            restart=restart,
+        )
     if stopped and done is not None:
         done.append("stopped")
     return said
@@ -174,10 +187,20 @@ def test_signals_stop_it_and_handlers_are_put_back(number: signal.Signals) -> No
 def test_a_killed_command_goes_on_to_the_same_files(tmp_path: Path, number: signal.Signals) -> None:
     def command(root: Path) -> list[str]:
         return [
-            sys.executable, "-m", "ngt.cli", "expert", "Pendulum-v1", "--scale", "test",
-            "--results", str(root), "--set", "expert.train.steps=1000",
-            "--set", "checkpoint_every=200",
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "ngt.cli",
+            "expert",
+            "Pendulum-v1",
+            "--scale",
+            "test",
+            "--results",
+            str(root),
+            "--set",
+            "expert.train.steps=1000",
+            "--set",
+            "checkpoint_every=200",
+        ]
 
     subprocess.run(command(tmp_path / "a"), check=True, capture_output=True)
     folder = tmp_path / "b" / "test" / "experts" / "Pendulum-v1"
