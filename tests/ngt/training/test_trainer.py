@@ -445,7 +445,7 @@ def test_an_update_sees_what_was_stored_before_its_step(
     note(Trainer, "_log_evaluate_save", lambda self, _: self.collector.replay.size)
     train(cell_of(steps=16, learning_starts=learning_starts), members_of(tmp_path))
     first = max(4, learning_starts)
-    expected = []
+    expected: list[tuple[str, int]] = []
     for stored in (0, 4, 8, 12):
         expected += [("act", stored), *[("update", stored)] * (stored >= first)]
         expected += [("step", stored), ("store", stored), ("_log_evaluate_save", stored + 4)]
