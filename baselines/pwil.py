@@ -38,7 +38,7 @@ from ngt.reward import Batch, RewardModel, Spec, opt
 
 SLACK = 1e-6  # subtracted from 1/T, so that rounding cannot use up the atoms early
 
-# A std below this share of the largest magnitude, or of 1, counts as none. float32 numbers lie up to
+# A std below this share of the largest magnitude, or of 1, is no spread. float32 numbers lie up to
 # 1.2e-7 of their size apart, so rounding alone gives up to 1e-6. Acme uses 1e-6 of 1. Dividing by
 # such a std would turn any deviation of the agent into a million stds, and the reward into 0.
 CONSTANT = 1e-6
