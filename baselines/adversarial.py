@@ -1,9 +1,10 @@
-"""What the adversarial methods share: a net, its gradient penalty, absorbing states.
+"""Common parts of the adversarial methods: a net, its gradient penalty, absorbing states.
 
-The net D of every run is trained apart on expert and agent transitions; a method says by `loss` how
-and by `value` what reward it gives. Nets: the paper's reward net without spectral norm, which would
-fight the two-sided penalty: one caps the slope at 1, the other pulls it up to 1. That slope is per
-unit of input, so a coordinate of large scale decides D alone unless observations are normalised.
+Each run trains its own net D to tell expert from agent transitions. A method's `loss` says how, and
+its `value` gives the reward. The nets are the paper's reward nets without spectral norm, which
+would conflict with the two-sided penalty: spectral norm caps the slope at 1, and the penalty pulls
+it up to 1. The slope is per unit of input. A coordinate of large scale therefore dominates D unless
+observations are normalised.
 """
 
 from __future__ import annotations
@@ -18,15 +19,13 @@ from torch import Tensor
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import PackedMLP
 from ngt.errors import UserError
-from ngt.experience.replay import Batch
-from ngt.reward import RewardModel, Spec
-from ngt.seeding import Draw, torch_generator
-from ngt.settings.schema import opt
+from ngt.reward import Batch, Draw, RewardModel, Spec, opt
+from ngt.seeding import torch_generator
 
 
 @dataclass(frozen=True)
 class AdversarialConfig:
-    """Of every method with a discriminator or critic. Values: the paper's table unless said."""
+    """Settings of a method with a discriminator or critic. Values: the paper's, unless noted."""
 
     hidden: tuple[int, ...] = opt((256, 256), "widths of the net", 1)
     leak: float = opt(0.05, "slope of LeakyReLU below zero", 0)
@@ -39,14 +38,18 @@ class AdversarialConfig:
 
 
 def gradient_penalty(
-    net: Callable[[Tensor], Tensor], expert: Tensor, agent: Tensor, epsilon: Tensor,
+    net: Callable[[Tensor], Tensor],
+    expert: Tensor,
+    agent: Tensor,
+    epsilon: Tensor,
     one_sided: bool = False,
-) -> Tensor:  # fmt: skip
-    """Mean over pairs of (|grad net| - 1)^2 between an expert and an agent row, (R,).
+) -> Tensor:
+    """Return the mean of (|grad net(x)| - 1)^2 over points x between expert and agent rows, (R,).
 
-    net maps (R, B, dims) to one value a row (of several, their sum counts); expert, agent
-    (R, B, dims); epsilon (R, B) in [0, 1] is the expert's share, one a pair. One-sided: slopes
-    under 1 are free. Differentiable in the net's parameters, also where the gradient is zero.
+    net: maps (R, B, dims) to one value per row; several values per row are summed.
+    expert, agent: rows (R, B, dims). epsilon: the expert's share in x, in [0, 1], (R, B).
+    one_sided: do not penalise slopes below 1.
+    The result can be differentiated in the net's parameters, even at a zero gradient.
     """
     x = agent + epsilon[..., None] * (expert - agent)
     x = x.detach().requires_grad_()
@@ -58,15 +61,18 @@ def gradient_penalty(
 
 
 class Adversarial(RewardModel):
-    """A net of R runs; subclasses give `loss` and `value`.
+    """The net D of R runs; subclasses define `loss` and `value`.
 
-    With absorbing states (Kostrikov et al., 2019) observations carry a flag that is 1 in the state
-    after the end, whose other coordinates are 0. In D's batches a terminated transition stands for
-    itself or, by a fair coin, for the absorbing state's own: each has half the weight of a row of
-    its own, on both sides, which leaves the ratio of the sides as it is, but for one factor. The
-    reward of a terminated transition adds the absorbing state's value, gamma / (1 - gamma) times
-    its reward: what bootstrapping through it for ever amounts to. An expert's end is seen where the
-    kept transitions hold it, on average in one of `rate` demonstrations that the env ended.
+    With absorbing states (Kostrikov et al., 2019), observations carry a flag. It is 1 in the state
+    after the end, whose other coordinates are 0.
+
+    In D's batches a fair coin decides whether a terminated transition stands for itself or for the
+    absorbing state's own transition. Each of the two has half the weight of a separate row, on both
+    sides. This leaves the ratio of the sides unchanged, up to one factor. The reward of a
+    terminated transition adds the absorbing state's value: gamma / (1 - gamma) times its reward,
+    which is what bootstrapping through it forever amounts to. D sees an expert's end only if the
+    subsampled transitions contain it. This happens for one in `rate` demonstrations that the env
+    ended, on average.
     """
 
     Config = AdversarialConfig
@@ -92,20 +98,20 @@ class Adversarial(RewardModel):
         return draws
 
     def inputs(self, batch: Batch) -> Tensor:
-        """What D sees of a batch, (R, B, input), with the flags where states are absorbing."""
+        """Return the inputs of D, (R, B, input), with flags if states are absorbing."""
         if not self.config.absorbing:
             return super().inputs(batch)
         ended = batch.terminated[..., None]
-        going_on = torch.zeros_like(ended)
+        alive = torch.zeros_like(ended)
         if self.spec.mode == "state-action":
-            return torch.cat([batch.obs, going_on, batch.action], dim=-1)
+            return torch.cat([batch.obs, alive, batch.action], dim=-1)
         if self.spec.mode == "state-state":
             next_obs = torch.where(ended > 0, 0.0, batch.next_obs)
-            return torch.cat([batch.obs, going_on, next_obs, ended], dim=-1)
-        return torch.cat([batch.obs, going_on], dim=-1)
+            return torch.cat([batch.obs, alive, next_obs, ended], dim=-1)
+        return torch.cat([batch.obs, alive], dim=-1)
 
     def absorbing(self, like: Tensor) -> Tensor:
-        """The absorbing state's own transition, one row a run, (R, 1, input)."""
+        """Return the absorbing state's own transition, one row per run, (R, 1, input)."""
         row = torch.zeros_like(like[:, :1])
         row[..., self.spec.obs] = 1.0
         if self.spec.mode == "state-state":
@@ -113,7 +119,7 @@ class Adversarial(RewardModel):
         return row
 
     def pair(self, agent: Batch, expert: Batch) -> tuple[Tensor, Tensor]:
-        """The inputs to learn from: agent's and expert's, (R, B, input) each."""
+        """Return the inputs that D is trained on: agent's and expert's, (R, B, input) each."""
         return self._learned(agent, "coin_a"), self._learned(expert, "coin_e")
 
     def _learned(self, batch: Batch, coin: str) -> Tensor:
@@ -124,7 +130,7 @@ class Adversarial(RewardModel):
         return torch.where(swap[..., None], self.absorbing(x), x)
 
     def penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """The weighted gradient penalty on D, (R,)."""
+        """Return the weighted gradient penalty on D, (R,)."""
         slope = gradient_penalty(
             self.net, x_expert, x_agent, self.noise["epsilon"], self.config.one_sided
         )
@@ -132,7 +138,7 @@ class Adversarial(RewardModel):
         return self.config.penalty * slope
 
     def value(self, x: Tensor) -> Tensor:
-        """The reward of inputs x (R, B, input), (R, B)."""
+        """Return the reward of inputs x (R, B, input), (R, B)."""
         raise NotImplementedError
 
     @torch.no_grad()

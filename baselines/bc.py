@@ -1,17 +1,17 @@
-"""Behavioural cloning (Pomerleau, 1989), as the authors' public code has it.
+"""Behavioural cloning (Pomerleau, 1989), in the form of the authors' public code.
 
-The policy is fitted to expert pairs (s, a) alone, no env is stepped:
+The policy is fitted to expert pairs (s, a) alone; no env is stepped:
 
     loss = E_expert[|a_theta(s) - a|^2] / |A|
 
-a_theta(s) is a reparameterised sample of the tanh-Gaussian policy, whose std so shrinks to its
-floor. Steps count gradient steps, of the agent's own optimiser.
+a_theta(s) is a reparameterised sample of the tanh-Gaussian policy, so its std shrinks to its floor.
+A step is a gradient step of the agent's own optimiser.
 
 Reward: none.
 Range: none.
-Deviations: the agent's learning rate and raw observations, as for every method here; that code has
-1e-4 and normalises by running statistics. (The likelihood would be fragile: a deterministic SAC
-expert saturates the tanh, and atanh(+-1) is infinite.)
+Deviations: the agent's learning rate and raw observations, as for every method here. The authors'
+code uses 1e-4 and normalises by running statistics. A likelihood would be fragile: a deterministic
+SAC expert saturates the tanh, and atanh(+-1) is infinite.
 Sources: Pomerleau, "ALVINN: An Autonomous Land Vehicle in a Neural Network", NeurIPS 1988;
 lionelblonde/ngt.
 """
@@ -22,13 +22,11 @@ from torch import Tensor
 
 from ngt.agent.optim import descend
 from ngt.agent.sac import Actor, Sac, squashed_gaussian
-from ngt.experience.replay import Batch
-from ngt.reward import NoParams, RewardModel
-from ngt.seeding import Draw
+from ngt.reward import Batch, Draw, NoParams, RewardModel
 
 
 class Bc(RewardModel):
-    """The `fit` seam."""
+    """A method without reward, which overrides `fit`."""
 
     Config = NoParams
     offline = True
@@ -37,7 +35,7 @@ class Bc(RewardModel):
         return {"bc_noise": Draw("normal", (self.spec.batch, self.spec.act))}
 
     def imitation_loss(self, actor: Actor, expert: Batch) -> Tensor:
-        """Mean squared error of a sampled action, (R,)."""
+        """Return the mean squared error of a sampled action, (R,)."""
         mean, log_std = actor(expert.obs)
         action, _ = squashed_gaussian(mean, log_std, self.noise["bc_noise"])
         return (action - expert.action).square().mean(dim=(1, 2))

@@ -7,17 +7,20 @@ A discriminator D = sigmoid(z) tells expert transitions (label y) from the agent
     reward = z              (dac-r, "R")        = log D - log(1 - D)
     reward = softplus(z)    (dac-rplus, "R+")   = -log(1 - D)
 
-The penalty is taken at random points between expert and agent rows. Rewards are formed from the
-logit z, where nothing saturates: by the sigmoid and a 1e-8 inside the logarithm R+ ends at 18.4.
+The penalty is taken at random points between expert and agent rows. Rewards are computed from the
+logit z, which does not saturate. With a sigmoid and 1e-8 inside the logarithm, R+ could not exceed
+18.4.
 
 Reward: R is z, R+ is softplus(z); high is expert-like.
-Range: R any real; R+ [0, inf), which pays for staying alive where episodes can end early.
-Deviations: SAC in place of TD3 or DDPG, and one step of each net per iteration, as for every method
-here. Batches are drawn with replacement: one demonstration is smaller than a batch. LeakyReLU for
-tanh: the paper's reward net. No absorbing states unless `absorbing` is set, since the paper does
-not speak of them; when set, their value is added in closed form instead of bootstrapped, and an
-expert's end is thinned like any transition instead of being kept with weight 1 / rate. The label y
-is 1, or a constant under 1; SAM draws it anew for each row, of which the mean alone matters.
+Range: R is any real number. R+ lies in [0, inf), which rewards staying alive if episodes can end
+early.
+Deviations: SAC replaces TD3 or DDPG, and each net takes one step per iteration, as for every method
+here. Batches are drawn with replacement, since one demonstration is smaller than a batch. LeakyReLU
+replaces tanh, as in the paper's reward net. Absorbing states are off unless `absorbing` is set,
+since the paper does not mention them. If it is set, their value is added in closed form instead of
+bootstrapped, and an expert's end is subsampled like any transition instead of being kept with
+weight 1 / rate. The label y is 1, or a constant below 1. SAM draws it anew for each row, but only
+its mean matters.
 Sources: Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019; Blondé and Kalousis,
 Sample-Efficient Imitation Learning via Generative Adversarial Nets, AISTATS 2019; Gulrajani et al.,
 2017 (penalty); google-research/google-research (dac), lionelblonde/sam-tf, lionelblonde/ngt.
@@ -33,26 +36,25 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from baselines.adversarial import Adversarial, AdversarialConfig
-from ngt.experience.replay import Batch
-from ngt.settings.schema import opt
+from ngt.reward import Batch, opt
 
 
 @dataclass(frozen=True)
 class DacConfig(AdversarialConfig):
-    """DAC."""
+    """Settings of DAC."""
 
     form: Literal["logit", "softplus"] = opt("logit", "reward z (R) or softplus(z) (R+)")
     expert_label: float = opt(1.0, "y; under 1: label smoothing, on the expert's side", 0, 1)
 
 
 class Dac(Adversarial):
-    """The discriminator of R runs; the net's output is the logit z."""
+    """The discriminators of R runs; the net's output is the logit z."""
 
     Config = DacConfig
     config: DacConfig
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Cross-entropy, summed over both sides, plus the penalty, (R,)."""
+        """Return the cross-entropy, summed over both sides, plus the penalty, (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
         z_agent, z_expert = self.net(torch.cat([x_agent, x_expert], dim=1)).squeeze(-1).chunk(2, 1)
         y = self.config.expert_label
@@ -62,6 +64,6 @@ class Dac(Adversarial):
         return entropy + self.penalty(x_agent, x_expert)
 
     def value(self, x: Tensor) -> Tensor:
-        """R or R+ of inputs x (R, B, input), (R, B)."""
+        """Return R or R+ of inputs x (R, B, input), (R, B)."""
         z: Tensor = self.net(x).squeeze(-1)
         return F.softplus(z) if self.config.form == "softplus" else z

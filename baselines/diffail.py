@@ -1,10 +1,11 @@
 """DiffAIL: a discriminator made of a diffusion model (Wang et al., AAAI 2024).
 
 A net predicts the noise eps that was mixed into a transition x at a random one of T = 10 steps. Its
-error tells expert (label 1) from agent (label 0), by two functions that are not the same:
+error tells expert (label 1) from agent (label 0). The loss and the reward use different functions
+of it:
 
     x_t = sqrt(abar_t) x + sqrt(1 - abar_t) eps,    e_t = eps_hat(x_t, t) - eps
-    loss    D  = exp(-err), err = mean_d e_t^2, one t and one eps a row
+    loss    D  = exp(-err), err = mean_d e_t^2, one t and one eps per row
             E_expert[-log D] + E_agent[-log(1 - D)] + 0.1 E[(|grad D| - 1)^2]
     reward  D' = mean over d and all t of exp(-e_t^2), elementwise: D' >= mean_t D
 
@@ -13,19 +14,20 @@ expert-like.
 
 Range: R+ in [0, 23.03], R in [-23.03, 23.03]; both ends are log 1e-10.
 
-Deviations: LeakyReLU for Mish in the net and in the time embedding, since Mish's second derivative,
-which the penalty needs, is NaN on inputs near 100; slope 0.2, as in the public code of NGT's
-authors. Cross-entropies are exact, -log D = err and 1 - D = -expm1(-err) >= 1e-10, where the
-original takes logs of D: those are cut at -100, and once err exceeds 100 or so no gradient is left.
-What stays dead out there: D is 0 in float32, so that the penalty is a constant; a dim with e^2 over
-100 adds nothing to D', and where all dims are like that the reward is 0 (as R: -23.03). Inputs are
-not clamped: raw Humanoid rows, with values to 4500, start at an err of 1.3 in the median and 39 at
-most, since torch's default initialisation, the original's, begins near eps_hat = 0 (orthogonal
-nets: 8 and 1200). One normal a row and dim serves expert, agent and interpolate in the loss; for
-the reward the rows of one block are shifted by t, so that each row meets another noise at each t,
-as in the original, at a tenth of the draws. The penalty weighs 0.1 everywhere (original: Hopper
-0.5, Walker2d 0.001). State before action (original: action first), which changes nothing. Not taken
-over from the original's agent: a reward scale of 2, Adam's beta1 of 0.25, terminals ignored.
+Deviations: LeakyReLU replaces Mish in the net and in the time embedding. The penalty needs the
+second derivative, which is NaN for Mish on inputs near 100. The slope of 0.2 is that of the public
+code of NGT's authors. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >= 1e-10.
+The original takes logarithms of D and cuts them at -100, so no gradient is left once err exceeds
+about 100. Some gradients still vanish for such errors. D is 0 in float32, so the penalty is a
+constant. A dim with e^2 above 100 adds nothing to D', and if all dims are like that the reward is 0
+(R: -23.03). Inputs are not clamped. Raw Humanoid rows, with values up to 4500, start at an err of
+1.3 in the median and at most 39. This is due to torch's default initialisation, as in the original,
+which begins near eps_hat = 0; orthogonal nets start at 8 and 1200. In the loss, expert, agent and
+interpolated rows share one normal draw per row and dim. For the reward, the rows of one block of
+noise are shifted by t, so each row meets different noise at each t, as in the original, with a
+tenth of the draws. The penalty weighs 0.1 everywhere (original: Hopper 0.5, Walker2d 0.001). State
+comes before action (original: action first), which changes nothing. The original's agent has a
+reward scale of 2, Adam's beta1 of 0.25 and ignores terminals; none of this is adopted.
 
 Sources: Wang et al., "DiffAIL: Diffusion Adversarial Imitation Learning", AAAI 2024
 (ML-Group-SDU/DiffAIL); lionelblonde/ngt.
@@ -44,15 +46,13 @@ from torch import Tensor
 from baselines.adversarial import gradient_penalty
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import PackedMLP
-from ngt.experience.replay import Batch
-from ngt.reward import RewardModel, Spec
-from ngt.seeding import Draw, torch_generator
-from ngt.settings.schema import opt
+from ngt.reward import Batch, Draw, RewardModel, Spec, opt
+from ngt.seeding import torch_generator
 
 
 @dataclass(frozen=True)
 class DiffAilConfig:
-    """DiffAIL. Values: the original's unless said."""
+    """Settings of DiffAIL. Values are the original's unless noted."""
 
     form: Literal["softplus", "logit"] = opt("softplus", "reward -log(1 - D') (R+), or R")
     hidden: tuple[int, ...] = opt((128, 128, 128), "widths of the noise predictor", 1)
@@ -70,13 +70,13 @@ class DiffAilConfig:
 
 
 def signal_power(config: DiffAilConfig) -> Tensor:
-    """Alpha bar of every step, (T,), float64: the share of x's variance that is left."""
+    """Return abar of every step, the share of x's variance that is left, (T,), float64."""
     beta = torch.linspace(config.beta_first, config.beta_last, config.steps, dtype=torch.float64)
     return (1.0 - beta).cumprod(0)
 
 
 def waves(steps: int, frequencies: int) -> Tensor:
-    """Sines, then cosines of every step, (T, 2 frequencies), float64: periods 2 pi to 2e4 pi."""
+    """Return sines and cosines of every step, (T, 2 frequencies); periods 2 pi to 2e4 pi."""
     ladder = torch.linspace(0.0, 1.0, frequencies, dtype=torch.float64)
     angle = torch.arange(steps, dtype=torch.float64)[:, None] * 10_000.0**-ladder
     return torch.cat([angle.sin(), angle.cos()], dim=-1)
@@ -113,7 +113,7 @@ class DiffAil(RewardModel):
             sizes,
             [torch_generator(seed, "init", name) for seed in self.spec.seeds],
             activation=F.mish if self.config.activation == "mish" else leaky,
-            init="uniform",  # the original's: it starts with eps_hat near 0, D near 1 / e
+            init="uniform",  # as the original: eps_hat starts near 0, D near 1 / e
         )
 
     def draws(self) -> dict[str, Draw]:
@@ -126,23 +126,23 @@ class DiffAil(RewardModel):
         }
 
     def error(self, x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
-        """eps_hat - eps of x (R, B, input) at steps t (R, B) with noise of x's shape: like x."""
+        """Return eps_hat - eps, (R, B, input), of inputs x at steps t (R, B) with noise like x."""
         embedded = self.time_net(self.waves.expand(x.shape[0], -1, -1))
-        # picked by a product: the gradient of an index is summed in no fixed order on a device
+        # a product, since the gradient of indexing is summed in no fixed order on a GPU
         at = (t[..., None] == self.index).to(x.dtype) @ embedded
         x_t = self.signal[t][..., None] * x + self.spread[t][..., None] * noise
         error: Tensor = self.net(torch.cat([x_t, at], dim=-1)) - noise
         return error
 
     def mean_error(self, x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
-        """Mean over dims of the squared error, (R, B): -log D of the loss."""
+        """Return -log D: the squared error averaged over dims, (R, B)."""
         return self.error(x, t, noise).square().mean(dim=-1)
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Cross-entropy, summed over both sides, plus the penalty, (R,)."""
+        """Return the cross-entropy, summed over both sides, plus the penalty, (R,)."""
         x_agent, x_expert = self.inputs(agent), self.inputs(expert)
         noise, t = self.noise["loss_noise"], self.noise["loss_t"] % self.config.steps
-        error = self.mean_error(  # one pass for both
+        error = self.mean_error(  # one pass for both sides
             torch.cat([x_expert, x_agent], dim=1), t[:, :2].flatten(1), noise.repeat(1, 2, 1)
         )
         on_expert, on_agent = error.chunk(2, dim=1)
@@ -151,8 +151,10 @@ class DiffAil(RewardModel):
         entropy = on_expert.mean(dim=1) - log_rest.mean(dim=1)
         slope = gradient_penalty(
             lambda x: torch.exp(-self.mean_error(x, t[:, 2], noise)),
-            x_expert, x_agent, self.noise["epsilon"],
-        )  # fmt: skip
+            x_expert,
+            x_agent,
+            self.noise["epsilon"],
+        )
         self.metrics["d_expert"] = torch.exp(-on_expert.detach()).mean(dim=1)
         self.metrics["d_agent"] = 1.0 - rest.detach().mean(dim=1)
         self.metrics["cross_entropy"] = entropy.detach()
@@ -160,19 +162,21 @@ class DiffAil(RewardModel):
         return entropy + self.config.penalty * slope
 
     def value(self, x: Tensor, noise: Tensor) -> Tensor:
-        """R+ or R of inputs x (R, B, input) with noise (R, T, B, input), (R, B)."""
+        """Return R+ or R of inputs x (R, B, input) with noise (R, T, B, input), (R, B)."""
         steps = self.config.steps
-        t = self.index.repeat_interleave(x.shape[1]).expand(x.shape[0], -1)  # one pass for all
+        t = self.index.repeat_interleave(x.shape[1]).expand(
+            x.shape[0], -1
+        )  # one pass for all steps
         error = self.error(x.repeat(1, steps, 1), t, noise.flatten(1, 2))
         square = error.square().view(noise.shape)
-        rest = -torch.expm1(-square).mean(dim=(1, 3))  # 1 - D', exact where D' is near 1
+        rest = -torch.expm1(-square).mean(dim=(1, 3))  # 1 - D', exact if D' is near 1
         value = -rest.clamp(min=self.config.floor).log()
         if self.config.form == "logit":
             value = value + (-square).exp().mean(dim=(1, 3)).clamp(min=self.config.floor).log()
         return value
 
     def noise_by_step(self) -> Tensor:
-        """The reward's noise, (R, T, B, input): every row meets another one at each step."""
+        """Return the reward's noise, (R, T, B, input): different for each row and step."""
         noise = self.noise["reward_noise"]
         return torch.stack([noise.roll(t, dims=1) for t in range(self.config.steps)], dim=1)
 

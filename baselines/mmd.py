@@ -1,27 +1,29 @@
 """MMD-DAC: DAC with a critic D that maximises the maximum mean discrepancy (Li et al., 2017).
 
-k compares outputs of D, k(u, v) = sum over sigma in {0.1, 1, 10} of exp(-|u - v|^2 / (2 sigma^2));
-e, e' are expert transitions, a, a' the agent's:
+The kernel k compares outputs of D: k(u, v) = sum over sigma in {0.1, 1, 10} of
+exp(-|u - v|^2 / (2 sigma^2)). e, e' are expert transitions, a, a' the agent's:
 
     MMD^2  = E[k(D(e), D(e'))] + E[k(D(a), D(a'))] - 2 E[k(D(e), D(a))]
     loss   = -MMD^2 + 10 E[(|grad D| - 1)^2]
     reward = w(x) = E_e[k(D(x), D(e))] - E_a[k(D(x), D(a))]
 
-The paper gives the kernel and that MMD takes the place of W-DAC's objective. D(x) can be no reward
-here: D, -D and D + c have the same loss. The witness w is what MMD^2 measures:
+The paper gives the kernel and states that MMD replaces the objective of W-DAC. D(x) cannot be the
+reward here, since D, -D and D + c have the same loss. The witness w is what MMD^2 measures:
 MMD^2 = E_e[w] - E_a[w].
 
-Reward: w(x), over the last expert and agent batch, embedded by the present D; high is expert-like.
-Range: (-3, 3): 1 for each sigma, of either sign.
-Deviations: D has one output and the penalty is on D, as in W-DAC, whose critic it is; Li et al.
-embed in more outputs, clip the weights, and add an autoencoder's loss and a rank constraint.
-Penalising the slope of w instead (Bińkowski et al., 2018) is a switch. It is not the default, since
-w is bounded and so can't have slope 1 all the way between sides far apart, as raw observations are.
-Kernels are summed as in Li et al.'s code; their mean would be the same with three times the penalty
-and a third of the reward. The estimate keeps the diagonals; without them its gradient is the same
-but for a factor B / (B - 1) on the first two terms. The expert's side of w is a batch, not all
-atoms: its noise is that of the agent's side, and its cost that of any number of atoms. One step of
-each net per iteration and no absorbing states by default, as for every method here.
+Reward: w(x) with respect to the last expert and agent batch, embedded by the current D; high is
+expert-like.
+Range: (-3, 3): up to 1 for each sigma, of either sign.
+Deviations: D has one output and the penalty is on D, as in W-DAC, whose critic it is. Li et al. use
+more outputs, clip the weights, and add the loss of an autoencoder and a rank constraint. Penalising
+the slope of w instead (Bińkowski et al., 2018) is optional. It is not the default: w is bounded, so
+it cannot have slope 1 all the way between sides that are far apart, as raw observations are.
+Kernels are summed, as in Li et al.'s code. Their mean would be the same with three times the
+penalty and a third of the reward. The estimate keeps the diagonals. Without them the gradient
+differs only by a factor B / (B - 1) on the first two terms. The expert's side of w is a batch, not
+all atoms. Its noise is thus that of the agent's side, and its cost does not depend on the number of
+atoms. One step of each net per iteration and no absorbing states by default, as for every method
+here.
 Sources: Li et al., MMD GAN, NeurIPS 2017; Bińkowski et al., Demystifying MMD GANs, ICLR 2018; Xiao
 et al., Wasserstein Adversarial Imitation Learning, 2019; OctoberChang/MMD-GAN.
 """
@@ -37,14 +39,12 @@ from torch import Tensor
 
 from baselines.adversarial import Adversarial, AdversarialConfig, gradient_penalty
 from ngt.errors import UserError
-from ngt.experience.replay import Batch
-from ngt.reward import Spec
-from ngt.settings.schema import opt
+from ngt.reward import Batch, Spec, opt
 
 
 @dataclass(frozen=True)
 class MmdConfig(AdversarialConfig):
-    """MMD-DAC."""
+    """Settings of MMD-DAC."""
 
     sigmas: tuple[float, ...] = opt((0.1, 1.0, 10.0), "widths of the kernels, in D's outputs", 1e-8)
     m: int = opt(1, "outputs of D; more than 1 need penalise: witness", 1)
@@ -52,30 +52,31 @@ class MmdConfig(AdversarialConfig):
 
 
 def rbf_mixture(u: Tensor, v: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Sum of Gaussian kernels, u (R, B, m), v (R, C, m) -> (R, B, C); 1 a sigma where u = v.
+    """Return the sum of Gaussian kernels of u (R, B, m) and v (R, C, m), (R, B, C).
 
-    From explicit differences. The loss leaves D's offset free, and at an offset of 100 the expanded
-    square is wrong by 0.1 in float32 where sigma is 0.1; torch.cdist has no second derivative.
+    Each sigma contributes 1 if u = v. Differences are explicit for two reasons. The loss leaves D's
+    offset free, and at an offset of 100 the expanded square is off by 0.1 in float32 for a sigma of
+    0.1. And torch.cdist has no second derivative.
     """
     square = (u.unsqueeze(-2) - v.unsqueeze(-3)).square().sum(dim=-1)
     return torch.stack([torch.exp(square / (-2.0 * s * s)) for s in sigmas]).sum(dim=0)
 
 
 def mmd_squared(u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """MMD^2 of two samples (R, B, m), (R, C, m), diagonals kept (the biased estimate), (R,)."""
+    """Return the biased estimate of MMD^2, with diagonals, of (R, B, m) and (R, C, m), (R,)."""
     within_expert = rbf_mixture(u_expert, u_expert, sigmas).mean(dim=(1, 2))
     within_agent = rbf_mixture(u_agent, u_agent, sigmas).mean(dim=(1, 2))
     return within_expert + within_agent - 2.0 * rbf_mixture(u_expert, u_agent, sigmas).mean((1, 2))
 
 
 def witness(u: Tensor, u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Mean kernel to the expert minus mean kernel to the agent, at u (R, B, m), (R, B)."""
+    """Return the mean kernel to the expert minus that to the agent at u (R, B, m), (R, B)."""
     to_expert = rbf_mixture(u, u_expert, sigmas).mean(dim=-1)
     return to_expert - rbf_mixture(u, u_agent, sigmas).mean(dim=-1)
 
 
 class MmdDac(Adversarial):
-    """The critic of R runs, and the two batches that its witness refers to."""
+    """The critics of R runs, and the two batches that the witness refers to."""
 
     Config = MmdConfig
     config: MmdConfig
@@ -86,41 +87,44 @@ class MmdDac(Adversarial):
                 f"params.m: {config.m} outputs have no one slope; use 1, or penalise: witness"
             )
         super().__init__(config, spec, outputs=config.m)
-        # The loss does not know D's offset: Adam would make steps of its gradient's rounding.
+        # The loss does not depend on D's offset; Adam would amplify its gradient's rounding.
         self.net.layers[-1].bias.requires_grad_(False)
-        # The last batches, not all atoms: they are as D saw them, and cost the same at any number.
+        # The last batches, not all atoms: D was trained on them, and their cost is constant.
         shape = len(spec.seeds), spec.batch, self.net.layers[0].weight.shape[-2]
         self.expert: Tensor
         self.agent: Tensor
-        self.register_buffer("expert", torch.zeros(shape))  # alike before the first update,
+        self.register_buffer("expert", torch.zeros(shape))  # equal before the first update,
         self.register_buffer("agent", torch.zeros(shape))  # so that the reward is 0
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """One step on the loss; the batches become what the witness refers to."""
+        """Take one step down the loss; from then on the witness refers to these batches."""
         x_agent, x_expert = self.pair(agent, expert)
         self.agent.copy_(x_agent)
         self.expert.copy_(x_expert)
         super().update(agent, expert)
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Minus MMD^2, plus the penalty, (R,)."""
+        """Return minus MMD^2, plus the penalty, (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
         mmd2 = mmd_squared(self.net(x_expert), self.net(x_agent), self.config.sigmas)
         self.metrics["mmd2"] = mmd2.detach()
         return self.penalty(x_agent, x_expert) - mmd2
 
     def penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """The weighted gradient penalty on D or on the witness, (R,)."""
+        """Return the weighted gradient penalty on D or on the witness, (R,)."""
         if self.config.penalise == "net":
             return super().penalty(x_agent, x_expert)
         u_expert, u_agent = self.net(x_expert), self.net(x_agent)
         slope = gradient_penalty(
             lambda x: witness(self.net(x), u_expert, u_agent, self.config.sigmas),
-            x_expert, x_agent, self.noise["epsilon"], self.config.one_sided,
-        )  # fmt: skip
+            x_expert,
+            x_agent,
+            self.noise["epsilon"],
+            self.config.one_sided,
+        )
         self.metrics["gradient_penalty"] = slope.detach()
         return self.config.penalty * slope
 
     def value(self, x: Tensor) -> Tensor:
-        """The witness at inputs x (R, B, input), (R, B)."""
+        """Return the witness at inputs x (R, B, input), (R, B)."""
         return witness(self.net(x), self.net(self.expert), self.net(self.agent), self.config.sigmas)

@@ -1,27 +1,27 @@
 """Primal Wasserstein Imitation Learning, PWIL (Dadashi et al., 2021).
 
-A step of an episode of T steps spends a mass of 1/T on the expert's N atoms, which hold 1/N each:
-all that is left of the nearest one, then of the next nearest, until it is spent. With take_j the
-mass that step t takes of atom j, and d its inputs' width:
+A step of an episode of T steps spends a mass of 1/T on the expert's N atoms, each of which starts
+with 1/N. It takes all that is left of the nearest atom, then of the next nearest, until the mass is
+spent. With take_j the mass that step t takes of atom j, and d the inputs' width:
 
     c_t = sum_j take_j |x_t - e_j|        reward r_t = alpha exp(-beta T / sqrt(d) c_t)
 
 x_t and e_j are standardised by the atoms' own mean and std. sum_t c_t is the cost of a transport
-plan between episode and demonstrations, so that it bounds their Wasserstein-1 distance from above.
-T cancels: the exponent is beta times the matched distance over sqrt(d). Nothing is learned; the
-masses are back at 1/N when the episode ends.
+plan between the episode and the demonstrations, so it bounds their Wasserstein-1 distance from
+above. T cancels: the exponent is beta times the matched distance over sqrt(d). Nothing is learned,
+and the masses return to 1/N when the episode ends.
 
-Reward: alpha exp(-sigma c_t), sigma = beta T / sqrt(d), formed when the step is taken and stored;
-it depends on the episode so far. High is expert-like.
-Range: [0, 5]; 5, alpha, on an atom with mass left. It pays for staying alive where episodes can end
-early.
-Deviations: sigma has the width of the atoms in every input mode; the original has that of
-observation and action even where it compares observations alone. T is the env's time limit; the
-original has 1000 throughout, and in episodes of 100 steps would match a tenth of the mass. Features
-that are constant up to float32's precision are divided by one, not only those that are so exactly.
-A step for which too little mass is left earns 0, as in Acme; the original fails there. The agent is
-the suite's SAC, not D4PG. The replay is not filled with expert transitions first: the original does
-so, but the paper gives all methods one backbone, and its authors' own code does not either.
+Reward: alpha exp(-sigma c_t), sigma = beta T / sqrt(d). It is computed when the step is taken and
+then stored, and it depends on the episode so far. High is expert-like.
+Range: [0, 5]; it is alpha = 5 on an atom with mass left. It rewards staying alive if episodes can
+end early.
+Deviations: sigma uses the atoms' width in every input mode. The original uses that of observation
+and action even if it compares observations alone. T is the env's time limit. The original uses 1000
+throughout, and in episodes of 100 steps would match a tenth of the mass. Features that are constant
+up to float32's precision are divided by one, not only those that are exactly so. A step with too
+little mass left earns 0, as in Acme; the original fails there. The agent is the suite's SAC,
+not D4PG. The original first fills the replay with expert transitions. This code does not, because
+the paper gives all methods one backbone; its authors' own code does not fill it either.
 Sources: Dadashi, Hussenot, Geist & Pietquin, "Primal Wasserstein Imitation Learning", ICLR 2021;
 google-research/google-research (pwil), google-deepmind/acme, lionelblonde/ngt.
 """
@@ -34,48 +34,47 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ngt.experience.replay import Batch
-from ngt.reward import RewardModel, Spec
-from ngt.settings.schema import opt
+from ngt.reward import Batch, RewardModel, Spec, opt
 
-SLACK = 1e-6  # a step spends this much less than 1/T: rounding must not use up the atoms early
+SLACK = 1e-6  # subtracted from 1/T, so that rounding cannot use up the atoms early
 
-# A std under this, of the largest magnitude or of 1, is no spread. float32 numbers lie up to 1.2e-7
-# of their size apart, so that 1e-6 is what rounding alone gives; 1e-6 of 1 is Acme's threshold. A
-# feature so divided would make any deviation of the agent's a million stds, and the reward 0.
+# A std below this share of the largest magnitude, or of 1, is no spread. float32 numbers lie up to
+# 1.2e-7 of their size apart, so rounding alone gives up to 1e-6. Acme uses 1e-6 of 1. Dividing by
+# such a std would turn any deviation of the agent into a million stds, and the reward into 0.
 CONSTANT = 1e-6
 
 
 @dataclass(frozen=True)
 class PwilConfig:
-    """PWIL. Values: the original's, in its paper's notation."""
+    """Settings of PWIL. Values are the original's, in its paper's notation."""
 
     alpha: float = opt(5.0, "largest reward", 0)
     beta: float = opt(5.0, "how fast the reward falls with the cost", 0)
 
 
 def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Spend mass on atoms, nearest first: cost (...,), mass that was spent (...,), mass left.
+    """Spend mass on atoms, nearest first; return cost (...,), mass spent (...,) and mass left.
 
-    distance, mass (..., N). The loop over atoms in closed form: in order of distance, an atom gives
-    what its forerunners left to be spent, at most its own mass. Of equidistant ones the first goes
-    first. A full sort, since a step may reach any number of atoms: a good imitator leaves a speck
-    of mass on each one that it passes, and where it goes back, a step reaches 80 of 200.
+    distance, mass and mass left: (..., N). This is the loop over atoms in closed form. In order of
+    distance, an atom gives what is still to be spent, at most its own mass. Of equidistant atoms
+    the first one gives first. All atoms are sorted, since a step may reach any number of them: a
+    good imitator leaves a little mass on each atom that it passes, and if it returns, one step
+    reaches 80 of 200.
 
-    Sums run from the first atom to the last, so that what pads a run's atoms in a pack, without
-    mass, does not move their rounding.
+    Sums run from the first atom to the last. Atoms that pad a run's set in a pack have no mass, so
+    they do not change the rounding.
     """
     near, order = distance.sort(dim=-1, stable=True)
     held = mass.gather(-1, order)
     before = F.pad(held.cumsum(dim=-1)[..., :-1], (1, 0))
-    take = (spend - before).clamp(min=0.0).minimum(held)  # a used-up atom's is exactly its mass
+    take = (spend - before).clamp(min=0.0).minimum(held)  # exactly its mass for a used-up atom
     left = torch.empty_like(mass).scatter_(-1, order, held - take)
     cost, spent = (part.cumsum(dim=-1)[..., -1] for part in (take * near, take))
     return cost, spent, left
 
 
 class Pwil(RewardModel):
-    """The atoms of R runs and what is left of them in every env: the `observe` seam.
+    """The atoms of R runs and the mass left of them in every env; overrides `observe`.
 
     mass (R, n, N) is state. Atoms that pad a run's set to the largest of the pack have none.
     """
@@ -84,7 +83,7 @@ class Pwil(RewardModel):
     config: PwilConfig
     learns = False
     atoms: Tensor  # (R, N, d), standardised
-    full: Tensor  # (R, 1, N), an episode's first masses
+    full: Tensor  # (R, 1, N), the masses at the start of an episode
     mean: Tensor  # (R, 1, d)
     scale: Tensor  # (R, 1, d)
     mass: Tensor
@@ -108,12 +107,12 @@ class Pwil(RewardModel):
         self.sigma = config.beta * spec.time_limit / spec.input**0.5
 
     def standardise(self, x: Tensor) -> Tensor:
-        """x (R, B, d) in the atoms' stds; a step equal to an atom stays equal to the last bit."""
+        """Return (x - mean) / std, (R, B, d); what equals an atom stays bit-equal to it."""
         return (x - self.mean) / self.scale
 
     @torch.no_grad()
     def observe(self, transition: Batch, done: Tensor) -> Tensor:
-        """Reward of each env's step, (R, n); its masses move on, or back to the start if done."""
+        """Return the reward of each env's step, (R, n), and update its masses; done resets them."""
         x = self.standardise(self.inputs(transition))
         # |x|^2 - 2 x e + |e|^2 is cheaper, but in float32 a match would miss alpha by up to 0.4 %.
         distance = torch.linalg.vector_norm(x[:, :, None] - self.atoms[:, None], dim=-1)
@@ -123,5 +122,5 @@ class Pwil(RewardModel):
         return torch.where(spent > 0.999 * self.spend, reward, 0.0)
 
     def reward(self, batch: Batch) -> Tensor:
-        """What was stored."""
+        """Return the rewards that `observe` gave, as stored."""
         return batch.reward

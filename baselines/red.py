@@ -1,19 +1,19 @@
 """RED*: Random Expert Distillation (Wang et al., 2019) with NGT's nets and reward numerics.
 
-NGT without its agent term: h(x) is the pairing loss between a predictor and a frozen random prior,
+NGT without its agent term. h(x) is the pairing loss between a predictor and a frozen random prior,
 and the predictor is distilled on expert transitions alone:
 
     loss   = E_expert[h]
     reward = exp(-h), then scaled by batch percentiles
 
-Reward: (r - P5) / (P95 - P5), r = exp(-h), percentiles of the batch; high is expert-like.
-Range: r in (0, 1]; the scaled reward mostly in [0, 1], not clipped.
+Reward: (r - P5) / (P95 - P5), r = exp(-h), with percentiles of the batch; high is expert-like.
+Range: r lies in (0, 1]. The scaled reward lies mostly in [0, 1] and is not clipped.
 Deviations: those of the NGT paper. The predictor takes one step per iteration for as long as the
-agent learns, instead of 200 epochs before it. Both nets are NGT's, of one architecture and with
-spectral norm; RED's predictor is shallower than its prior. The pairing is NGT's: with HL-Gauss, on
-Humanoid, h has a floor above zero. Percentiles stand for RED's temperature, tuned per env from 250
-to 250 000. They are no full substitute: small h make exp(-h) the straight line 1 - h, whose shape
-scaling keeps, so that nearly all of a batch comes out near 1. `rescale`, a factor of the outputs,
+agent learns, instead of 200 epochs beforehand. Both nets are NGT's, with the same architecture and
+spectral norm; RED's predictor is shallower than its prior. The pairing is NGT's, so with HL-Gauss,
+on Humanoid, h has a floor above zero. Percentiles replace RED's temperature, which is tuned per env
+from 250 to 250 000, but not fully. For small h, exp(-h) is close to the straight line 1 - h, whose
+shape scaling keeps, so nearly all of a batch ends up near 1. `rescale`, a factor of the outputs,
 acts as a temperature.
 Sources: Wang et al., Random Expert Distillation, ICML 2019; RuohanW/RED; lionelblonde/ngt.
 """
@@ -22,15 +22,15 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ngt.experience.replay import Batch
 from ngt.potential import Potential
+from ngt.reward import Batch
 
 
 class Red(Potential):
     """Predictor and prior of R runs, fitted to the expert alone."""
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Mean h over the expert's batch, (R,)."""
+        """Return E_expert[h], (R,)."""
         h_expert = self.potential(self.inputs(expert), "expert").mean(dim=1)
         self.metrics["h_expert"] = h_expert.detach()
         return h_expert

@@ -1,19 +1,19 @@
-"""Wasserstein DAC: DAC with the critic of WGAN-GP (Gulrajani et al., 2017) for a discriminator.
+"""Wasserstein DAC: DAC with the critic of WGAN-GP (Gulrajani et al., 2017).
 
 A critic D of slope 1 is high on expert transitions and low on the agent's:
 
     loss   = E_agent[D] - E_expert[D] + 10 E[(|grad D| - 1)^2]
     reward = D(x)
 
-The penalty is taken at random points between expert and agent rows. The loss does not change when D
-is shifted by a constant, so that the reward's sign is not determined. Where episodes can end early,
-what staying alive is worth is then chance, unless `absorbing` is set: with absorbing states no
-episode ends, and a shift adds the same to every return.
+The penalty is taken at random points between expert and agent rows. Adding a constant to D does not
+change the loss, so the reward's sign is arbitrary. If episodes can end early, the value of staying
+alive is then arbitrary too, unless `absorbing` is set. With absorbing states no episode ends, and a
+constant adds the same to every return.
 
-Reward: D(x), the critic's raw value; high is expert-like, its zero means nothing.
-Range: any real; the scale is that of the inputs, since D has slope 1.
-Deviations: one critic step per iteration, as for every method here; WGAN papers take five. No
-percentile scaling, clamp or centring of the reward. Otherwise as DAC.
+Reward: D(x), the critic's raw value; high is expert-like, and its zero has no meaning.
+Range: any real number. Its scale is that of the inputs, since D has slope 1.
+Deviations: one critic step per iteration, as for every method here; WGAN papers take five. The
+reward is not scaled by percentiles, clamped or centred. The rest is as in DAC.
 Sources: Arjovsky et al., Wasserstein GAN, ICML 2017; Gulrajani et al., Improved Training of
 Wasserstein GANs, NeurIPS 2017; Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019;
 lionelblonde/ngt.
@@ -25,14 +25,14 @@ import torch
 from torch import Tensor
 
 from baselines.adversarial import Adversarial
-from ngt.experience.replay import Batch
+from ngt.reward import Batch
 
 
 class Wdac(Adversarial):
-    """The critic of R runs."""
+    """The critics of R runs."""
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Minus the dual objective, plus the penalty, (R,)."""
+        """Return minus the dual objective, plus the penalty, (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
         d_agent, d_expert = self.net(torch.cat([x_agent, x_expert], dim=1)).squeeze(-1).chunk(2, 1)
         gap = d_expert.mean(dim=1) - d_agent.mean(dim=1)
@@ -40,6 +40,6 @@ class Wdac(Adversarial):
         return self.penalty(x_agent, x_expert) - gap
 
     def value(self, x: Tensor) -> Tensor:
-        """D(x) for x (R, B, input), (R, B)."""
+        """Return D(x) of inputs x (R, B, input), (R, B)."""
         value: Tensor = self.net(x).squeeze(-1)
         return value

@@ -1,24 +1,27 @@
 """Noise-Guided Transport: a potential learned against a frozen random prior.
 
-h(x) is a pairing loss between a predictor f and a frozen, randomly initialised prior f'. Training
-lowers h on expert data and raises it on agent data (paper, eq. of L):
+A predictor f is trained to match a frozen, randomly initialised prior f'. The potential h(x) is the
+pairing loss between their outputs at a transition x. Training lowers h on expert data and raises it
+on agent data (paper, equation of L):
 
     loss = E_expert[h] - E_agent[h]        reward r = exp(-h), scaled to (r - P5) / (P95 - P5)
 
-P5 and P95 are percentiles of the agent's minibatch. The authors' later public code reads h against
-its running percentiles instead (scaling `ema_signed`; P5, P50, P95 are moving averages over the
-batches before):
+P5 and P95 are the 5th and 95th percentiles of r in the agent's minibatch. The authors' later
+public code scales h by its running percentiles instead (`scaling: ema_signed`). There P5, P50 and
+P95 are moving averages over the earlier batches:
 
     u = (h - P50) / (P95 - P5)          reward = -sign(u) (exp|u| - 1), clamped to [-5, 5]
 
-Reward: exp(-h), scaled by the batch's own percentiles; high is expert-like.
-Range: exp(-h) lies in (0, 1]. Scaled it is 0 at P5, 1 at P95 (where their gap is above its floor)
-and not clipped: any real. By running percentiles: [-5, 5].
-Deviations: HL-Gauss targets are squashed by plain tanh into their support; the paper's 5 tanh, read
-literally, leaves most of them outside, without mass or gradient. Where the paper is silent: all
-other outputs are squashed by 5 tanh; h is the mean over outputs (MSE-softmax: the sum); HL-Gauss's
-reward is read with the expert's sigma; spectral norm is applied after the orthogonal initialisation
-(the other order makes that a no-op), and to the prior once.
+Reward: exp(-h), scaled by the percentiles of its batch; high is expert-like.
+Range: exp(-h) lies in (0, 1]. The scaled reward is 0 at P5 and 1 at P95, unless their gap is below
+its floor. It is not clipped, so it can be any real number. With running percentiles it lies in
+[-5, 5].
+Deviations: HL-Gauss targets are squashed by a plain tanh into their support. The paper's 5 tanh,
+read literally, puts most of them outside, where they have neither mass nor gradient. Where the
+paper is silent, this code makes five choices. All other outputs are squashed by 5 tanh. h is the
+mean over outputs, or the sum for MSE-softmax. The reward of HL-Gauss uses the expert's sigma.
+Spectral norm is applied after the orthogonal initialisation, since the other order makes that
+initialisation a no-op. The prior is normalised once.
 Sources: Blondé, Candido Ramos and Kalousis, "Noise-Guided Transport: Imitation Learning from Random
 Priors", ICML 2026; lionelblonde/ngt, which is later and differs in its numbers.
 """
@@ -30,23 +33,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
+from einops import rearrange
 from torch import Tensor
 
-from ngt import losses
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import Init, PackedMLP
-from ngt.experience.replay import Batch
-from ngt.reward import RewardModel, Spec
+from ngt.reward import Batch, RewardModel, Spec, opt
 from ngt.seeding import torch_generator
-from ngt.settings.schema import opt
 
 Side = Literal["expert", "agent"]
 Scaling = Literal["percentile", "percentile_offset", "none", "ema_signed", "ema_linear"]
 
+HLG_EPS = 1e-6  # added to the mass that normalises HL-Gauss targets (paper's snippet)
+
 
 @dataclass(frozen=True)
 class PotentialConfig:
-    """NGT. Values: the paper's table of defaults unless said."""
+    """Settings of NGT. Values are those of the paper's table of defaults unless noted."""
 
     pairing: Literal["huber", "mse_softmax", "hl_gauss"] = opt(
         "huber", "loss between predictor and prior; the paper: hl_gauss on Humanoid"
@@ -80,7 +84,7 @@ class PotentialConfig:
 
 
 class Potential(RewardModel):
-    """Predictor and prior of R runs."""
+    """Predictor f and frozen prior f' of R runs, and the potential h between them."""
 
     Config = PotentialConfig
     config: PotentialConfig
@@ -90,12 +94,12 @@ class Potential(RewardModel):
         bins = config.bins if config.pairing == "hl_gauss" else 1
         self.predictor = self._net("predictor", config.m * bins, config.spectral_norm)
         self.prior = self._net("prior", config.m, spectral_norm=False)
-        self.prior.freeze(normalise=config.spectral_norm)  # once, so that it can't drift
-        edges = losses.hl_gauss_edges(-config.support, config.support, config.bins)
+        self.prior.freeze(normalise=config.spectral_norm)  # once: a frozen net cannot drift
+        edges = hl_gauss_edges(-config.support, config.support, config.bins)
         self.edges: Tensor
         self.register_buffer("edges", edges, persistent=False)
         if config.scaling.startswith("ema_"):
-            self.ema: Tensor  # P5, P50, P95 of h; nan before the first batch
+            self.ema: Tensor  # P5, P50, P95 of h, (R, 3); nan before the first batch
             self.register_buffer("ema", torch.full((len(spec.seeds), 3), torch.nan))
         self.learn_with(config.lr)
 
@@ -109,20 +113,23 @@ class Potential(RewardModel):
             spectral_norm=spectral_norm,
         )
         with torch.no_grad():
-            for layer in net.layers:  # also under `uniform`, which draws them
+            for layer in net.layers:  # `uniform` draws biases too; here they start at zero
                 layer.bias.zero_()
         return net
 
     def potential(self, x: Tensor, side: Side) -> Tensor:
-        """h(x) for x (R, B, input), (R, B); the sides differ in HL-Gauss's sigma."""
+        """Return h(x) >= 0 of inputs x (R, B, input), (R, B).
+
+        side: whose sigma HL-Gauss uses; the other pairings ignore it.
+        """
         return self._pair(self.prediction(x), self.target(x), side)
 
     def prediction(self, x: Tensor) -> Tensor:
-        """The predictor's squashed outputs, (R, B, m), or (R, B, bins * m) logits."""
+        """Return the squashed outputs of f, (R, B, m); for HL-Gauss logits, (R, B, bins * m)."""
         return self._squash(self.predictor(x), self.config.rescale)
 
     def target(self, x: Tensor) -> Tensor:
-        """The prior's squashed outputs, (R, B, m), no gradient."""
+        """Return the squashed outputs of f', (R, B, m), without gradient."""
         with torch.no_grad():
             plain = self.config.pairing == "hl_gauss" and self.config.hlg_target == "tanh"
             scale = 1.0 if plain else self.config.rescale
@@ -134,16 +141,16 @@ class Potential(RewardModel):
     def _pair(self, prediction: Tensor, target: Tensor, side: Side) -> Tensor:
         c = self.config
         if c.pairing == "huber":
-            return losses.huber(prediction, target, c.delta)
+            return huber(prediction, target, c.delta)
         if c.pairing == "mse_softmax":
-            return losses.mse_softmax(prediction, target)
+            return mse_softmax(prediction, target)
         sigma = c.sigma_expert if side == "expert" else c.sigma_agent
-        return losses.hl_gauss(prediction, losses.hl_gauss_target(target, self.edges, sigma))
+        return hl_gauss(prediction, hl_gauss_target(target, self.edges, sigma))
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """L = mean h over the expert's batch - mean h over the agent's, (R,)."""
+        """Return L = E_expert[h] - E_agent[h], (R,); descending it lowers h on expert data."""
         x_expert, x_agent = self.inputs(expert), self.inputs(agent)
-        x = torch.cat([x_expert, x_agent], dim=1)  # one pass for both
+        x = torch.cat([x_expert, x_agent], dim=1)  # one pass for both sides
         split = [x_expert.shape[1], x_agent.shape[1]]
         t_expert, t_agent = self.target(x).split(split, dim=1)
         p_expert, p_agent = self.prediction(x).split(split, dim=1)
@@ -151,25 +158,25 @@ class Potential(RewardModel):
         h_agent = self._pair(p_agent, t_agent, "agent").mean(dim=1)
         self.metrics["h_expert"] = h_expert.detach()
         self.metrics["h_agent"] = h_agent.detach()
-        if self.config.pairing == "hl_gauss":  # no mass, no gradient out there
+        if self.config.pairing == "hl_gauss":  # targets outside the support have no gradient
             outside = torch.cat([t_expert, t_agent], dim=1).abs() > self.config.support
             self.metrics["hlg_outside"] = outside.float().mean(dim=(1, 2))
         return h_expert - h_agent
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """One power iteration, then one step on L."""
+        """Take one power iteration, then one step down L."""
         if self.config.spectral_norm:
             self.predictor.power_iteration()
         super().update(agent, expert)
 
     @torch.no_grad()
     def score(self, batch: Batch) -> Tensor:
-        """exp(-h), (R, B), before it is scaled."""
+        """Return r = exp(-h) in (0, 1] before it is scaled, (R, B)."""
         return torch.exp(-self.potential(self.inputs(batch), self.config.reward_sigma))
 
     @torch.no_grad()
     def reward(self, batch: Batch) -> Tensor:
-        """The scaled reward, (R, B); reading it moves the running percentiles, if there are any."""
+        """Return the scaled reward, (R, B). Each call updates the running percentiles, if used."""
         h = self.potential(self.inputs(batch), self.config.reward_sigma)
         raw = torch.exp(-h)
         if self.config.scaling.startswith("ema_"):
@@ -182,7 +189,10 @@ class Potential(RewardModel):
         return scaled
 
     def _scale_by_running_percentiles(self, h: Tensor) -> Tensor:
-        """Reward of potentials (R, B) by what batches before gave; then h is taken in."""
+        """Return -sign(u) (exp|u| - 1), or -u, of potentials h (R, B), clamped, (R, B).
+
+        u = (h - P50) / (P95 - P5) with the percentiles of earlier batches, which h then updates.
+        """
         ordered = h.sort(dim=1).values
         now = torch.cat([quantile(ordered, rank) for rank in (0.05, 0.5, 0.95)], dim=1)
         ema = torch.where(self.ema.isnan(), now, self.ema)
@@ -194,18 +204,60 @@ class Potential(RewardModel):
         return (-u).clamp(-self.config.reward_clip, self.config.reward_clip)
 
 
+# ---------------------------------------------------------------- pairing losses
+
+
+def huber(prediction: Tensor, target: Tensor, delta: float = 1.0) -> Tensor:
+    """Return the Huber loss, averaged over the m outputs: (..., m) -> (...)."""
+    return F.huber_loss(prediction, target, reduction="none", delta=delta).mean(dim=-1)
+
+
+def mse_softmax(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return |softmax(prediction) - softmax(target)|^2, summed over outputs: (..., m) -> (...)."""
+    return (prediction.softmax(dim=-1) - target.softmax(dim=-1)).square().sum(dim=-1)
+
+
+def hl_gauss_edges(low: float, high: float, bins: int) -> Tensor:
+    """Return the N + 1 edges of N equal bins of [low, high]."""
+    return torch.linspace(low, high, bins + 1)
+
+
+def hl_gauss_target(target: Tensor, edges: Tensor, sigma: float) -> Tensor:
+    """Return the mass in each bin of a Gaussian around each target: (..., m) -> (..., N, m).
+
+    The mass is divided by the mass inside the support plus 1e-6 (in units of erf). Each target's
+    masses therefore sum to just under 1, and to less the further it lies outside the support.
+    """
+    z = torch.erf((edges[:, None] - target.unsqueeze(-2)) / (math.sqrt(2.0) * sigma))
+    mass = z[..., -1:, :] - z[..., :1, :] + HLG_EPS
+    return (z[..., 1:, :] - z[..., :-1, :]) / mass
+
+
+def hl_gauss(logits: Tensor, probs: Tensor) -> Tensor:
+    """Return the cross-entropy over the N bins, averaged over the m outputs: (...).
+
+    logits: (..., N * m) with the bin index outermost, as in the paper's snippet.
+    probs: (..., N, m), see `hl_gauss_target`.
+    """
+    log_q = rearrange(logits, "... (n m) -> ... n m", n=probs.shape[-2]).log_softmax(dim=-2)
+    return -(probs * log_q).sum(dim=-2).mean(dim=-1)
+
+
+# ---------------------------------------------------------------- percentiles
+
+
 def quantile(values: Tensor, rank: float) -> Tensor:
-    """The linear quantile of sorted rows (R, B) at a rank in [0, 1], (R, 1)."""
+    """Return the linearly interpolated quantile of sorted rows (R, B), (R, 1); rank in [0, 1]."""
     at = rank * (values.shape[1] - 1)
     below, above = math.floor(at), math.ceil(at)
     return torch.lerp(values[:, below : below + 1], values[:, above : above + 1], at - below)
 
 
 def scale_by_percentiles(raw: Tensor, scaling: str, floor: float) -> Tensor:
-    """Rewards (R, B) scaled by the batch's own 5th and 95th percentiles, no clipping."""
+    """Return raw rewards (R, B) scaled by the P5 and P95 of their own rows, not clipped, (R, B)."""
     if scaling == "none":
         return raw
-    ordered = raw.sort(dim=1).values  # torch.quantile copies its ranks from the host each time
+    ordered = raw.sort(dim=1).values  # torch.quantile would copy its ranks from the host
     low, high = quantile(ordered, 0.05), quantile(ordered, 0.95)
     gap = (high - low).clamp(min=floor)
     return (raw - low) / gap if scaling == "percentile" else raw / gap - low

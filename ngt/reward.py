@@ -1,8 +1,10 @@
-"""The seam: what a method is to the trainer.
+"""The seam: what a method must provide to be trained.
 
-A method is a RewardModel. It gives `loss` and `reward`, or overrides exactly one other seam:
-`observe` (the reward is known when the step is taken) or `fit` (no env at all). The trainer, the
-agent and the buffer hold no branch on a method.
+A method is a RewardModel. It defines `loss` and `reward`, or overrides exactly one other method:
+`observe`, if the reward is known when the step is taken, or `fit`, if no env is stepped. The
+trainer, the agent and the buffer do not know which method is trained.
+
+A method's file imports from here: `from ngt.reward import Batch, Draw, RewardModel, Spec, opt`.
 """
 
 from __future__ import annotations
@@ -20,37 +22,48 @@ from ngt.errors import UserError
 from ngt.experience.replay import Batch
 from ngt.seeding import Draw
 from ngt.settings.config import Mode
+from ngt.settings.schema import opt
 
 if TYPE_CHECKING:
     from ngt.experience.demos import DemoSet
 
+__all__ = [
+    "Batch",
+    "Constant",
+    "Draw",
+    "EnvReward",
+    "NoParams",
+    "RewardModel",
+    "Spec",
+    "checked",
+    "opt",
+]
+
 
 class Spec(NamedTuple):
-    """What a model is built for: one pack."""
+    """Sizes and settings of the pack that a model is built for."""
 
     obs: int
     act: int
     mode: Mode
-    batch: int  # transitions per update, from the agent and from the demonstrations
-    seeds: Sequence[int]  # one a run, the run's own
-    time_limit: int  # of the env, in steps
-    num_envs: int  # that a run steps side by side
+    batch: int  # transitions per update, both from the agent and from the demonstrations
+    seeds: Sequence[int]  # one seed per run
+    time_limit: int  # steps of an episode at most
+    num_envs: int  # envs that each run steps side by side
     gamma: float  # the agent's discount
-    demos: DemoSet | None = None  # all that is known of the expert, raw; None where none is used
+    demos: DemoSet | None = None  # all demonstrations, raw; None if the method uses none
 
     @property
     def input(self) -> int:
-        """Width of the reward model's input."""
-        return (
-            self.obs
-            + {"state-action": self.act, "state-state": self.obs, "state-only": 0}[self.mode]
-        )
+        """Return the width of the model's input."""
+        further = {"state-action": self.act, "state-state": self.obs, "state-only": 0}
+        return self.obs + further[self.mode]
 
 
 def checked(value: Any, like: Tensor, name: str, grad: bool = True) -> Tensor:
-    """What a method returned, if it has the shape and type of `like`: a UserError if not.
+    """Return what a method returned if it has the shape and type of `like`; UserError if not.
 
-    grad: whether it may have a gradient.
+    grad: True if it may have a gradient.
     """
     found, fix = "", ""
     if not isinstance(value, Tensor):
@@ -70,66 +83,68 @@ def checked(value: Any, like: Tensor, name: str, grad: bool = True) -> Tensor:
 
 
 class RewardModel(nn.Module):
-    """A learned reward of R runs. Subclasses set `Config`, build from (config, spec).
+    """The reward of R runs. Subclasses set `Config` and are built from (config, spec).
 
-    metrics: values (R,) that the last update or reward left for train.csv, by name.
+    metrics: values (R,) for train.csv, by name, written by the last update or reward.
     """
 
     Config: ClassVar[type]
-    offline: ClassVar[bool] = False  # True: `fit` is overridden, and no env is stepped
-    learns: ClassVar[bool] = True  # False: nothing to update, no demonstrations drawn
+    offline: ClassVar[bool] = False  # True if `fit` is overridden: no env is stepped
+    learns: ClassVar[bool] = True  # False if nothing is updated: no demonstrations are drawn
 
     def __init__(self, config: Any, spec: Spec) -> None:
         super().__init__()
         self.config, self.spec = config, spec
         self.metrics: dict[str, Tensor] = {}
-        self.noise: Mapping[str, Tensor] = {}  # the iteration's draws, set by the trainer
+        self.noise: Mapping[str, Tensor] = {}  # this iteration's draws, set by the trainer
 
     def draws(self) -> dict[str, Draw]:
-        """Random tensors that an update or a reward consumes, per run."""
+        """Return the random tensors of one iteration, per run, by name."""
         return {}
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """What `update` descends, (R,)."""
+        """Return the loss that `update` descends, one value per run, (R,)."""
         raise self._lacks("loss", "set learns = False where there is nothing to learn")
 
     def reward(self, batch: Batch) -> Tensor:
-        """Reward of each transition, (R, B), without gradient: high is expert-like."""
+        """Return the reward of each transition, (R, B), without gradient; high is expert-like."""
         raise self._lacks("reward", "or override `fit` and set offline = True")
 
     def score(self, batch: Batch) -> Tensor:
-        """The reward, or what it is a rising function of, apart from the rest of the batch.
+        """Return what the logged AUC compares an expert and an agent batch by, (R, B).
 
-        The logged AUC compares an expert batch with an agent batch by it, (R, B).
+        Override it if a transition's reward depends on the rest of its batch. The score must not,
+        and the reward must rise with it.
         """
         return self.reward(batch)
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """One step on the loss, where the model has parameters to learn."""
+        """Take one step down the loss."""
         loss = checked(self.loss(agent, expert), agent.reward[:, 0], f"{type(self).__name__}.loss")
         descend(self.optimiser, loss)
         self.metrics["reward_loss"] = loss.detach()
 
     def learn_with(self, lr: float) -> None:
-        """Make the optimiser of `update`; call it when the nets are built."""
+        """Make the optimiser that `update` uses. Call this after building the nets."""
         self.optimiser = adam([p for p in self.parameters() if p.requires_grad], lr)
 
     def observe(self, transition: Batch, done: Tensor) -> Tensor:
-        """The reward to store with transitions just taken, (R, n); the env's own by default.
+        """Return the rewards to store with the transitions just taken, (R, n).
 
-        done (R, n): whether the episode ended with this step, terminated or truncated.
+        The default is the env's own reward. done (R, n) is True if the step ended the episode,
+        by termination or truncation.
         """
         return transition.reward
 
     def fit(self, agent: Sac, expert: Batch) -> None:
-        """One gradient step of an offline method on the agent's actor, by the agent's optimiser."""
+        """Take one step of an offline method on the agent's actor, with the agent's optimiser."""
         raise self._lacks("fit", "or set offline = False")
 
     def _lacks(self, name: str, otherwise: str) -> UserError:
         return UserError(f"{type(self).__name__} has no method {name!r}; write it, {otherwise}")
 
     def inputs(self, batch: Batch) -> Tensor:
-        """What the model sees of a batch by input mode, (R, B, input)."""
+        """Return the part of a batch that the input mode shows to the model, (R, B, input)."""
         if self.spec.mode == "state-action":
             return torch.cat([batch.obs, batch.action], dim=-1)
         if self.spec.mode == "state-state":
@@ -139,11 +154,11 @@ class RewardModel(nn.Module):
 
 @dataclass(frozen=True)
 class NoParams:
-    """A model without settings."""
+    """Settings of a model without any."""
 
 
 class EnvReward(RewardModel):
-    """The env's own reward: how experts are trained."""
+    """The env's own reward, which experts are trained on."""
 
     Config = NoParams
     learns = False
@@ -153,11 +168,11 @@ class EnvReward(RewardModel):
 
 
 class Constant(RewardModel):
-    """A constant reward: the control that shows what survival alone earns.
+    """A constant reward: a control that shows what survival alone earns.
 
         reward = 1
 
-    Reward: 1, whatever happens: nothing is expert-like, and nothing is learned.
+    Reward: 1 for every transition. None counts as expert-like, and nothing is learned.
     Range: 1.
     Deviations: none.
     Sources: Kostrikov et al., "Discriminator-Actor-Critic", ICLR 2019, on the survival bonus.

@@ -1,7 +1,7 @@
-"""Independent random streams, derived from a seed by naming the axes they may vary with.
+"""Independent random streams, derived from a seed and the axes that they vary with.
 
-No generator is global. A run's numbers depend only on its own key, so a run sees the same draws
-alone and inside a pack.
+There is no global generator. A run's numbers depend only on its own key, so a run sees the same
+draws alone and in a pack.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def torch_generator(seed: int, *axes: str | int) -> torch.Generator:
 class Draw(NamedTuple):
     """One random tensor that an iteration consumes, per run.
 
-    `index` draws are integers in [0, 2^48). The user takes them modulo a size that is only known
-    then (bias under 2e-8 for 4e6 rows).
+    `index` draws are integers in [0, 2^48). Their user takes them modulo a size that is known only
+    when they are used. The bias is under 2e-8 for 4e6 rows.
     """
 
     kind: Literal["normal", "uniform", "index"]
@@ -89,7 +89,9 @@ class Streams:
         self.before, self.after = self.after, self._states()
         if self.thread is not None:
             for name, block in self.blocks.items():
-                block.copy_(self.host[name])  # blocks: the thread overwrites the source next
+                block.copy_(
+                    self.host[name]
+                )  # a blocking copy, since the thread overwrites its source next
             self.ahead = self.thread.submit(self._draw)
         self.cursor = 0
 

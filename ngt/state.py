@@ -1,4 +1,4 @@
-"""What a resumed run needs to know: the state of each part of a training, one run at a time."""
+"""The state that a resumed run needs, for each part of a training, one run at a time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import Tensor
 
 
 class Ring(NamedTuple):
-    """The newest items of a sequence that grows and forgets: rows of a table, wherever they lie."""
+    """The newest items of a growing sequence, kept as rows of a table in any order."""
 
     table: Tensor
-    order: Tensor  # where the items lie, oldest first; on the CPU
-    total: int  # how many items there ever were
+    order: Tensor  # rows of the items, oldest first; on the CPU
+    total: int  # number of items so far, including forgotten ones
 
     def items(self, first: int = 0) -> Tensor:
-        """Copy the items to the CPU, from the `first` of those in the ring on."""
+        """Return a copy of the items on the CPU, starting with number `first` in the ring."""
         return self.table.index_select(0, self.order[first:].to(self.table.device)).cpu()
 
 
@@ -26,7 +26,7 @@ class State:
     """One run's state in one part of a training. `a | b` holds the names of both."""
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
-    data: Mapping[str, Any] = field(default_factory=dict)  # what JSON can hold
+    data: Mapping[str, Any] = field(default_factory=dict)  # values that JSON can hold
     rings: Mapping[str, Ring] = field(default_factory=dict)
 
     def __or__(self, other: State) -> State:
@@ -38,5 +38,5 @@ class State:
 
 
 def slice_of(tensor: Tensor, run: int) -> Tensor:
-    """Copy one run's part of a packed tensor, contiguous, to the CPU."""
+    """Return a contiguous copy of one run's part of a packed tensor, on the CPU."""
     return tensor[run : run + 1].detach().to("cpu", copy=True).contiguous()

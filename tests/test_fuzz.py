@@ -365,13 +365,13 @@ def test_checkpoints(tmp_path: Path) -> None:
     )
     member = Member(tmp_path / "run", {"env": "Pendulum-v1"}, 0, demos=0)
     trainer = Trainer(cell, [member])
-    marks = trainer._marks
+    marks = trainer._log_evaluate_save
 
     def stop(stride: int) -> None:
         trainer.stop = trainer.step >= 40
         marks(stride)
 
-    trainer._marks = stop  # type: ignore[method-assign]
+    trainer._log_evaluate_save = stop  # type: ignore[method-assign]
     with pytest.raises(Interrupted):
         trainer.run("test")
     folder = checkpoint.folder_of(member.folder)

@@ -1,9 +1,10 @@
-"""The layers of packed nets; on a CPU by oneDNN, which uses what the processor has.
+"""Kernels of packed nets: layers x W + b with a rectifier between them. `plain` defines them.
 
-torch multiplies float32 matrices by MKL, which keeps to old instructions on processors of another
-maker. oneDNN comes with torch too, is float32 as well, and was twice as fast on an AMD one with
-AVX-512 (docs/performance.md). A run goes through all layers before the next one does, so that its
-activations stay in the cache, and its numbers are the same alone and in a pack.
+On a CPU they run through oneDNN. torch multiplies float32 matrices with MKL, which uses only old
+instructions on processors from other makers. oneDNN also comes with torch and also computes in
+float32. It was twice as fast on an AMD processor with AVX-512 (docs/performance.md). Each run goes
+through all layers before the next run does. Its activations therefore stay in the cache, and its
+numbers are the same alone and in a pack.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_li
 
 @dataclass(frozen=True)
 class Rectifier:
-    """x above 0, slope x below, with a slope of 0 or more: ReLU or, above 0, LeakyReLU."""
+    """The activation max(x, 0) + slope min(x, 0): ReLU, or LeakyReLU if slope > 0."""
 
     slope: float = 0.0
 
     def __call__(self, x: Tensor) -> Tensor:
-        """In place."""
+        """Apply it in place."""
         return F.leaky_relu_(x, self.slope) if self.slope else torch.relu_(x)
 
 
 def rectified(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tensor:
-    """x (N, B, in) through layers x W + b with a rectifier between them: (N, B, out).
+    """Pass x (N, B, in) through layers x W + b with a rectifier between them: (N, B, out).
 
     parameters: W (N, in, out) and b (N, 1, out) of each layer in turn.
     """
@@ -45,7 +46,7 @@ def rectified(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> 
 
 
 def plain(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tensor:
-    """The same by torch's own products."""
+    """Return what `rectified` returns, using torch's own products."""
     for depth in range(0, len(parameters), 2):
         weight, bias = parameters[depth : depth + 2]
         x = torch.baddbmm(bias, rectifier(x) if depth else x, weight)
@@ -53,16 +54,16 @@ def plain(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tens
 
 
 def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x columns' + bias for x (B, in), columns (out, in), bias (out,): (B, out)."""
-    if 1 in columns.shape:  # with a vector MKL is faster
+    """Return x columns' + bias, (B, out), for x (B, in), columns (out, in), bias (out,)."""
+    if 1 in columns.shape:  # MKL is faster for a vector
         return x @ columns.mT if bias is None else torch.addmm(bias, x, columns.mT)
     out: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, columns, bias, "none", [], "")
     return out
 
 
 def _outer(x: Tensor, g: Tensor) -> Tensor:
-    """x' g for x (B, in), g (B, out): (in, out)."""
-    # oneDNN copies a transposed first factor: let it be the narrow one
+    """Return x' g, (in, out), for x (B, in), g (B, out)."""
+    # oneDNN copies a transposed first factor, so make that the narrow one
     if 1 < g.shape[1] <= x.shape[1] // 4:
         return _linear(g.mT, x.mT).mT
     return _linear(x.mT, g.mT)
@@ -71,20 +72,20 @@ def _outer(x: Tensor, g: Tensor) -> Tensor:
 def _forward(
     x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier, hidden: list[list[Tensor]] | None
 ) -> Tensor:
-    """The output; into `hidden` goes what each layer of each run has seen.
+    """Return the output; append each run's inputs of every layer to `hidden`, unless it is None.
 
-    Where nobody needs that, the next layer and run find its memory in the cache.
+    If it is None, the next layer and run reuse that memory while it is in the cache.
     """
-    layers = [  # of each layer, each run's: (out, in), as the operator takes it, and (out,)
+    layers = [  # per layer and run: weight (out, in), as the operator takes it, and bias (out,)
         list(zip(w.mT.unbind(), b.squeeze(1).unbind(), strict=True))
         for w, b in zip(parameters[::2], parameters[1::2], strict=True)
     ]
     heads = []
-    # oneDNN is a thousand times slower with a second factor that is a part of wider rows
+    # oneDNN is a thousand times slower if the second factor is a slice of wider rows
     for run, seen in enumerate(x.contiguous().unbind()):
         kept = [seen]
         for layer in layers[:-1]:
-            # oneDNN can rectify too, but makes 0 of NaN
+            # oneDNN can rectify too, but turns NaN into 0
             seen = rectifier(_linear(seen, *layer[run]))
             if hidden is not None:
                 kept.append(seen)
@@ -95,7 +96,7 @@ def _forward(
 
 
 class _Rectified(Function):
-    """One node of the graph for a whole net. Differentiated twice, it is `plain`."""
+    """A whole net as one node of the autograd graph; second derivatives go through `plain`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, rectifier: Rectifier, *parameters: Tensor) -> Tensor:
@@ -106,7 +107,7 @@ class _Rectified(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         needed = [ctx.needs_input_grad[0], *ctx.needs_input_grad[2:]]
-        if torch.is_grad_enabled():  # these gradients will be differentiated themselves
+        if torch.is_grad_enabled():  # these gradients will be differentiated again
             inputs = ctx.saved_tensors
             out = plain(inputs[0], inputs[1:], ctx.rectifier)
             wanted = [t for t, need in zip(inputs, needed, strict=True) if need]
@@ -130,7 +131,7 @@ class _Rectified(Function):
 def _descend(
     g: Tensor, hidden: list[Tensor], weights: list[Tensor], slope: float, needed: list[bool]
 ) -> Iterator[tuple[int, Tensor]]:
-    """A run's gradients from that of its output: each input's place and gradient in turn."""
+    """Yield the index and gradient of each needed input, given a run's output gradient g."""
     for depth in reversed(range(len(weights))):
         seen = hidden[depth]
         if needed[1 + 2 * depth]:

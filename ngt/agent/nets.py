@@ -1,7 +1,8 @@
 """Packed networks: every parameter leads with the run dimension, so one call trains R runs.
 
-A pack of R runs holds weights (R, in, out) and biases (R, 1, out); inputs are (R, B, in). A twin
-critic leads with (R, 2). R = 1 is the ordinary case.
+A layer computes y = x W + b for each run. A pack of R runs holds weights W (R, in, out) and biases
+b (R, 1, out); inputs x are (R, B, in) and outputs y (R, B, out). A twin critic leads with (R, 2).
+R = 1 is the ordinary case.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ ACTIVATIONS: dict[str, Activation] = {"relu": Rectifier(), "silu": F.silu}
 
 
 def init_(weight: Tensor, init: Init, generator: torch.Generator) -> None:
-    """Initialise one (in, out) matrix in place.
+    """Initialise one weight (in, out) in place.
 
-    orthogonal: gain 1; kaiming: normal, fan in; uniform: up to 1 / sqrt(in), torch's default.
+    orthogonal: gain 1. kaiming: normal with variance 2 / in. uniform: on [-b, b] with
+    b = 1 / sqrt(in), which is torch's default.
     """
     with torch.no_grad():
         if init == "orthogonal":
@@ -41,7 +43,7 @@ def init_(weight: Tensor, init: Init, generator: torch.Generator) -> None:
 
 
 class PackedLinear(nn.Module):
-    """y = x W + b for every run: x (N, B, in) -> (N, B, out), N the product of the lead dims."""
+    """A linear layer y = x W + b per run: x (N, B, in) -> y (N, B, out), N = prod(lead)."""
 
     def __init__(self, lead: tuple[int, ...], in_dim: int, out_dim: int) -> None:
         super().__init__()
@@ -52,21 +54,21 @@ class PackedLinear(nn.Module):
         return rectified(x, self.parts(frozen), Rectifier())
 
     def parts(self, frozen: bool = False) -> tuple[Tensor, Tensor]:
-        """Weight and bias as they act, (N, in, out) and (N, 1, out); frozen: as constants."""
+        """Return the weight and bias in use, (N, in, out) and (N, 1, out); frozen: as constants."""
         weight, bias = self.matrix().flatten(0, -3), self.bias.flatten(0, -3)
         return (weight.detach(), bias.detach()) if frozen else (weight, bias)
 
     def matrix(self) -> Tensor:
-        """The weight as it acts, (*lead, in, out)."""
+        """Return the weight in use, (*lead, in, out)."""
         return self.weight
 
 
 class SpectralLinear(PackedLinear):
-    """A packed layer divided by its largest singular value, tracked by power iteration.
+    """A packed layer whose weight W is divided by its largest singular value, sigma = l' W r.
 
-    The weight is initialised first and normalised when used, so the initialisation is kept (the
-    other order, parametrise then initialise, makes it a no-op). `step()` is one power iteration;
-    reading the layer never changes its state.
+    The singular vectors l and r are tracked by power iteration, one per `step()`. Reading the layer
+    never changes its state. The weight is initialised first and normalised when used. The other
+    order, parametrise then initialise, would make the initialisation a no-op.
     """
 
     def __init__(self, lead: tuple[int, ...], in_dim: int, out_dim: int) -> None:
@@ -78,21 +80,21 @@ class SpectralLinear(PackedLinear):
 
     @torch.no_grad()
     def step(self, iterations: int = 1) -> None:
-        """Power iterations towards the leading pair of singular vectors, in place."""
+        """Iterate l <- W r / |W r|, r <- W' l / |W' l|, in place."""
         for _ in range(iterations):
-            # as a row: a column vector takes another kernel alone than in a pack
+            # as a row: a column vector's kernel differs between one run and a pack
             left = (self.right.mT @ self.weight.mT).mT
             self.left.copy_(F.normalize(left, dim=-2, eps=1e-12))
             self.right.copy_(F.normalize(self.weight.mT @ self.left, dim=-2, eps=1e-12))
 
     def matrix(self) -> Tensor:
-        # left' W right, vectors constant; a dot product takes another kernel alone or in a pack
+        # l' W r with constant l, r; the kernel of a dot product would differ in a pack
         sigma = ((self.left.mT @ self.weight).mT * self.right).sum(dim=-2, keepdim=True)
         return self.weight / sigma
 
 
 class PackedNorm(nn.Module):
-    """Layer norm of every run, scale and shift its own: x (N, B, dim) -> the same shape."""
+    """Layer norm with a scale and shift per run: x (N, B, dim) -> the same shape."""
 
     EPS = 1e-5
 
@@ -109,11 +111,12 @@ class PackedNorm(nn.Module):
 
 
 class PackedMLP(nn.Module):
-    """An MLP for each run: x (N, B, in) -> (N, B, out), linear last layer.
+    """An MLP per run: x (N, B, in) -> (N, B, out). The last layer is linear.
 
-    generators: one a run, in order; run r's weights depend on its own generator alone. Biases are
-    zero, but for a `uniform` layer's, which are drawn like its weights.
-    layer_norm: of the hidden layers, before the activation. head_gain: factor on the last weight.
+    generators: one per run, in order. A run's weights depend on its own generator alone. Biases
+    start at zero; those of a `uniform` layer are drawn like its weights.
+    layer_norm: normalise the hidden layers before the activation.
+    head_gain: factor on the initial weight of the last layer.
     """
 
     def __init__(
@@ -149,10 +152,10 @@ class PackedMLP(nn.Module):
         with torch.no_grad():
             self.layers[-1].weight.mul_(head_gain)
         if spectral_norm:
-            self.power_iteration(15)  # enough for the start: product of norms 1.0 to 1.2
+            self.power_iteration(15)  # enough to start: the product of norms is 1.0 to 1.2
 
     def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
-        """frozen: weights count as constants, gradients flow to x alone."""
+        """Return the outputs; frozen: weights count as constants, so gradients flow to x alone."""
         if isinstance(self.activation, Rectifier) and not self.norms:
             parts = [part for linear in self.layers for part in linear.parts(frozen)]
             return rectified(x, parts, self.activation)
@@ -171,7 +174,7 @@ class PackedMLP(nn.Module):
 
     @torch.no_grad()
     def freeze(self, normalise: bool) -> None:
-        """Freeze the net; `normalise` divides each weight by its exact spectral norm, once."""
+        """Freeze the net; with `normalise`, divide each weight by its exact spectral norm first."""
         for linear in self.layers:
             if normalise:
                 linear.weight.div_(torch.linalg.matrix_norm(linear.weight, ord=2, keepdim=True))
@@ -179,18 +182,19 @@ class PackedMLP(nn.Module):
 
     @torch.no_grad()
     def lipschitz(self) -> Tensor:
-        """Product of the layers' exact spectral norms, per lead index.
+        """Return the product of the layers' exact spectral norms, per lead index.
 
-        Bounds the slope of a net without layer norm.
+        It bounds the slope of a net without layer norm.
         """
         norms = [torch.linalg.matrix_norm(layer.matrix(), ord=2) for layer in self.layers]
         return torch.stack(norms).prod(0)
 
 
 class ObsNormaliser(nn.Module):
-    """Running mean and standard deviation of the observations of each run (Welford, in batches).
+    """Each run's running mean and variance of observations: obs -> (obs - mean) / std, clipped.
 
-    Normalised values are clipped to [-10, 10], as in the authors' later public code.
+    Welford's method in batches. Values are clipped to [-10, 10], as in the authors' later public
+    code.
     """
 
     def __init__(self, runs: int, obs: int) -> None:
@@ -204,7 +208,7 @@ class ObsNormaliser(nn.Module):
 
     @torch.no_grad()
     def update(self, obs: Tensor) -> None:
-        """Take in observations (R, n, obs)."""
+        """Update mean and variance with observations (R, n, obs)."""
         n = obs.shape[1]
         mean, var = obs.mean(1, keepdim=True), obs.var(1, correction=0, keepdim=True)
         total = self.count + n
@@ -215,7 +219,7 @@ class ObsNormaliser(nn.Module):
         self.count.copy_(total)
 
     def fit(self, sets: Sequence[Tensor]) -> None:
-        """Take in each run's whole data set, (1, n, obs) each."""
+        """Set mean and variance to those of each run's data set, (1, n, obs) each."""
         for run, obs in enumerate(sets):
             self.mean[run] = obs[0].mean(0)
             self.var[run] = obs[0].var(0, correction=0)

@@ -11,7 +11,7 @@ VECTOR = 16  # floats in a vector register of AVX-512; other processors have nar
 
 
 def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Adam:
-    """Return fused Adam: one elementwise kernel per step, so that runs of a pack do not mix."""
+    """Return fused Adam: its kernel is elementwise, so the runs of a pack do not mix."""
     return torch.optim.Adam(parameters, lr=lr, fused=True, capturable=True)
 
 
@@ -19,9 +19,10 @@ def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Adam:
 def step_(optimiser: torch.optim.Optimizer) -> None:
     """Take a step of Adam whose rounding on a CPU does not depend on a run's pack.
 
-    The fused kernel rounds the rest at a tensor's end, which fills no whole vector register,
-    differently from what comes before it. If a run's part could end in such a rest, it becomes a
-    tensor of its own. torch's own `step` also takes longer than its kernel.
+    The fused kernel works in vector registers. It rounds the last elements of a tensor differently
+    if they do not fill a register. A run's part that could end in such elements is therefore passed
+    as a separate tensor. This is also faster than torch's own `step`, which adds to the kernel's
+    time.
     """
     (group,) = optimiser.param_groups
     if group["params"][0].device.type != "cpu":
@@ -47,9 +48,9 @@ def step_(optimiser: torch.optim.Optimizer) -> None:
 
 
 def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None = None) -> None:
-    """Take one step down the sum of the runs' losses (R,): each run's gradient is its own.
+    """Take one step down the sum of the runs' losses (R,), which leaves their gradients apart.
 
-    limit: largest gradient norm of a run; None does not clip.
+    limit: the largest gradient norm of a run; None does not clip.
     """
     parameters = optimiser.param_groups[0]["params"]
     for parameter in parameters:

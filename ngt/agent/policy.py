@@ -1,4 +1,4 @@
-"""Policies on disk: one run's actor and its observation normaliser, as safetensors."""
+"""Policies, and how they are saved: a run's actor and observation normaliser, as safetensors."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ngt.files import atomic
 from ngt.settings.config import SacConfig
 from ngt.settings.schema import parse
 
-# What an actor is rebuilt from; the second group stands in a file where it is not the default.
+# Settings that an actor is rebuilt from. SOMETIMES are saved only if they differ from the default.
 ALWAYS = ("hidden", "log_std_min", "log_std_max")
 SOMETIMES = ("activation", "layer_norm")
 
 
 class Policy(nn.Module):
-    """A deterministic policy: obs (R, n, obs) -> actions (R, n, act) in [-1, 1]."""
+    """A deterministic policy tanh(mean): obs (R, n, obs) -> actions (R, n, act) in [-1, 1]."""
 
     def __init__(self, actor: Actor, normaliser: ObsNormaliser | None) -> None:
         super().__init__()
@@ -36,11 +36,11 @@ class Policy(nn.Module):
         return torch.tanh(mean)[:, : obs.shape[1]]
 
     def normalise(self, obs: Tensor) -> Tensor:
-        """Observations as the nets see them."""
+        """Return the observations as the nets see them."""
         return obs if self.normaliser is None else self.normaliser(obs)
 
     def snapshot(self, run: int) -> dict[str, Tensor]:
-        """A copy of one run's tensors, each with a leading run dimension of one."""
+        """Return a copy of one run's tensors, each with a leading run dimension of 1."""
         return {
             name: tensor[run : run + 1].detach().cpu().clone()
             for name, tensor in self.state_dict().items()
@@ -48,7 +48,7 @@ class Policy(nn.Module):
 
 
 def save(path: Path, tensors: dict[str, Tensor], env: str, sac: SacConfig) -> None:
-    """Write one run's policy, atomically and byte for byte reproducible."""
+    """Write one run's policy atomically; the same policy always gives the same bytes."""
     from safetensors.torch import save as to_bytes
 
     settings = {
@@ -56,14 +56,14 @@ def save(path: Path, tensors: dict[str, Tensor], env: str, sac: SacConfig) -> No
         for name, value in asdict(sac).items()
         if name in ALWAYS or (name in SOMETIMES and value != getattr(SacConfig(), name))
     }
-    # one metadata key: safetensors does not keep the order of several
+    # one key, since safetensors does not keep the order of several
     meta = {"ngt": json.dumps({"format": 1, "env": env, "sac": settings})}
     with atomic(path) as temporary:
         temporary.write_bytes(to_bytes(tensors, metadata=meta))
 
 
 def load(path: Path) -> tuple[Policy, str]:
-    """A policy and its env. UserError names the file and the field."""
+    """Return a policy and its env; UserError names the file and the field."""
     from safetensors import SafetensorError, safe_open
 
     where = f"policy {path}"
@@ -90,7 +90,9 @@ def load(path: Path) -> tuple[Policy, str]:
         ObsNormaliser(1, task.obs) if any(n.startswith("normaliser.") for n in tensors) else None
     )
     sizes = {size for tensor in tensors.values() for size in tensor.shape}
-    if len(sac.hidden) > len(tensors) or not set(sac.hidden) <= sizes:  # before it takes memory
+    if (
+        len(sac.hidden) > len(tensors) or not set(sac.hidden) <= sizes
+    ):  # checked before memory is allocated
         raise UserError(f"{where}: tensors do not fit {task.id}: no layers of {sac.hidden}")
     policy = Policy(Actor(task.obs, task.act, sac, [0]), normaliser)
     try:

@@ -1,8 +1,16 @@
-"""Soft actor-critic: four short losses and a thin agent, packed over runs.
+"""Soft actor-critic (SAC): four short losses and a thin agent, packed over runs.
 
-Everything is in tanh units: actions lie in [-1, 1] and log-probabilities are those of the squashed
-action before it is scaled to the env's bounds, so the target entropy -|A| means the same for every
-env. Losses return one value a run, (R,).
+With alpha the temperature, Q the twin critics and Q' their slowly moving targets:
+
+    y        = r + gamma (1 - terminated) (min Q'(s', a') - alpha log pi(a'|s')),   a' ~ pi(.|s')
+    critic   = 1/2 E[(Q1(s, a) - y)^2] + 1/2 E[(Q2(s, a) - y)^2]
+    actor    = E[alpha log pi(a|s) - min Q(s, a)],   a ~ pi(.|s)
+    alpha    = -E[log alpha (log pi(a|s) + target entropy)]
+    target   : Q' <- (1 - tau) Q' + tau Q
+
+All of them are minimised, and each returns one value per run, (R,). Actions lie in [-1, 1], and
+log-probabilities are those of the squashed action before it is scaled to the env's bounds. A target
+entropy of -|A| therefore means the same for every env.
 """
 
 from __future__ import annotations
@@ -24,13 +32,13 @@ from ngt.seeding import Draw, torch_generator
 if TYPE_CHECKING:
     from ngt.settings.config import SacConfig
 
-ROWS = 32  # that elementwise kernels take at once, whatever a row's width
+ROWS = 32  # rows that fill whole vectors of elementwise kernels, whatever a row's width
 
 
 def mlp(
     sizes: Sequence[int], config: SacConfig, name: str, seeds: Sequence[int], twins: int = 1
 ) -> PackedMLP:
-    """A net of the agent, as the config has them."""
+    """Return a net of the agent with the activation, gain and norms of its settings."""
     return PackedMLP(
         sizes,
         [torch_generator(seed, "init", name) for seed in seeds],
@@ -42,9 +50,9 @@ def mlp(
 
 
 class Actor(nn.Module):
-    """Tanh-Gaussian policy: obs (R, B, obs) -> mean, log-std (R, B, act).
+    """Tanh-Gaussian policy: obs (R, B, obs) -> mean, log-std, (R, B, act) each.
 
-    The log-std is squashed by tanh into `log_std_range`.
+    A tanh squashes the log-std into [log_std_min, log_std_max].
     """
 
     def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
@@ -59,7 +67,7 @@ class Actor(nn.Module):
 
 
 class Critic(nn.Module):
-    """Twin Q functions as one stacked net: obs, action (R, B, ·) -> values (R, 2, B)."""
+    """Twin Q functions in one stacked net: obs, action (R, B, ·) -> values (R, 2, B)."""
 
     def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
         super().__init__()
@@ -72,20 +80,11 @@ class Critic(nn.Module):
         return rearrange(values, "(runs twins) batch 1 -> runs twins batch", twins=2)
 
 
-def fill_rows(x: Tensor) -> Tensor:
-    """x (R, n, d) with rows of zeros up to a multiple of ROWS.
-
-    So that no element of a run is one that is left over at a tensor's end, which kernels of exp and
-    tanh round in another way: a run's actions do not depend on its pack.
-    """
-    return F.pad(x, (0, 0, 0, -x.shape[1] % ROWS))
-
-
 def squashed_gaussian(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Action tanh(mean + std noise) and its log-probability in tanh units, summed over dims.
+    """Return the action tanh(u), u = mean + std noise, (R, B, act), and log pi of it, (R, B).
 
-    The tanh correction log(1 - tanh(u)^2) is formed as 2 (log 2 - u - softplus(-2u)): exact where
-    the action saturates.
+    log pi(tanh u) = sum over dims of log N(u) - log(1 - tanh(u)^2). The correction is formed as
+    2 (log 2 - u - softplus(-2u)), which is exact even if the action saturates.
     """
     pre_tanh = mean + log_std.exp() * noise
     correction = 2.0 * (math.log(2.0) - pre_tanh - F.softplus(-2.0 * pre_tanh))
@@ -94,12 +93,19 @@ def squashed_gaussian(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Ten
 
 
 def critic_loss(
-    critic: Critic, target: Critic, actor: Actor, alpha: Tensor, batch: Batch, reward: Tensor,
-    noise: Tensor, gamma: float,
-) -> Tensor:  # fmt: skip
-    """Half the summed squared errors of both critics against the soft Bellman target, (R,).
+    critic: Critic,
+    target: Critic,
+    actor: Actor,
+    alpha: Tensor,
+    batch: Batch,
+    reward: Tensor,
+    noise: Tensor,
+    gamma: float,
+) -> Tensor:
+    """Return 1/2 E[(Q1 - y)^2] + 1/2 E[(Q2 - y)^2] over the batch, (R,).
 
-    Termination stops the bootstrap; truncation does not. alpha (R,), reward (R, B).
+    y is the soft Bellman target, without gradient. Termination stops the bootstrap; truncation does
+    not. alpha (R,), reward (R, B), noise (R, B, act).
     """
     with torch.no_grad():
         mean, log_std = actor(batch.next_obs)
@@ -114,7 +120,7 @@ def critic_loss(
 def actor_loss(
     actor: Actor, critic: Critic, alpha: Tensor, obs: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Mean of alpha log pi - min Q over the batch, (R,), and the log-probabilities (R, B)."""
+    """Return E[alpha log pi - min Q] over the batch, (R,), and log pi, (R, B)."""
     mean, log_std = actor(obs)
     action, log_prob = squashed_gaussian(mean, log_std, noise)
     value = critic(obs, action, frozen=True).min(dim=1).values
@@ -122,18 +128,18 @@ def actor_loss(
 
 
 def temperature_loss(weight: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
-    """-weight (log pi + target entropy), batch mean, (R,); weight is log(alpha) or alpha."""
+    """Return -weight E[log pi + target entropy], (R,); weight is log alpha or alpha."""
     return -weight * (log_prob.detach().mean(dim=1) + target_entropy)
 
 
 @torch.no_grad()
 def polyak_(target: nn.Module, online: nn.Module, tau: float) -> None:
-    """target <- (1 - tau) target + tau online, in place."""
+    """Move the target: target <- (1 - tau) target + tau online, in place."""
     torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), tau)
 
 
 class Sac(nn.Module):
-    """The agent of a pack: act, update, state_dict."""
+    """The agents of R runs: act, update, state_dict."""
 
     def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
         super().__init__()
@@ -153,37 +159,46 @@ class Sac(nn.Module):
 
     @staticmethod
     def draws(batch: int, act: int) -> dict[str, Draw]:
-        """The random tensors one update consumes, per run."""
+        """Return the random tensors that one update consumes, per run."""
         return {"next_noise": Draw("normal", (batch, act)), "noise": Draw("normal", (batch, act))}
 
     @staticmethod
     def exploration(envs: int, act: int) -> dict[str, Draw]:
-        """The random tensors of one vector step's actions, by policy or at random, per run."""
+        """Return the random tensors that choose the actions of one vector step, per run."""
         shape = (envs, act)
         return {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
 
     @torch.no_grad()
     def act(self, obs: Tensor, noise: Tensor) -> Tensor:
-        """Actions in [-1, 1] for obs (R, n, obs), sampled with noise (R, n, act)."""
+        """Return actions in [-1, 1], (R, n, act), for obs (R, n, obs) and noise (R, n, act)."""
         mean, log_std = self.actor(fill_rows(obs))
         pre_tanh = mean + log_std.exp() * fill_rows(noise)
         return torch.tanh(pre_tanh)[:, : obs.shape[1]]
 
     def temperature(self) -> Tensor:
-        """Alpha, (R,)."""
+        """Return alpha, (R,): exp or softplus of the learned parameter."""
         softplus = self.config.alpha_form == "softplus"
         return F.softplus(self.log_alpha) if softplus else self.log_alpha.exp()
 
     def update(
         self, batch: Batch, reward: Tensor, draws: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
-        """One step of critic, actor, temperature and target; metrics (R,), detached."""
+        """Take one step of critic, actor, temperature and target; return metrics (R,), detached.
+
+        reward: (R, B); it stands for the reward that the batch holds.
+        """
         alpha = self.temperature().detach()
 
         loss_q = critic_loss(
-            self.critic, self.target, self.actor, alpha, batch, reward, draws["next_noise"],
+            self.critic,
+            self.target,
+            self.actor,
+            alpha,
+            batch,
+            reward,
+            draws["next_noise"],
             self.config.gamma,
-        )  # fmt: skip
+        )
         descend(self.optimisers["critic"], loss_q, self.config.critic_grad_clip)
 
         loss_pi, log_prob = actor_loss(self.actor, self.critic, alpha, batch.obs, draws["noise"])
@@ -201,3 +216,13 @@ class Sac(nn.Module):
             "alpha": alpha,
             "entropy": -log_prob.detach().mean(dim=1),
         }
+
+
+def fill_rows(x: Tensor) -> Tensor:
+    """Return x (R, n, d) padded with rows of zeros to a multiple of ROWS.
+
+    Kernels of exp and tanh round the last elements of a tensor differently if they do not fill a
+    vector register. With the padding these are never a run's own, so its actions do not depend on
+    its pack.
+    """
+    return F.pad(x, (0, 0, 0, -x.shape[1] % ROWS))

@@ -20,7 +20,7 @@ from ngt.settings.config import CellConfig, TrainConfig
 from ngt.training.collector import Collector
 from ngt.training.learner import Learner, Member
 
-FILLED = 10_000  # transitions in a buffer; they are random, since their values do not affect speed
+FILLED = 10_000  # random transitions in a buffer; their values do not affect speed
 MODELS = {
     "SAC": "ngt.reward:EnvReward",
     "NGT": "ngt.potential:Potential",
@@ -109,7 +109,7 @@ def whole(cell: CellConfig, seeds: Sequence[int]) -> Callable[[], None]:
         action = collector.act()
         for _ in range(cell.train.updates_per_step):
             pack.update()
-        collector.step(action)
+        collector.store(collector.step(action))
 
     return step
 

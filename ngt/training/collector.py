@@ -1,8 +1,8 @@
-"""Acting in the envs, one vector step at a time, in tensors that keep their place in memory.
+"""Acting in the envs and storing transitions, in tensors that keep their place in memory.
 
 On CUDA, the work on the device before and after the envs' step is captured once and replayed. Each
-direction takes one copy through pinned memory. A step waits only once, when it reads the actions:
-until then all that was launched has run, including the copy of the last step.
+direction takes one copy through pinned memory. A vector step waits for the device only once, when
+it reads the actions. By then everything launched earlier has run, including the last step's copy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ngt.training.learner import Learner
 
 
 class Collector:
-    """The envs of a pack (R runs with n each), with their last observations and last actions."""
+    """The envs of a pack (R runs with n envs each), with their last observations and actions."""
 
     def __init__(self, env: VectorEnv, learner: Learner, replay: Replay, explore: Streams) -> None:
         self.env, self.learner, self.replay, self.explore = env, learner, replay, explore
@@ -33,7 +33,7 @@ class Collector:
         self.obs = torch.zeros(*self.shape, task.obs, device=device)
         self.action = torch.zeros(*self.shape, task.act, device=device)
         self.noise = torch.zeros(*self.shape, task.act, device=device)
-        # all that a step brings: next_obs | obs | reward, terminated, slot of the buffer
+        # columns of a step: next_obs | obs | reward | terminated | slot in the buffer
         self.widths = [task.obs, task.obs, 1, 1, 1]
         self.host = torch.zeros(*self.shape, sum(self.widths), pin_memory=device.type == "cuda")
         self.arrived = self.host.to(device)
@@ -72,12 +72,15 @@ class Collector:
         self.action.copy_(learner.agent.act(learner.policy.normalise(self.obs), self.noise))
 
     def step(self, action: NDArray[np.float32]) -> Step:
-        """Take the actions (R, n, act) and store the transitions."""
-        step = self.env.step(action.reshape(self.env.num, -1))
+        """Step the envs with actions (R, n, act)."""
+        return self.env.step(action.reshape(self.env.num, -1))
+
+    def store(self, step: Step) -> None:
+        """Store the transitions of a step, with the rewards that the model gives them."""
         ended, table = step.terminated | step.truncated, self.replay.finals
         slot = self.replay.reserve(ended.reshape(self.shape))
         if self.learner.graphs and self.replay.finals is not table:
-            torch.cuda.synchronize()  # running graphs may use the former table
+            torch.cuda.synchronize()  # graphs that still run may use the former table
             self.learner.graph, self._put = None, self._captured(self._store)
         columns = [step.next_obs, step.obs, step.reward, step.terminated, slot]
         host = self.host.numpy().reshape(self.env.num, -1)
@@ -85,7 +88,6 @@ class Collector:
         self.arrived.copy_(self.host, non_blocking=True)
         self._put()
         self.returns.add(step.reward, ended)
-        return step
 
     def _store(self) -> None:
         next_obs, obs, *rest = self.arrived.split(self.widths, dim=-1)
@@ -107,9 +109,9 @@ class Collector:
         )
 
     def restore(self, states: Sequence[State]) -> None:
-        """Put back all runs, the envs by replaying their episodes; ValueError if it does not fit.
+        """Put back all runs; the envs replay their episodes. ValueError if the states do not fit.
 
-        Warn if an env does not lead to the same observation again.
+        Warn if an env does not reach the same observation again.
         """
         self.replay.restore(states)
         self.obs.copy_(torch.from_numpy(self.env.restore(states)).view_as(self.obs))
@@ -124,14 +126,14 @@ class Collector:
 
 
 class EpisodeReturns:
-    """Returns of the episodes that training itself finishes, for R runs with n envs each."""
+    """Returns of the training episodes that have ended, for R runs with n envs each."""
 
     def __init__(self, runs: int, n: int) -> None:
         self.running = np.zeros((runs, n))
         self.ended = np.zeros((runs, 2))  # sum of returns, number of episodes
 
     def add(self, reward: NDArray[np.float64], done: NDArray[np.bool_]) -> None:
-        """Take in one vector step."""
+        """Add the rewards of one vector step; done marks the episodes that it ended."""
         self.running += reward.reshape(self.running.shape)
         if done.any():
             ends = done.reshape(self.running.shape)
@@ -147,12 +149,12 @@ class EpisodeReturns:
             return {"train_return": total / count, "train_episodes": count}
 
     def state(self, run: int) -> State:
-        """Return one run's part."""
+        """Return one run's returns so far."""
         return State(
             data={"running": self.running[run].tolist(), "ended": self.ended[run].tolist()}
         )
 
     def restore(self, states: Sequence[State]) -> None:
-        """Put back the parts of all runs."""
+        """Put back the returns of all runs."""
         self.running[:] = [state.data["running"] for state in states]
         self.ended[:] = [state.data["ended"] for state in states]

@@ -10,9 +10,9 @@ import torch
 class Graph:
     """A step captured after `warmup` ordinary calls, then replayed; every call is one step.
 
-    The step takes and returns nothing: it reads and writes tensors that stay where they are, so
-    that a replay sees new inputs. It must not read a value back, branch on one, or make a tensor
-    from Python numbers; a Python number in it is frozen at its value of the capture.
+    The step takes no argument and returns nothing. It reads and writes tensors that stay where they
+    are in memory, so a replay sees new inputs. It must not read a value back, branch on one, or
+    make a tensor from Python numbers. A Python number keeps the value that it had at the capture.
     """
 
     def __init__(self, step: Callable[[], None], warmup: int = 3) -> None:

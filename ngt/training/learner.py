@@ -29,7 +29,7 @@ from ngt.settings.schema import parse
 from ngt.state import State, slice_of
 from ngt.training.graphs import Graph
 
-MOMENTS = ("exp_avg", "exp_avg_sq")  # what Adam keeps of a parameter, beside its steps
+MOMENTS = ("exp_avg", "exp_avg_sq")  # what Adam keeps per parameter, besides its step
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def build_model(
 
 
 def rewards(model: RewardModel, seam: Literal["reward", "score"], batch: Batch) -> Tensor:
-    """Return a model's `reward` or `score` of a batch, with its form checked."""
+    """Return a model's `reward` or `score` of a batch, with its shape and type checked."""
     name = f"{type(model).__name__}.{seam}"
     return checked(getattr(model, seam)(batch), batch.reward, name, grad=False)
 
@@ -78,7 +78,7 @@ def run_seed(cell: CellConfig, member: Member) -> int:
 
 
 class Learner:
-    """All that an update touches: agent, reward model, demonstrations and random streams.
+    """Everything that an update uses: agent, reward model, demonstrations and random streams.
 
     An iteration is a pure function of tensors with static shapes. Nothing is read back before
     `drain`. On CUDA an iteration is captured once and replayed, unless `graphs` is off.
@@ -181,7 +181,7 @@ class Learner:
                 self.sums[name] = value.clone()
 
     def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Return mean metrics since the last call, (R,) each, and the reward's AUC; start anew."""
+        """Return mean metrics since the last call, (R,) each, and the AUC; reset the means."""
         means = {
             name: (total / max(self.summed, 1)).double().cpu().numpy()
             for name, total in self.sums.items()
@@ -211,7 +211,7 @@ class Learner:
         return None
 
     def _trained(self) -> dict[str, tuple[Optimizer, Tensor]]:
-        """Return each parameter that is trained with its optimiser, by a name for both."""
+        """Return the optimiser and each parameter that it trains, by a name for the pair."""
         own = {f"model.{n}": o for n, o in vars(self.model).items() if isinstance(o, Optimizer)}
         return {
             f"optimiser.{name}.{i}": (optimiser, parameter)
@@ -220,7 +220,7 @@ class Learner:
         }
 
     def _packed(self) -> dict[str, Tensor]:
-        """Return all that outlives an iteration, by name; each leads with the run dimension."""
+        """Return the tensors that outlive an iteration, by name, each (R, ...)."""
         modules = {"agent": self.agent, "model": self.model, "normaliser": self.normaliser}
         tensors = {
             f"{root}.{name}": tensor
@@ -239,7 +239,7 @@ class Learner:
             "updates": self.updates,
             "summed": self.summed,
             "sums": list(self.sums),
-            "steps": {  # of parameters that a gradient has reached
+            "steps": {  # of the parameters that have had a gradient
                 name: float(optimiser.state[parameter]["step"])
                 for name, (optimiser, parameter) in self._trained().items()
                 if optimiser.state.get(parameter)
@@ -256,7 +256,7 @@ class Learner:
                 moments = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
                 step = torch.full((), data["steps"][name], device=self.device)
                 optimiser.state[parameter] = {"step": step, **moments}
-        self.sums = {  # in this order, which is that of train.csv's columns
+        self.sums = {  # the order is that of train.csv's columns
             name: torch.zeros(self.runs, device=self.device) for name in data["sums"]
         }
         packed = self._packed()

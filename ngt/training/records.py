@@ -1,4 +1,4 @@
-"""What a pack leaves behind: rows of measurements, policies, and the time that it took."""
+"""The records of a pack: rows of measurements, policies, and the training time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ngt.training.learner import Learner, Member
 
 
 class Records:
-    """The folders of a pack's runs, as far as they are written."""
+    """The folders of a pack's runs while they are written."""
 
     def __init__(self, cell: CellConfig, members: Sequence[Member], learner: Learner) -> None:
         self.cell, self.members, self.learner = cell, list(members), learner
         self.writers = [RunWriter(m.folder, m.key, cell) for m in members]
-        self.kept = [State()] * len(members)  # the best policies so far, if those are kept
+        self.kept = [State()] * len(members)  # the best policies so far, if `keep` is best
         self.evaluations = 0
         self.timing: list[tuple[int, float]] = []  # (step, seconds of training so far)
         self.start = time.monotonic()  # moved forward by every pause

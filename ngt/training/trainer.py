@@ -1,17 +1,18 @@
 """Algorithm 1 for a pack: R runs of one cell in lockstep.
 
-A vector step chooses actions, launches the updates, steps the envs, and stores the transitions. So
-the updates draw from what was stored before the step, and on CUDA the device works on them while
-the envs are stepped here. This order, and with it every number, is the same on every device and
-with any number of env processes. The price: a policy knows the world as it was one vector step (4
-of 10 million transitions) before. A vector step with random actions has no updates, nor has the
-very first one, which has nothing to draw from: N vector steps bring N - max(1, random ones) times
-`updates_per_step` updates. Nothing is pending when a step ends, so log rows, evaluations and
-checkpoints may follow any step; they include its transitions and its updates.
+A vector step chooses actions, launches the updates, steps the envs, and stores the transitions. The
+updates therefore draw from what was stored before the step, and a CUDA device works on them while
+the envs are stepped. This order, and with it every number, is the same on every device and with any
+number of env processes. Its price is that a policy lags one vector step behind the buffer.
+
+No updates are made in vector steps with random actions, nor in the very first one, which has
+nothing to draw from. N vector steps thus make (N - max(1, random ones)) * `updates_per_step`
+updates. Nothing is pending when a step ends, so a log row, an evaluation or a checkpoint may follow
+any step and includes its transitions and updates.
 
 The loop knows no method. A RewardModel decides what is learned, what is stored, and whether there
-is an env at all. A run that turns non-finite ends with status `diverged`, its step and the tensor's
-name; the other runs continue.
+is an env at all. A run that becomes non-finite ends with status `diverged`, its step and the name
+of the tensor; the other runs continue.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def made_with(cell: CellConfig, member: Member) -> dict[str, Any]:
 
 
 class Trainer:
-    """The loop of a pack: env, buffer, learner, evaluation, records."""
+    """The training loop of a pack: envs, buffer, learner, evaluation and records."""
 
     def __init__(
         self,
@@ -83,14 +84,14 @@ class Trainer:
         )
         self.alive = np.ones(self.runs, bool)
         self.step = 0
-        self.stop = False  # set it, even in a signal handler, to write a checkpoint and end
+        self.stop = False  # set it, even from a signal handler, to write a checkpoint and stop
         self.collector: Collector | None = None  # an offline method has none
-        self.parts: dict[str, Part] = {"learner": self.learner}  # what checkpoints hold
+        self.parts: dict[str, Part] = {"learner": self.learner}  # the parts that checkpoints hold
 
     def run(self, name: str, resume: int | None = None) -> None:
-        """Train to the end and write every member's folder; Interrupted if told to stop.
+        """Train to the end and write every member's folder; raise Interrupted if told to stop.
 
-        resume: the step of a checkpoint that every member has.
+        resume: the step of a checkpoint that every member has; None starts from the beginning.
         """
         saved = [] if resume is None else [checkpoint.load(m.folder, resume) for m in self.members]
         self.step = resume or 0
@@ -102,6 +103,7 @@ class Trainer:
             self._finish(run)
 
     def _offline(self, saved: Sequence[Mapping[str, State]]) -> None:
+        """Fit the policy to demonstrations; a step is one gradient step."""
         if self.learner.normaliser is not None:
             self.learner.normaliser.fit([m.data.obs for m in self.members if m.data is not None])
         if saved:
@@ -109,10 +111,11 @@ class Trainer:
         while self.step < self.cell.train.steps and self.alive.any():
             self.learner.fit()
             self.step += 1
-            self._marks(1)
+            self._log_evaluate_save(1)
 
     def _online(self, saved: Sequence[Mapping[str, State]]) -> None:
-        learner, train = self.learner, self.cell.train
+        """Train in envs; a step is one step of one of a run's envs."""
+        train = self.cell.train
         seeds = [run_seed(self.cell, m) for m in self.members]
         self.parts["collector"] = self.collector = collector = self._collector(seeds)
         with contextlib.closing(collector.env):
@@ -122,16 +125,22 @@ class Trainer:
                 collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)])
             while self.step < train.steps and self.alive.any():
                 random = self.step < train.learning_starts
-                action = collector.act(random)
-                self._check(action, "action")
-                action[~self.alive] = 0.0  # of runs that have ended
+                action = self._act(collector, random)
                 if not random and collector.replay.size:
                     for _ in range(train.updates_per_step):
-                        learner.update(collector.replay)
-                step = collector.step(action)
+                        self.learner.update(collector.replay)
+                transitions = collector.step(action)
+                collector.store(transitions)
                 self.step += self.n
-                self._check(step.next_obs, "obs")
-                self._marks(self.n)
+                self._check(transitions.next_obs, "obs")
+                self._log_evaluate_save(self.n)
+
+    def _act(self, collector: Collector, random: bool) -> NDArray[np.float32]:
+        """Return actions (R, n, act); end the runs whose actions are not finite."""
+        action = collector.act(random)
+        self._check(action, "action")
+        action[~self.alive] = 0.0  # the env must still be given an action
+        return action
 
     def _collector(self, seeds: Sequence[int]) -> Collector:
         cell, task = self.cell, get_task(self.cell.env)
@@ -158,8 +167,8 @@ class Trainer:
         done = self.step >= self.cell.train.steps
         return done or self.step // every > (self.step - stride) // every
 
-    def _marks(self, stride: int) -> None:
-        """Log, evaluate, report and write checkpoints when they are due."""
+    def _log_evaluate_save(self, stride: int) -> None:
+        """Log, evaluate, report progress and write checkpoints when they are due."""
         train = self.cell.train
         if self._due(train.log_every, stride) and self.learner.updates:
             self._log()
@@ -188,7 +197,7 @@ class Trainer:
         broken: dict[int, str] = {}
 
         def act(obs: Tensor) -> Tensor:
-            """Return the policy's actions; 0 for a run without any, so that the others continue."""
+            """Return the policy's actions, with 0 for runs whose actions are not finite."""
             action: Tensor = self.learner.policy(obs)
             fine = action.isfinite().flatten(1).all(dim=1)
             if fine.all():

@@ -57,7 +57,7 @@ def judge(
 def hlg_probs(t: ArrayLike, bins: int, width: float, sigma: float) -> Floats:
     """p_i(t) for t in [0, width] measured from the support's lower end: (...) -> (..., N).
 
-    Without the 1e-6 that the code adds to the mass (`ngt.losses.HLG_EPS`).
+    Without the 1e-6 that the code adds to the mass (`ngt.potential.HLG_EPS`).
     """
     edges = np.linspace(0.0, width, bins + 1)
     z = erf((edges - np.asarray(t, float)[..., None]) / (math.sqrt(2.0) * sigma))

@@ -15,11 +15,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ngt import losses
 from ngt.agent.nets import PackedMLP
 from ngt.experience import demos
 from ngt.experience.replay import Batch
-from ngt.potential import Potential, PotentialConfig
+from ngt.potential import (
+    Potential,
+    PotentialConfig,
+    hl_gauss,
+    hl_gauss_edges,
+    hl_gauss_target,
+)
 from ngt.reward import Spec
 from ngt.seeding import rng, torch_generator
 from paper.theory import bounds as theory
@@ -267,11 +272,11 @@ def _least_gain(weight: Tensor) -> float:
 
 def target_slope(config: PotentialConfig, sigma: float) -> float:
     """|dl/dt| of HL-Gauss with t on an inner edge and logits of either sign beside it."""
-    edges = losses.hl_gauss_edges(-config.support, config.support, config.bins).double()
+    edges = hl_gauss_edges(-config.support, config.support, config.bins).double()
     inner = config.bins // 2
     logits = torch.where(torch.arange(config.bins) < inner, -config.rescale, config.rescale)
     t = edges[inner : inner + 1].clone().requires_grad_()
-    loss = losses.hl_gauss(logits.double(), losses.hl_gauss_target(t, edges, sigma))
+    loss = hl_gauss(logits.double(), hl_gauss_target(t, edges, sigma))
     (gradient,) = torch.autograd.grad(loss, t)
     return abs(gradient.item())
 

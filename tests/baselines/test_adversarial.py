@@ -35,8 +35,13 @@ class Sum(Adversarial):
         return value
 
 
-def build(seeds: Sequence[int] = (1,), mode: Any = "state-action", outputs: int = 1, gamma=0.9,
-          **options: Any) -> Sum:  # fmt: skip
+def build(
+    seeds: Sequence[int] = (1,),
+    mode: Any = "state-action",
+    outputs: int = 1,
+    gamma=0.9,
+    **options: Any,
+) -> Sum:
     config = AdversarialConfig(**{"hidden": (16, 16), **options})
     model = Sum(config, Spec(OBS, ACT, mode, BATCH, seeds, 100, 4, gamma), outputs)
     model.noise = Streams(seeds, model.draws()).next()
@@ -84,9 +89,12 @@ def test_penalty_of_a_linear_net(float64, one_sided: bool, length: float):
     """(|w| - 1)^2 with gradient 2 (|w| - 1) w / |w|; nothing below slope 1 when one-sided."""
     weight = F.normalize(rows(2, OBS), dim=-1).mul_(length).requires_grad_()
     got = gradient_penalty(
-        lambda x: (x * weight[:, None]).sum(-1), rows(2, 5, OBS), rows(2, 5, OBS, seed=1),
-        torch.rand(2, 5, generator=torch.Generator().manual_seed(2)), one_sided,
-    )  # fmt: skip
+        lambda x: (x * weight[:, None]).sum(-1),
+        rows(2, 5, OBS),
+        rows(2, 5, OBS, seed=1),
+        torch.rand(2, 5, generator=torch.Generator().manual_seed(2)),
+        one_sided,
+    )
     free = one_sided and length < 1.0
     expected = torch.full((2,), 0.0 if free else (length - 1.0) ** 2)
     torch.testing.assert_close(got, expected)
@@ -123,8 +131,10 @@ def test_penalty_of_a_bowl_says_where_it_is_taken(float64, one_sided: bool):
 def test_penalty_is_finite_where_the_gradient_vanishes(make_batch, one_sided: bool):
     flat, steep = build((1, 2), one_sided=one_sided), build((1, 2), one_sided=one_sided)
     flat.net.layers[-1].weight.data[0] = 0.0  # run 0 has slope exactly 0, run 1 has not
-    loss = [m.loss(make_batch(2, BATCH, OBS, ACT), make_batch(2, BATCH, OBS, ACT, 1)) / 10.0
-            for m in (flat, steep)]  # fmt: skip
+    loss = [
+        m.loss(make_batch(2, BATCH, OBS, ACT), make_batch(2, BATCH, OBS, ACT, 1)) / 10.0
+        for m in (flat, steep)
+    ]
     assert loss[0][0].item() == (0.0 if one_sided else 1.0)
     assert torch.equal(loss[0][1], loss[1][1])
     loss[0].sum().backward()

@@ -22,8 +22,14 @@ OBS, ACT, BATCH = 3, 2, 8
 MODES = ["state-action", "state-state", "state-only"]
 
 
-def build(seeds: Sequence[int] = (1,), mode: Any = "state-action", obs=OBS, act=ACT, batch=BATCH,
-          **options: Any) -> Dac:  # fmt: skip
+def build(
+    seeds: Sequence[int] = (1,),
+    mode: Any = "state-action",
+    obs=OBS,
+    act=ACT,
+    batch=BATCH,
+    **options: Any,
+) -> Dac:
     config = DacConfig(**{"hidden": (16, 16), **options})
     model = Dac(config, Spec(obs, act, mode, batch, seeds, 100, 4, 0.9))
     model.noise = Streams(seeds, model.draws()).next()
@@ -61,9 +67,15 @@ def plain(model: Dac, run: int, x: np.ndarray) -> tuple[float, np.ndarray]:
 @pytest.mark.parametrize("mode", MODES)
 def test_loss_equals_plain_loops(float64, make_batch, mode, label, one_sided, absorbing):
     model = build(
-        (1, 2), mode, expert_label=label, one_sided=one_sided, absorbing=absorbing, penalty=4.0,
-        hidden=(6, 5), leak=0.2,
-    )  # fmt: skip
+        (1, 2),
+        mode,
+        expert_label=label,
+        one_sided=one_sided,
+        absorbing=absorbing,
+        penalty=4.0,
+        hidden=(6, 5),
+        leak=0.2,
+    )
     for i, p in enumerate(model.net.parameters()):
         p.data += 0.3 * rows(*p.shape, seed=i)
     agent, expert = make_batch(2, BATCH, OBS, ACT), make_batch(2, BATCH, OBS, ACT, seed=1)

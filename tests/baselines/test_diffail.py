@@ -86,9 +86,14 @@ def official(request, vectors, load_layers, float64) -> tuple[DiffAil, dict[str,
     activation = "leaky_relu" if request.param == "leaky" else "mish"
     steps, batch, width = file["noise_reward"].shape
     model = build(
-        obs=width - 1, act=1, batch=batch, hidden=[len(file[w]) for w in TRUNK[:-1]],
-        frequencies=file["time_w1"].shape[1] // 2, steps=steps, activation=activation,
-    )  # fmt: skip
+        obs=width - 1,
+        act=1,
+        batch=batch,
+        hidden=[len(file[w]) for w in TRUNK[:-1]],
+        frequencies=file["time_w1"].shape[1] // 2,
+        steps=steps,
+        activation=activation,
+    )
     load_layers(model.time_net, [(file[f"time_w{i}"], file[f"time_b{i}"]) for i in (1, 2)])
     load_layers(model.net, [(file[w], file[w.replace("_w", "_b")]) for w in TRUNK])
     doubles = {k: v.long() if k.startswith("t_") else v.double() for k, v in file.items()}
@@ -211,9 +216,11 @@ def test_loss_equals_plain_loops(float64, make_batch, mode):
         penalty = np.mean((np.array(slopes) - 1) ** 2)
         assert loss[run].item() == pytest.approx(entropy + 0.1 * penalty, rel=1e-8)
         expected = {
-            "cross_entropy": entropy, "gradient_penalty": penalty,
-            "d_expert": np.mean(on_expert), "d_agent": np.mean(on_agent),
-        }  # fmt: skip
+            "cross_entropy": entropy,
+            "gradient_penalty": penalty,
+            "d_expert": np.mean(on_expert),
+            "d_agent": np.mean(on_agent),
+        }
         for name, value in expected.items():
             assert model.metrics[name][run].item() == pytest.approx(value, rel=1e-7), name
             assert not model.metrics[name].requires_grad

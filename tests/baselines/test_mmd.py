@@ -25,15 +25,21 @@ OBS, ACT, BATCH = 3, 2, 16
 SIGMAS = (0.1, 1.0, 10.0)
 MODES = ["state-action", "state-state", "state-only"]
 PENALTIES: list[dict[str, Any]] = [
-    {}, {"one_sided": True}, {"penalise": "witness"},
+    {},
+    {"one_sided": True},
+    {"penalise": "witness"},
     {"penalise": "witness", "one_sided": True, "m": 4},
-]  # fmt: skip
+]
 
 
 def build(
-    seeds: Sequence[int] = (1,), mode: Any = "state-action", obs: int = OBS, act: int = ACT,
-    batch: int = BATCH, **options: Any,
-) -> MmdDac:  # fmt: skip
+    seeds: Sequence[int] = (1,),
+    mode: Any = "state-action",
+    obs: int = OBS,
+    act: int = ACT,
+    batch: int = BATCH,
+    **options: Any,
+) -> MmdDac:
     """A model with its first iteration's draws."""
     config = MmdConfig(**{"hidden": (32, 32), "lr": 3e-3, **options})
     model = MmdDac(config, Spec(obs, act, mode, batch, seeds, 200, 4, 0.99))

@@ -41,9 +41,12 @@ def make(size: int, seed: int = 0, spread: float = 1.0) -> Batch:
 
 
 def build(
-    sets: Sequence[Batch], limit: int = 1000, mode: Mode = "state-action", envs: int = 1,
+    sets: Sequence[Batch],
+    limit: int = 1000,
+    mode: Mode = "state-action",
+    envs: int = 1,
     beta: float = 5.0,
-) -> Pwil:  # fmt: skip
+) -> Pwil:
     """A model of one run a set of demonstrations."""
     obs, act = sets[0].obs.shape[-1], sets[0].action.shape[-1]
     seeds = range(len(sets))

@@ -23,9 +23,11 @@ MODES = ["state-action", "state-state", "state-only"]
 
 
 def build(
-    seeds: Sequence[int] = (1,), mode: Any = "state-action", cls: type[Potential] = Red,
+    seeds: Sequence[int] = (1,),
+    mode: Any = "state-action",
+    cls: type[Potential] = Red,
     **options: Any,
-) -> Potential:  # fmt: skip
+) -> Potential:
     config = PotentialConfig(**{"hidden": (32, 32), "m": 8, **options})
     return cls(config, Spec(OBS, ACT, mode, BATCH, seeds, 200, 4, 0.99))
 

@@ -21,8 +21,14 @@ OBS, ACT, BATCH = 3, 2, 8
 MODES = ["state-action", "state-state", "state-only"]
 
 
-def build(seeds: Sequence[int] = (1,), mode: Any = "state-action", obs=OBS, act=ACT, batch=BATCH,
-          **options: Any) -> Wdac:  # fmt: skip
+def build(
+    seeds: Sequence[int] = (1,),
+    mode: Any = "state-action",
+    obs=OBS,
+    act=ACT,
+    batch=BATCH,
+    **options: Any,
+) -> Wdac:
     config = Wdac.Config(**{"hidden": (16, 16), **options})
     model = Wdac(config, Spec(obs, act, mode, batch, seeds, 100, 4, 0.9))
     model.noise = Streams(seeds, model.draws()).next()

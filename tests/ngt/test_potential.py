@@ -12,10 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ngt import losses
 from ngt.agent.sac import Sac
 from ngt.experience.replay import Batch, Replay
-from ngt.potential import Potential, PotentialConfig, scale_by_percentiles
+from ngt.potential import Potential, PotentialConfig, hl_gauss_edges, scale_by_percentiles
 from ngt.reward import Spec
 from ngt.seeding import Draw, Streams
 from ngt.settings.config import SacConfig
@@ -405,7 +404,7 @@ def test_the_literal_hl_gauss_target_masks_most_units():
     model = build(hlg_target="rescaled", **options)
     masked = (model.target(x).abs() > 1.25).float().mean()
     assert 0.4 < masked < 0.9
-    edges = losses.hl_gauss_edges(-1.0, 1.0, 21)
+    edges = hl_gauss_edges(-1.0, 1.0, 21)
     z = torch.erf((edges[[0, -1], None] - model.target(x).unsqueeze(-2)) / (0.05 * 2**0.5))
     assert ((z[..., 1, :] - z[..., 0, :]).double() < 1e-6).float().mean() > 0.4
     assert (build(hlg_target="tanh", **options).target(x).abs() > 1.0).sum() == 0
@@ -425,9 +424,14 @@ def test_the_printed_hl_gauss_widths_invert_the_reward_when_agent_and_expert_ove
     def auc(sigma_expert: float, sigma_agent: float, side) -> torch.Tensor:
         """P(h of a held-out expert transition < h of a random one), for two seeds."""
         model = build(
-            (1, 2), obs=17, act=6, pairing="hl_gauss", hidden=(64, 64),
-            sigma_expert=sigma_expert, sigma_agent=sigma_agent,
-        )  # fmt: skip
+            (1, 2),
+            obs=17,
+            act=6,
+            pairing="hl_gauss",
+            hidden=(64, 64),
+            sigma_expert=sigma_expert,
+            sigma_agent=sigma_agent,
+        )
         g = torch.Generator().manual_seed(0)
         for _ in range(250):
             pick = [
@@ -632,9 +636,16 @@ def test_the_score_leaves_the_running_percentiles_alone(make_batch):
 
 
 RELEASED = {
-    "pairing": "huber", "squash": False, "hidden": (16, 16, 16), "leak": 0.2, "init": "uniform",
-    "head_init": "uniform", "scaling": "ema_signed", "gap_floor": 1e-10, "lr": 5e-5,
-}  # fmt: skip
+    "pairing": "huber",
+    "squash": False,
+    "hidden": (16, 16, 16),
+    "leak": 0.2,
+    "init": "uniform",
+    "head_init": "uniform",
+    "scaling": "ema_signed",
+    "gap_floor": 1e-10,
+    "lr": 5e-5,
+}
 PACKED = {**{p: {"pairing": p} for p in PAIRINGS}, "released": RELEASED}
 
 

@@ -13,9 +13,16 @@ from ngt.experience.replay import Batch
 from ngt.reward import Constant, EnvReward, NoParams, RewardModel, Spec
 from ngt.training.learner import Learner, rewards
 
-SPEC = Spec(obs=3, act=2, mode="state-action", batch=8, seeds=(0, 1), time_limit=100,
-    num_envs=4, gamma=0.99,
-)  # fmt: skip
+SPEC = Spec(
+    obs=3,
+    act=2,
+    mode="state-action",
+    batch=8,
+    seeds=(0, 1),
+    time_limit=100,
+    num_envs=4,
+    gamma=0.99,
+)
 
 
 class Slope(RewardModel):

@@ -47,10 +47,22 @@ def test_derive_lies_in_range(seed: int, axes: list[str | int]):
 
 def test_derive_tells_axes_apart():
     keys = [
-        (0, "a", "bc"), (0, "ab", "c"), (0, "abc"), (0, "a", "b", "c"), (0, "bc", "a"),
-        (0, "abc", ""), (0, 1, 23), (0, 12, 3), (0, 123), (1, "a", "bc"), (0,), (1,), (0, ""),
-        (12, 3), (1, 23),
-    ]  # fmt: skip
+        (0, "a", "bc"),
+        (0, "ab", "c"),
+        (0, "abc"),
+        (0, "a", "b", "c"),
+        (0, "bc", "a"),
+        (0, "abc", ""),
+        (0, 1, 23),
+        (0, 12, 3),
+        (0, 123),
+        (1, "a", "bc"),
+        (0,),
+        (1,),
+        (0, ""),
+        (12, 3),
+        (1, 23),
+    ]
     assert len({derive(*key) for key in keys}) == len(keys)
     many = {derive(s, env, i) for s, env, i in itertools.product(range(20), "abcd", range(20))}
     assert len(many) == 20 * 4 * 20

@@ -63,8 +63,9 @@ def test_a_step_is_adams_and_no_run_of_it_depends_on_the_others() -> None:
     start = [torch.randn(3, *shape, generator=g) for shape in [(5, 16), (1, 12), (2, 1, 1), ()]]
     ours, states = adam_after(start, step_)
     theirs, known = adam_after(start, lambda optimiser: optimiser.step())
-    for a, b in zip([*ours, *map(dict.values, states)], [*theirs, *map(dict.values, known)],
-                    strict=True):  # fmt: skip
+    for a, b in zip(
+        [*ours, *map(dict.values, states)], [*theirs, *map(dict.values, known)], strict=True
+    ):
         torch.testing.assert_close([*a], [*b], rtol=1e-6, atol=1e-7)
     for run in range(3):
         alone, _ = adam_after([p[run : run + 1] for p in start], step_)

@@ -24,9 +24,13 @@ from ngt.settings.config import SacConfig
 OBS, ACT = 5, 2
 SMALL = SacConfig(hidden=(12, 10), actor_grad_clip=1e9)
 RELEASED = replace(
-    SMALL, activation="silu", layer_norm=True, head_gain=1e-3, alpha_form="softplus",
+    SMALL,
+    activation="silu",
+    layer_norm=True,
+    head_gain=1e-3,
+    alpha_form="softplus",
     critic_grad_clip=1e9,
-)  # fmt: skip
+)
 
 
 def rows(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -417,9 +421,15 @@ def sb3_agent(v, load_layers, monkeypatch) -> Sac:
     alpha, gamma, tau, target_entropy = v["alpha_gamma_tau_target_entropy"].tolist()
     lr = float(v.get("lr", 3e-4))
     config = SacConfig(
-        hidden=(len(v["pi_b1"]), len(v["pi_b2"])), gamma=gamma, tau=tau, alpha=alpha,
-        actor_grad_clip=1e9, lr_actor=lr, lr_critic=lr, lr_alpha=lr,
-    )  # fmt: skip
+        hidden=(len(v["pi_b1"]), len(v["pi_b2"])),
+        gamma=gamma,
+        tau=tau,
+        alpha=alpha,
+        actor_grad_clip=1e9,
+        lr_actor=lr,
+        lr_critic=lr,
+        lr_alpha=lr,
+    )
     agent = Sac(v["obs"].shape[1], v["act"].shape[1], config, [0])
     assert agent.target_entropy == target_entropy
     load_layers(agent.actor.net, pi_pairs(v))
@@ -460,9 +470,15 @@ def test_sb3_losses_and_gradients(vectors, load_layers, monkeypatch):
 
     alpha = agent.log_alpha.detach().exp()
     loss = sac.critic_loss(
-        agent.critic, agent.target, agent.actor, alpha, batch, batch.reward,
-        v["noise_next"][None], agent.config.gamma,
-    )  # fmt: skip
+        agent.critic,
+        agent.target,
+        agent.actor,
+        alpha,
+        batch,
+        batch.reward,
+        v["noise_next"][None],
+        agent.config.gamma,
+    )
     close(loss[0], v["critic_loss"])
     loss.sum().backward()
     for k in (0, 1):
@@ -489,9 +505,15 @@ def test_sb3_target(vectors, load_layers, monkeypatch, float64):
     for i in range(len(v["obs"])):
         row = Batch(*(field[:, i : i + 1] for field in batch))
         loss = sac.critic_loss(
-            agent.critic, agent.target, agent.actor, alpha, row, row.reward,
-            v["noise_next"][None, i : i + 1].double(), agent.config.gamma,
-        )  # fmt: skip
+            agent.critic,
+            agent.target,
+            agent.actor,
+            alpha,
+            row,
+            row.reward,
+            v["noise_next"][None, i : i + 1].double(),
+            agent.config.gamma,
+        )
         errors = agent.critic(row.obs, row.action)[0, :, 0] - v["target_q64"][i]
         assert loss.item() == pytest.approx(0.5 * errors.square().sum().item(), rel=1e-4, abs=1e-6)
 
@@ -531,9 +553,16 @@ class Live:
         from torch.distributions import normal
 
         self.sb3 = sb3.SAC(
-            "MlpPolicy", "Pendulum-v1", policy_kwargs={"net_arch": [32, 32]}, learning_rate=1e-3,
-            ent_coef="auto_0.2", tau=0.05, buffer_size=100, seed=3, device="cpu",
-        )  # fmt: skip
+            "MlpPolicy",
+            "Pendulum-v1",
+            policy_kwargs={"net_arch": [32, 32]},
+            learning_rate=1e-3,
+            ent_coef="auto_0.2",
+            tau=0.05,
+            buffer_size=100,
+            seed=3,
+            device="cpu",
+        )
         self.logger = Logger(None, [])
         self.sb3.set_logger(self.logger)
         self.sb3.policy.to(dtype)
@@ -544,18 +573,23 @@ class Live:
         monkeypatch.setattr(policies, "preprocess_obs", lambda obs, *a, **k: obs)  # casts to float
         monkeypatch.setattr(sac, "Actor", ClampedActor)
         config = SacConfig(
-            hidden=(32, 32), lr_actor=1e-3, lr_critic=1e-3, lr_alpha=1e-3, tau=0.05,
+            hidden=(32, 32),
+            lr_actor=1e-3,
+            lr_critic=1e-3,
+            lr_alpha=1e-3,
+            tau=0.05,
             actor_grad_clip=1e9,
-        )  # fmt: skip
+        )
         self.ours = Sac(3, 1, config, [0])
         with torch.no_grad():
             for net, pairs, twin in self.nets():
                 load_layers(net, pairs, twin)
         self.grads: dict[str, list[torch.Tensor]] = {}
         optimisers = {
-            "actor": self.sb3.actor.optimizer, "critic": self.sb3.critic.optimizer,
+            "actor": self.sb3.actor.optimizer,
+            "critic": self.sb3.critic.optimizer,
             "alpha": self.sb3.ent_coef_optimizer,
-        }  # fmt: skip
+        }
         for name, optimiser in optimisers.items():
             optimiser.register_step_pre_hook(partial(self.keep, name))
 
@@ -584,9 +618,12 @@ class Live:
         from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
         data = ReplayBufferSamples(
-            batch.obs[0], batch.action[0], batch.next_obs[0], batch.terminated[0, :, None],
+            batch.obs[0],
+            batch.action[0],
+            batch.next_obs[0],
+            batch.terminated[0, :, None],
             batch.reward[0, :, None],
-        )  # fmt: skip
+        )
         self.sb3.replay_buffer.sample = lambda *a, **k: data
         self.queue[:] = [draws["noise"][0], draws["next_noise"][0]]
         self.sb3.train(1, batch.obs.shape[1])

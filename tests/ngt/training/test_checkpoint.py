@@ -32,13 +32,24 @@ METHODS = {
 
 def cell_of(model: str, env: str = "Hopper-v4", **train: object) -> CellConfig:
     settings = {
-        "steps": 640, "batch": 16, "buffer": 300, "eval_every": 160, "eval_episodes": 2,
-        "log_every": 80, "keep": "best", **train,
-    }  # fmt: skip
+        "steps": 640,
+        "batch": 16,
+        "buffer": 300,
+        "eval_every": 160,
+        "eval_episodes": 2,
+        "log_every": 80,
+        "keep": "best",
+        **train,
+    }
     return CellConfig(
-        env=env, method="m", model=model, params=METHODS[model], normalise_obs=True,
-        sac=SacConfig(hidden=(16, 16)), train=TrainConfig(**settings),
-    )  # fmt: skip
+        env=env,
+        method="m",
+        model=model,
+        params=METHODS[model],
+        normalise_obs=True,
+        sac=SacConfig(hidden=(16, 16)),
+        train=TrainConfig(**settings),
+    )
 
 
 def members_of(cell: CellConfig, root: Path, seeds: Sequence[int] = (0, 1)) -> list[Member]:
@@ -54,15 +65,19 @@ class Stopped(Trainer):
 
     at = 0
 
-    def _marks(self, stride: int) -> None:
+    def _log_evaluate_save(self, stride: int) -> None:
         self.stop = self.step >= self.at
-        super()._marks(stride)
+        super()._log_evaluate_save(stride)
 
 
 def train(
-    cell: CellConfig, members: Sequence[Member], resume: int | None = None, at: int = 10**9,
-    every: int = 0, workers: int = 0,
-) -> bool:  # fmt: skip
+    cell: CellConfig,
+    members: Sequence[Member],
+    resume: int | None = None,
+    at: int = 10**9,
+    every: int = 0,
+    workers: int = 0,
+) -> bool:
     """Whether training reached its end."""
     trainer = Stopped(cell, members, checkpoint_every=every, env_workers=workers)
     trainer.at = at
@@ -262,7 +277,7 @@ def test_lack_of_memory_is_no_fault_of_the_checkpoint(tmp_path: Path) -> None:
 
 def trainer_restore(trainer: Trainer, saved: list[dict[str, State]]) -> None:
     """What `run` does before its first step."""
-    trainer._marks = lambda stride: (_ for _ in ()).throw(Interrupted(0))  # type: ignore[assignment,method-assign]
+    trainer._log_evaluate_save = lambda stride: (_ for _ in ()).throw(Interrupted(0))  # type: ignore[assignment,method-assign]
     original = checkpoint.load
     try:
         checkpoint.load = lambda run, step: saved[0]  # type: ignore[assignment]

@@ -97,12 +97,16 @@ def test_training_on_cuda_with_and_without_graphs_is_the_same(
 
     monkeypatch.setattr(replay, "SLOTS", 1)
     cell = CellConfig(
-        env="Hopper-v4", method="m", model="ngt.potential:Potential", normalise_obs=True,
-        sac=SacConfig(hidden=(32, 32)), params={"hidden": [32, 32], "m": 4},
+        env="Hopper-v4",
+        method="m",
+        model="ngt.potential:Potential",
+        normalise_obs=True,
+        sac=SacConfig(hidden=(32, 32)),
+        params={"hidden": [32, 32], "m": 4},
         train=TrainConfig(
             steps=600, batch=32, buffer=400, eval_every=200, eval_episodes=2, log_every=200
         ),
-    )  # fmt: skip
+    )
     texts = []
     for name, graphs in (("eager", False), ("graph", True)):
         members = [

@@ -19,11 +19,14 @@ from ngt.training.learner import Member
 from ngt.training.trainer import Trainer
 
 CELL = CellConfig(
-    env="Pendulum-v1", method="m", model="ngt.reward:EnvReward", sac=SacConfig(hidden=(8, 8)),
+    env="Pendulum-v1",
+    method="m",
+    model="ngt.reward:EnvReward",
+    sac=SacConfig(hidden=(8, 8)),
     train=TrainConfig(
         steps=400, batch=8, buffer=400, eval_every=200, eval_episodes=1, log_every=200
     ),
-)  # fmt: skip
+)
 
 
 def members_of(root: Path, count: int = 2) -> list[Member]:
@@ -36,37 +39,47 @@ def stop_at(member: Member, *steps: int) -> None:
     """Leave checkpoints of these steps."""
     for i, step in enumerate(steps):
         trainer = Trainer(CELL, [member], checkpoint_every=step)
-        marks = trainer._marks
+        marks = trainer._log_evaluate_save
 
         def until(stride: int, trainer=trainer, step=step, marks=marks) -> None:
             trainer.stop = trainer.step >= step
             marks(stride)
 
-        trainer._marks = until  # type: ignore[method-assign]
+        trainer._log_evaluate_save = until  # type: ignore[method-assign]
         with pytest.raises(Interrupted):
             trainer.run("test", steps[i - 1] if i else None)
 
 
 def train(
-    members: list[Member], fresh: bool = False, restart: bool = False, stop: int | None = None,
+    members: list[Member],
+    fresh: bool = False,
+    restart: bool = False,
+    stop: int | None = None,
     done: list[str] | None = None,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """What is said. stop: the step at which a signal comes; done: gets a word if it came last."""
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         if stop is not None:
-            marks = Trainer._marks
+            marks = Trainer._log_evaluate_save
 
             def signalled(trainer: Trainer, stride: int) -> None:
                 if trainer.step == stop:
                     os.kill(os.getpid(), signal.SIGTERM)
                 marks(trainer, stride)
 
-            patch.setattr(Trainer, "_marks", signalled)
+            patch.setattr(Trainer, "_log_evaluate_save", signalled)
         stopped = job.train(
-            CELL, members, "name", said.append, device="cpu", env_workers=0, checkpoint_every=0,
-            fresh=fresh, restart=restart,
-        )  # fmt: skip
+            CELL,
+            members,
+            "name",
+            said.append,
+            device="cpu",
+            env_workers=0,
+            checkpoint_every=0,
+            fresh=fresh,
+            restart=restart,
+        )
     if stopped and done is not None:
         done.append("stopped")
     return said
@@ -199,10 +212,20 @@ def test_signals_stop_it_and_handlers_are_put_back(number: signal.Signals) -> No
 def test_a_killed_command_goes_on_to_the_same_files(tmp_path: Path, number: signal.Signals) -> None:
     def command(root: Path) -> list[str]:
         return [
-            sys.executable, "-m", "ngt.cli", "expert", "Pendulum-v1", "--scale", "test",
-            "--results", str(root), "--set", "expert.train.steps=1000",
-            "--set", "checkpoint_every=200",
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "ngt.cli",
+            "expert",
+            "Pendulum-v1",
+            "--scale",
+            "test",
+            "--results",
+            str(root),
+            "--set",
+            "expert.train.steps=1000",
+            "--set",
+            "checkpoint_every=200",
+        ]
 
     subprocess.run(command(tmp_path / "a"), check=True, capture_output=True)
     folder = tmp_path / "b" / "test" / "experts" / "Pendulum-v1"

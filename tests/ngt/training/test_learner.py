@@ -76,9 +76,12 @@ def spied(
 ) -> tuple[Learner, dict[str, Tensor], dict[str, Any]]:
     """A learner of two runs, the draws that it will use, and what its agent is updated with."""
     cell = CellConfig(
-        env="Pendulum-v1", method="m", model=f"{__name__}:{model}", normalise_obs=normalise,
+        env="Pendulum-v1",
+        method="m",
+        model=f"{__name__}:{model}",
+        normalise_obs=normalise,
         train=TrainConfig(batch=16),
-    )  # fmt: skip
+    )
     members = [Member(Path(), {}, seed, 1, random_batch(1, 9, 3, 1)) for seed in (0, 1)]
     learner, twin = Learner(cell, members), Learner(cell, members)
     if learner.normaliser is not None:
@@ -161,9 +164,12 @@ def test_a_runs_seed_depends_on_every_part_of_its_key() -> None:
 
 def test_the_model_is_built_with_the_cells_own_numbers() -> None:
     cell = CellConfig(
-        env="Pendulum-v1", method="m", model=f"{__name__}:Spy", sac=SacConfig(gamma=0.5),
+        env="Pendulum-v1",
+        method="m",
+        model=f"{__name__}:Spy",
+        sac=SacConfig(gamma=0.5),
         train=TrainConfig(batch=16, num_envs=3),
-    )  # fmt: skip
+    )
     spec = build_model(cell, [4, 5]).spec
     assert (spec.obs, spec.act, spec.batch, list(spec.seeds)) == (3, 1, 16, [4, 5])
     assert (spec.time_limit, spec.num_envs, spec.gamma) == (200, 3, 0.5)

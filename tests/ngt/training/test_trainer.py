@@ -191,9 +191,13 @@ def cell_of(env: str = "steps", model: Any = Zero, **changes: Any) -> CellConfig
         sections[section][name] = value
     path = model if isinstance(model, str) else f"{__name__}:{model.__name__}"
     return CellConfig(
-        env, "toy", path, sac=SacConfig(**sections["sac"]), train=TrainConfig(**sections["train"]),
+        env,
+        "toy",
+        path,
+        sac=SacConfig(**sections["sac"]),
+        train=TrainConfig(**sections["train"]),
         **sections["cell"],
-    )  # fmt: skip
+    )
 
 
 def members_of(
@@ -202,12 +206,15 @@ def members_of(
     """Runs that differ in seed and, with data, in the number of demonstrations."""
     return [
         Member(
-            folder / f"seed{seed}", {"run": f"seed{seed}"}, seed, 1 + seed % 3,
+            folder / f"seed{seed}",
+            {"run": f"seed{seed}"},
+            seed,
+            1 + seed % 3,
             None if data is None else demos.subsample(data, 1 + seed % 3, rate, seed),
             {"random": 0.0, "expert": 1.0},
         )
         for seed in seeds
-    ]  # fmt: skip
+    ]
 
 
 def train(cell: CellConfig, members: list[Member]) -> Trainer:
@@ -397,9 +404,16 @@ def test_rows_of_the_records(tmp_path: Path) -> None:
     assert steps_of(folder / "train.csv") == [16, 32, 40]
     assert [row["update"] for row in rows(folder / "train.csv")] == ["3", "7", "9"]
     assert list(rows(folder / "train.csv")[0]) == [
-        "step", "update", "critic_loss", "actor_loss", "alpha", "entropy", "reward",
-        "train_return", "train_episodes",
-    ]  # fmt: skip
+        "step",
+        "update",
+        "critic_loss",
+        "actor_loss",
+        "alpha",
+        "entropy",
+        "reward",
+        "train_return",
+        "train_episodes",
+    ]
     assert [step for step, _ in made.records.timing] == [16, 32, 40]
     run = read_json(folder / "run.json")
     assert (run["pack"], run["device"]) == (1, "cpu")
@@ -427,16 +441,15 @@ def test_an_update_sees_what_was_stored_before_its_step(
     note(Collector, "act", lambda self, _: self.replay.size)
     note(Learner, "update", lambda _, args: args[0].size)
     note(Collector, "step", lambda self, _: self.replay.size)
-    note(Trainer, "_marks", lambda self, _: self.collector.replay.size)
+    note(Collector, "store", lambda self, _: self.replay.size)
+    note(Trainer, "_log_evaluate_save", lambda self, _: self.collector.replay.size)
     train(cell_of(steps=16, learning_starts=learning_starts), members_of(tmp_path))
     first = max(4, learning_starts)
-    assert told == [
-        pair for stored in (0, 4, 8, 12)
-        for pair in (
-            ("act", stored), *[("update", stored)] * (stored >= first), ("step", stored),
-            ("_marks", stored + 4),
-        )
-    ]  # fmt: skip
+    expected: list[tuple[str, int]] = []
+    for stored in (0, 4, 8, 12):
+        expected += [("act", stored), *[("update", stored)] * (stored >= first)]
+        expected += [("step", stored), ("store", stored), ("_log_evaluate_save", stored + 4)]
+    assert told == expected
 
 
 def test_a_stride_that_does_not_divide_the_interval(tmp_path: Path) -> None:
@@ -617,8 +630,12 @@ def test_a_nan_reward_is_a_divergence_with_step_and_tensor(
         assert (run["status"], run["step"], run["tensor"]) == ("diverged", 4 + 4 * first, tensor)
         assert steps_of(folder / "eval.csv") == [8, 8, 16, 16], "evaluations so far stay"
         assert sorted(p.name for p in folder.iterdir()) == [
-            "config.json", "eval.csv", "policy.safetensors", "run.json", "train.csv"
-        ]  # fmt: skip
+            "config.json",
+            "eval.csv",
+            "policy.safetensors",
+            "run.json",
+            "train.csv",
+        ]
 
 
 @pytest.mark.parametrize("first", [2, 5])
@@ -784,10 +801,20 @@ def test_sac_learns_to_swing_a_pendulum_up(tmp_path: Path) -> None:
     Six runs ended at -137 to -640; a random policy's return is about -1200, a good one's -150.
     """
     cell = cell_of(
-        "Pendulum-v1", "ngt.reward:EnvReward", steps=6000, batch=64, hidden=(32, 32),
-        eval_every=6000, eval_episodes=4, log_every=1500, gamma=0.95, lr_actor=3e-3,
-        lr_critic=3e-3, lr_alpha=3e-3, tau=0.02,
-    )  # fmt: skip
+        "Pendulum-v1",
+        "ngt.reward:EnvReward",
+        steps=6000,
+        batch=64,
+        hidden=(32, 32),
+        eval_every=6000,
+        eval_episodes=4,
+        log_every=1500,
+        gamma=0.95,
+        lr_actor=3e-3,
+        lr_critic=3e-3,
+        lr_alpha=3e-3,
+        tau=0.02,
+    )
     members = members_of(tmp_path, (0, 1, 2))
     train(cell, members)
     returns = [[float(row["return"]) for row in rows(m.folder / "eval.csv")] for m in members]

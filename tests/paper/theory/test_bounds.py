@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from ngt import losses
+from ngt.potential import hl_gauss, hl_gauss_edges, hl_gauss_target, huber, mse_softmax
 from paper.theory import bounds as theory
 from paper.theory.bounds import Slopes, judge
 
@@ -90,8 +90,8 @@ def test_the_edge_is_the_worst_place(bins: int, sigma: float) -> None:
 
 def test_probabilities_are_those_of_the_code(float64) -> None:
     t = torch.linspace(-1.0, 1.0, 9)
-    edges = losses.hl_gauss_edges(-1.0, 1.0, 21)
-    code = losses.hl_gauss_target(t, edges, 0.25).mT.numpy()
+    edges = hl_gauss_edges(-1.0, 1.0, 21)
+    code = hl_gauss_target(t, edges, 0.25).mT.numpy()
     np.testing.assert_allclose(
         theory.hlg_probs(t.numpy() + 1.0, 21, 2.0, 0.25), code, rtol=2e-6, atol=1e-12
     )
@@ -157,17 +157,17 @@ def rows(*shape: int, scale: float = 1.0, seed: int = 0) -> torch.Tensor:
 
 
 def hlg(sigma: float, bins: int):
-    edges = losses.hl_gauss_edges(-1.0, 1.0, bins)
-    return lambda p, t: losses.hl_gauss(p, losses.hl_gauss_target(t, edges, sigma))
+    edges = hl_gauss_edges(-1.0, 1.0, bins)
+    return lambda p, t: hl_gauss(p, hl_gauss_target(t, edges, sigma))
 
 
 @pytest.mark.parametrize("m", [1, 8])
 def test_huber_slopes(float64, m: int) -> None:
     slopes = theory.huber_slopes(m, delta=0.5)
-    got = gradients(lambda p, t: losses.huber(p, t, 0.5), rows(500, m, scale=2.0), rows(500, m))
+    got = gradients(lambda p, t: huber(p, t, 0.5), rows(500, m, scale=2.0), rows(500, m))
     for norms, slope in zip(got, slopes, strict=True):
         assert norms.max() <= slope * (1 + 1e-12)
-    apart = gradients(lambda p, t: losses.huber(p, t, 0.5), torch.ones(1, m), torch.zeros(1, m))
+    apart = gradients(lambda p, t: huber(p, t, 0.5), torch.ones(1, m), torch.zeros(1, m))
     assert [n.item() for n in apart] == pytest.approx(list(slopes)), "reached where all differ"
 
 
@@ -175,13 +175,13 @@ def test_huber_slopes(float64, m: int) -> None:
 def test_mse_softmax_slopes(float64, m: int) -> None:
     slopes = theory.mse_softmax_slopes()
     for scale in (0.5, 2.0, 8.0):
-        got = gradients(losses.mse_softmax, rows(2000, m, scale=scale), rows(2000, m, seed=1) * 9)
+        got = gradients(mse_softmax, rows(2000, m, scale=scale), rows(2000, m, seed=1) * 9)
         for norms, slope in zip(got, slopes, strict=True):
             assert norms.max() <= slope * (1 + 1e-12)
     p, t = torch.full((1, m), -60.0), torch.full((1, m), -60.0)
     p[0, :2] = torch.tensor([1.0, 2.0]).log()
     t[0, 0] = 60.0
-    reached, _ = gradients(losses.mse_softmax, p, t)
+    reached, _ = gradients(mse_softmax, p, t)
     assert reached.item() == pytest.approx(slopes.prediction, rel=1e-9), "p = (1/3, 2/3, 0, ..)"
 
 
@@ -230,8 +230,8 @@ def test_slopes_of_the_potential_by_hand() -> None:
 
 def test_largest_huber(float64) -> None:
     far = torch.full((1, 3), 5.0)
-    assert theory.largest_huber(5.0) == losses.huber(far, -far).item() == 9.5
-    assert theory.largest_huber(0.25) == losses.huber(far / 20, -far / 20).item()
+    assert theory.largest_huber(5.0) == huber(far, -far).item() == 9.5
+    assert theory.largest_huber(0.25) == huber(far / 20, -far / 20).item()
 
 
 # --- concentration
