@@ -683,7 +683,7 @@ import {modules}
 
 
 def test_training_imports_little() -> None:
-    """Everything but tables, figures and records that ship needs torch, numpy and gymnasium only."""
+    """Import every module of ngt, but the GPU bench, where only what trains is installed."""
     blocked = "arch dm_control dm_env jsonschema matplotlib pandas pyarrow rliable safetensors"
     blocked += " scipy shimmy snakemake tqdm yaml"
     files = [file for file in (ROOT / "ngt").rglob("*.py") if file.stem not in ("__init__", "gpu")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,14 @@ from ngt.experience.envs import TASKS, get_task
 from ngt.potential import PotentialConfig
 from ngt.settings import config as cfg
 from ngt.settings import resolve as resolving
-from ngt.settings.config import CellConfig, Config, SacConfig, TrainConfig, parse
+from ngt.settings.config import CellConfig, Config, SacConfig, TrainConfig
 from ngt.settings.load import CONFIG_DIR, load, read_yaml
 from ngt.settings.resolve import config_hash, own_file, resolve, resolve_expert, to_json
-from ngt.settings.schema import merge, schema
+from ngt.settings.schema import merge, parse, schema
 
 SCALES = ("test", "quick", "lite", "paper")
 SHIPPED = sorted(CONFIG_DIR.glob("*.yaml"))
-SCHEMA = CONFIG_DIR.parent / "schemas" / "config.schema.json"
+SCHEMA = CONFIG_DIR / "schema.json"
 PAPER_ENVS = ("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4")
 
 # The paper's table of defaults (SAC and loop; NGT), and what it leaves open, settled in SPEC.
@@ -275,10 +276,10 @@ def test_what_the_checks_let_through(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "b"], ["a", "b", "c"]])
-def test_a_circle_of_variants_is_an_error(names: list[str]) -> None:
+def test_a_cycle_of_variants_is_an_error(names: list[str]) -> None:
     ring = dict(zip(names, [*names[1:], names[0]], strict=True))
     message = error(load, {"methods": {name: {"like": other} for name, other in ring.items()}})
-    assert "like: a circle, " in message
+    assert "like: a cycle, " in message
     assert " like ".join([*names, names[0]]) in message
 
 
@@ -657,7 +658,7 @@ def test_a_model_whose_file_has_a_mistake(tmp_path: Path, monkeypatch: pytest.Mo
 def test_schema_file_is_what_the_command_prints(capsys: Any) -> None:
     main(["config", "--schema"])
     assert SCHEMA.read_text() == capsys.readouterr().out, (
-        "python -m ngt.cli config --schema > workflow/schemas/config.schema.json"
+        "python -m ngt config --schema > workflow/config/schema.json"
     )
 
 
@@ -670,7 +671,10 @@ def validator() -> Any:
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda f: f.stem)
 def test_shipped_files_fit_the_schema(file: Path, validator: Any) -> None:
-    validator.validate(yaml.safe_load(file.read_text()))
+    text = file.read_text()
+    validator.validate(yaml.safe_load(text))
+    named = re.match(r"# yaml-language-server: \$schema=(.+)\n", text)
+    assert named and file.parent / named[1] == SCHEMA, "an editor finds the schema"
 
 
 def test_a_whole_config_fits_the_schema(validator: Any) -> None:
