@@ -1,7 +1,8 @@
-"""The command, as `python -m ngt` too. It heeds signals before the imports, which take seconds."""
+"""The command, also as `python -m ngt`; it handles signals before the slow imports start."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -9,7 +10,7 @@ from typing import Any
 
 
 def stop(number: int, frame: Any) -> None:
-    """Say that the process was told to stop, and end it: there is nothing to save."""
+    """Report the signal and exit; there is nothing to save yet."""
     interrupted = number == signal.SIGINT
     same = "" if interrupted else f" by {signal.Signals(number).name}; the same command resumes"
     print(f"ngt: {'interrupted' if interrupted else 'stopped'}{same}", file=sys.stderr, flush=True)
@@ -17,12 +18,10 @@ def stop(number: int, frame: Any) -> None:
 
 
 def main() -> None:
-    """Run the command; a trainer takes the signals over when it has something to save."""
+    """Run the command; a trainer replaces the handlers once it has something to save."""
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         signal.signal(number, stop)
-    from ngt import cli
-
-    cli.main()
+    importlib.import_module("ngt.cli").main()  # imported here, since it takes seconds
 
 
 if __name__ == "__main__":

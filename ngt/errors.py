@@ -5,20 +5,20 @@ from collections.abc import Sequence
 
 
 class UserError(Exception):
-    """A mistake of the user's: one line naming the field, the value and the fix; exit code 2."""
+    """A user's mistake: one line that names the field, the value and the fix; exit code 2."""
 
 
 class Interrupted(Exception):
-    """Training was told to stop and left a checkpoint of this step in every run's folder."""
+    """Training stopped on a signal and left a checkpoint of this step in every run's folder."""
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether an allocation failed: NumPy and torch say so in words, on a CPU and on CUDA."""
+    """Return True if an allocation failed; NumPy and torch say so in words, on CPU and CUDA."""
     return isinstance(error, MemoryError) or "allocate" in str(error)
 
 
 def suggest(name: str, known: Sequence[str]) -> str:
-    """The fix for a name that is not known: the nearest one, or all of them."""
+    """Return the fix for an unknown name: the nearest known names, or all of them."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     if near:
         return f"did you mean {' or '.join(near)}?"

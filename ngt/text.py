@@ -1,4 +1,4 @@
-"""Text that a user chooses: what a name may hold, what a label may, and how it is printed."""
+"""Lines that a user reads, and names and labels that a user chooses."""
 
 from __future__ import annotations
 
@@ -11,23 +11,28 @@ from ngt.errors import UserError
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 LONGEST = 100  # characters of a label
 
-# What both the figures' font and the paper's LaTeX can set, besides ASCII.
+# Characters besides ASCII that both the figures' font and the paper's LaTeX can set.
 LETTERS = frozenset(map(chr, range(0xC0, 0x17F))) - set("ĦħĸĿŀŉŦŧ")
 GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
 SIGNS = "−±×≤≥≈→∞√·∈ℓ∇∂≪“”‘’†–—…°²³⁷"
-ASCII = frozenset(map(chr, range(0x20, 0x7F))) - {"~"}  # a no-break space in a figure's notes
+ASCII = frozenset(map(chr, range(0x20, 0x7F))) - {"~"}  # figures' notes use it as a no-break space
 SETTABLE = ASCII | LETTERS | set(GREEK) | set(SIGNS)
 
 
 def show_any_text() -> None:
-    """Let a terminal that lacks a character print its code instead of failing."""
+    """Print the code of a character that the terminal lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
+def say(text: str) -> None:
+    """Print a line at once, also into a pipe."""
+    print(text, flush=True)
+
+
 def check_name(name: str, where: str) -> None:
-    """Check that a name can be a folder's, and stand in a command and in a pattern."""
+    """Check that a name can be used for a folder, in a command and in a pattern."""
     if not NAME.fullmatch(name):
         raise UserError(
             f"{where}: {name!r} would be a folder's name; use at most 100 of a-z, A-Z, 0-9, "

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ngt.cli import Parser, add_planned, load_config, user_settings
 from ngt.errors import UserError
 from ngt.runs.keys import Layout, RunKey
 from ngt.runs.published import Published
 from ngt.runs.table import read_runs
 from ngt.settings.config import Config
+from ngt.settings.options import Parser, add_planned, load_config, user_settings
 from ngt.text import show_any_text
 from paper.drawing import labels, style
 from paper.drawing import table as tables
@@ -91,7 +91,8 @@ def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
     """The config and the places it reads from."""
     if args.default_scale and not args.planned and "scale" not in user_settings(args):
         args.scale = args.default_scale
-    config, layout = load_config(args)
+    config = load_config(args)
+    layout = Layout(config.scale, args.results)
     labels.check(config)
     if args.records is None:
         return config, layout

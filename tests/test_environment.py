@@ -15,20 +15,22 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # What an import of ours, or what makes envs and draws, must not be stopped by.
 ENVS = """
-from ngt import envs
+from ngt.experience import envs
 envs.make("Hopper-v4").close()
 """
 DRAWING = """
-from paper import style
+from paper.drawing import style
 with style.context():
     figure = style.new_figure(2, 1)
     figure.text(0.5, 0.5, "−σ")
 style.save(figure, style.Path("figure.pdf"), style.Path("figure.png"))
 """
 TABLE = """
-from paper import cli, tables
+from paper import command
+from paper.drawing import table as tables
 table = tables.Table("\\u2212", {"a": tables.Column("a")}, [{"a": "\\u03c3"}])
-cli.one_line_errors("t", lambda: print(table.markdown()) or tables.save(table, cli.Path("t.csv")))
+path = command.Path("t.csv")
+command.one_line_errors("t", lambda: print(table.markdown()) or tables.save(table, path))
 """
 NOWHERE = "/proc/nowhere"
 

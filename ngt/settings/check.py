@@ -1,4 +1,4 @@
-"""Check everything that can be wrong in a config before a job starts."""
+"""Check everything in a config that can be wrong before a job starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ngt.experience import shipped
 from ngt.experience.envs import get_task
 from ngt.settings.config import Config, ExpertConfig, FigureConfig, SacConfig, TrainConfig
 from ngt.settings.resolve import (
-    _check_override,
+    check_override,
     demos_source,
     expert_config,
     find_method,
@@ -22,37 +22,33 @@ from ngt.text import check_label, check_name
 
 
 def check(config: Config) -> None:
-    """Everything that can be wrong before a job starts: names, differences, model parameters."""
+    """Check names, differences, demonstrations and model parameters."""
     check_name(config.scale, "scale")
-    for name, method_entry in config.methods.items():
+    for name, method in config.methods.items():
         check_name(name, f"methods.{name}")
-        check_label(method_entry.label, f"methods.{name}.label")
+        check_label(method.label, f"methods.{name}.label")
+        _check_envs(method.envs, f"methods.{name}.envs")
     for name, figure in config.figures.items():
-        _check_axes(figure, f"figures.{name}")
-        for axis in ("methods", "beside"):
-            for method in getattr(figure, axis):
-                find_method(config, method, f"figures.{name}.{axis}")
-        _check_envs(figure.envs, f"figures.{name}.envs")
-    for name, method_entry in config.methods.items():
-        _check_envs(method_entry.envs, f"methods.{name}.envs")
+        _check_figure(config, figure, f"figures.{name}")
     _check_envs(config.envs, "envs")
     for env, entry in config.envs.items():
-        _check_override(entry, f"envs.{env}")
-        check_partial(ExpertConfig, entry.expert, f"envs.{env}.expert")
+        where = f"envs.{env}"
+        check_override(entry, where)
+        check_partial(ExpertConfig, entry.expert, f"{where}.expert")
         for section, cls in (("sac", SacConfig), ("train", TrainConfig)):
-            check_partial(cls, entry.expert.get(section, {}), f"envs.{env}.expert.{section}")
-    _check_override(config.expert, "expert")
+            check_partial(cls, entry.expert.get(section, {}), f"{where}.expert.{section}")
+    check_override(config.expert, "expert")
     for name, figure in config.figures.items():
         for env in figure.envs:
             _check_demos(config, env, max(figure.demos), f"figures.{name}.demos")
-    envs = {e for figure in config.figures.values() for e in figure.envs}
-    envs |= {e for method_entry in config.methods.values() for e in method_entry.envs}
+    envs = {env for figure in config.figures.values() for env in figure.envs}
+    envs |= {env for method in config.methods.values() for env in method.envs}
     for name in config.methods:
         for env in sorted(envs) or [""]:
             model_params(config, name, env)
 
 
-def _check_axes(figure: FigureConfig, where: str) -> None:
+def _check_figure(config: Config, figure: FigureConfig, where: str) -> None:
     for f in dataclasses.fields(figure):
         values = getattr(figure, f.name)
         if not values and f.name != "beside":
@@ -60,6 +56,10 @@ def _check_axes(figure: FigureConfig, where: str) -> None:
         twice = next((v for v in values if values.count(v) > 1), None)
         if twice is not None:
             raise UserError(f"{where}.{f.name}: {twice} stands twice; name it once")
+    for axis in ("methods", "beside"):
+        for method in getattr(figure, axis):
+            find_method(config, method, f"{where}.{axis}")
+    _check_envs(figure.envs, f"{where}.envs")
 
 
 def _check_envs(names: Iterable[str], where: str) -> None:
@@ -71,9 +71,12 @@ def _check_envs(names: Iterable[str], where: str) -> None:
 
 
 def _check_demos(config: Config, env: str, count: int, where: str) -> None:
-    """Enough of them. Where none ships it is said once one is asked for: not every env need be."""
+    """Check that enough demonstrations exist.
+
+    A missing shipped expert is reported only when it is used.
+    """
     if own_file(config, env):
-        demos_source(config, env)  # it can be read
+        demos_source(config, env)  # raises UserError if the file cannot be read
     elif config.demos == "trained":
         most = expert_config(config, env).episodes
         if count > most:

@@ -1,8 +1,8 @@
-"""Every setting and its default, as frozen dataclasses: the only place where a default stands.
+"""Every setting with its default, as frozen dataclasses; a default stands here and nowhere else.
 
-A config file holds differences. They are merged (base <- scale <- user), parsed strictly (an
-unknown key or a wrong type is an error that names the key) and resolved per cell: shared <- env
-<- method <- (method, env).
+A config file holds only differences from these defaults. `load` merges the files (base <- scale <-
+user) and parses them strictly. `resolve` makes the settings of a cell: shared <- env <- method <-
+(method, env).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MODES: tuple[Mode, ...] = typing.get_args(Mode)
 
 @dataclass(frozen=True)
 class SacConfig:
-    """Soft actor-critic. Values: the paper's table of defaults unless said."""
+    """Soft actor-critic; values are the paper's defaults unless noted."""
 
     hidden: tuple[int, ...] = opt((256, 256), "widths of actor and critics", 1)
     activation: Literal["relu", "silu"] = opt("relu", "of actor and critics")
@@ -43,7 +43,7 @@ class SacConfig:
     log_std_max: float = opt(2.0, "log-std is squashed by tanh into this range")
 
     def __post_init__(self) -> None:
-        """The range must be one."""
+        """Check that the range is not empty."""
         if self.log_std_min >= self.log_std_max:
             raise UserError(
                 f"sac.log_std_max: must be above sac.log_std_min = {self.log_std_min}, "
@@ -53,7 +53,7 @@ class SacConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The loop of Algorithm 1. Values: the paper's table of defaults unless said."""
+    """The loop of Algorithm 1; values are the paper's defaults unless noted."""
 
     steps: int = opt(10_000_000, "env steps; gradient steps where a method uses no env", 1)
     num_envs: int = opt(4, "envs in lockstep; the step counter goes up by this", 1)
@@ -67,7 +67,7 @@ class TrainConfig:
     keep: Literal["last", "best"] = opt("last", "which policy is saved; best by evaluation return")
 
     def __post_init__(self) -> None:
-        """The buffer takes in one vector step at a time."""
+        """Check that the buffer holds a vector step."""
         if self.buffer < self.num_envs:
             raise UserError(
                 f"train.buffer: must be at least train.num_envs = {self.num_envs}, "
@@ -77,12 +77,12 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class CellConfig:
-    """All that the runs of a pack share; they differ in demonstrations and seed."""
+    """The settings that the runs of a pack share; they differ in demonstrations and seed."""
 
     env: str
     method: str
     model: str = opt("", "dotted path of the reward model, `package.module:Class`")
-    params: dict[str, Any] = field(default_factory=dict)  # of the model's own Config, complete
+    params: dict[str, Any] = field(default_factory=dict)  # complete, as in the model's Config
     mode: Mode = opt("state-action", "what the reward model sees: (s,a), (s,s') or (s)")
     rate: int = opt(20, "every rate-th transition of a demonstration is kept", 1)
     terminate_when_unhealthy: bool = opt(True, "Gymnasium's default; the paper is silent")
@@ -92,7 +92,6 @@ class CellConfig:
     train: TrainConfig = field(default_factory=TrainConfig)
 
 
-# Sections and fields that an env, a method or a (method, env) pair may change.
 @dataclass(frozen=True)
 class Override:
     """Differences for one env, one method, or one method on one env."""
@@ -105,7 +104,7 @@ class Override:
 
 @dataclass(frozen=True)
 class ExpertConfig(Override):
-    """The expert: SAC on the env's own reward, the agent's settings with these differences."""
+    """An expert: SAC on the env's own reward, and how it differs from the agent's settings."""
 
     seed: int = opt(1000, "another seed than any agent's", 0)
     episodes: int = opt(16, "episodes recorded; their mean return is the normaliser's 1", 1)
@@ -113,14 +112,14 @@ class ExpertConfig(Override):
 
 @dataclass(frozen=True)
 class MethodEnvConfig(Override):
-    """A method's differences on one env."""
+    """Differences of a method on one env."""
 
     params: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class MethodConfig(MethodEnvConfig):
-    """A method, or a named variant of one (`like`)."""
+    """A method, or a named variant of another method (`like`)."""
 
     label: str = opt("", "name in figures; the key where empty")
     like: str = opt("", "another method that this one differs from")
@@ -131,7 +130,7 @@ class MethodConfig(MethodEnvConfig):
 
 @dataclass(frozen=True)
 class EnvConfig(Override):
-    """An env's differences, for the agent and for its expert."""
+    """Differences of an env, for the agent and for its expert."""
 
     expert: dict[str, Any] = field(default_factory=dict)
     demos: str = opt(
@@ -143,30 +142,30 @@ class EnvConfig(Override):
 
 @dataclass(frozen=True)
 class FigureConfig:
-    """The runs behind one artefact: the product of its axes. A scale without it says null."""
+    """The runs of one artefact, the product of its axes; null leaves it out of a scale."""
 
     methods: tuple[str, ...] = ()
     beside: tuple[str, ...] = opt((), "methods drawn too, whose runs another artefact counts")
     envs: tuple[str, ...] = ()
     demos: tuple[int, ...] = opt((1, 4, 11), "numbers of demonstrations", 1)
     seeds: tuple[int, ...] = opt((0, 1, 2, 3), "seeds", 0)
-    modes: tuple[Mode, ...] = ("state-action",)
-    rates: tuple[int, ...] = opt((20,), "subsampling rates", 1)
+    modes: tuple[Mode, ...] = (CellConfig.mode,)
+    rates: tuple[int, ...] = opt((CellConfig.rate,), "subsampling rates", 1)
 
 
 @dataclass(frozen=True)
 class StatisticsConfig:
     """The stratified bootstrap behind every interval: seeds are resampled within each task."""
 
-    # At 2000 an end of an interval moves by 2% of its width from seed to seed. rliable's 50 000
-    # would take hours: a probability of improvement over 18 tasks is 9 ms a repetition.
+    # With 2000 repetitions the ends of an interval vary by 2% of its width between seeds. The
+    # 50 000 of rliable would take hours: one probability of improvement over 18 tasks is 9 ms.
     reps: int = opt(2000, "repetitions", 1)
     seed: int = opt(0, "of the draws", 0)
 
 
 @dataclass(frozen=True)
 class Config:
-    """The whole workflow's settings at one scale."""
+    """All settings of the workflow at one scale."""
 
     scale: str = "quick"
     imports: tuple[str, ...] = opt((), "modules to import first: they may register tasks")
@@ -182,8 +181,12 @@ class Config:
     statistics: StatisticsConfig = field(default_factory=StatisticsConfig)
     sac: SacConfig = field(default_factory=SacConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
-    terminate_when_unhealthy: bool = opt(True, "Gymnasium's default; the paper is silent")
-    normalise_obs: bool = opt(False, "running mean and std of the agent's observations")
+    terminate_when_unhealthy: bool = opt(
+        CellConfig.terminate_when_unhealthy, "Gymnasium's default; the paper is silent"
+    )
+    normalise_obs: bool = opt(
+        CellConfig.normalise_obs, "running mean and std of the agent's observations"
+    )
     expert: ExpertConfig = field(default_factory=ExpertConfig)
     envs: dict[str, EnvConfig] = field(default_factory=dict)
     methods: dict[str, MethodConfig] = field(default_factory=dict)

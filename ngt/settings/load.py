@@ -16,13 +16,15 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash
 from ngt.settings.schema import describe, merge, parse
 
+CONFIG_DIR = CHECKOUT / "workflow" / "config"
+
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """A mapping from a YAML file, or a JSON one: YAML would read its 1e-05 as text."""
+    """Return the mapping in a YAML or JSON file; a JSON parser reads 1e-05 as the number it is."""
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """YAML would keep the last of two equal keys and say nothing."""
+        """A loader that refuses equal keys; YAML would silently keep the last one."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -46,13 +48,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return data
 
 
-CONFIG_DIR = CHECKOUT / "workflow" / "config"
-
-
 def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
-    """The config of a scale: base.yaml <- <scale>.yaml <- `data`, checked whole.
+    """Return the checked config of a scale: base.yaml <- <scale>.yaml <- `data`.
 
-    data: the user's own differences; its `scale` picks the file.
+    data: the user's own differences; its `scale` selects the file.
     """
     base = read_yaml(directory / "base.yaml")
     scale = data.get("scale", base.get("scale", Config.scale))
@@ -61,7 +60,7 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
         raise UserError(f"scale: {scale!r} is not known; {suggest(str(scale), scales)}")
     merged = merge(base, read_yaml(directory / f"{scale}.yaml"), data)
     for f in dataclasses.fields(Config):
-        if f.metadata.get("null") and isinstance(merged.get(f.name), dict):  # null: not here
+        if f.metadata.get("null") and isinstance(merged.get(f.name), dict):  # null: left out
             merged[f.name] = {k: v for k, v in merged[f.name].items() if v is not None}
     return _checked(merged)
 
@@ -75,14 +74,14 @@ def _checked(data: Mapping[str, Any]) -> Config:
 
 
 def to_file(config: Config) -> str:
-    """The text of a file of complete settings, which `load_file` reads."""
+    """Return the text of a file of complete settings, as `load_file` reads it."""
     return json.dumps(dataclasses.asdict(config), indent=1) + "\n"
 
 
 def load_file(path: Path) -> Config:
-    """The config in a file of complete settings whose name is their hash; nothing is merged in.
+    """Return the config in a file of complete settings, without merging anything into it.
 
-    Errors: a file that was cut or changed is a UserError.
+    The file's name is the hash of the settings; UserError if the file was truncated or changed.
     """
     config = _checked(read_yaml(path))
     if config_hash(config) != path.stem:
@@ -94,7 +93,7 @@ def load_file(path: Path) -> Config:
 
 
 def import_module(name: str) -> None:
-    """Import a user's module, for what it registers."""
+    """Import a user's module, which may register tasks."""
     try:
         importlib.import_module(name)
     except Exception as error:  # whatever its code raises

@@ -1,4 +1,4 @@
-"""Resolve a config into the complete settings of a cell; labels and hashes."""
+"""Resolve a config into the complete settings of a cell, and hash them."""
 
 from __future__ import annotations
 
@@ -28,37 +28,38 @@ from ngt.settings.config import (
 from ngt.settings.schema import check_partial, merge, parse
 
 
-def _check_override(entry: Override, where: str) -> None:
+def check_override(entry: Override, where: str) -> None:
+    """Check the differences that an env or a method makes to the agent and the loop."""
     check_partial(SacConfig, entry.sac, f"{where}.sac")
     check_partial(TrainConfig, entry.train, f"{where}.train")
 
 
 def find_method(config: Config, name: str, where: str = "method") -> MethodConfig:
-    """A method's entry; UserError with the nearest names."""
+    """Return a method's entry; UserError with the nearest names if there is none."""
     if name not in config.methods:
         raise UserError(f"{where}: {name!r} is not known; {suggest(name, list(config.methods))}")
     return config.methods[name]
 
 
 def distinct_methods(config: Config) -> list[str]:
-    """The methods, but for those that differ from one they are `like` in `train` alone."""
+    """Return the methods, without variants that differ from their `like` in `train` alone."""
     own = [f.name for f in dataclasses.fields(MethodConfig) if f.name not in ("label", "like")]
     plain = MethodConfig()
     return [
-        name for name, entry in config.methods.items()
-        if not entry.like
-        or not entry.train
+        name
+        for name, entry in config.methods.items()
+        if not (entry.like and entry.train)
         or any(getattr(entry, f) != getattr(plain, f) for f in own if f != "train")
-    ]  # fmt: skip
+    ]
 
 
 def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
-    """A method and those it is like, ancestors first."""
+    """Return a method and those it is like, ancestors first."""
     chain: list[tuple[str, MethodConfig]] = []
     while name:
         if name in (n for n, _ in chain):
-            circle = " like ".join([*(n for n, _ in reversed(chain)), name])
-            raise UserError(f"methods.{name}.like: a circle, {circle}; let one name its model")
+            cycle = " like ".join([*(n for n, _ in reversed(chain)), name])
+            raise UserError(f"methods.{name}.like: a cycle, {cycle}; let one name its model")
         entry = find_method(config, name, f"methods.{chain[0][0]}.like" if chain else "method")
         chain.insert(0, (name, entry))
         name = entry.like
@@ -66,6 +67,7 @@ def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
 
 
 def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, MethodEnvConfig]]:
+    """Yield a method's differences on an env with their place in the config, later ones winning."""
     for name, entry in _lineage(config, method):
         yield f"methods.{name}", entry
         if env in entry.envs:
@@ -73,11 +75,11 @@ def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, Method
 
 
 def load_model(path: str, where: str) -> Any:
-    """The class behind a dotted path `package.module:Class`."""
+    """Return the class that a dotted path `package.module:Class` names."""
     module, _, name = path.partition(":")
     try:
         model = getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever its code raises
+    except Exception as error:  # a user's module may raise anything
         path_is_wrong = ModuleNotFoundError | AttributeError | TypeError | ValueError
         fix = "write package.module:Class" if isinstance(error, path_is_wrong) else "mend it"
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -88,13 +90,13 @@ def load_model(path: str, where: str) -> Any:
 
 
 def model_params(config: Config, method: str, env: str) -> tuple[str, dict[str, Any]]:
-    """A method's model path on an env and its complete parameters."""
+    """Return a method's model path on an env, and the model's complete parameters."""
     model, params = "", {}
     for where, entry in _layers(config, method, env):
         model = getattr(entry, "model", "") or model
         if not model:
             raise UserError(f"{where}.model: missing; write package.module:Class or `like`")
-        _check_override(entry, where)
+        check_override(entry, where)
         check_partial(load_model(model, where).Config, entry.params, f"{where}.params")
         params.update(entry.params)
     full = parse(load_model(model, method).Config, params, f"methods.{method}.params")
@@ -102,17 +104,19 @@ def model_params(config: Config, method: str, env: str) -> tuple[str, dict[str, 
 
 
 def method_rate(config: Config, method: str) -> int | None:
-    """The subsampling rate that a method fixes, if it does."""
+    """Return the subsampling rate that a method fixes; None if it fixes none."""
     rates = [entry.rate for _, entry in _lineage(config, method) if entry.rate is not None]
     return rates[-1] if rates else None
 
 
 def method_label(config: Config, method: str) -> str:
-    """The name of a method in figures."""
+    """Return the name of a method in figures."""
     return find_method(config, method).label or method
 
 
-def _overlay(config: Config, entries: Sequence[Override]) -> dict[str, Any]:
+def _overlay(config: Config, env: str, differences: Sequence[Override]) -> dict[str, Any]:
+    """Return the fields of a cell that the env and then `differences` may change."""
+    entries = [*([config.envs[env]] if env in config.envs else []), *differences]
     sac = merge(dataclasses.asdict(config.sac), *(e.sac for e in entries))
     train = merge(dataclasses.asdict(config.train), *(e.train for e in entries))
     out = {"sac": parse(SacConfig, sac, "sac"), "train": parse(TrainConfig, train, "train")}
@@ -123,21 +127,25 @@ def _overlay(config: Config, entries: Sequence[Override]) -> dict[str, Any]:
 
 
 def resolve(config: Config, env: str, method: str, mode: Mode, rate: int) -> CellConfig:
-    """The complete settings of a cell."""
+    """Return the complete settings of a cell."""
     model, params = model_params(config, method, env)
-    entries: list[Override] = [config.envs[env]] if env in config.envs else []
-    entries += [entry for _, entry in _layers(config, method, env)]
+    entries = [entry for _, entry in _layers(config, method, env)]
     return CellConfig(
-        env=env, method=method, model=model, params=params, mode=mode, rate=rate,
+        env,
+        method,
+        model,
+        params,
+        mode,
+        rate,
         demos_source=demos_source(config, env),
-        **_overlay(config, entries),
-    )  # fmt: skip
+        **_overlay(config, env, entries),
+    )
 
 
 def own_file(config: Config, env: str) -> str:
-    """The user's own demonstration file for an env, or empty.
+    """Return the user's own demonstration file for an env; empty if there is none.
 
-    A relative path that the working folder lacks is the checkout's, as that of a shipped scale.
+    A relative path is looked up in the working folder, then in the checkout.
     """
     file = config.envs[env].demos if env in config.envs else ""
     shipped_file = CHECKOUT / file
@@ -145,15 +153,15 @@ def own_file(config: Config, env: str) -> str:
 
 
 def demos_file(config: Config, env: str) -> str:
-    """The demonstrations that are there before any job: one's own, or shipped; empty if neither."""
+    """Return the demonstration file that exists before any job; empty if a job records it."""
     shipping = config.demos == "shipped"
     return own_file(config, env) or (str(shipped.DATA / env / shipped.DEMOS) if shipping else "")
 
 
 def demos_source(config: Config, env: str) -> str:
-    """Names an env's demonstrations: hash of their file, or of the config of their expert.
+    """Return the hash of an env's demonstration file, or of its expert's config if a job makes it.
 
-    Errors: a file that can't be read, does not ship, or is not what it was are UserErrors.
+    Raise UserError if a file cannot be read, does not ship, or was changed.
     """
     if own := own_file(config, env):
         return file_hash(Path(own), f"envs.{env}.demos")
@@ -163,12 +171,12 @@ def demos_source(config: Config, env: str) -> str:
 
 
 def short(sha256: str) -> str:
-    """A hash as names and records have it."""
+    """Shorten a hash to the length used in names and records."""
     return sha256[:16]
 
 
 def file_hash(path: Path, where: str) -> str:
-    """Short hash of a file's bytes."""
+    """Return the short hash of a file's bytes."""
     try:
         return short(hashlib.sha256(path.read_bytes()).hexdigest())
     except OSError as error:
@@ -176,7 +184,7 @@ def file_hash(path: Path, where: str) -> str:
 
 
 def expert_config(config: Config, env: str) -> ExpertConfig:
-    """The expert's own differences on an env."""
+    """Return an expert's differences on an env."""
     own = config.envs[env].expert if env in config.envs else {}
     return typing.cast(
         ExpertConfig,
@@ -185,16 +193,13 @@ def expert_config(config: Config, env: str) -> ExpertConfig:
 
 
 def resolve_expert(config: Config, env: str) -> CellConfig:
-    """The complete settings of an env's expert: the agent's, on the env's own reward."""
-    entries: list[Override] = [config.envs[env]] if env in config.envs else []
-    return CellConfig(
-        env=env, method="expert", model="ngt.reward:EnvReward",
-        **_overlay(config, [*entries, expert_config(config, env)]),
-    )  # fmt: skip
+    """Return the complete settings of an env's expert."""
+    differences = _overlay(config, env, [expert_config(config, env)])
+    return CellConfig(env, "expert", "ngt.reward:EnvReward", **differences)
 
 
 def expert_ships(config: Config, env: str) -> bool:
-    """Whether the expert that ships was trained with these settings (new ones at defaults)."""
+    """Return True if the shipped expert was trained with these settings, new ones at defaults."""
     if not shipped.ships(env):
         return False
     made = parse(CellConfig, shipped.read(env)["config"], f"data/{env}/{shipped.EXPERT}: config")
@@ -202,10 +207,10 @@ def expert_ships(config: Config, env: str) -> bool:
 
 
 def to_json(config: Any) -> str:
-    """Canonical JSON of a config dataclass."""
+    """Return the canonical JSON of a config dataclass."""
     return json.dumps(dataclasses.asdict(config), sort_keys=True, separators=(",", ":"))
 
 
 def config_hash(config: Any) -> str:
-    """Short hash of a config: equal configs, equal hash."""
+    """Return the short hash of a config; equal configs have equal hashes."""
     return short(hashlib.sha256(to_json(config).encode()).hexdigest())

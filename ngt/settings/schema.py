@@ -1,4 +1,4 @@
-"""Plain data into frozen dataclasses, strictly, and the dataclasses' JSON schema.
+"""Parse plain data into frozen dataclasses, strictly, and make their JSON schema.
 
 An unknown key, a wrong type or a value out of range is an error that names the key.
 """
@@ -17,12 +17,12 @@ from ngt.errors import UserError, suggest
 
 
 def opt(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
-    """A field with its default, its meaning or origin, and the range it must lie in."""
+    """Return a field with its default, its meaning or origin, and its range."""
     return field(default=default, metadata={"doc": doc, "low": low, "high": high})
 
 
 def parse(cls: type, data: Any, where: str = "") -> Any:
-    """Build dataclass `cls` from plain data; UserError names the key, the value and the fix."""
+    """Build dataclass `cls` from plain data; UserError with the key, the value and the fix."""
     _check_mapping(cls, data, where)
     hints = typing.get_type_hints(cls)
     known = {f.name: f for f in dataclasses.fields(cls)}
@@ -31,14 +31,14 @@ def parse(cls: type, data: Any, where: str = "") -> Any:
         path = f"{where}.{name}" if where else str(name)
         values[name] = _value(hints[name], value, path)
         _check_range(known[name], values[name], path)
-    required = (n for n, f in known.items() if n not in values and not _has_default(f))
-    for name in required:
-        raise UserError(f"{where or cls.__name__}: key {name!r} is missing; add it")
+    for name, f in known.items():
+        if name not in values and not _has_default(f):
+            raise UserError(f"{where or cls.__name__}: key {name!r} is missing; add it")
     return cls(**values)
 
 
 def check_partial(cls: type, data: Any, where: str) -> None:
-    """Check differences against `cls` without building it."""
+    """Check that plain data are differences that `cls` can take."""
     _check_mapping(cls, data, where)
     hints = typing.get_type_hints(cls)
     known = {f.name: f for f in dataclasses.fields(cls)}
@@ -61,11 +61,20 @@ def _has_default(f: dataclasses.Field[Any]) -> bool:
     return f.default is not dataclasses.MISSING or f.default_factory is not dataclasses.MISSING
 
 
+TYPES: dict[type, str] = {
+    str: "text",
+    bool: "a truth value",
+    int: "an integer",
+    float: "a number",
+    list: "a list",
+    dict: "a mapping",
+    type(None): "nothing",
+}
+
+
 def describe(value: Any) -> str:
-    """A value and what it is, for a message."""
-    names = {str: "text", bool: "a truth value", int: "an integer", float: "a number",
-             list: "a list", dict: "a mapping", type(None): "nothing"}  # fmt: skip
-    name = names.get(type(value), type(value).__name__)
+    """Return a value with its type in words, for a message."""
+    name = TYPES.get(type(value), type(value).__name__)
     return name if value is None else f"{name} {value!r}"
 
 
@@ -79,7 +88,7 @@ def _looks_numeric(text: str) -> bool:
 
 def _value(hint: Any, value: Any, path: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union):  # only `T | None` occurs
+    if origin in (types.UnionType, typing.Union):  # only `T | None` is used
         return None if value is None else _value(args[0], value, path)
     if hint is Any:
         return value
@@ -125,7 +134,7 @@ def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
     for v in value if isinstance(value, tuple) else (value,):
         if isinstance(v, int | float) and not isinstance(v, bool):
             if isinstance(v, int) and abs(v) >= 2**63:
-                raise UserError(f"{path}: too large a number; below 2^63 it is one")
+                raise UserError(f"{path}: too large a number; it must be below 2^63")
             if not math.isfinite(v):
                 raise UserError(f"{path}: must be finite, found {v}")
             if (low is not None and v < low) or (high is not None and v > high):
@@ -134,7 +143,7 @@ def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Deep merge of plain mappings, later ones winning; lists are replaced whole."""
+    """Merge nested mappings, later ones winning; a list replaces a list."""
     out: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
@@ -146,7 +155,7 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def schema(cls: type) -> dict[str, Any]:
-    """JSON schema of a config dataclass, with defaults and meanings."""
+    """Return the JSON schema of a config dataclass, with defaults and meanings."""
     hints = typing.get_type_hints(cls)
     properties = {}
     for f in dataclasses.fields(cls):
@@ -158,7 +167,7 @@ def schema(cls: type) -> dict[str, Any]:
             for bound, key in (("low", "minimum"), ("high", "maximum")):
                 if f.metadata[bound] is not None:
                     target[key] = f.metadata[bound]
-        if f.metadata.get("null"):  # of a mapping: null takes an entry out
+        if f.metadata.get("null"):  # null removes an entry of the mapping
             entry["additionalProperties"]["type"] = ["object", "null"]
         properties[f.name] = entry
     return {

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from ngt.cli import Parser
 from ngt.experience import shipped
 from ngt.experience.envs import TASKS, Task
 from ngt.files import atomic
 from ngt.runs.folder import read_shipped
 from ngt.settings import load as loading
+from ngt.settings.options import Parser
 from paper import command, pages, register
 from paper.drawing import style
 from paper.drawing.table import Cell, Column, Table

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ngt.cli import Parser
 from ngt.errors import UserError
 from ngt.reward import RewardModel
 from ngt.settings import load as loading
 from ngt.settings import resolve as resolving
 from ngt.settings.config import CellConfig, Config, MethodConfig
+from ngt.settings.options import Parser
 from paper import command
 from paper.numbers import variants
 

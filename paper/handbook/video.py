@@ -20,12 +20,12 @@ from PIL import Image
 
 from ngt.agent import policy
 from ngt.agent.policy import Policy
-from ngt.cli import Parser
 from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.experience.envs import get_task, make
 from ngt.experience.workers import Env
 from ngt.files import atomic
+from ngt.settings.options import Parser
 from paper import command
 
 NAME = "video"

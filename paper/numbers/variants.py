@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ngt.cli import Parser
 from ngt.experience.envs import get_task
 from ngt.settings import load as loading
 from ngt.settings import resolve as resolving
 from ngt.settings.config import CellConfig, Config, SacConfig, TrainConfig
+from ngt.settings.options import Parser
 from paper import command, pages
 
 NAME = "variants"

@@ -198,9 +198,9 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         shown("methods.ngt.params.pairing=hubr"),
         ["methods.ngt.params.pairing: expected one of huber, mse_softmax, hl_gauss, found text"],
     ),
-    "circle of variants": (
+    "cycle of variants": (
         shown("methods.a.like=a"),
-        ["methods.a.like: a circle, a like a; let one name its model"],
+        ["methods.a.like: a cycle, a like a; let one name its model"],
     ),
     # run keys
     "bad run key": (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
 from ngt.errors import UserError
 from ngt.experience.envs import Task, register
-from ngt.settings import config as cfg
-from ngt.settings import load as loading
-from ngt.settings import resolve as resolving
+from ngt.settings.load import CONFIG_DIR, load
+from ngt.settings.resolve import method_label
 from ngt.text import SETTABLE
 
 
@@ -23,8 +23,8 @@ from ngt.text import SETTABLE
     ],
 )  # fmt: skip
 def test_a_label_may_be_any_text_that_can_be_shown(label: str) -> None:
-    config = loading.load({"scale": "test", "methods": {"ngt": {"label": label}}})
-    assert resolving.method_label(config, "ngt") == (label or "ngt")
+    config = load({"scale": "test", "methods": {"ngt": {"label": label}}})
+    assert method_label(config, "ngt") == (label or "ngt")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_label_may_be_any_text_that_can_be_shown(label: str) -> None:
 )  # fmt: skip
 def test_a_label_that_a_later_stage_cannot_show_is_one_line(label: str, words: str) -> None:
     with pytest.raises(UserError, match=r"^methods\.ngt\.label: .*" + re.escape(words)) as raised:
-        loading.load({"scale": "test", "methods": {"ngt": {"label": label}}})
+        load({"scale": "test", "methods": {"ngt": {"label": label}}})
     assert "\n" not in str(raised.value)
 
 
@@ -48,10 +48,10 @@ def test_an_env_is_named_as_a_folder_can_be(name: str) -> None:
 
 
 def test_a_scale_is_named_as_a_folder_can_be(tmp_path: object) -> None:
-    folder = shutil.copytree(loading.CONFIG_DIR, f"{tmp_path}/config")
+    folder = shutil.copytree(CONFIG_DIR, f"{tmp_path}/config")
     shutil.copy(f"{folder}/test.yaml", f"{folder}/my {{scale}}.yaml")
     with pytest.raises(UserError, match=r"scale: 'my \{scale\}' would be a folder's name"):
-        loading.load({"scale": "my {scale}"}, cfg.Path(folder))
+        load({"scale": "my {scale}"}, Path(folder))
 
 
 def test_the_characters_of_a_label_are_printed_ones() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,35 @@ from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.experience.envs import TASKS, get_task
 from ngt.potential import PotentialConfig
-from ngt.settings import config as cfg
-from ngt.settings import resolve as resolving
-from ngt.settings.config import CellConfig, Config, SacConfig, TrainConfig, parse
+from ngt.settings.config import (
+    CellConfig,
+    Config,
+    FigureConfig,
+    MethodConfig,
+    Override,
+    SacConfig,
+    TrainConfig,
+)
 from ngt.settings.load import CONFIG_DIR, load, read_yaml
-from ngt.settings.resolve import config_hash, own_file, resolve, resolve_expert, to_json
-from ngt.settings.schema import merge, schema
+from ngt.settings.resolve import (
+    config_hash,
+    demos_file,
+    demos_source,
+    expert_config,
+    expert_ships,
+    file_hash,
+    method_label,
+    method_rate,
+    own_file,
+    resolve,
+    resolve_expert,
+    to_json,
+)
+from ngt.settings.schema import merge, parse, schema
 
 SCALES = ("test", "quick", "lite", "paper")
 SHIPPED = sorted(CONFIG_DIR.glob("*.yaml"))
-SCHEMA = CONFIG_DIR.parent / "schemas" / "config.schema.json"
+SCHEMA = CONFIG_DIR / "schema.json"
 PAPER_ENVS = ("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4")
 
 # The paper's table of defaults (SAC and loop; NGT), and what it leaves open, settled in SPEC.
@@ -81,7 +101,7 @@ def test_workflow_defaults_are_the_papers() -> None:
     assert config.expert.episodes == 16
     assert CellConfig("e", "m").rate == 20
     assert CellConfig("e", "m").mode == "state-action"
-    figure = cfg.FigureConfig()
+    figure = FigureConfig()
     assert (figure.demos, figure.seeds, figure.rates) == ((1, 4, 11), (0, 1, 2, 3), (20,))
 
 
@@ -204,8 +224,8 @@ def test_what_is_right_is_taken_as_it_is() -> None:
     sac = parse(SacConfig, {"gamma": 1, "hidden": [8, 4], "learn_alpha": False})
     assert sac == SacConfig(gamma=1.0, hidden=(8, 4), learn_alpha=False)
     assert isinstance(sac.gamma, float)
-    assert parse(cfg.Override, {"normalise_obs": None}).normalise_obs is None
-    assert parse(cfg.MethodConfig, {"rate": 3}).rate == 3
+    assert parse(Override, {"normalise_obs": None}).normalise_obs is None
+    assert parse(MethodConfig, {"rate": 3}).rate == 3
 
 
 def test_a_missing_key_is_named() -> None:
@@ -275,10 +295,10 @@ def test_what_the_checks_let_through(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "b"], ["a", "b", "c"]])
-def test_a_circle_of_variants_is_an_error(names: list[str]) -> None:
+def test_a_cycle_of_variants_is_an_error(names: list[str]) -> None:
     ring = dict(zip(names, [*names[1:], names[0]], strict=True))
     message = error(load, {"methods": {name: {"like": other} for name, other in ring.items()}})
-    assert "like: a circle, " in message
+    assert "like: a cycle, " in message
     assert " like ".join([*names, names[0]]) in message
 
 
@@ -425,12 +445,12 @@ def test_a_variant_of_a_variant_inherits_all() -> None:
     child = resolve(config, "Pendulum-v1", "child", "state-action", 20)
     grandchild = resolve(config, "Pendulum-v1", "grandchild", "state-action", 20)
     assert grandchild == dataclasses.replace(child, method="grandchild", normalise_obs=True)
-    assert resolving.method_rate(config, "grandchild") == 7
-    assert resolving.method_rate(config, "child") is None
-    assert resolving.method_rate(config, "bc-full") == 1
+    assert method_rate(config, "grandchild") == 7
+    assert method_rate(config, "child") is None
+    assert method_rate(config, "bc-full") == 1
     own = load({"methods": {"x": {"like": "bc-full", "rate": 5}, "y": {"like": "x"}}})
-    assert [resolving.method_rate(own, name) for name in ("x", "y")] == [5, 5]
-    assert [resolving.method_label(config, m) for m in ("ngt", "child", "bc-full")] == [
+    assert [method_rate(own, name) for name in ("x", "y")] == [5, 5]
+    assert [method_label(config, m) for m in ("ngt", "child", "bc-full")] == [
         "NGT", "child", "BC(1)"
     ]  # fmt: skip
 
@@ -468,9 +488,9 @@ def test_the_expert_has_the_agents_settings_but_for_its_differences() -> None:
     expert = resolve_expert(config, "Pendulum-v1")
     assert expert.sac == dataclasses.replace(agent.sac, gamma=0.5)
     assert expert.train == dataclasses.replace(agent.train, steps=12, keep="best")
-    own = resolving.expert_config(config, "Pendulum-v1")
+    own = expert_config(config, "Pendulum-v1")
     assert (own.seed, own.episodes) == (7, 2)
-    assert resolving.expert_config(config, "Reacher-v5").episodes == 3, "of the scale"
+    assert expert_config(config, "Reacher-v5").episodes == 3, "of the scale"
     assert resolve_expert(config, "Reacher-v5").train.steps == 8
 
 
@@ -529,7 +549,7 @@ def test_ones_own_demonstrations_are_hashed_by_content(tmp_path: Path) -> None:
     for name, content in {"a": b"1", "b": b"1", "c": b"2"}.items():
         (tmp_path / name).write_bytes(content)
     assert source("a") == source("b") != source("c")
-    assert source("a") == resolving.file_hash(tmp_path / "a", "x") and len(source("a")) == 16
+    assert source("a") == file_hash(tmp_path / "a", "x") and len(source("a")) == 16
     (tmp_path / "a").write_bytes(b"3")
     assert source("a") != source("b")
     missing = f"envs.Ant-v4.demos: {tmp_path / 'none'} can't be read: No such file or directory"
@@ -555,9 +575,9 @@ def test_shipped_demonstrations_are_named_alike_in_every_clone(
     own = {"envs": {"HalfCheetah-v4": {"demos": str(file)}}}
     assert hash_of(own, env="HalfCheetah-v4") == here == named(**own), "it is the same file"
     config = load({"scale": "paper", "demos": "shipped"})
-    assert resolving.demos_source(config, "HalfCheetah-v4") == resolving.file_hash(file, "x")
-    assert resolving.demos_file(config, "HalfCheetah-v4") == str(file)
-    assert resolving.demos_file(load({"scale": "paper"}), "HalfCheetah-v4") == ""
+    assert demos_source(config, "HalfCheetah-v4") == file_hash(file, "x")
+    assert demos_file(config, "HalfCheetah-v4") == str(file)
+    assert demos_file(load({"scale": "paper"}), "HalfCheetah-v4") == ""
     there = clone(tmp_path, monkeypatch)
     assert named() == here
     expert = there / "HalfCheetah-v4" / shipped.EXPERT
@@ -579,7 +599,7 @@ def test_an_env_that_does_not_ship_is_an_error_when_it_is_asked_for(
     own = {"envs": {"Ant-v4": {"demos": str(tmp_path / "mine.npz")}}}
     assert hash_of({"demos": "shipped", **own}) == hash_of(own)
     mine = load({"scale": "paper", "demos": "shipped", **own})
-    assert resolving.demos_file(mine, "Ant-v4") == str(tmp_path / "mine.npz")
+    assert demos_file(mine, "Ant-v4") == str(tmp_path / "mine.npz")
 
 
 def test_more_demonstrations_than_ship(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -597,11 +617,11 @@ def test_an_expert_ships_if_its_settings_do(
     lite, data = load({"scale": "lite"}), clone(tmp_path, monkeypatch)
     expert = json.loads((data / "HalfCheetah-v4" / shipped.EXPERT).read_text())
     assert "layer_norm" not in expert["config"]["sac"], "made before there was such a setting"
-    assert resolving.expert_ships(lite, "HalfCheetah-v4")
-    assert not resolving.expert_ships(load({"scale": "paper"}), "HalfCheetah-v4")
-    assert not resolving.expert_ships(lite, "Reacher-v5"), "none does"
+    assert expert_ships(lite, "HalfCheetah-v4")
+    assert not expert_ships(load({"scale": "paper"}), "HalfCheetah-v4")
+    assert not expert_ships(lite, "Reacher-v5"), "none does"
     other = {"scale": "lite", "expert": {"sac": {"layer_norm": True}}}
-    assert not resolving.expert_ships(load(other), "HalfCheetah-v4")
+    assert not expert_ships(load(other), "HalfCheetah-v4")
 
 
 def test_budgets_of_the_experts() -> None:
@@ -657,7 +677,7 @@ def test_a_model_whose_file_has_a_mistake(tmp_path: Path, monkeypatch: pytest.Mo
 def test_schema_file_is_what_the_command_prints(capsys: Any) -> None:
     main(["config", "--schema"])
     assert SCHEMA.read_text() == capsys.readouterr().out, (
-        "python -m ngt.cli config --schema > workflow/schemas/config.schema.json"
+        "python -m ngt config --schema > workflow/config/schema.json"
     )
 
 
@@ -670,7 +690,10 @@ def validator() -> Any:
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda f: f.stem)
 def test_shipped_files_fit_the_schema(file: Path, validator: Any) -> None:
-    validator.validate(yaml.safe_load(file.read_text()))
+    text = file.read_text()
+    validator.validate(yaml.safe_load(text))
+    named = re.match(r"# yaml-language-server: \$schema=(.+)\n", text)
+    assert named and file.parent / named[1] == SCHEMA, "an editor finds the schema"
 
 
 def test_a_whole_config_fits_the_schema(validator: Any) -> None:
@@ -702,7 +725,7 @@ def test_schema_refuses_what_the_parser_refuses(data: dict[str, Any], validator:
 
 
 def test_schema_states_defaults_and_meanings() -> None:
-    sac = schema(cfg.Config)["properties"]["sac"]["properties"]
+    sac = schema(Config)["properties"]["sac"]["properties"]
     assert sac["gamma"] == {
         "type": "number", "description": "discount", "default": 0.99, "minimum": 0, "maximum": 1
     }  # fmt: skip

@@ -236,7 +236,7 @@ def test_a_killed_command_goes_on_to_the_same_files(tmp_path: Path, number: sign
     _, err = process.communicate()
     if number == signal.SIGTERM:
         assert process.returncode == os.EX_TEMPFAIL
-        assert "stopped at step" in err and "the same command goes on from there" in err
+        assert "stopped at step" in err and "the same command resumes from there" in err
     else:
         assert process.returncode == -signal.SIGKILL
     again = subprocess.run(command(tmp_path / "b"), check=True, capture_output=True, text=True)

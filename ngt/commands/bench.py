@@ -1,0 +1,73 @@
+"""ngt bench: measure updates per second on one thread."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ngt.bench.cpu import bench, bench_methods, together
+from ngt.bench.text import methods_table, table
+from ngt.errors import UserError
+from ngt.experience.envs import get_task
+from ngt.files import write_json
+from ngt.settings.options import at_least, load_config
+from ngt.settings.resolve import distinct_methods, find_method
+from ngt.text import say
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.epilog = "example: ngt bench --methods all --scale paper --json bench.json"
+    parser.add_argument(
+        "--env",
+        default="HalfCheetah-v4",
+        help="env whose sizes the nets have (default: HalfCheetah-v4)",
+    )
+    for name, default, text in (
+        ("pack", 12, "also a pack of this many"),
+        ("processes", 1, "also this many at once, a core each"),
+        ("repeats", 7, "rounds; the median counts"),
+        ("updates", 60, "updates per round"),
+    ):
+        parser.add_argument(
+            f"--{name}", type=int, default=default, help=f"{text} (default: {default})"
+        )
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        metavar="NAME",
+        help="measure an iteration of these methods of the scale, or of `all`, one run each; only "
+        "then are the settings below read",
+    )
+    parser.add_argument(
+        "--relative-to",
+        metavar="NAME",
+        help="with --methods: the method whose cost is 1 (default: the first of them)",
+    )
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measure, print a table, and write it as JSON if asked."""
+    get_task(args.env)
+    at_least(
+        1, pack=args.pack, processes=args.processes, repeats=args.repeats, updates=args.updates
+    )
+    rounds = {"repeats": args.repeats, "updates": args.updates}
+    if args.methods:
+        config = load_config(args)
+        names = distinct_methods(config) if args.methods == ["all"] else args.methods
+        reference = args.relative_to or names[0]
+        for option, name in [*(("--methods", n) for n in names), ("--relative-to", reference)]:
+            find_method(config, name, option)
+        result = bench_methods(config, args.env, names, reference, **rounds)
+        say(methods_table(result))
+    elif args.relative_to:
+        raise UserError("--relative-to: it goes with --methods; add `--methods all`")
+    else:
+        result = bench(args.env, pack=args.pack, **rounds)
+        if args.processes > 1:
+            result["together"] = together(args.env, processes=args.processes, **rounds)
+        say(table(result))
+    if args.json:
+        write_json(args.json, result)

@@ -1,0 +1,37 @@
+"""ngt config: print the resolved settings of a scale, or of one run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+from ngt.experience.envs import get_task
+from ngt.runs.keys import RunKey, resolve_key
+from ngt.settings.config import CellConfig, Config
+from ngt.settings.options import RUN_HELP, load_config
+from ngt.settings.schema import schema
+from ngt.text import say
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.epilog = "example: ngt config Pendulum-v1/ngt/state-action-demos4-rate20/seed0"
+    parser.add_argument("key", nargs="?", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "--schema", action="store_true", help="print the JSON schema of config files"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the settings, or their schema."""
+    if args.schema:
+        say(json.dumps(schema(Config), indent=1))
+        return
+    config = load_config(args)
+    chosen: Config | CellConfig = config
+    if args.key:
+        key = RunKey.parse(args.key)
+        get_task(key.env)
+        chosen = resolve_key(config, key)
+    say(json.dumps(asdict(chosen), indent=1))

@@ -1,0 +1,57 @@
+"""ngt evaluate: run a policy's deterministic episodes and print the returns."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from ngt.agent import policy
+from ngt.commands.shared import one_thread, policy_file, warn_of_scale
+from ngt.experience import demos, shipped
+from ngt.experience.reference import reference_of, unscored
+from ngt.experience.rollout import Evaluator
+from ngt.files import read_json
+from ngt.settings.options import at_least, load_config, user_settings
+from ngt.settings.resolve import resolve_expert
+from ngt.text import say
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.epilog = "example: ngt evaluate results/quick/experts/Pendulum-v1/policy.safetensors"
+    parser.add_argument("policy", type=Path, help="policy file, or a run's folder")
+    parser.add_argument("--episodes", type=int, default=16, help="default: 16")
+    parser.add_argument("--seed", type=int, default=0, help="default: 0")
+    parser.add_argument("--demos", type=Path, help="demonstration file, for the normalised return")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Evaluate the policy."""
+    one_thread()
+    at_least(1, episodes=args.episodes)
+    file = policy_file(args.policy)
+    config = load_config(args)
+    if file.resolve().parent.parent == shipped.DATA:
+        shipped.read(file.resolve().parent.name)  # raises UserError if a shipped file is damaged
+    actor, env = policy.load(file)
+    data = demos.load(args.demos, env) if args.demos else None
+    terminate = resolve_expert(config, env).terminate_when_unhealthy
+    own = read_json(file.parent / "config.json")  # the settings of the run that made the policy
+    if "terminate_when_unhealthy" not in user_settings(args) and isinstance(own, dict):
+        terminate = bool(own.get("terminate_when_unhealthy", terminate))
+    evaluator = Evaluator(env, [(args.seed, 0)], args.episodes, terminate_when_unhealthy=terminate)
+    result = evaluator.run(actor, 0)
+    evaluator.close()
+    episodes = zip(result.returns[0], result.lengths[0], strict=True)
+    for episode, (value, length) in enumerate(episodes):
+        say(f"episode {episode}: return {value:.2f}, length {length}")
+    mean, std = np.mean(result.returns), np.std(result.returns)
+    say(f"{env}: mean return {mean:.2f} (std {std:.2f}) over {args.episodes} episodes")
+    if data is None:
+        return
+    if not unscored(reference_of(data)):
+        score = (mean - data.random) / (data.expert - data.random)
+        say(f"normalised return {score:.3f} (random {data.random:.2f}, expert {data.expert:.2f})")
+    warn_of_scale(data)

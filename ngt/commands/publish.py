@@ -1,0 +1,26 @@
+"""ngt publish: gather a scale's complete runs into one file of records that ships."""
+
+from __future__ import annotations
+
+import argparse
+
+from ngt.runs.keys import Layout
+from ngt.runs.published import publish, summary
+from ngt.settings.options import load_config
+from ngt.text import say
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.epilog = "example: ngt publish --scale quick"
+    parser.add_argument(
+        "--allow-partial", action="store_true", help="publish even if some runs are missing"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the records and their manifest."""
+    config = load_config(args)
+    layout = Layout(config.scale, args.results)
+    manifest = publish(layout, config, allow_partial=args.allow_partial)
+    say(f"{layout.published}: {summary(manifest)}")

@@ -1,0 +1,79 @@
+"""ngt record: record whole episodes of an expert, and of a random policy."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ngt.agent import policy
+from ngt.agent.policy import Policy
+from ngt.commands.shared import add_outcome, add_strict, one_thread, policy_file, warn_of_scale
+from ngt.errors import UserError
+from ngt.experience import demos
+from ngt.experience.envs import get_task
+from ngt.experience.examine import tell
+from ngt.runs.folder import Folders
+from ngt.runs.keys import Layout
+from ngt.runs.state import COMPLETE
+from ngt.runs.writer import drop_receipts
+from ngt.settings.config import Config
+from ngt.settings.options import at_least, load_config
+from ngt.settings.resolve import config_hash, expert_config, resolve_expert
+from ngt.text import say
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.epilog = "example: ngt record Pendulum-v1 --scale quick"
+    parser.add_argument("env", help="env id")
+    parser.add_argument("--policy", type=Path, help="policy file (default: the env's expert)")
+    parser.add_argument("--episodes", type=int, help="episodes of each (default: expert.episodes)")
+    parser.add_argument("--seed", type=int, help="seed of the episodes (default: the expert's)")
+    parser.add_argument("--out", type=Path, help="demonstration file (default: under results/)")
+    add_strict(parser)
+    add_outcome(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Record the demonstrations."""
+    one_thread()
+    at_least(1, episodes=args.episodes)
+    config = load_config(args)
+    layout = Layout(config.scale, args.results)
+    get_task(args.env)
+    actor = load_actor(config, layout, args)
+    expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
+    data = demos.record(
+        args.env,
+        actor,
+        args.episodes or expert.episodes,
+        expert.seed if args.seed is None else args.seed,
+        source=str(args.policy) if args.policy else config_hash(cell),
+        terminate_when_unhealthy=cell.terminate_when_unhealthy,
+    )
+    out = args.out or layout.demos(args.env)
+    if args.strict:
+        tell(data, f"demonstrations {out}", strict=True)
+    drop_receipts(out.with_suffix(".done"))
+    demos.save(out, data)
+    say(
+        f"{out}: {len(data.length)} episodes, return {data.expert:.1f} "
+        f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
+    )
+    warn_of_scale(data)
+
+
+def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Policy:
+    """Load the policy to record; UserError if it is of another env, or not the config's expert."""
+    actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
+    if env != args.env:
+        raise UserError(
+            f"--policy: it was trained on {env}, not on {args.env}; give a policy of {args.env}"
+        )
+    expert = Folders(layout, config).expert_status(args.env)
+    if not args.policy and expert.status not in COMPLETE:
+        raise UserError(
+            f"expert {args.env}: {expert.note or expert.status} in {layout.expert(args.env)}; "
+            f"`ngt expert {args.env} --replace` trains it again, --policy names another"
+        )
+    return actor

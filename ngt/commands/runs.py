@@ -1,0 +1,98 @@
+"""ngt runs: print the run table, every key with its status."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from ngt.errors import UserError, suggest
+from ngt.runs.folder import Folders, how_far
+from ngt.runs.keys import Layout, RunKey, run_table
+from ngt.runs.state import COMPLETE, STATUSES
+from ngt.runs.table import source
+from ngt.settings.config import Config
+from ngt.settings.options import at_least, load_config
+from ngt.text import say
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.epilog = "example: ngt runs --scale paper --figure main_figure --status missing"
+    parser.add_argument(
+        "--figure",
+        action="append",
+        help="only runs of this entry of the config's `figures` (repeatable)",
+    )
+    parser.add_argument(
+        "--status",
+        help="only this status: finished, diverged (a tensor not finite), stale (complete, with "
+        "other settings or demonstrations), damaged (complete once, a file was changed since), "
+        "part (begun, not ended), missing",
+    )
+    parser.add_argument("--other-source", action="store_true", help="only runs made by other code")
+    parser.add_argument("--keys", action="store_true", help="print only the keys, one per line")
+    parser.add_argument(
+        "--watch",
+        type=int,
+        nargs="?",
+        const=60,
+        metavar="SECONDS",
+        help="print how many are done and how far the others are, every SECONDS (60), until all "
+        "are complete",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the run table, or watch it."""
+    config = load_config(args)
+    layout = Layout(config.scale, args.results)
+    for name in args.figure or []:
+        check_known("--figure", name, list(config.figures))
+    if args.status:
+        check_known("--status", args.status, STATUSES)
+    keys = run_table(config, args.figure)
+    if args.watch is not None:
+        at_least(1, watch=args.watch)
+        if args.keys or args.status or args.other_source:
+            raise UserError("--watch: it counts every status; leave out what chooses among them")
+        watch(layout, config, keys, args.watch)
+        return
+    counts: Counter[str] = Counter()
+    records = source(layout, config)
+    for key in keys:
+        status = records.status(key)
+        if args.status and status.status != args.status:
+            continue
+        if args.other_source and not status.other_source:
+            continue
+        counts[status.status] += 1
+        say(str(key) if args.keys else f"{status.status:<9} {key!s:<70} {status.note}".rstrip())
+    if not args.keys:
+        say(counted(counts, config))
+
+
+def check_known(option: str, name: str, known: Sequence[str]) -> None:
+    """Check that an option's value is one of the known names."""
+    if name not in known:
+        raise UserError(f"{option}: {name!r} is not known; {suggest(name, known)}")
+
+
+def counted(counts: Counter[str], config: Config) -> str:
+    """Return how many runs have each status, in words."""
+    parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
+    return f"{counts.total()} runs at scale {config.scale}" + (f": {parts}" if parts else "")
+
+
+def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float) -> None:
+    """Print how far the runs are, again and again, until all are complete."""
+    while True:
+        folders = Folders(layout, config)
+        statuses = {key: folders.status(key).status for key in keys}
+        say(f"{time.strftime('%H:%M:%S')}  {counted(Counter(statuses.values()), config)}")
+        for line in how_far(layout, config, keys):
+            say(f"  {line}")
+        if set(statuses.values()) <= set(COMPLETE):
+            return
+        time.sleep(seconds)

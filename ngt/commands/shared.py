@@ -1,0 +1,129 @@
+"""What the commands that train or run a policy share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from ngt.errors import UserError
+from ngt.experience.demos import Demos
+from ngt.experience.reference import reference_of, unscored
+from ngt.files import read_json
+from ngt.runs.state import COMPLETE
+from ngt.settings.config import CellConfig, Config
+from ngt.text import say
+from ngt.training import job
+from ngt.training.learner import Member
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a training job."""
+    parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
+    parser.add_argument(
+        "--env-workers",
+        type=int,
+        default=0,
+        help="processes that step the envs; 0 (default) steps them in this process",
+    )
+    parser.add_argument("--fresh", action="store_true", help="train again what is finished")
+    parser.add_argument(
+        "--replace", action="store_true", help="replace what is finished with other settings"
+    )
+    parser.add_argument(
+        "--restart", action="store_true", help="ignore checkpoints and start from the beginning"
+    )
+    add_outcome(parser)
+
+
+def add_strict(parser: argparse.ArgumentParser) -> None:
+    """Add the option that refuses doubtful demonstrations."""
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse demonstrations that the env can't have given, rather than warn",
+    )
+
+
+def add_outcome(parser: argparse.ArgumentParser) -> None:
+    """Add the option by which a job of the workflow reports a refusal."""
+    parser.add_argument(
+        "--outcome",
+        type=Path,
+        metavar="FILE",
+        help="for the workflow: write the reason of a refusal to this file, which is empty "
+        "otherwise, and exit with 0",
+    )
+
+
+def one_thread(device: str = "cpu") -> None:
+    """Compute on one thread, since jobs fill the cores; check that the device exists."""
+    torch.set_num_threads(1)
+    try:
+        torch.device(device)
+    except RuntimeError:
+        raise UserError(f"--device: {device!r} is not a device; use cpu or cuda") from None
+    if device != "cpu" and not torch.cuda.is_available():
+        raise UserError(f"--device: {device!r} asked for, but torch sees no CUDA device; use cpu")
+
+
+def policy_file(path: Path) -> Path:
+    """Return the policy file that a path names: the file itself, or the one in a run's folder."""
+    return path if path.suffix == ".safetensors" or path.is_file() else path / "policy.safetensors"
+
+
+def warn_of_scale(data: Demos) -> None:
+    """Print a line if these demonstrations cannot normalise a return."""
+    if reason := unscored(reference_of(data)):
+        say(f"warning: {data.env}: no return can be normalised: {reason}")
+
+
+def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.Namespace) -> bool:
+    """Return True if a run is to be trained; say so if it is finished or damaged.
+
+    Raise UserError if the folder holds a complete run with other settings, unless --replace.
+    """
+    if args.fresh:
+        return True
+    status, note, _ = job.member_state(cell, member)
+    if status in COMPLETE:
+        say(f"{name}: finished already in {member.folder}; --fresh trains it again")
+        return False
+    if status == "stale" and not args.replace:
+        raise UserError(
+            f"{name}: {note} in {member.folder}; --replace trains over it, --results DIR keeps both"
+        )
+    if status == "damaged":
+        say(f"{name}: damaged, so it is trained again: {note}")
+    return True
+
+
+def train_members(
+    cell: CellConfig, members: Sequence[Member], name: str, config: Config, args: argparse.Namespace
+) -> bool:
+    """Train runs, from their checkpoints if they have any.
+
+    Return True if a stop signal came when nothing was left to do.
+    """
+    return job.train(
+        cell,
+        members,
+        name,
+        say,
+        device=args.device,
+        env_workers=args.env_workers,
+        checkpoint_every=config.checkpoint_every,
+        fresh=args.fresh,
+        restart=args.restart,
+    )
+
+
+def report(folder: Path, name: str) -> None:
+    """Print how a run ended."""
+    record = read_json(folder / "run.json") or {}
+    if record.get("status") == "diverged":
+        say(f"{name}: diverged at step {record['step']}: {record['tensor']} is not finite")
+    else:
+        say(f"{name}: finished in {record['wall_seconds']:.0f} s -> {folder}")

@@ -1,0 +1,30 @@
+"""ngt ship: put an env's recorded expert among those that ship, in data/."""
+
+from __future__ import annotations
+
+import argparse
+
+from ngt.commands.shared import one_thread
+from ngt.experience.envs import get_task
+from ngt.runs.keys import Layout
+from ngt.runs.ship import ship
+from ngt.settings.options import load_config
+from ngt.text import say
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.epilog = "example: ngt ship HalfCheetah-v4 --scale lite"
+    parser.add_argument("env", help="env id")
+    parser.add_argument(
+        "--replace", action="store_true", help="replace even an expert with a higher return"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Ship the expert."""
+    one_thread()
+    config = load_config(args)
+    get_task(args.env)
+    layout = Layout(config.scale, args.results)
+    say(ship(layout, config, args.env, replace_better=args.replace))

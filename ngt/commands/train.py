@@ -1,0 +1,103 @@
+"""ngt train: imitate demonstrations; runs that share a cell are trained in packs."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ngt.commands.shared import (
+    add_strict,
+    add_training,
+    needs_training,
+    one_thread,
+    report,
+    train_members,
+    warn_of_scale,
+)
+from ngt.errors import Interrupted, UserError
+from ngt.experience import demos
+from ngt.experience.demos import Demos
+from ngt.experience.envs import get_task
+from ngt.experience.reference import reference_of
+from ngt.runs.keys import Layout, RunKey, packs, resolve_key
+from ngt.settings.config import CellConfig, Config
+from ngt.settings.options import RUN_HELP, at_least, load_config
+from ngt.settings.resolve import demos_file, file_hash
+from ngt.training.learner import Member
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.epilog = (
+        "example: ngt train Pendulum-v1/ngt/state-action-demos4-rate20/seed0 --scale quick"
+    )
+    parser.add_argument("keys", nargs="+", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--demos", type=Path, help="demonstration file (default: under results/)")
+    add_strict(parser)
+    add_training(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Train the runs that are not finished, one pack after the other."""
+    one_thread(args.device)
+    at_least(0, env_workers=args.env_workers)
+    keys = [RunKey.parse(text) for text in args.keys]
+    config = load_config(args)
+    layout = Layout(config.scale, args.results)
+    for key in keys:
+        get_task(key.env)
+    jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
+    read = functools.cache(demos.load)  # a file's warnings are then given once
+    for i, (cell, pack) in enumerate(jobs, 1):
+        source = args.demos or Path(demos_file(config, cell.env) or layout.demos(cell.env))
+        unhealthy = cell.terminate_when_unhealthy
+        data = read(source, cell.env, strict=args.strict, terminate_when_unhealthy=unhealthy)
+        cell = with_demos(cell, data, source, args)
+        members = [member_of(key, data, source, layout) for key in pack]
+        left = [m for m in members if needs_training(cell, m, run_name(m), args)]
+        if not left:
+            continue
+        warn_of_scale(data)  # not an error: training does not depend on it
+        if train_pack(cell, left, config, args) and i < len(jobs):
+            raise Interrupted(cell.train.steps)
+
+
+def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Namespace) -> CellConfig:
+    """Return the cell's settings with these demonstrations.
+
+    Raise UserError if they are of another expert, unless --demos names them.
+    """
+    if cell.demos_source in (data.source, file_hash(source, "demos")):
+        return cell
+    if not args.demos:
+        raise UserError(
+            f"demonstrations {source}: field 'source': found {data.source}, expected "
+            f"{cell.demos_source}: these settings have another expert; `ngt expert` and "
+            f"`ngt record` make it, --demos {source} takes these all the same"
+        )
+    return replace(cell, demos_source=file_hash(source, "--demos"))
+
+
+def member_of(key: RunKey, data: Demos, source: Path, layout: Layout) -> Member:
+    """Return a run as a member of its pack, with its own demonstrations."""
+    subset = demos.subsample(data, key.demos, key.rate, key.seed, f"demonstrations {source}")
+    return Member(layout.run(key), key.record, key.seed, key.demos, subset, reference_of(data))
+
+
+def run_name(member: Member) -> str:
+    """Return the name of a run in messages."""
+    return f"run {member.key['run']}"
+
+
+def train_pack(
+    cell: CellConfig, members: Sequence[Member], config: Config, args: argparse.Namespace
+) -> bool:
+    """Train runs together; return True if a stop signal came when nothing was left to do."""
+    name = f"{cell.method} {cell.env}" + (f" x{len(members)}" if len(members) > 1 else "")
+    stopped = train_members(cell, members, name, config, args)
+    for member in members:
+        report(member.folder, run_name(member))
+    return stopped

@@ -1,0 +1,89 @@
+"""Command-line options that choose settings, and the config that they choose."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ngt.errors import UserError
+from ngt.settings.config import Config
+from ngt.settings.load import load, load_file, read_yaml
+from ngt.settings.schema import merge
+
+RUN_HELP = "run key: env/method/mode-demosK-rateN/seedS"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see `{self.prog} --help`")
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the options that `load_config` reads, and the root folder of results."""
+    group = parser.add_argument_group("settings")
+    group.add_argument(
+        "--scale", help=f"which workflow/config/<scale>.yaml (default: {Config.scale})"
+    )
+    group.add_argument("--config", type=Path, help="a YAML file of further differences")
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="settings",
+        help="one setting, e.g. --set train.steps=20000 (repeatable)",
+    )
+    group.add_argument(
+        "--results", type=Path, default=Path("results"), help="root folder (default: results)"
+    )
+    add_planned(group)
+
+
+def add_planned(group: Any) -> None:
+    """Add the option by which jobs of the workflow get their settings."""
+    group.add_argument(
+        "--planned",
+        type=Path,
+        metavar="FILE",
+        help="complete settings in a file that the workflow named by their hash; replaces --scale, "
+        "--config and --set",
+    )
+
+
+def user_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the user's differences: the file, then --set, then --scale."""
+    import yaml
+
+    data = read_yaml(args.config) if args.config else {}
+    for text in args.settings:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UserError(f"--set: expected KEY=VALUE, found {text!r}; e.g. train.steps=20000")
+        try:
+            parsed: Any = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise UserError(f"--set {name}: {value!r} is not a YAML value") from None
+        for part in reversed(name.split(".")):
+            parsed = {part: parsed}
+        data = merge(data, parsed)
+    return merge(data, {"scale": args.scale} if args.scale else {})
+
+
+def load_config(args: argparse.Namespace) -> Config:
+    """Return the config that the options of `add_settings` choose."""
+    if not args.planned:
+        return load(user_settings(args))
+    if args.scale or args.config or args.settings:
+        raise UserError("--planned: it is complete; leave out --scale, --config and --set")
+    return load_file(args.planned)
+
+
+def at_least(low: int, **options: int | None) -> None:
+    """Check that whole-number options are not too small."""
+    for name, value in options.items():
+        if value is not None and value < low:
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option}: must be at least {low}, found {value}")

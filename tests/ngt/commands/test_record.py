@@ -1,0 +1,100 @@
+"""Recording demonstrations: of an expert, of a policy of the user, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ngt.agent import policy
+from ngt.experience import demos
+from ngt.settings.config import SacConfig
+
+KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
+SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
+SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
+SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # what is recorded here, not what scale `test` has
+
+
+def test_recording_ones_own_policy(ngt: Any, tmp_path: Path) -> None:
+    from ngt.agent.policy import Policy
+    from ngt.agent.sac import Actor
+
+    sac = SacConfig(hidden=(4,))
+    policy.save(tmp_path / "mine", Policy(Actor(3, 1, sac, [0]), None).snapshot(0), "Pendulum-v1",
+                sac)  # fmt: skip
+    common = ["record", "Pendulum-v1", "--scale", "test", "--policy", "mine", "--episodes", "1"]
+    ngt(*common, "--out", "a.npz")
+    ngt(*common, "--out", "b.npz", "--seed", "1000")
+    ngt(*common, "--out", "c.npz", "--seed", "3")
+    a, b, c = (demos.load(tmp_path / f"{name}.npz") for name in "abc")
+    assert a.source == "mine" and len(a.length) == 1
+    assert a.checksum == b.checksum, "the expert's seed is the default"
+    assert a.seeds[0] != c.seeds[0]
+    assert not (tmp_path / "results").exists()
+
+
+def test_strict_refuses_what_the_env_can_not_have_given(
+    ngt: Any, demos_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    from ngt.agent.policy import Policy
+    from ngt.agent.sac import Actor
+
+    data = demos.load(Path(demos_file))
+    odd = dataclasses.replace(data, terminated=np.array([False, True]))
+    with pytest.warns(UserWarning, match="odd.npz: episode 1: terminated, but Pendulum-v1"):
+        demos.save(tmp_path / "odd.npz", odd)
+    command = ["train", KEY.format(1, 0), *SHORT, "--demos", str(tmp_path / "odd.npz")]
+    with pytest.raises(SystemExit) as stopped:
+        ngt(*command, "--strict")
+    assert stopped.value.code == 2
+    assert "odd.npz: episode 1: terminated, but Pendulum-v1 never" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+    with pytest.warns(UserWarning, match="episode 1: terminated"):
+        ngt(*command)
+
+    sac = SacConfig(hidden=(4,))
+    policy.save(tmp_path / "p", Policy(Actor(3, 1, sac, [0]), None).snapshot(0), "Pendulum-v1", sac)
+    monkeypatch.setattr(demos, "record", lambda *_, **__: odd)
+    (tmp_path / "out.done.abc").touch()
+    record = ["record", "Pendulum-v1", "--policy", "p", "--out", "out.npz"]
+    with pytest.raises(SystemExit) as stopped:
+        ngt(*record, "--strict")
+    assert stopped.value.code == 2 and not (tmp_path / "out.npz").exists()
+    assert (tmp_path / "out.done.abc").exists(), "nothing was replaced"
+    with pytest.warns(UserWarning, match="episode 1: terminated"):
+        ngt(*record)
+    assert (tmp_path / "out.npz").exists()
+
+
+def test_recording_a_runs_folder(
+    ngt: Any, demos_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ngt.agent.policy import Policy
+    from ngt.agent.sac import Actor
+
+    sac = SacConfig(hidden=(4,))
+    (tmp_path / "run").mkdir()
+    policy.save(tmp_path / "run/policy.safetensors",
+                Policy(Actor(3, 1, sac, [0]), None).snapshot(0), "Pendulum-v1", sac)  # fmt: skip
+    data = demos.load(Path(demos_file))
+    for name in ("out.done.abc", "out.done.abd", "other.done.abc"):
+        (tmp_path / name).touch()
+    for better, lines in ((1000.0, 1), (1.0, 2), (0.0, 2), (-1.0, 2)):
+        made = dataclasses.replace(data, random_returns=np.full(2, data.expert - better))
+        monkeypatch.setattr(demos, "record", lambda *_, made=made, **__: made)
+        said = ngt("record", "Pendulum-v1", "--policy", "run", "--out", "out.npz")
+        assert len(said) == lines and said[0].startswith("out.npz: 2 episodes, return ")
+        assert all("no return can be normalised: the expert's mean" in x for x in said[1:])
+    left = sorted(p.name for p in tmp_path.glob("*.done.*"))
+    assert left == ["other.done.abc"], "the receipts of what was there before"
+
+
+def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, refused: Any) -> None:
+    ngt("expert", "Pendulum-v1", *SHORT)
+    said = refused("record", "Pendulum-v1", *SHORT, "--set", "sac.gamma=0.5")
+    assert "expert Pendulum-v1: trained with other settings" in said
+    assert "`ngt expert Pendulum-v1 --replace`" in said

@@ -1,0 +1,229 @@
+"""Training runs: what is skipped, replaced or refused, and how runs are packed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ngt.experience import demos
+from ngt.files import read_json
+from ngt.settings.load import load
+from ngt.settings.resolve import config_hash, file_hash, resolve_expert
+
+ROOT = Path(__file__).resolve().parents[3]
+ALREADY = "run {0}: finished already in results/test/runs/{0}; --fresh trains it again"
+KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
+SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
+SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
+SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # what is recorded here, not what scale `test` has
+
+
+def test_a_warning_is_one_line_and_comes_once(tmp_path: Path, demos_file: str) -> None:
+    odd = dataclasses.replace(demos.load(Path(demos_file)), terminated=np.array([False, True]))
+    with pytest.warns(UserWarning):
+        demos.save(tmp_path / "odd.npz", odd)
+    keys = [KEY.format(1, seed) for seed in (0, 1)]
+    done = subprocess.run(
+        [sys.executable, "-m", "ngt.cli", "train", *keys, *SHORT, "--set", "pack=1",
+         "--demos", "odd.npz"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if "odd.npz" in line]
+    assert line.startswith("ngt: warning: demonstrations odd.npz: episode 1: terminated, but")
+
+
+def test_returns_that_cannot_be_normalised(ngt: Any, demos_file: str, tmp_path: Path) -> None:
+    """Training does not need them to be: it warns."""
+    data, key = demos.load(Path(demos_file)), KEY.format(1, 0)
+    for i, worse in enumerate((0.0, 1.0, -1e-9)):
+        file, root = tmp_path / "same.npz", ["--results", str(tmp_path / str(i))]
+        demos.save(file, dataclasses.replace(data, returns=data.random_returns - worse))
+        said = ngt("train", key, *SHORT, "--demos", str(file), *root)
+        assert "no return can be normalised: the expert's mean return" in said[0]
+        assert "finished" in said[-1]
+        said = ngt("evaluate", str(tmp_path / f"{i}/test/runs/{key}"), "--episodes", "1",
+                   "--demos", str(file))  # fmt: skip
+        assert "no return can be normalised" in said[-1]
+        assert not any(line.startswith("normalised return") for line in said)
+
+
+def test_finished_runs_are_skipped_unless_fresh(ngt: Any, demos_file: str, tmp_path: Path) -> None:
+    key, other = KEY.format(1, 0), KEY.format(2, 0)
+    command = ["train", key, *SHORT, "--demos", demos_file]
+    ngt(*command)
+    run_json = tmp_path / "results/test/runs" / key / "run.json"
+    text, written = run_json.read_text(), run_json.stat().st_mtime_ns
+    assert ngt(*command) == [ALREADY.format(key)]
+    assert run_json.stat().st_mtime_ns == written
+    said = ngt("train", key, other, *SHORT, "--demos", demos_file)
+    assert said[0] == ALREADY.format(key)
+    assert len(said) == 2 and said[1].startswith(f"run {other}: finished in ")
+    assert run_json.read_text() == text
+    assert len(ngt(*command, "--fresh")) == 1
+    assert run_json.stat().st_mtime_ns > written
+
+
+def test_told_to_stop_in_a_packs_last_step_no_other_begins(
+    ngt: Any, demos_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    def train(cell: Any, members: Any, *args: Any, **kwargs: Any) -> bool:
+        begun.append(cell.method)
+        return True
+
+    monkeypatch.setattr("ngt.training.job.train", train)
+    monkeypatch.setattr("ngt.commands.train.report", lambda folder, name: None)
+    both = [f"Pendulum-v1/{m}/state-action-demos1-rate20/seed0" for m in ("bc", "ngt")]
+    with pytest.raises(SystemExit) as stop:
+        ngt("train", *both, *SHORT, "--demos", demos_file)
+    assert stop.value.code == os.EX_TEMPFAIL and begun == ["bc"]
+    ngt("train", both[1], *SHORT, "--demos", demos_file)
+    assert begun == ["bc", "ngt"], "nothing is left to do, so that it is no failure"
+
+
+@pytest.mark.parametrize("command", ["train", "expert"])
+def test_a_run_of_other_settings_is_replaced_only_on_request(
+    ngt: Any, demos_file: str, tmp_path: Path, refused: Any, command: str
+) -> None:
+    key = KEY.format(1, 0)
+    what, name, folder = ["expert", "Pendulum-v1"], "expert Pendulum-v1", "experts/Pendulum-v1"
+    if command == "train":
+        what, name, folder = ["train", key, "--demos", demos_file], f"run {key}", f"runs/{key}"
+    base = [*what, *SHORT]
+    ngt(*base)
+    run_json = tmp_path / "results/test" / folder / "run.json"
+    former = {p.name: p.read_bytes() for p in run_json.parent.iterdir()}
+    changed = [*base, "--set", "sac.gamma=0.5"]
+    assert refused(*changed) == (
+        f"ngt: error: {name}: trained with other settings in results/test/{folder}; "
+        "--replace trains over it, --results DIR keeps both\n"
+    )
+    assert {p.name: p.read_bytes() for p in run_json.parent.iterdir()} == former
+    ngt(*changed, "--results", "elsewhere")
+    assert {p.name: p.read_bytes() for p in run_json.parent.iterdir()} == former
+    assert len(ngt(*changed, "--replace")) == 1
+    replaced = run_json.read_text()
+    assert read_json(run_json.with_name("config.json"))["sac"]["gamma"] == 0.5
+    assert "finished already" in ngt(*changed, "--replace")[0]
+    assert run_json.read_text() == replaced, "the same settings: kept"
+    assert " finished in " in ngt(*base, "--fresh")[0], "nothing more to ask for"
+    assert read_json(run_json.with_name("config.json"))["sac"]["gamma"] != 0.5
+
+
+def test_a_refused_member_of_a_pack_begins_nothing(
+    ngt: Any, demos_file: str, tmp_path: Path, refused: Any
+) -> None:
+    first, second = KEY.format(1, 0), KEY.format(2, 0)
+    more = [*SHORT, "--demos", demos_file]
+    ngt("train", second, *more)
+    changed = ["train", first, second, *more, "--set", "sac.gamma=0.5"]
+    assert f"run {second}: trained with other" in refused(*changed)
+    assert not (tmp_path / "results/test/runs" / first).exists()
+    assert len(ngt(*changed, "--replace")) == 2
+
+
+def test_other_demonstrations_are_other_settings(
+    ngt: Any, demos_file: str, tmp_path: Path, refused: Any
+) -> None:
+    key = KEY.format(1, 0)
+    command = ["train", key, *SHORT]
+    cell = resolve_expert(
+        load({"scale": "test", "train": {"steps": 40, "eval_every": 20, "log_every": 20,
+                                             "eval_episodes": 1}}), "Pendulum-v1"
+    )  # fmt: skip
+    own = dataclasses.replace(demos.load(Path(demos_file)), source=config_hash(cell))
+    default = tmp_path / "results/test/demos/Pendulum-v1.npz"
+    default.parent.mkdir(parents=True)
+    demos.save(default, own)
+
+    def status() -> str:
+        return next(line for line in ngt("runs", *SHORT) if key in line).split()[0]
+
+    def source() -> str:
+        made = read_json(tmp_path / "results/test/runs" / key / "config.json")["demos_source"]
+        return str(made)
+
+    ngt(*command, "--demos", demos_file)
+    assert source() == file_hash(Path(demos_file), "x") and status() == "stale"
+    assert "trained with other settings" in refused(*command)
+    ngt(*command, "--replace")
+    assert source() == own.source and status() == "finished"
+    assert "finished already" in ngt(*command, "--demos", str(default))[0], "the expert's own"
+    demos.save(default, dataclasses.replace(own, source="toy"))
+    expected = (
+        f"field 'source': found toy, expected {own.source}: these settings have another expert"
+    )
+    assert expected in refused(*command, "--fresh")
+    assert status() == "finished"
+
+
+def test_packs_hold_the_runs_that_are_left(ngt: Any, demos_file: str, tmp_path: Path) -> None:
+    keys = [KEY.format(1, seed) for seed in range(3)]
+    bc = KEY.format(1, 0).replace("/ngt/", "/bc/")
+    ngt("train", keys[1], *SHORT, "--demos", demos_file)
+    said = ngt("train", *keys, bc, keys[0], *SHORT, "--demos", demos_file)
+    assert len(said) == 4, "a key given twice is one run"
+    packed = {
+        key: read_json(tmp_path / "results/test/runs" / key / "run.json")["pack"]
+        for key in [*keys, bc]
+    }
+    assert packed == {keys[0]: 2, keys[1]: 1, keys[2]: 2, bc: 1}
+    ngt("train", *keys, *SHORT, "--demos", demos_file, "--fresh", "--set", "pack=2")
+    folder = tmp_path / "results/test/runs"
+    assert [read_json(folder / key / "run.json")["pack"] for key in keys] == [2, 2, 1]
+
+
+def test_ones_own_demonstrations_are_named_in_the_settings(
+    ngt: Any, demos_file: str, tmp_path: Path
+) -> None:
+    key = KEY.format(1, 0)
+    ngt("train", key, *SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}")
+    record = read_json(tmp_path / "results/test/runs" / key / "config.json")
+    assert record["demos_source"] == file_hash(Path(demos_file), "x")
+
+
+def test_a_divergence_is_said_and_is_no_error(
+    ngt: Any, demos_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ngt.potential import Potential
+
+    monkeypatch.setattr(
+        Potential, "reward", lambda self, batch: torch.full_like(batch.reward, torch.nan)
+    )
+    key = KEY.format(1, 0)
+    own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]
+    said = ngt("train", key, *own)
+    assert said == [f"run {key}: diverged at step 8: agent.actor.net.layers.0.weight is not finite"]
+    assert ngt("train", key, *own) == [ALREADY.format(key)], "that it diverged is its result"
+    table = ngt("runs", *own, "--status", "diverged")
+    assert table[0].split(maxsplit=2)[:2] == ["diverged", key]
+    assert table[0].endswith("step 8: agent.actor.net.layers.0.weight is not finite")
+
+
+def test_a_damaged_run_is_trained_again_by_the_same_command(
+    ngt: Any, demos_file: str, tmp_path: Path
+) -> None:
+    key = KEY.format(1, 0)
+    own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]
+    ngt("train", key, *own)
+    file = tmp_path / "results/test/runs" / key / "eval.csv"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-3])
+    (line,) = ngt("runs", *own, "--status", "damaged")[:-1]
+    assert key in line and "eval.csv" in line
+    assert "damaged" in ngt("train", key, *own)[0]
+    assert file.read_bytes() == whole
+    other = demos.load(Path(demos_file))
+    assert ngt("runs", *own, "--status", "stale")[0].startswith("0 runs")
+    demos.save(Path(demos_file), dataclasses.replace(other, seeds=other.seeds + 1))
+    assert key in ngt("runs", *own, "--status", "stale")[0], "other demonstrations"

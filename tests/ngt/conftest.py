@@ -1,0 +1,54 @@
+"""Fixtures that run the command."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ngt.cli import main
+from ngt.experience import demos
+
+
+@pytest.fixture
+def ngt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
+    """ngt(*arguments): the lines that the command prints; it runs in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> list[str]:
+        capsys.readouterr()
+        main(arguments)
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def demos_file(tmp_path: Path) -> str:
+    """Demonstrations of a toy policy, said to be much better than a random one."""
+
+    def act(obs: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(obs[..., 1:2] - obs[..., 2:3])
+
+    path = tmp_path / "toy.npz"
+    data = demos.record("Pendulum-v1", act, 2, 0, source="toy", terminate_when_unhealthy=True)
+    demos.save(path, dataclasses.replace(data, random_returns=data.returns - 1000.0))
+    return str(path)
+
+
+@pytest.fixture
+def refused(ngt: Any, capsys: Any) -> Any:
+    """refused(*arguments): the one line that the command prints when it exits with code 2."""
+
+    def run(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as stopped:
+            ngt(*arguments)
+        assert stopped.value.code == 2
+        out, err = capsys.readouterr()
+        assert out == "" and err.count("\n") == 1
+        return str(err)
+
+    return run
