@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 NAME = "speed_table"  # whose runs both show
 STRETCH = 0.2  # of a run, over which a rate is formed
 
-# The paper's table, env steps a second after 200 000, one RTX 4090: (Humanoid-v4, Walker2d-v4).
-PAPER_ENVS = ("Humanoid-v4", "Walker2d-v4")
-PAPER = {
-    "pwil": (631, 749), "diffail": (659, 929), "ngt": (712, 967), "dac-r": (741, 953),
-    "mmd-dac": (749, 977), "wdac": (763, 978),
-}  # fmt: skip
-
 Array = NDArray[np.float64]
 
 
