@@ -290,7 +290,8 @@ def test_all_checks_of_several_rules_or_none(judged: Make, make_evidence: Make) 
         ),
         (
             UNSTEADY_NGT,
-            "standard deviation over seeds > 0.1, or mean < 0.9, with each number of demonstrations",
+            "standard deviation over seeds > 0.1, or mean < 0.9, "
+            "with each number of demonstrations",
         ),
         (bounded("IQM", ">", 0, PAIR, PAIR, by="all"), "difference of the IQMs > 0 for each"),
     ],
