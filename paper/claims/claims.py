@@ -18,7 +18,6 @@ from paper.claims.rules import (
     STRONG,
     TIGHT,
     Bound,
-    Rule,
     ScoreRule,
     Together,
     bounded,
@@ -31,6 +30,7 @@ from paper.claims.timing import (
     MEMORY_RULE,
     REPORTED,
     REPORTED_ENVS,
+    TimingRule,
     falling,
     flat,
     on_par,
@@ -41,6 +41,8 @@ from paper.numbers.statistics import OURS
 
 ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # they step the env
 BASELINES = ("bc", "bc-full", *ONLINE)
+
+Rule = ScoreRule | Together | TimingRule  # each has an `artefact`, a `text` and `judge`
 
 
 @dataclass(frozen=True)

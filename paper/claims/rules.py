@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from rliable import metrics
 
@@ -34,23 +34,6 @@ Pair = tuple[str, ...]  # one method, or two: the first minus the second
 # Of one method's scores, and of each side of a difference between two methods.
 ALONE = {"mean": statistics.mean, "std": statistics.spread}
 COMPARED = {"mean": metrics.aggregate_mean, "IQM": metrics.aggregate_iqm}
-
-
-class Rule(Protocol):
-    """A way to judge a claim."""
-
-    @property
-    def artefact(self) -> str:
-        """Return the artefact that shows the runs; empty if the rule is about no run."""
-        ...
-
-    def judge(self, e: Evidence) -> Outcome:
-        """Return what the evidence says."""
-        ...
-
-    def text(self, paper: Config) -> str:
-        """Return the rule in words. paper: the config of scale `paper`."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import pytest
 from ngt.runs.keys import RunKey
 from ngt.settings.config import Config
 from ngt.settings.load import load
+from paper.claims.claims import Rule
 from paper.claims.evidence import Cells, Outcome
 from paper.claims.rules import (
     EXPERT,
@@ -19,7 +20,6 @@ from paper.claims.rules import (
     STRONG,
     TIGHT,
     Bound,
-    Rule,
     ScoreRule,
     Together,
     bounded,
