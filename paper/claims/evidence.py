@@ -1,7 +1,7 @@
-"""What the paper's claims are judged by: final scores of cells, speeds, a GPU's rates.
+"""The runs that claims are judged by, and the outcome of judging one.
 
-A claim is about cells of the paper's run table. It has a verdict where their runs of scale `paper`
-are all there, with the paper's settings; what there is otherwise is shown without one.
+A claim is about cells of the paper's run table. It has a verdict only if all runs of these cells
+exist at scale `paper`, with the paper's settings. Otherwise the values are shown without a verdict.
 """
 
 from __future__ import annotations
@@ -22,107 +22,110 @@ from ngt.settings.resolve import config_hash, resolve
 from paper.drawing.panels import demonstrations
 from paper.numbers import speed, statistics
 from paper.numbers.curves import AXES
-from paper.numbers.statistics import Array, Scores
+from paper.numbers.statistics import Array, Scores, Task
 
 Verdict = Literal["reproduced", "partly", "not reproduced", "not run at this scale"]
-By = Literal["task", "env", "all"]
+Grouping = Literal["task", "env", "all"]  # a task is an env with a number of demonstrations
 
-FEW = 3  # parts that are all shown; of more, the one furthest from its threshold
+FEW = 3  # checks that are all shown; of more, only the one closest to failing
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Runs of an artefact: those of its cells that have all that is asked for."""
+    """A selection of an artefact's cells. An empty field selects everything."""
 
     figure: str
     methods: tuple[str, ...]
-    envs: tuple[str, ...] = ()  # all where empty
-    without: str = ""  # an env
-    demos: tuple[int, ...] = ()  # all where empty
-    mode: str = ""  # all where empty
-    rate: int = 0  # all where 0
-    title: str = ""  # what they are called besides env and demonstrations
+    envs: tuple[str, ...] = ()
+    without: str = ""  # an env to leave out
+    demos: tuple[int, ...] = ()
+    mode: str = ""
+    rate: int = 0
+    title: str = ""  # a name for the cells, shown before the env and demonstrations
 
     def keys(self, config: Config) -> list[RunKey]:
-        """The runs at a scale."""
+        """Return the runs of the cells at a scale."""
         if self.figure not in config.figures:
             return []
-        return [
-            key for key in run_table(config, [self.figure], beside=True)
-            if key.method in self.methods
+        return [key for key in run_table(config, [self.figure], beside=True) if self._has(key)]
+
+    def _has(self, key: RunKey) -> bool:
+        return (
+            key.method in self.methods
             and (not self.envs or key.env in self.envs)
             and key.env != self.without
             and (not self.demos or key.demos in self.demos)
             and self.mode in ("", key.mode)
             and self.rate in (0, key.rate)
-        ]  # fmt: skip
+        )
 
 
-class Part(NamedTuple):
-    """One thing that a claim says, and how far it is from failing.
+class Check(NamedTuple):
+    """One thing that a claim says: its name, the value found, and how clearly it holds.
 
-    margin: above 0 where it holds, below where it does not; NaN where that is not known.
+    margin: distance to the threshold, positive if the check holds, negative if it fails, NaN if
+    unknown.
     """
 
     name: str
     text: str
     margin: float
-    strict: bool = False  # at 0 it does not hold
+    strict: bool = False  # fails at a margin of 0
 
     @property
     def holds(self) -> bool | None:
-        """None: not known."""
+        """Return None if it is unknown."""
         if math.isnan(self.margin):
             return None
         return self.margin > 0 if self.strict else self.margin >= 0
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What was found of a claim."""
+class Outcome:
+    """The result of judging a claim."""
 
-    parts: Sequence[Part]
-    whole: bool  # whether it is what the claim is about, and not a part or another machine
-    keys: frozenset[RunKey] = frozenset()  # the runs that it is made from
-    ours: str = ""  # what is shown; the parts where empty
-    on: str = ""  # the machine, or the envs of scores that do not name theirs
-    unscored: frozenset[str] = frozenset()  # envs that it is about whose scores are missing
+    checks: Sequence[Check]
+    decides: bool  # all the claim needs is there, from the paper's settings and one GPU
+    keys: frozenset[RunKey] = frozenset()  # the runs that it is computed from
+    ours: str = ""  # text to show in place of the checks
+    on: str = ""  # the machine, or the envs if the checks do not name them
+    unscored: frozenset[str] = frozenset()  # envs of the claim that have no scores
 
     @property
     def verdict(self) -> Verdict:
-        """Reproduced where all parts hold, partly where some do."""
-        held = [part.holds for part in self.parts]
-        if not self.whole or not held or None in held:
+        """Return "reproduced" if all checks hold, "partly" if some do."""
+        held = [check.holds for check in self.checks]
+        if not self.decides or not held or None in held:
             return "not run at this scale"
         return "reproduced" if all(held) else "partly" if any(held) else "not reproduced"
 
     @property
     def seeds(self) -> str | None:
-        """Runs of a cell; None where it is made from no runs."""
+        """Return the number of runs per cell, as a range if it varies; None without runs."""
         counts = sorted(Counter((*key.cell, key.demos) for key in self.keys).values())
         return "–".join(map(str, sorted({counts[0], counts[-1]}))) if counts else None
 
     def text(self) -> str | None:
-        """The parts, or of many how many hold and the one of least margin."""
-        known = [part for part in self.parts if part.holds is not None]
-        if self.ours or not self.parts:
+        """Return the checks or, of many, how many hold and the one closest to failing."""
+        known = [check for check in self.checks if check.holds is not None]
+        if self.ours or not self.checks:
             shown = self.ours
-        elif len(self.parts) <= FEW:
-            shown = "; ".join(f"{p.name}: {p.text}" if p.name else p.text for p in self.parts)
+        elif len(self.checks) <= FEW:
+            shown = "; ".join(f"{c.name}: {c.text}" if c.name else c.text for c in self.checks)
         elif known:
-            least = min(known, key=lambda part: part.margin)
-            held = sum(bool(part.holds) for part in known)
+            least = min(known, key=lambda check: check.margin)
+            held = sum(bool(check.holds) for check in known)
             shown = f"{held} of {len(known)}; by the least margin, {least.name}: {least.text}"
         else:
-            shown = f"{len(self.parts)} values of one seed each"
+            shown = f"{len(self.checks)} values of one seed each"
         lack = ", ".join(sorted(self.unscored))
-        parts = (shown, self.on and f"({self.on})", lack and f"[no scores on {lack}]")
-        return " ".join(part for part in parts if part) or None
+        pieces = (shown, self.on and f"({self.on})", lack and f"[no scores on {lack}]")
+        return " ".join(piece for piece in pieces if piece) or None
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All runs of a scale, the paper's run table beside it, and a GPU's rates where they are."""
+    """All runs of a scale, the paper's config, and a GPU's measurements if there are any."""
 
     config: Config
     paper: Config
@@ -132,7 +135,7 @@ class Evidence:
     silent: frozenset[RunKey] = field(init=False)  # diverged before their first evaluation
 
     def __post_init__(self) -> None:
-        """Final scores once for all claims."""
+        """Compute the final scores once for all claims."""
         scores = statistics.final(self.runs.rows, self.runs.records, self.config.window)
         object.__setattr__(self, "scores", scores)
         silent = statistics.diverged(self.runs.rows, self.runs.records).silent
@@ -140,10 +143,7 @@ class Evidence:
 
     @cached_property
     def decisive(self) -> frozenset[RunKey]:
-        """The paper's runs that are there with its settings, and that have scores.
-
-        Their demonstrations may be others.
-        """
+        """The paper's runs that have scores and the paper's settings, whatever demonstrations."""
         if self.config.window != self.paper.window:
             return frozenset()
         keys = [key for key in run_table(self.paper, beside=True) if key in self.scores]
@@ -152,49 +152,50 @@ class Evidence:
             ours = resolve(self.config, *cell)
             if ours == replace(resolve(self.paper, *cell), demos_source=ours.demos_source):
                 wanted[cell] = config_hash(ours)
-        records = self.runs.records
+        hashes = {key: self.runs.records[key].get("config_hash") for key in keys}
         return frozenset(
-            key for key in keys
-            if key.cell in wanted and records[key].get("config_hash") == wanted[key.cell]
-        )  # fmt: skip
+            key for key in keys if key.cell in wanted and hashes[key] == wanted[key.cell]
+        )
 
-    def whole(self, *cells: Cells) -> bool:
-        """Whether all of the paper's runs of these cells are there, as they must be to decide."""
+    def decides(self, *cells: Cells) -> bool:
+        """Return True if all of the paper's runs of these cells are decisive."""
         return all(key in self.decisive for some in cells for key in some.keys(self.paper))
 
     def keys(self, cells: Cells) -> list[RunKey]:
-        """The paper's runs of these cells where they decide; else those of the scale."""
-        return cells.keys(self.paper if self.whole(cells) else self.config)
+        """Return the paper's runs of these cells if they decide, else the scale's."""
+        return cells.keys(self.paper if self.decides(cells) else self.config)
 
     def complete(self, cells: Cells) -> list[RunKey]:
-        """The runs of those tasks that lack none; empty where a method has no such task."""
-        tasks: dict[statistics.Task, list[RunKey]] = {}
+        """Return the runs of the tasks that lack no run; empty if a method has no such task."""
+        tasks: dict[Task, list[RunKey]] = {}
         for key in self.keys(cells):
             tasks.setdefault((key.env, key.demos), []).append(key)
-        whole = [keys for keys in tasks.values() if all(key in self.scores for key in keys)]
-        keys = [key for some in whole for key in some]
+        complete = [keys for keys in tasks.values() if all(key in self.scores for key in keys)]
+        keys = [key for some in complete for key in some]
         return keys if {key.method for key in keys} == set(cells.methods) else []
 
-    def groups(self, cells: Sequence[Cells], by: By) -> Iterator[tuple[str, Scores]]:
-        """Scores a group of tasks, and what the group is called."""
-        for some in cells:
-            keys = self.complete(some)
-            if not keys:
-                continue
-            scores = statistics.gather(keys, self.scores, some.figure)
-            for name, tasks in _groups(scores, by).items():
-                label = ", ".join(part for part in (some.title, name) if part)
-                yield label, scores.only(tasks)
+    def groups(self, cells: Cells, by: Grouping) -> Iterator[tuple[str, Scores]]:
+        """Yield the name and the scores of each group of the cells' tasks."""
+        keys = self.complete(cells)
+        if not keys:
+            return
+        scores = statistics.gather(keys, self.scores, cells.figure)
+        groups: dict[str, list[Task]] = {}
+        for env, demos in scores.tasks:
+            names = {"all": "", "env": env, "task": f"{env}, {demonstrations(demos)}"}
+            groups.setdefault(names[by], []).append((env, demos))
+        for name, tasks in groups.items():
+            yield ", ".join(part for part in (cells.title, name) if part), scores.only(tasks)
 
     def unscored(self, *cells: Cells) -> frozenset[str]:
-        """The envs of these cells whose scores are missing."""
+        """Return the envs of these cells that have no scores."""
         lack = unscored_envs(self.runs.rows)
         return frozenset(k.env for some in cells for k in some.keys(self.config) if k.env in lack)
 
     def rates(self, cells: Cells) -> dict[RunKey, Array]:
-        """Env steps a second of each run: over each stretch of it, in order.
+        """Return the env steps per second of each timed run over its stretches, in order.
 
-        Of timed runs that have times. Stretches are `paper.numbers.speed`'s, and do not overlap.
+        Stretches are those of `paper.numbers.speed` and do not overlap.
         """
         rows = self.runs.rows
         if rows is None:
@@ -209,23 +210,14 @@ class Evidence:
         return out
 
     def unevaluated(self, keys: Iterable[RunKey], scores: Scores) -> int:
-        """How many of these runs, of the scores' tasks and methods, diverged before a score."""
+        """Count the runs among those behind the scores that diverged before an evaluation."""
         return sum(
             key in self.silent and (key.env, key.demos) in scores.tasks and key.method in scores.of
             for key in keys
         )
 
     def machines(self, cells: Cells) -> set[tuple[str, str]]:
-        """(device, machine) of the runs that are there."""
+        """Return the (device, machine) pairs of the existing runs."""
         records = self.runs.records
-        there = (records[key] for key in self.keys(cells) if key in records)
-        return {(str(run.get("device")), str(run.get("machine"))) for run in there}
-
-
-def _groups(scores: Scores, by: By) -> dict[str, list[statistics.Task]]:
-    """Tasks by the name of their group."""
-    out: dict[str, list[statistics.Task]] = {}
-    for env, demos in scores.tasks:
-        names = {"all": "", "env": env, "task": f"{env}, {demonstrations(demos)}"}
-        out.setdefault(names[by], []).append((env, demos))
-    return out
+        found = (records[key] for key in self.keys(cells) if key in records)
+        return {(str(run.get("device")), str(run.get("machine"))) for run in found}

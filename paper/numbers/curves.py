@@ -1,4 +1,4 @@
-"""The numbers behind learning curves: of a cell's runs, against env steps."""
+"""Learning curves of a cell's runs, against env steps."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from ngt.settings.resolve import load_model, model_params
 if TYPE_CHECKING:
     import pandas as pd
 
-AXES = ["env", "method", "mode", "rate", "demos", "seed"]  # columns that tell runs apart
+AXES = ["env", "method", "mode", "rate", "demos", "seed"]  # columns that identify a run
 
-CELL = AXES[:-1]  # what the runs of a curve share: all but the seed
+CELL = AXES[:-1]  # columns that the runs of a curve share
 
 Array = NDArray[np.float64]
 
 
 class Curve(NamedTuple):
-    """A cell's learning curve: one value an evaluation, over its runs."""
+    """A cell's learning curve over its runs, one value per evaluation."""
 
     step: Array
     mean: Array  # of the runs' running means
-    std: Array  # of the same, sample (n - 1); NaN for one run
-    raw: Array  # mean of the evaluations themselves
+    std: Array  # of the running means, sample (n - 1); NaN for one run
+    raw: Array  # mean of the evaluations, not smoothed
     each: Array  # (seeds, steps), running mean of each run; NaN from where it diverged
     ends: list[tuple[float, float]]  # last step and running mean of each diverged run
     seeds: int
 
 
 class Level(NamedTuple):
-    """A cell's final score over its runs."""
+    """The final score of a cell's runs."""
 
     mean: float
     std: float  # sample (n - 1); NaN for one run
-    ends: list[float]  # of each diverged run
+    ends: list[float]  # scores of the diverged runs
     seeds: int
 
 
 def curve(runs: pd.DataFrame, window: int) -> Curve:
-    """The learning curve of one cell, its runs told apart by seed.
+    """Return the learning curve of one cell, whose runs differ in the seed.
 
-    A run's running mean is over its last `window` evaluations, fewer at the start. A diverged run
-    counts with its last value from there on: leaving it out would show the survivors alone.
+    A running mean covers the last `window` evaluations, fewer at the start. A diverged run keeps
+    its last value to the end of the curve. Without it, the curve would show the survivors alone.
     """
     raw = runs.pivot(index="step", columns="seed", values="score").sort_index()
     smooth = raw.rolling(window, min_periods=1).mean().where(raw.notna())
@@ -62,7 +62,7 @@ def curve(runs: pd.DataFrame, window: int) -> Curve:
         elif raw[seed].isna().any():
             step = raw.index[raw[seed].isna()][0]
             raise UserError(
-                f"run {_key(runs[runs['seed'] == seed])}: no evaluation at step {step}, where "
+                f"run {_key(runs[runs['seed'] == seed])}: no evaluation at step {step}, but "
                 f"another seed has one; train it again"
             )
     filled = smooth.ffill()
@@ -78,17 +78,15 @@ def curve(runs: pd.DataFrame, window: int) -> Curve:
 
 
 def level(runs: pd.DataFrame, window: int) -> Level:
-    """The final score of one cell."""
+    """Return the final score of one cell."""
     scores = final_scores(runs, window).set_index("seed")["score"]
     diverged = runs.loc[runs["status"] == "diverged", "seed"].unique()
-    return Level(
-        float(scores.mean()), float(scores.std(ddof=1)), [float(scores[s]) for s in diverged],
-        len(scores),
-    )  # fmt: skip
+    ends = [float(scores[seed]) for seed in diverged]
+    return Level(float(scores.mean()), float(scores.std(ddof=1)), ends, len(scores))
 
 
 def usable(runs: pd.DataFrame) -> pd.DataFrame:
-    """Rows whose `shown` is finite: only a diverged run may have others."""
+    """Return the rows with a finite value to show. Only a diverged run may have others."""
     finite = np.isfinite(shown(runs).to_numpy(float))
     bad = runs[~finite & (runs["status"] != "diverged").to_numpy()]
     if len(bad):
@@ -100,7 +98,7 @@ def usable(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown(runs: pd.DataFrame) -> pd.Series:
-    """The score of each row or, on `unscored_envs`, its return."""
+    """Return the score of each row, or its return on `unscored_envs`."""
     lack = runs["env"].isin(unscored_envs(runs))
     values: pd.Series = runs["score"].mask(lack, runs["return"]) if lack.any() else runs["score"]
     return values
@@ -109,21 +107,19 @@ def shown(runs: pd.DataFrame) -> pd.Series:
 def unevaluated(
     runs: pd.DataFrame, keys: Iterable[RunKey], absent: Iterable[RunKey]
 ) -> list[RunKey]:
-    """Those of `keys` that are not absent and yet have no row: diverged before an evaluation."""
+    """Return the keys that are not absent but have no row: they diverged before an evaluation."""
     seen = set(runs[AXES].drop_duplicates().itertuples(index=False, name=None))
     gone = set(absent)
-    return [
-        key for key in keys
-        if key not in gone and tuple(getattr(key, name) for name in AXES) not in seen
-    ]  # fmt: skip
+    left = (key for key in keys if key not in gone)
+    return [key for key in left if tuple(getattr(key, name) for name in AXES) not in seen]
 
 
 def reference(runs: pd.DataFrame, env: str) -> tuple[float, float] | None:
-    """Return of a random policy and of the expert: one pair an env; None where it has no run."""
+    """Return the returns of a random policy and of the expert on an env; None if it has no run."""
     pairs = runs.loc[runs["env"] == env, ["random", "expert"]].drop_duplicates()
     if len(pairs) > 1:
         raise UserError(
-            f"runs of {env}: not all have the same random and expert return; train those of "
+            f"runs of {env}: not all have the same random and expert return; train those with "
             f"other demonstrations again"
         )
     return (float(pairs.iat[0, 0]), float(pairs.iat[0, 1])) if len(pairs) else None
@@ -135,13 +131,13 @@ def _key(runs: pd.DataFrame) -> RunKey:
 
 
 def offline(config: Config, method: str, env: str) -> bool:
-    """Whether a method steps no env, as its class says."""
+    """Return True if a method steps no env."""
     model, _ = model_params(config, method, env)
     return bool(load_model(model, f"methods.{method}.model").offline)
 
 
 def unit(steps: float) -> tuple[float, str]:
-    """What an axis up to `steps` counts in, and how to write it."""
+    """Return the unit of an axis up to `steps`, and its text."""
     for power, sign in ((6, "⁶"), (3, "³")):
         if steps >= 2 * 10**power:
             return 10.0**power, f" (10{sign})"

@@ -1,4 +1,4 @@
-"""How fast each method trains: what the speed table and its figure share."""
+"""Speeds of training, for the speed table, its figure and the claims."""
 
 from __future__ import annotations
 
@@ -14,26 +14,19 @@ from ngt.settings.resolve import find_method
 if TYPE_CHECKING:
     import pandas as pd
 
-NAME = "speed_table"  # whose runs both show
-STRETCH = 0.2  # of a run, over which a rate is formed
-
-# The paper's table, env steps a second after 200 000, one RTX 4090: (Humanoid-v4, Walker2d-v4).
-PAPER_ENVS = ("Humanoid-v4", "Walker2d-v4")
-PAPER = {
-    "pwil": (631, 749), "diffail": (659, 929), "ngt": (712, 967), "dac-r": (741, 953),
-    "mmd-dac": (749, 977), "wdac": (763, 978),
-}  # fmt: skip
+NAME = "speed_table"  # the entry of the config's `figures` that has the timed runs
+STRETCH = 0.2  # fraction of a run over which a rate is formed
 
 Array = NDArray[np.float64]
 
 
 def base(config: Config, method: str) -> str:
-    """The method that a timed one is like."""
+    """Return the method that a timed variant is like."""
     return find_method(config, method).like or method
 
 
 def clock(run: pd.DataFrame, name: str) -> tuple[Array, Array]:
-    """Steps and seconds of training of one run, from (0, 0)."""
+    """Return the steps and the seconds of training of one run, starting from (0, 0)."""
     rows = run.dropna(subset="seconds").sort_values("step")
     if rows.empty:
         raise UserError(f"run {name}: it recorded no times; train it again")
@@ -42,12 +35,12 @@ def clock(run: pd.DataFrame, name: str) -> tuple[Array, Array]:
 
 
 def reach(steps: Array) -> int:
-    """Evaluations in a stretch."""
+    """Return the number of evaluations in a stretch."""
     return max(1, round(STRETCH * (len(steps) - 1)))
 
 
 def rates(steps: Array, seconds: Array) -> tuple[Array, Array]:
-    """Env steps a second over stretches of the run: (step at the end of each, rate)."""
+    """Return the step at the end of each stretch of a run, and its env steps per second."""
     n = reach(steps)
     passed = np.maximum(seconds[n:] - seconds[:-n], 1e-9)
     return steps[n:], (steps[n:] - steps[:-n]) / passed

@@ -1,8 +1,7 @@
-"""Aggregates over tasks with 95% intervals, by rliable.
+"""Final scores, and aggregates over tasks with 95% intervals by rliable.
 
-A task is an env with a number of demonstrations. A score is a run's final score, so episodes are
-averaged inside a seed, and seeds are the unit: the stratified bootstrap resamples them within each
-task.
+A task is an env with a number of demonstrations. A score is a run's final score, the mean over its
+episodes. The unit is the seed: the stratified bootstrap resamples seeds within each task.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from ngt.runs.keys import RunKey
 from ngt.runs.table import final_scores, unscored_envs
 from ngt.seeding import derive
 from ngt.settings.config import StatisticsConfig
-from paper.drawing.table import listed, show
 from paper.numbers.curves import AXES, usable
+from paper.words import listed, show
 
 if TYPE_CHECKING:
     import pandas as pd
 
 OURS = "ngt"  # the method that the others are compared with
-UNEVALUATED = 0.0  # score of a run that diverged before its first evaluation: a random policy's
+UNEVALUATED = 0.0  # score of a run that diverged before an evaluation, as of a random policy
 
-# How often a bootstrap's 95% interval of the mean of n normal scores covers the true mean. Up to
-# n = 3 all scores are the least one in more than 2.5% of the draws, so that the interval reaches
-# from the least score to the greatest, and covers in 1 - 2^(1 - n) of all cases.
+# How often a 95% bootstrap interval of the mean of n normal scores covers the true mean. For n up
+# to 3, more than 2.5% of the draws consist of the least score alone. The interval then reaches from
+# the least score to the greatest, and covers the true mean in 1 - 2^(1 - n) of all cases.
 COVERAGE = {2: 0.50, 3: 0.75, 4: 0.80, 5: 0.84, 6: 0.86, 7: 0.88, 8: 0.89, 9: 0.89, 10: 0.90}
 
 Array = NDArray[np.float64]
@@ -41,7 +40,7 @@ Task = tuple[str, int]  # env, demonstrations
 
 
 class Estimate(NamedTuple):
-    """A value and its 95% interval; NaN ends where one seed leaves nothing to resample."""
+    """A value and its 95% interval, whose ends are NaN for a single seed."""
 
     value: float
     low: float
@@ -51,7 +50,7 @@ class Estimate(NamedTuple):
         return self.text()
 
     def text(self, number: str = "{:.2f}") -> str:
-        """As `0.86 [0.84, 0.91]`; without brackets where there is no interval."""
+        """Return it as `0.86 [0.84, 0.91]`, without brackets if there is no interval."""
         value, low, high = (show(float(x), number) for x in self)
         return value if math.isnan(self.low) else f"{value} [{low}, {high}]"
 
@@ -60,9 +59,9 @@ class Estimate(NamedTuple):
 
 
 def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> dict[RunKey, float]:
-    """The final score of each run that is there, but for those on `unscored_envs`.
+    """Return the final score of each present run, leaving out those on `unscored_envs`.
 
-    runs: rows of `ngt.runs.table.read_runs`; None where no run is there.
+    runs: rows of `ngt.runs.table.read_runs`, None if there is no run.
     """
     if runs is None:
         return {}
@@ -73,10 +72,11 @@ def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> 
 
 def final_returns(
     runs: pd.DataFrame, present: Iterable[RunKey], window: int
-) -> dict[RunKey, float]:  # fmt: skip
-    """The final return of each run that is there; one without an evaluation has a random policy's.
+) -> dict[RunKey, float]:
+    """Return the final return of each present run. Arguments as `final`.
 
-    NaN if no run of its env has an evaluation. Arguments as `final`.
+    A run without an evaluation has the return of a random policy, or NaN if no run of its env has
+    an evaluation.
     """
     found = _by_run(final_scores(usable(runs), window, "return"))
     random: dict[str, float] = dict(zip(runs["env"], runs["random"], strict=True))
@@ -89,18 +89,18 @@ def _by_run(final: pd.DataFrame) -> dict[RunKey, float]:
 
 
 def unscored(runs: pd.DataFrame | None) -> list[str]:
-    """A sentence for each env whose scores are missing, with the reason."""
+    """Return a sentence with the reason for each env that has no scores."""
     return [f"No scores on {env}: {reason}." for env, reason in unscored_envs(runs).items()]
 
 
 class Diverged(NamedTuple):
-    """Runs that ended early, and those of them that had no evaluation yet."""
+    """Runs that ended early."""
 
     runs: frozenset[RunKey]
-    silent: frozenset[RunKey]
+    silent: frozenset[RunKey]  # those without an evaluation
 
     def __str__(self) -> str:
-        """What is said of them; empty where there are none."""
+        """Return a sentence about them, empty if there are none."""
         n, early = len(self.runs), len(self.silent)
         if not n:
             return ""
@@ -110,7 +110,7 @@ class Diverged(NamedTuple):
 
 
 def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
-    """Those among the runs that are there. Arguments as `final`."""
+    """Return the diverged runs among the present ones. Arguments as `final`."""
     status: dict[RunKey, str] = {}
     if runs is not None:
         rows = runs[[*AXES, "status"]].drop_duplicates().itertuples(index=False, name=None)
@@ -121,10 +121,10 @@ def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
 
 @dataclass(frozen=True)
 class Scores:
-    """Final scores of methods that are compared on the same tasks.
+    """Final scores of methods on the same tasks.
 
-    of: a matrix (seeds, tasks) a method. silent: methods without any run. left_out: tasks on which
-    another method lacks a run, since rliable wants all seeds of all tasks.
+    of: one matrix (seeds, tasks) per method. silent: methods without any run. left_out: tasks on
+    which some method lacks a run, since rliable needs all seeds of all tasks.
     """
 
     tasks: tuple[Task, ...]
@@ -133,21 +133,21 @@ class Scores:
     left_out: tuple[Task, ...] = ()
 
     def at(self, demos: int) -> Scores:
-        """The tasks with this many demonstrations."""
+        """Return the scores of the tasks with this number of demonstrations."""
         return self.only([task for task in self.tasks if task[1] == demos])
 
     def only(self, tasks: Collection[Task]) -> Scores:
-        """Some of the tasks."""
+        """Return the scores of some of the tasks."""
         at = [i for i, task in enumerate(self.tasks) if task in tasks]
         some = {method: scores[:, at] for method, scores in self.of.items()}
         return Scores(tuple(self.tasks[i] for i in at), some, self.silent, self.left_out)
 
 
 def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -> Scores:
-    """The matrices of all methods among the keys, whose seeds are the same on every task.
+    """Return the scores of all methods among the keys, whose seeds are the same on every task.
 
-    scores: of the runs that are there, of `final`. where: the artefact. UserError where no task is
-    whole, or where a task has two input modes or rates.
+    scores: of the present runs, by `final`. where: the artefact. Raise UserError if no task has all
+    its runs, or if a task has two input modes or rates.
     """
     cells: dict[str, dict[Task, list[RunKey]]] = {}
     for key in sorted(keys):
@@ -155,29 +155,26 @@ def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -
         if cell and (key.mode, key.rate) != (cell[0].mode, cell[0].rate):
             raise UserError(f"{where}: {key} and {cell[0]}: choose one input mode and one rate")
         cell.append(key)
-    there = {m: any(k in scores for ks in c.values() for k in ks) for m, c in cells.items()}
+    present = {m: any(k in scores for ks in c.values() for k in ks) for m, c in cells.items()}
     tasks = list(dict.fromkeys(task for cell in cells.values() for task in cell))
-    whole = [
-        task for task in tasks
-        if all(k in scores for m, c in cells.items() if there[m] for k in c[task])
-    ]  # fmt: skip
-    if not whole or not any(there.values()):
+    shown = {method: cell for method, cell in cells.items() if present[method]}
+    whole = [t for t in tasks if all(k in scores for cell in shown.values() for k in cell[t])]
+    if not whole or not shown:
         lacking = next(key for key in sorted(keys) if key not in scores)
         raise UserError(f"{where}: no task has all its runs, {lacking} for one; train them first")
     return Scores(
         tuple(whole),
         {
             method: np.array([[scores[k] for k in cell[task]] for task in whole]).T
-            for method, cell in cells.items()
-            if there[method]
+            for method, cell in shown.items()
         },
-        tuple(method for method in cells if not there[method]),
+        tuple(method for method in cells if not present[method]),
         tuple(task for task in tasks if task not in whole),
     )
 
 
 def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
-    """The scores where no task has any: of the methods that have runs."""
+    """Return scores of no task, for the methods that have runs."""
     methods = dict.fromkeys(key.method for key in present)
     return Scores((), {method: np.empty((seeds, 0)) for method in methods})
 
@@ -186,23 +183,23 @@ def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
 
 
 def coverage(seeds: int) -> str:
-    """COVERAGE as text; more seeds than it has cover more often."""
+    """Return the coverage as text."""
     most = max(COVERAGE)
     return f"{COVERAGE[seeds]:.0%}" if seeds <= most else f"over {COVERAGE[most]:.0%}"
 
 
 def over_many(seeds: int) -> float:
-    """The coverage where the mean is over so many tasks that it is normal.
+    """Return the coverage if the mean is over so many tasks that it is normal.
 
-    Resampling n scores gives their variance (n - 1) / n times.
+    The variance of n resampled scores is (n - 1) / n times the true one.
     """
     return math.erf(1.959964 * math.sqrt((seeds - 1) / seeds) / math.sqrt(2))
 
 
 def caution(seeds: Iterable[int], *, tasks: int = 1) -> str:
-    """How often 95% intervals from these numbers of seeds cover; empty if there is no interval.
+    """Return a sentence on how often intervals cover; empty if there are none.
 
-    tasks: over how many at most an interval is formed.
+    seeds: the numbers of seeds of the intervals. tasks: the largest number of tasks of an interval.
     """
     counts = sorted({n for n in seeds if n > 1})
     if not counts:
@@ -222,9 +219,9 @@ def caution(seeds: Iterable[int], *, tasks: int = 1) -> str:
 
 @contextlib.contextmanager
 def seeded(seed: int, *axes: str | int) -> Iterator[None]:
-    """NumPy's global generator at a state named by the axes; its own state is put back after.
+    """Seed NumPy's global generator by the named axes, and restore its state at the end.
 
-    rliable draws from it alone and ignores the `random_state` that it takes.
+    rliable draws from that generator alone and ignores its own argument `random_state`.
     """
     state = np.random.get_state()
     np.random.seed(derive(seed, *axes) % 2**32)
@@ -235,13 +232,15 @@ def seeded(seed: int, *axes: str | int) -> Iterator[None]:
 
 
 def estimates(
-    function: Callable[..., Any], arrays: Sequence[Array], settings: StatisticsConfig,
+    function: Callable[..., Any],
+    arrays: Sequence[Array],
+    settings: StatisticsConfig,
     *axes: str | int,
-) -> list[Estimate]:  # fmt: skip
-    """Each number of function(*arrays), with its interval.
+) -> list[Estimate]:
+    """Return each number of function(*arrays) with its interval.
 
-    arrays: (seeds, tasks) each, resampled independently. axes: name the draws, so that an interval
-    depends on no other.
+    arrays: (seeds, tasks) each, resampled independently. axes: a name for the draws, which keeps
+    each interval independent of the others.
     """
     data: Any = list(arrays) if len(arrays) > 1 else arrays[0]
     if min(len(a) for a in arrays) < 2:
@@ -257,7 +256,7 @@ def estimates(
 def aggregates(
     scores: Array, settings: StatisticsConfig, *axes: str | int
 ) -> tuple[Estimate, Estimate]:
-    """Interquartile mean and optimality gap over all runs and tasks."""
+    """Return the interquartile mean and the optimality gap over all runs and tasks."""
 
     def both(s: Array) -> list[float]:
         return [metrics.aggregate_iqm(s), metrics.aggregate_optimality_gap(s)]
@@ -267,33 +266,38 @@ def aggregates(
 
 
 def improvement(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Probability that a run of x scores above one of y, averaged over tasks; a tie is a half."""
+    """Return the probability that a run of x beats one of y, averaged over tasks; ties are half."""
     return estimates(metrics.probability_of_improvement, [x, y], settings, "improvement", *axes)[0]
 
 
 def profile(
     scores: Array, taus: Array, settings: StatisticsConfig, *axes: str | int
 ) -> list[Estimate]:
-    """Share of runs that score strictly above each tau."""
+    """Return the share of runs that score strictly above each tau."""
     function = library.score_distributions
     return estimates(lambda s: function(s, taus), [scores], settings, "profile", *axes)
 
 
 def mean(scores: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Mean over all runs and tasks."""
+    """Return the mean over all runs and tasks."""
     return estimates(metrics.aggregate_mean, [scores], settings, "mean", *axes)[0]
 
 
 def difference(
-    x: Array, y: Array, settings: StatisticsConfig, *axes: str | int,
+    x: Array,
+    y: Array,
+    settings: StatisticsConfig,
+    *axes: str | int,
     of: Callable[[Array], Any] = metrics.aggregate_mean,
-) -> Estimate:  # fmt: skip
-    """of(x) − of(y)."""
+) -> Estimate:
+    """Return of(x) − of(y)."""
     return estimates(lambda a, b: of(a) - of(b), [x, y], settings, "difference", *axes)[0]
 
 
 def spread(scores: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Standard deviation over seeds (sample, n − 1), averaged over tasks."""
-    return estimates(
-        lambda s: np.std(s, axis=0, ddof=1).mean(), [scores], settings, "spread", *axes
-    )[0]  # fmt: skip
+    """Return the standard deviation over seeds (sample, n − 1), averaged over tasks."""
+
+    def std(s: Array) -> Any:
+        return np.std(s, axis=0, ddof=1).mean()
+
+    return estimates(std, [scores], settings, "spread", *axes)[0]

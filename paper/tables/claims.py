@@ -20,7 +20,7 @@ from ngt.settings.config import Config
 from ngt.settings.load import load
 from paper import command
 from paper.claims.claims import Claim, claims
-from paper.claims.evidence import Evidence, Finding, Verdict
+from paper.claims.evidence import Evidence, Outcome, Verdict
 from paper.claims.rules import EXPERT, LEARNS, STRONG
 from paper.drawing.table import Column, Table
 from paper.numbers import statistics
@@ -71,13 +71,13 @@ def collect(
 
 def table(e: Evidence) -> Table:
     """A row a claim."""
-    found = [(claim, claim.judge(e)) for claim in claims(e.paper)]
+    found = [(claim, claim.rule.judge(e)) for claim in claims(e.paper)]
     rows = [
         {
             "claim": claim.text, "where": claim.where, "source": claim.source,
             "ours": finding.text(), "runs": len(finding.keys) or None, "seeds": finding.seeds,
-            "verdict": finding.verdict, "rule": claim.rule,
-            "artefact": claim.artefact or None,
+            "verdict": finding.verdict, "rule": claim.rule.text(e.paper),
+            "artefact": claim.rule.artefact or None,
         }
         for claim, finding in found
     ]  # fmt: skip
@@ -87,7 +87,7 @@ def table(e: Evidence) -> Table:
     return Table(caption, COLUMNS, rows, notes(e, found), marks)
 
 
-def notes(e: Evidence, found: Sequence[tuple[Claim, Finding]]) -> list[str]:
+def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
     """Counts, and how a verdict comes about."""
     count = Counter(finding.verdict for _, finding in found)
     text = ", ".join(f"{count[v]} {v}" for v in typing.get_args(Verdict))

@@ -13,6 +13,7 @@ from ngt.runs.table import source
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper import command
+from paper.claims.timing import REPORTED, REPORTED_ENVS
 from paper.drawing.panels import plan_of
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import speed
@@ -33,7 +34,7 @@ def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
     for env in plan.envs:
         columns[f"{env} steps/s"] = Column(f"{env}\nenv steps/s", "{:.0f}")
         columns[f"{env} relative"] = Column("over\nNGT's", "{:.2f}")
-    for env in speed.PAPER_ENVS:
+    for env in REPORTED_ENVS:
         columns[f"paper {env} steps/s"] = Column(f"paper: {env}\nenv steps/s", "{:.0f}")
         columns[f"paper {env} relative"] = Column("over\nNGT's", "{:.2f}")
     rows: list[dict[str, Cell]] = []
@@ -43,10 +44,10 @@ def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
             rate, reference = at_end.get((env, method)), at_end.get((env, ours or ""))
             row[f"{env} steps/s"] = rate
             row[f"{env} relative"] = rate / reference if rate and reference else None
-        theirs = speed.PAPER.get(speed.base(config, method))
-        for i, env in enumerate(speed.PAPER_ENVS):
+        theirs = REPORTED.get(speed.base(config, method))
+        for i, env in enumerate(REPORTED_ENVS):
             row[f"paper {env} steps/s"] = theirs and theirs[i]
-            row[f"paper {env} relative"] = theirs and theirs[i] / speed.PAPER[REFERENCE][i]
+            row[f"paper {env} relative"] = theirs and theirs[i] / REPORTED[REFERENCE][i]
         rows.append(row)
     records = source(layout, config, other_settings=args.other_settings)
     made = [records.read(key).run for key in run_table(config, [NAME]) if key not in absent]

@@ -1,6 +1,6 @@
-"""The paper's theorems as functions: what a statement claims, and the exact value beside it.
+"""The paper's theorems as functions: what each statement claims, and the exact value.
 
-Lipschitz constants are with respect to Euclidean norms. Plain float64; nothing is drawn at random.
+Lipschitz constants are with respect to Euclidean norms. All numbers are float64; none is random.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from scipy.special import erf
 from scipy.stats import binom
 
 Floats = NDArray[np.float64]
-Relation = Literal["<=", ">=", "=="]  # of what is found to what is claimed
+Relation = Literal["<=", ">=", "=="]  # of the found value to the claimed one
 Verdict = Literal["holds", "loose", "false"]
 
-TIGHT = 2.0  # a bound within this factor of what it bounds holds; further off it is loose
+TIGHT = 2.0  # a bound further than this factor from the bounded value is loose
 
 # --- verdicts
 
 
 def slack(claimed: ArrayLike, found: ArrayLike, relation: Relation) -> float:
-    """The largest factor between a bound and what it bounds, over all that was tried."""
+    """Return the largest factor between a bound and the value that it bounds."""
     c, f = np.broadcast_arrays(np.asarray(claimed, float), np.asarray(found, float))
     bound, bounded = (f, c) if relation == ">=" else (c, f)
     with np.errstate(divide="ignore"):
@@ -36,10 +36,10 @@ def slack(claimed: ArrayLike, found: ArrayLike, relation: Relation) -> float:
 def judge(
     claimed: ArrayLike, found: ArrayLike, relation: Relation, tolerance: float = 1e-9
 ) -> Verdict:
-    """The verdict on `found relation claimed`, arrays over all that was tried.
+    """Return the verdict on `found relation claimed`, for arrays over all that was tried.
 
-    false: one pair breaks it by more than the relative tolerance. Otherwise loose: a bound that is
-    further than TIGHT from what it bounds somewhere; holds: all else.
+    false: one pair breaks it by more than the relative tolerance. loose: somewhere the bound is
+    further than a factor TIGHT from the value. holds: all else.
     """
     c, f = np.broadcast_arrays(np.asarray(claimed, float), np.asarray(found, float))
     if not (np.isfinite(c).all() and np.isfinite(f).all() and c.size):
@@ -55,7 +55,7 @@ def judge(
 
 
 def hlg_probs(t: ArrayLike, bins: int, width: float, sigma: float) -> Floats:
-    """p_i(t) for t in [0, width] measured from the support's lower end: (...) -> (..., N).
+    """Return p_i(t) for t in [0, width], measured from the support's lower end: (...) -> (..., N).
 
     Without the 1e-6 that the code adds to the mass (`ngt.potential.HLG_EPS`).
     """
@@ -66,98 +66,104 @@ def hlg_probs(t: ArrayLike, bins: int, width: float, sigma: float) -> Floats:
 
 
 def p_max(bins: int, width: float, sigma: float) -> float:
-    """Largest mass of a bin over t, exact: the first bin's with t on the support's edge.
+    """Return the exact largest mass of a bin over t: the first bin's, with t on the support's edge.
 
-    (Phi(ds/sigma) - 1/2) / (Phi(width/sigma) - 1/2): truncation there leaves half a Gaussian.
+    It is (Phi(ds/sigma) - 1/2) / (Phi(width/sigma) - 1/2), since half the Gaussian is cut off.
     """
     root = math.sqrt(2.0) * sigma
     return math.erf(width / bins / root) / math.erf(width / root)
 
 
 def p_max_estimate(bins: int, width: float, sigma: float) -> float:
-    """ds / (sigma sqrt(2 pi)) (Lemma pmax)."""
+    """Return ds / (sigma sqrt(2 pi)) (Lemma pmax)."""
     return width / bins / (sigma * math.sqrt(2.0 * math.pi))
 
 
 def hlg_slope(bins: int, width: float, sigma: float) -> float:
-    """Exact Lipschitz constant of the HL-Gauss loss in its logits: sup |q - p(t)|.
+    """Return the exact Lipschitz constant of the HL-Gauss loss in its logits: sup |q - p(t)|.
 
-    Convex in q, so reached (as a limit) with all of q on the bin where p is least; over t on the
-    support's edge, q on the other end's bin.
+    It is convex in q, so the limit with all of q on the bin where p is least. Over t, that is t on
+    one edge of the support and q on the bin at the other.
     """
     p = hlg_probs(0.0, bins, width, sigma)
     return math.sqrt(1.0 - 2.0 * p.min() + p @ p)
 
 
 def bound_p_max(bins: int, mass: float) -> float:
-    """sqrt(1 + (N - 1) p_max^2) (Theorem pmax)."""
+    """Return sqrt(1 + (N - 1) p_max^2) (Theorem pmax)."""
     return math.sqrt(1.0 + (bins - 1) * mass**2)
 
 
 def bound_sigma(bins: int, width: float, sigma: float) -> float:
-    """sqrt(1 + (C/sigma)^2), C = ds sqrt((N - 1) / (2 pi)) (Theorem sigma)."""
+    """Return sqrt(1 + (C/sigma)^2), C = ds sqrt((N - 1) / (2 pi)) (Theorem sigma)."""
     return bound_p_max(bins, p_max_estimate(bins, width, sigma))
 
 
 def bound_mass(mass: float) -> float:
-    """sqrt(1 + p_max), ours: |q - p|^2 <= 1 + |p|^2 and |p|^2 <= p_max; never above sqrt(2)."""
+    """Return our bound sqrt(1 + p_max), at most sqrt(2).
+
+    It follows from |q - p|^2 <= 1 + |p|^2 and |p|^2 <= p_max.
+    """
     return math.sqrt(1.0 + mass)
 
 
 def hlg_target_slope(sigma: float, logit: float) -> float:
-    """Lipschitz constant of the HL-Gauss loss in its target t, logits in [-logit, logit].
+    """Return the Lipschitz constant of the HL-Gauss loss in its target t.
 
-    |dl/dt| = |sum_i p_i'(t) x_i| <= logit sum_i |p_i'(t)| <= logit sqrt(2/pi) / sigma. Reached with
-    t on an inner edge far from the ends, logits of either sign beside it. Unbounded logits: inf.
+    With logits x_i in [-logit, logit],
+    |dl/dt| = |sum_i p_i'(t) x_i| <= logit sum_i |p_i'(t)| <= logit sqrt(2/pi) / sigma. This is
+    reached with t on an inner edge far from the ends, between logits of opposite signs. It is
+    infinite for unbounded logits.
     """
     return logit * math.sqrt(2.0 / math.pi) / sigma
 
 
-# --- pairing losses, in the code's own reductions over the m outputs
+# --- pairing losses, reduced over the m outputs as in the code
 
 
 class Slopes(NamedTuple):
-    """Lipschitz constants of a pairing loss in either argument, the other held."""
+    """Lipschitz constants of a pairing loss in each argument, with the other one fixed."""
 
     prediction: float
     target: float
 
     def squashed(self, prediction: float, target: float) -> Slopes:
-        """Those before a squashing `scale * tanh` of either argument, whose slope is its scale."""
+        """Return the constants before a squashing `scale * tanh` of each argument."""
         return Slopes(self.prediction * prediction, self.target * target)
 
     def potential(self, predictor: float, prior: float) -> float:
-        """Bound on Lambda(h) from Lambda(f) and Lambda(f'): the chain rule, argument by argument.
+        """Return the bound on Lambda(h) by the chain rule, argument by argument.
 
-        At most the paper's Lambda(l) (Lambda(f) + Lambda(f')) (Theorem hlip), where Lambda(l) is
-        the larger of the two: the constant for the norm |u| + |v| of a pair (u, v) in its proof.
+        It is at most the paper's Lambda(l) (Lambda(f) + Lambda(f')) (Theorem hlip). There Lambda(l)
+        is the larger of the two, the constant for the norm |u| + |v| of a pair (u, v).
         """
         return self.prediction * predictor + self.target * prior
 
 
 def huber_slopes(m: int, delta: float = 1.0) -> Slopes:
-    """Mean over m outputs: each derivative is at most delta / m, so delta / sqrt(m) together."""
+    """Return the constants of the mean over m outputs, whose derivatives are at most delta / m."""
     return Slopes(delta / math.sqrt(m), delta / math.sqrt(m))
 
 
 def mse_softmax_slopes() -> Slopes:
-    """Sum over the outputs, any m >= 2: 16 sqrt(2) / 27.
+    """Return the constants of the sum over any m >= 2 outputs: 16 sqrt(2) / 27.
 
-    The gradient is 2 J(p) (p - q), J the softmax's Jacobian: largest for q on one output, p split x
-    to 1 - x between that and one other, where its norm 4 sqrt(2) x (1 - x)^2 peaks at x = 1/3. That
-    no other split exceeds it is tested, not proved; |J| <= 1/2, |p - q| <= sqrt(2) prove sqrt(2).
+    The gradient is 2 J(p) (p - q), with the softmax's Jacobian J. It is largest with q on one
+    output and p split x to 1 - x between that and another output. Its norm 4 sqrt(2) x (1 - x)^2
+    peaks at x = 1/3. Tests, not a proof, show that no other split exceeds it. The bounds
+    |J| <= 1/2 and |p - q| <= sqrt(2) prove sqrt(2).
     """
     return Slopes(16.0 * math.sqrt(2.0) / 27.0, 16.0 * math.sqrt(2.0) / 27.0)
 
 
 def hl_gauss_slopes(m: int, bins: int, width: float, sigma: float, logit: float) -> Slopes:
-    """Mean over m outputs of N bins, logits in [-logit, logit]."""
+    """Return the constants of the mean over m outputs of N bins, logits in [-logit, logit]."""
     units = math.sqrt(m)
     return Slopes(hlg_slope(bins, width, sigma) / units, hlg_target_slope(sigma, logit) / units)
 
 
 def largest_huber(scale: float, delta: float = 1.0) -> float:
-    """Largest value of the mean Huber loss of two outputs squashed by scale * tanh."""
+    """Return the largest value of the mean Huber loss of two outputs squashed by scale * tanh."""
     gap = 2.0 * scale
     return gap**2 / 2.0 if gap <= delta else delta * (gap - delta / 2.0)
 
@@ -168,7 +174,7 @@ def largest_huber(scale: float, delta: float = 1.0) -> float:
 def concentration_bound(
     epsilon: ArrayLike, n: ArrayLike, slope: float = 1.0, diameter: float = 1.0
 ) -> Floats:
-    """exp(-eps^2 n / (Lambda diam)^2), which McDiarmid gives for one side of the deviation."""
+    """Return exp(-eps^2 n / (Lambda diam)^2), McDiarmid's bound for one side of the deviation."""
     e, size = np.asarray(epsilon, float), np.asarray(n, float)
     bound: Floats = np.exp(-(e**2) * size / (slope * diameter) ** 2)
     return bound
@@ -177,14 +183,14 @@ def concentration_bound(
 def two_sided_bound(
     epsilon: ArrayLike, n: ArrayLike, slope: float = 1.0, diameter: float = 1.0
 ) -> Floats:
-    """Twice `concentration_bound`, for both sides; a probability, so at most 1."""
+    """Return the bound for both sides, at most 1."""
     return np.minimum(1.0, 2.0 * concentration_bound(epsilon, n, slope, diameter))
 
 
 def coin_deviation(n: int, k: int) -> float:
-    """P(|L^ - L| >= k/n), exact, where both laws are fair coins on {0, 1} and h(x) = x.
+    """Return the exact P(|L^ - L| >= k/n) for two laws of fair coins on {0, 1}, with h(x) = x.
 
-    n samples a side: L = 0, and n L^ + n is the number of heads of 2n fair coins.
+    Each sample has n flips. L = 0, and n L^ + n is the number of heads of 2n fair coins.
     """
     return float(2.0 * binom.sf(n + k - 1, 2 * n, 0.5)) if k > 0 else 1.0
 
@@ -193,9 +199,9 @@ def coin_deviation(n: int, k: int) -> float:
 
 
 def emd(x: Floats, y: Floats, a: Floats | None = None, b: Floats | None = None) -> float:
-    """Exact earth mover's distance of weighted points (n, d) and (k, d), Euclidean cost.
+    """Return the exact earth mover's distance of weighted points (n, d) and (k, d), Euclidean cost.
 
-    a (n,), b (k,): weights of sum one, uniform by default. A linear program over the plan (n, k).
+    a (n,), b (k,): weights of sum one, uniform by default. Solves a linear program for the plan.
     """
     n, k = len(x), len(y)
     a = np.full(n, 1.0 / n) if a is None else a
@@ -210,11 +216,11 @@ def emd(x: Floats, y: Floats, a: Floats | None = None, b: Floats | None = None) 
 
 
 def slope_on(points: Floats, values: Floats) -> float:
-    """Lipschitz constant on a finite set: points (n, d) all different, values (n,)."""
+    """Return the Lipschitz constant on a finite set: points (n, d), all different, values (n,)."""
     return float(np.max(pdist(values[:, None]) / pdist(points)))
 
 
 def dual_value(x: Floats, y: Floats, h_x: Floats, h_y: Floats) -> float:
-    """(E_y h - E_x h) / Lambda(h), Lambda on the points themselves: never above emd(x, y)."""
+    """Return (E_y h - E_x h) / Lambda(h), Lambda on the points only: at most emd(x, y)."""
     slope = slope_on(np.concatenate([x, y]), np.concatenate([h_x, h_y]))
     return float((h_y.mean() - h_x.mean()) / slope) if slope > 0 else 0.0

@@ -1,7 +1,7 @@
-"""The numbers behind the theory's table and figure, computed once: seeded, some 15 s on one core.
+"""The numbers behind the theory's table and figure. They are seeded and take some 15 s on one core.
 
-Samples: transitions of the demonstrations that ship (HalfCheetah-v4) for the expert, and for the
-agent the same states with noise of their own spread and uniform actions.
+The expert's samples are transitions of the shipped demonstrations of HalfCheetah-v4. The agent's
+are the same states, with noise as wide as the states themselves, and uniform actions.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from ngt.potential import (
 )
 from ngt.reward import Spec
 from ngt.seeding import rng, torch_generator
-from paper.theory import bounds as theory
+from paper.theory import bounds
 from paper.theory.bounds import Floats, Slopes
 
 DEMOS = Path(__file__).resolve().parents[2] / "data" / "HalfCheetah-v4" / "demos.npz"
 PAIRINGS = ("huber", "mse_softmax", "hl_gauss")
-SAMPLES = 64  # a side
+SAMPLES = 64  # of the expert, and of the agent
 STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)  # updates after which a potential is measured
 BINS = (2, 5, 21, 51, 101)
 WIDTH = 2.0  # of the support [-1, 1]
 SIGMAS = np.geomspace(0.01, 10.0, 121)
-SIZES = (5, 10, 20, 40, 64)  # samples a side of one law
-DRAWS = 10  # of each size
-COINS = 20  # flips a side, and uniform numbers
-TRIALS = 100_000  # Monte Carlo
+SIZES = (5, 10, 20, 40, 64)  # of each of two samples from one law
+DRAWS = 10  # pairs of samples of each size
+COINS = 20  # flips in each sample, and uniform numbers
+TRIALS = 100_000  # of the Monte Carlo estimate
 
 
 @dataclass(frozen=True)
 class Hlg:
-    """HL-Gauss over BINS (rows) and SIGMAS (columns)."""
+    """Constants of HL-Gauss over BINS (rows) and SIGMAS (columns)."""
 
     slope: Floats
     mass: Floats
@@ -59,7 +59,7 @@ class Training:
     """A potential trained on L over the two samples, measured after STEPS updates."""
 
     dual: Floats  # the value of h / Lambda(h), Lambda on the samples
-    objective: Floats  # -L as it is trained
+    objective: Floats  # -L, the trained one
     gradient: Floats  # largest |dh/dx| on samples and between them
     pairs: Floats  # largest |h(x) - h(y)| / |x - y| of those points
     product: Floats  # Lambda(l) (Lambda(f) + Lambda(f'))
@@ -80,7 +80,7 @@ class Layers:
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that is shown; the samples are (SAMPLES, input) each."""
+    """All numbers that are shown."""
 
     config: PotentialConfig
     inputs: int  # dimensions of a sample
@@ -100,7 +100,7 @@ class Study:
 
 @functools.cache
 def study() -> Study:
-    """All of it, on one thread: more would make it slower, and other numbers."""
+    """Compute everything on one thread. More threads are slower and change the numbers."""
     torch.set_num_threads(1)
     config = PotentialConfig()
     expert, agent = samples()
@@ -108,7 +108,7 @@ def study() -> Study:
     return Study(
         config=config,
         inputs=expert.shape[-1],
-        emd=theory.emd(expert.numpy(), agent.numpy()),
+        emd=bounds.emd(expert.numpy(), agent.numpy()),
         hlg=hlg(),
         trainings={pairing: train(pairing, expert, agent) for pairing in PAIRINGS},
         layers=layers(torch.cat([expert, agent])),
@@ -117,14 +117,14 @@ def study() -> Study:
         target_agent=target_slope(config, config.sigma_agent),
         one_law=one_law(expert.shape[-1]),
         epsilon=epsilon,
-        coins=np.array([theory.coin_deviation(COINS, k) for k in range(1, COINS + 1)]),
+        coins=np.array([bounds.coin_deviation(COINS, k) for k in range(1, COINS + 1)]),
         uniform=uniform(epsilon),
         far=far(config),
     )
 
 
 def samples() -> tuple[Tensor, Tensor]:
-    """Inputs (s, a) of expert and agent, (SAMPLES, 23) each, float64."""
+    """Return the inputs (s, a) of expert and agent, (SAMPLES, 23) each, float64."""
     batch = demos.subsample(demos.load(DEMOS, "HalfCheetah-v4"), 4, 20, 0, where=str(DEMOS))
     draw = rng(0, "theory", "samples")
     row = np.sort(draw.choice(batch.obs.shape[1], SAMPLES, replace=False))
@@ -135,17 +135,17 @@ def samples() -> tuple[Tensor, Tensor]:
 
 
 def hlg() -> Hlg:
-    """The bounds on HL-Gauss and what they bound, on the grid."""
+    """Return the bounds on HL-Gauss and what they bound, on the grid."""
     grid = [[(n, WIDTH, float(s)) for s in SIGMAS] for n in BINS]
-    mass = np.array([[theory.p_max(*c) for c in row] for row in grid])
+    mass = np.array([[bounds.p_max(*c) for c in row] for row in grid])
     return Hlg(
-        slope=np.array([[theory.hlg_slope(*c) for c in row] for row in grid]),
+        slope=np.array([[bounds.hlg_slope(*c) for c in row] for row in grid]),
         mass=mass,
-        estimate=np.array([[theory.p_max_estimate(*c) for c in row] for row in grid]),
+        estimate=np.array([[bounds.p_max_estimate(*c) for c in row] for row in grid]),
         bound_p_max=np.array(
-            [[theory.bound_p_max(n, p) for p in row] for n, row in zip(BINS, mass, strict=True)]
+            [[bounds.bound_p_max(n, p) for p in row] for n, row in zip(BINS, mass, strict=True)]
         ),
-        bound_sigma=np.array([[theory.bound_sigma(*c) for c in row] for row in grid]),
+        bound_sigma=np.array([[bounds.bound_sigma(*c) for c in row] for row in grid]),
     )
 
 
@@ -153,43 +153,43 @@ def hlg() -> Hlg:
 
 
 def build(inputs: int, **options: object) -> Potential:
-    """An untrained potential of one run in float64, `inputs` wide."""
+    """Return an untrained potential of one run in float64."""
     spec = Spec(inputs, 0, "state-only", SAMPLES, (0,), 1000, 4, 0.99)
     return Potential(PotentialConfig(**options), spec).double()  # type: ignore[arg-type]
 
 
 def slopes(model: Potential) -> Slopes:
-    """Lipschitz constants of a model's pairing loss in its nets' raw outputs, squashing included.
+    """Return the Lipschitz constants of a model's pairing loss in its nets' unsquashed outputs.
 
-    HL-Gauss by the width that the reward uses.
+    HL-Gauss has the width that the reward uses.
     """
     c = model.config
     if c.pairing == "huber":
-        pair = theory.huber_slopes(c.m, c.delta)
+        pair = bounds.huber_slopes(c.m, c.delta)
     elif c.pairing == "mse_softmax":
-        pair = theory.mse_softmax_slopes()
+        pair = bounds.mse_softmax_slopes()
     else:
         sigma = c.sigma_expert if c.reward_sigma == "expert" else c.sigma_agent
-        pair = theory.hl_gauss_slopes(c.m, c.bins, 2.0 * c.support, sigma, c.rescale)
+        pair = bounds.hl_gauss_slopes(c.m, c.bins, 2.0 * c.support, sigma, c.rescale)
     return pair.squashed(c.rescale, target_scale(model))
 
 
 def target_scale(model: Potential) -> float:
-    """Largest size of a squashed target: HL-Gauss has it by plain tanh, inside the support."""
+    """Return the largest size of a squashed target. HL-Gauss squashes by tanh into its support."""
     return 1.0 if model.config.pairing == "hl_gauss" else model.config.rescale
 
 
 def potential(model: Potential, x: Tensor) -> Tensor:
-    """h(x) as the reward reads it, (R, B), for x (R, B, input): a gradient in x is whole.
+    """Return h(x) as the reward uses it, (R, B), for x (R, B, input), with its full gradient in x.
 
-    `Potential.potential` is the same number, but keeps no gradient through the prior.
+    `Potential.potential` returns the same number without the gradient through the prior.
     """
     target = target_scale(model) * torch.tanh(model.prior(x))
     return model._pair(model.prediction(x), target, model.config.reward_sigma)
 
 
 def train(pairing: str, expert: Tensor, agent: Tensor) -> Training:
-    """Descend L over the whole samples."""
+    """Train a potential on L over all samples, and measure it on the way."""
     model = build(expert.shape[-1], pairing=pairing)
     slope = slopes(model)
     weight = torch.from_numpy(rng(0, "theory", "between").random((SAMPLES, 1)))
@@ -204,11 +204,17 @@ def train(pairing: str, expert: Tensor, agent: Tensor) -> Training:
                 value = -model.loss(*batches).item()
             predictor, prior = model.predictor.lipschitz().item(), model.prior.lipschitz().item()
             norms = [torch.linalg.matrix_norm(w.matrix(), 2).item() for w in model.predictor.layers]
-            rows.append((
-                theory.dual_value(expert.numpy(), agent.numpy(), at_expert, at_agent), value,
-                gradient, theory.slope_on(points.numpy(), h),
-                max(slope) * (predictor + prior), slope.potential(predictor, prior), max(norms),
-            ))  # fmt: skip
+            rows.append(
+                (
+                    bounds.dual_value(expert.numpy(), agent.numpy(), at_expert, at_agent),
+                    value,
+                    gradient,
+                    bounds.slope_on(points.numpy(), h),
+                    max(slope) * (predictor + prior),
+                    slope.potential(predictor, prior),
+                    max(norms),
+                )
+            )
         model.update(*batches)
     return Training(*np.array(rows).T)
 
@@ -219,7 +225,7 @@ def _batch(x: Tensor) -> Batch:
 
 
 def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
-    """h at points (n, input), read as the reward reads it, and the largest norm of its gradient."""
+    """Return h at points (n, input), as the reward uses it, and its largest gradient norm."""
     x = points[None].clone().requires_grad_()
     h = potential(model, x)
     (gradient,) = torch.autograd.grad(h.sum(), x)
@@ -227,7 +233,7 @@ def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
 
 
 def twin(points: Tensor) -> tuple[float, float]:
-    """A predictor that equals the prior: the product for Lambda(h), and the largest slope of h."""
+    """Return the product for Lambda(h) and the largest slope of h if the predictor is the prior."""
     model = build(points.shape[-1], spectral_norm=False)
     with torch.no_grad():
         for mine, other in zip(model.predictor.layers, model.prior.layers, strict=True):
@@ -239,13 +245,11 @@ def twin(points: Tensor) -> tuple[float, float]:
 
 
 def layers(points: Tensor) -> Layers:
-    """What orthogonal initialisation gives, before and after spectral norm."""
+    """Return what orthogonal initialisation gives, before and after spectral norm."""
     config = PotentialConfig()
     sizes = [points.shape[-1], *config.hidden, config.m]
-    net = PackedMLP(
-        sizes, [torch_generator(0, "theory", "prior")],
-        activation=functools.partial(torch.nn.functional.leaky_relu_, negative_slope=config.leak),
-    ).double()  # fmt: skip
+    leaky = functools.partial(torch.nn.functional.leaky_relu_, negative_slope=config.leak)
+    net = PackedMLP(sizes, [torch_generator(0, "theory", "prior")], activation=leaky).double()
     before = [layer.weight[0].detach().clone() for layer in net.layers]
     net.freeze(normalise=True)
     after = [layer.weight[0] for layer in net.layers]
@@ -259,19 +263,19 @@ def layers(points: Tensor) -> Layers:
 
 
 def local_slope(net: PackedMLP, points: Tensor) -> float:
-    """Largest spectral norm of the Jacobian of a net of one run at points (n, input)."""
+    """Return the largest spectral norm of a net's Jacobian at points (n, input). One run."""
     x = points[None].clone().requires_grad_()
     columns = [torch.autograd.grad(column.sum(), x, retain_graph=True)[0] for column in net(x)[0].T]
     return float(torch.linalg.matrix_norm(torch.cat(columns).transpose(0, 1), 2).max())
 
 
 def _least_gain(weight: Tensor) -> float:
-    """Smallest |x W| over unit vectors x: 0 where W has fewer columns than rows."""
+    """Return the smallest |x W| over unit vectors x: 0 if W has fewer columns than rows."""
     return float(torch.linalg.eigvalsh(weight @ weight.mT).clamp(min=0.0).min().sqrt())
 
 
 def target_slope(config: PotentialConfig, sigma: float) -> float:
-    """|dl/dt| of HL-Gauss with t on an inner edge and logits of either sign beside it."""
+    """Return |dl/dt| of HL-Gauss, t on an inner edge between logits of opposite signs."""
     edges = hl_gauss_edges(-config.support, config.support, config.bins).double()
     inner = config.bins // 2
     logits = torch.where(torch.arange(config.bins) < inner, -config.rescale, config.rescale)
@@ -285,16 +289,20 @@ def target_slope(config: PotentialConfig, sigma: float) -> float:
 
 
 def one_law(dim: int) -> Floats:
-    """Distance of two samples of the uniform law on a cube of diameter one, (SIZES, DRAWS)."""
+    """Return distances of two samples of one uniform law, (SIZES, DRAWS).
+
+    The law is that on a cube of diameter 1.
+    """
     side = dim**-0.5
     draw = rng(0, "theory", "one law")
-    return np.array([
-        [theory.emd(*(draw.random((2, n, dim)) * side)) for _ in range(DRAWS)] for n in SIZES
-    ])  # fmt: skip
+    distances = [
+        [bounds.emd(*(draw.random((2, n, dim)) * side)) for _ in range(DRAWS)] for n in SIZES
+    ]
+    return np.array(distances)
 
 
 def uniform(epsilon: Floats) -> Floats:
-    """P(|L^ - L| >= epsilon) for uniform laws on [0, 1], h(x) = x, COINS samples a side."""
+    """Return P(|L^ - L| >= epsilon) for samples of COINS uniform numbers on [0, 1], h(x) = x."""
     draw = rng(0, "theory", "uniform")
     mean = draw.random((2, TRIALS, COINS)).mean(-1)
     deviation = np.abs(mean[0] - mean[1])
@@ -302,6 +310,6 @@ def uniform(epsilon: Floats) -> Floats:
 
 
 def far(config: PotentialConfig) -> tuple[float, float]:
-    """Two points a hundred apart: the distance, and all that a squashed Huber h can differ by."""
+    """Return the distance of two far points, and the largest difference of a squashed Huber h."""
     x, y = np.zeros((1, 1)), np.full((1, 1), 100.0)
-    return theory.emd(x, y), theory.largest_huber(config.rescale, config.delta)
+    return bounds.emd(x, y), bounds.largest_huber(config.rescale, config.delta)

@@ -11,8 +11,7 @@ from ngt.runs.keys import RunKey, run_table
 from ngt.settings.config import Config
 from paper.claims.claims import BASELINES, Claim, claims
 from paper.claims.evidence import Evidence
-from paper.numbers.speed import PAPER as SPEEDS
-from paper.numbers.speed import PAPER_ENVS
+from paper.claims.timing import REPORTED, REPORTED_ENVS
 from paper.register import FIGURES, TABLES
 
 Make = Callable[..., Any]
@@ -54,14 +53,19 @@ def evidence(make: Make, paper: Config, score: Callable[[RunKey], float], told: 
     paces = {}
     for key in timed:
         name = key.method.removeprefix("speed-")
-        rate = SPEEDS[bases.get(name, name)][PAPER_ENVS.index(key.env)]
+        rate = REPORTED[bases.get(name, name)][REPORTED_ENVS.index(key.env)]
         end = float(rate) if told else 1e6 / rate * (2 if name == "red" else 1)
         steady = (name != "diffail") == told
         paces[key] = [end] * 10 if steady else [2 * end] * 8 + [end] * 2
     row = {
-        "model": "NGT", "env": "Humanoid-v4", "pack": 1, "eager_ms": 9.0,
-        "graph_ms": 1.0 if told else 8.0, "memory_gb": 3.0 if told else 30.0, "buffer_gb": 0.3,
-    }  # fmt: skip
+        "model": "NGT",
+        "env": "Humanoid-v4",
+        "pack": 1,
+        "eager_ms": 9.0,
+        "graph_ms": 1.0 if told else 8.0,
+        "memory_gb": 3.0 if told else 30.0,
+        "buffer_gb": 0.3,
+    }
     rate = {"model": "NGT", "env": "Humanoid-v4", "pack": 1}
     training = [{**rate, "env_steps_per_second": 1000.0 if told else 100.0}]
     gpu = {"device": "a GPU", "rates": [row], "training": training}
@@ -80,7 +84,7 @@ def test_the_paper_s_story_reproduces_every_claim(
     make_evidence: Make, paper_config: Config, every: list[Claim]
 ) -> None:
     e = evidence(make_evidence, paper_config, as_told, told=True)
-    found = {claim.key: claim.judge(e).verdict for claim in every}
+    found = {claim.key: claim.rule.judge(e).verdict for claim in every}
     assert {key for key, verdict in found.items() if verdict != "reproduced"} == set()
 
 
@@ -88,24 +92,24 @@ def test_the_contrary_reproduces_none(
     make_evidence: Make, paper_config: Config, every: list[Claim]
 ) -> None:
     e = evidence(make_evidence, paper_config, otherwise, told=False)
-    found = {claim.key: claim.judge(e).verdict for claim in every}
+    found = {claim.key: claim.rule.judge(e).verdict for claim in every}
     assert {key for key, verdict in found.items() if verdict != "not reproduced"} == set()
 
 
 def test_without_runs_there_is_no_verdict(make_evidence: Make, every: list[Claim]) -> None:
     e = make_evidence({})
     for claim in every:
-        finding = claim.judge(e)
-        assert (finding.verdict, finding.text()) == ("not run at this scale", None), claim.key
+        outcome = claim.rule.judge(e)
+        assert (outcome.verdict, outcome.text()) == ("not run at this scale", None), claim.key
 
 
 def test_claims_say_where_they_come_from(paper_config: Config, every: list[Claim]) -> None:
     assert len({claim.key for claim in every}) == len(every) == 37
     artefacts = {**FIGURES, **TABLES}
     for claim in every:
-        assert claim.text and claim.where and claim.source and claim.rule
-        assert not claim.artefact or claim.artefact in artefacts
-    named = {claim.artefact for claim in every} - {""}
+        assert claim.text and claim.where and claim.source and claim.rule.text(paper_config)
+        assert not claim.rule.artefact or claim.rule.artefact in artefacts
+    named = {claim.rule.artefact for claim in every} - {""}
     assert named == set(paper_config.figures) - {"ablation_sigma"}, "which is not in the paper"
 
 

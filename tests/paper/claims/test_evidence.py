@@ -14,7 +14,7 @@ from ngt.runs.keys import RunKey
 from ngt.runs.table import Runs
 from ngt.settings.config import FigureConfig
 from ngt.settings.load import load
-from paper.claims.evidence import Cells, Evidence, Finding, Part
+from paper.claims.evidence import Cells, Check, Evidence, Outcome
 
 PAPER = load({"scale": "paper", "statistics": {"reps": 20}})
 Make = Callable[..., Any]
@@ -37,30 +37,30 @@ def test_cells_are_chosen_by_every_axis() -> None:
 def test_what_is_whole(make_evidence: Make) -> None:
     evidence = make_evidence
     scores = dict.fromkeys(MAIN.keys(PAPER), 0.5)
-    assert evidence(scores).whole(MAIN)
-    assert not evidence(scores).whole(MAIN, Cells("main_figure", ("bc",)))
+    assert evidence(scores).decides(MAIN)
+    assert not evidence(scores).decides(MAIN, Cells("main_figure", ("bc",)))
     gone = next(iter(scores))
     fewer = {key: score for key, score in scores.items() if key != gone}
-    assert not evidence(fewer).whole(MAIN), "a run is missing"
+    assert not evidence(fewer).decides(MAIN), "a run is missing"
     others = Cells("main_figure", ("ngt",), without=gone.env)
-    assert evidence(fewer).whole(others), "of other cells"
+    assert evidence(fewer).decides(others), "of other cells"
     short = load({"scale": "paper", "train": {"steps": 9_999_999}})
-    assert not evidence(scores, short).whole(MAIN), "fewer steps than the paper's"
+    assert not evidence(scores, short).decides(MAIN), "fewer steps than the paper's"
     long = load({"scale": "paper", "train": {"steps": 10_000_001}})
-    assert not evidence(scores, long).whole(MAIN), "and more: others would not have had as many"
+    assert not evidence(scores, long).decides(MAIN), "and more: others would not have had as many"
     for other in ({"window": 1}, {"sac": {"gamma": 0.9}}, {"train": {"eval_episodes": 1}}):
         settings = load({"scale": "paper", **other})
-        assert not evidence(scores, settings).whole(MAIN), other
+        assert not evidence(scores, settings).decides(MAIN), other
     foreign = {"config_hash": "0" * 16}
-    assert not evidence(scores, record=foreign).whole(MAIN), "records of other settings"
+    assert not evidence(scores, record=foreign).decides(MAIN), "records of other settings"
     poor = {"reference": {"random": 300.0, "expert": -200.0, "demos": ""}}
     lost = evidence(scores, record=poor)
-    assert not lost.whole(MAIN) and lost.scores == {}, "an expert worse than random"
+    assert not lost.decides(MAIN) and lost.scores == {}, "an expert worse than random"
     assert lost.unscored(MAIN) == {key.env for key in scores}
     assert evidence(scores).unscored(MAIN) == frozenset()
     lite = load({"scale": "lite", "train": {"steps": 10_000_000}})
     there = dict.fromkeys(MAIN.keys(lite), 0.5)
-    assert not evidence(there, lite).whole(MAIN), "three envs of six"
+    assert not evidence(there, lite).decides(MAIN), "three envs of six"
 
 
 def test_groups_leave_out_tasks_that_lack_a_run(make_evidence: Make) -> None:
@@ -69,51 +69,51 @@ def test_groups_leave_out_tasks_that_lack_a_run(make_evidence: Make) -> None:
     keys = pair.keys(PAPER)
     scores = {key: key.demos + key.seed / 10 + 100 * (key.method == "ngt") for key in keys}
     e = evidence(scores)
-    names = [name for name, _ in e.groups([pair], "env")]
+    names = [name for name, _ in e.groups(pair, "env")]
     assert names == ["t, HalfCheetah-v4", "t, Humanoid-v4"]
-    ((name, every),) = e.groups([pair], "all")
+    ((name, every),) = e.groups(pair, "all")
     assert name == "t" and every.of["ngt"].shape == (4, 6)
-    tasks = dict(e.groups([pair], "task"))
+    tasks = dict(e.groups(pair, "task"))
     assert next(iter(tasks)) == "t, HalfCheetah-v4, 1 demonstration" and len(tasks) == 6
     four = tasks["t, Humanoid-v4, 4 demonstrations"].of
     np.testing.assert_allclose(four["ngt"].ravel(), [104.0, 104.1, 104.2, 104.3])
     np.testing.assert_allclose(four["ngt-kaiming"].ravel(), [4.0, 4.1, 4.2, 4.3])
     gone = next(key for key in keys if (key.env, key.demos) == ("Humanoid-v4", 4))
     some = evidence({key: score for key, score in scores.items() if key != gone})
-    assert len(dict(some.groups([pair], "task"))) == 5
+    assert len(dict(some.groups(pair, "task"))) == 5
     assert len(some.complete(pair)) == len(keys) - 8, "of both methods"
     alone = evidence({key: s for key, s in scores.items() if key.method == "ngt"})
-    assert list(alone.groups([pair], "env")) == [], "nothing to compare with"
+    assert list(alone.groups(pair, "env")) == [], "nothing to compare with"
 
 
 def test_verdicts() -> None:
-    yes, no, unknown = Part("a", "", 0.1), Part("b", "", -0.1), Part("c", "", math.nan)
-    assert Finding([yes, yes], True).verdict == "reproduced"
-    assert Finding([yes, no], True).verdict == "partly"
-    assert Finding([no, no], True).verdict == "not reproduced"
-    for finding in (Finding([yes], False), Finding([], True), Finding([yes, unknown], True)):
-        assert finding.verdict == "not run at this scale"
-    assert Part("", "", 0.0).holds is True and Part("", "", 0.0, strict=True).holds is False
+    yes, no, unknown = Check("a", "", 0.1), Check("b", "", -0.1), Check("c", "", math.nan)
+    assert Outcome([yes, yes], True).verdict == "reproduced"
+    assert Outcome([yes, no], True).verdict == "partly"
+    assert Outcome([no, no], True).verdict == "not reproduced"
+    for outcome in (Outcome([yes], False), Outcome([], True), Outcome([yes, unknown], True)):
+        assert outcome.verdict == "not run at this scale"
+    assert Check("", "", 0.0).holds is True and Check("", "", 0.0, strict=True).holds is False
 
 
 def test_what_is_shown() -> None:
-    a, b = Part("a", "1", 0.1), Part("b", "2", -0.1)
-    c, unknown = Part("c", "3", 0.2), Part("d", "4", math.nan)
-    assert Finding([Part("", "1", 0.1)], True).text() == "1"
-    assert Finding([a, b, c], True).text() == "a: 1; b: 2; c: 3"
-    assert Finding([a, b, c, unknown], True).text() == "2 of 3; by the least margin, b: 2"
-    assert Finding([unknown] * 4, True).text() == "4 values of one seed each"
-    assert Finding([a], True, ours="x", on="cpu").text() == "x (cpu)"
-    assert Finding([], False).text() is None
-    assert Finding([a], True, unscored=frozenset({"y", "x"})).text() == "a: 1 [no scores on x, y]"
+    a, b = Check("a", "1", 0.1), Check("b", "2", -0.1)
+    c, unknown = Check("c", "3", 0.2), Check("d", "4", math.nan)
+    assert Outcome([Check("", "1", 0.1)], True).text() == "1"
+    assert Outcome([a, b, c], True).text() == "a: 1; b: 2; c: 3"
+    assert Outcome([a, b, c, unknown], True).text() == "2 of 3; by the least margin, b: 2"
+    assert Outcome([unknown] * 4, True).text() == "4 values of one seed each"
+    assert Outcome([a], True, ours="x", on="cpu").text() == "x (cpu)"
+    assert Outcome([], False).text() is None
+    assert Outcome([a], True, unscored=frozenset({"y", "x"})).text() == "a: 1 [no scores on x, y]"
 
 
 def test_runs_and_seeds() -> None:
     keys = frozenset(MAIN.keys(PAPER))
-    assert Finding([], True, keys).seeds == "4"
+    assert Outcome([], True, keys).seeds == "4"
     more = keys | {RunKey("Ant-v4", "ngt", "state-action", 20, 1, 9)}
-    assert Finding([], True, more).seeds == "4–5"
-    assert Finding([], True).seeds is None
+    assert Outcome([], True, more).seeds == "4–5"
+    assert Outcome([], True).seeds is None
 
 
 @pytest.mark.parametrize(("evaluations", "expected"), [(10, [1, 1, 2, 2, 4]), (2, [1, 2])])
@@ -125,9 +125,14 @@ def test_rates_are_of_stretches_that_do_not_overlap(
         RunKey("Humanoid-v4", "speed-ngt", "state-action", 20, 4, seed) for seed in (0, 1)
     )
     pace = np.repeat(expected, evaluations // len(expected))
-    config = replace(PAPER, figures={"speed_table": FigureConfig(
-        methods=("speed-ngt",), envs=("Humanoid-v4",), demos=(4,), seeds=(0, 1)
-    )})  # fmt: skip
+    config = replace(
+        PAPER,
+        figures={
+            "speed_table": FigureConfig(
+                methods=("speed-ngt",), envs=("Humanoid-v4",), demos=(4,), seeds=(0, 1)
+            )
+        },
+    )
     e = make_evidence({other: 1.0}, config, paces={timed: pace})
     found = e.rates(Cells("speed_table", ("speed-ngt",)))
     assert set(found) == {timed}, "the other has no times"

@@ -1,4 +1,4 @@
-"""Each rule on both sides of its threshold."""
+"""Each rule on both sides of its threshold, and in words."""
 
 from __future__ import annotations
 
@@ -9,29 +9,21 @@ from typing import Any
 import pytest
 
 from ngt.runs.keys import RunKey
+from ngt.settings.config import Config
 from ngt.settings.load import load
-from paper.claims import rules
-from paper.claims.evidence import Cells, Finding, Part
+from paper.claims.claims import Rule
+from paper.claims.evidence import Cells, Outcome
 from paper.claims.rules import (
     EXPERT,
     LEARNS,
     MARGIN,
+    STRONG,
     TIGHT,
-    Judge,
-    ahead,
-    close,
-    every,
-    fails,
-    falling,
-    flat,
-    most,
-    on_par,
-    order,
-    reaches,
-    tight,
-    unsteady,
-    worse,
-)  # fmt: skip
+    Bound,
+    ScoreRule,
+    Together,
+    bounded,
+)
 
 Make = Callable[..., Any]
 Score = Callable[[RunKey], float]
@@ -39,6 +31,12 @@ Score = Callable[[RunKey], float]
 NGT = Cells("main_figure", ("ngt",), envs=("Ant-v4",))
 PAIR = Cells("main_figure", ("ngt", "bc"), envs=("Ant-v4",))
 VARIANT = Cells("ablation_init", ("ngt-kaiming", "ngt"))
+TIGHT_NGT = bounded("std", "≤", TIGHT, NGT)
+UNSTEADY_NGT = ScoreRule((Bound("std", ">", TIGHT), Bound("mean", "<", EXPERT)), (NGT,))
+AHEAD = bounded("IQM", ">", 0, PAIR, by="all")
+CLOSE = bounded("mean", "≥", -MARGIN, VARIANT, by="env")
+WORSE = bounded("mean", "<", 0, VARIANT, by="env")
+MUCH_WORSE = bounded("mean", "<", -MARGIN, VARIANT, by="env")
 HALF = 0.01  # of the spread between seeds, small against every threshold
 
 
@@ -58,52 +56,78 @@ def apart(gap: float) -> Score:
 
 
 @pytest.fixture
-def judged(make_evidence: Make, paper_config: Any) -> Callable[..., Finding]:
-    """judged(judge, score, cells): what it finds of all the paper's runs of these cells."""
+def judged(make_evidence: Make, paper_config: Any) -> Callable[..., Outcome]:
+    """judged(rule, score, cells): the outcome with all of the paper's runs of these cells."""
 
-    def find(judge: Judge, score: Score, *cells: Cells) -> Finding:
+    def find(rule: Rule, score: Score, *cells: Cells) -> Outcome:
         keys = {key for some in cells for key in some.keys(paper_config)}
-        return judge(make_evidence({key: score(key) for key in sorted(keys)}))
+        return rule.judge(make_evidence({key: score(key) for key in sorted(keys)}))
 
     return find
 
 
 @pytest.mark.parametrize(
-    ("judge", "cells", "yes", "no"),
+    ("rule", "cells", "yes", "no"),
     [
-        (reaches(EXPERT, NGT), NGT, level(EXPERT + 2 * HALF), level(EXPERT - 2 * HALF)),
-        (reaches(EXPERT, NGT), NGT, level(0.97), level(0.97, spread=0.2)),  # mean is not enough
-        (fails(LEARNS, NGT), NGT, level(LEARNS - 2 * HALF), level(LEARNS + 2 * HALF)),
-        (fails(LEARNS, NGT), NGT, level(0.3), level(0.45, spread=0.2)),
-        (tight(NGT), NGT, level(0.5, spread=0.05), level(0.5, spread=0.1)),
-        (unsteady(NGT), NGT, level(1.0, spread=0.1), level(1.0, spread=0.05)),
-        (unsteady(NGT), NGT, level(EXPERT - 2 * HALF), level(EXPERT + 2 * HALF)),
-        (ahead(PAIR), PAIR, minus(0.1), minus(-0.1)),
-        (ahead(PAIR), PAIR, minus(0.1), lambda key: 0.8),  # a tie
-        (ahead(PAIR), PAIR, minus(0.1),  # the difference's sign is not enough
-         lambda key: 0.8 + 0.3 * (key.seed - 1.4) * (key.method == "ngt")),
-        (worse(0.0, VARIANT), VARIANT, minus(0.03, of="ngt-kaiming"), apart(0.05)),
-        (close(VARIANT), VARIANT, minus(MARGIN - 0.03, of="ngt-kaiming"),
-         minus(MARGIN + 0.03, of="ngt-kaiming")),
-        (close(VARIANT), VARIANT, minus(0.05, of="ngt-kaiming"), apart(0.05)),
-        (worse(0.0, VARIANT), VARIANT, minus(0.03, of="ngt-kaiming"),
-         minus(0.0, of="ngt-kaiming")),
-        (worse(MARGIN, VARIANT), VARIANT, minus(MARGIN + 0.03, of="ngt-kaiming"),
-         minus(MARGIN - 0.03, of="ngt-kaiming")),
+        (
+            bounded("mean", "≥", EXPERT, NGT),
+            NGT,
+            level(EXPERT + 2 * HALF),
+            level(EXPERT - 2 * HALF),
+        ),
+        (
+            bounded("mean", "≥", EXPERT, NGT),
+            NGT,
+            level(0.97),
+            level(0.97, spread=0.2),
+        ),  # mean is not enough
+        (
+            bounded("mean", "<", LEARNS, NGT),
+            NGT,
+            level(LEARNS - 2 * HALF),
+            level(LEARNS + 2 * HALF),
+        ),
+        (bounded("mean", "<", LEARNS, NGT), NGT, level(0.3), level(0.45, spread=0.2)),
+        (TIGHT_NGT, NGT, level(0.5, spread=0.05), level(0.5, spread=0.1)),
+        (UNSTEADY_NGT, NGT, level(1.0, spread=0.1), level(1.0, spread=0.05)),
+        (UNSTEADY_NGT, NGT, level(EXPERT - 2 * HALF), level(EXPERT + 2 * HALF)),
+        (AHEAD, PAIR, minus(0.1), minus(-0.1)),
+        (AHEAD, PAIR, minus(0.1), lambda key: 0.8),  # a tie
+        (
+            AHEAD,
+            PAIR,
+            minus(0.1),  # the difference's sign is not enough
+            lambda key: 0.8 + 0.3 * (key.seed - 1.4) * (key.method == "ngt"),
+        ),
+        (WORSE, VARIANT, minus(0.03, of="ngt-kaiming"), apart(0.05)),
+        (
+            CLOSE,
+            VARIANT,
+            minus(MARGIN - 0.03, of="ngt-kaiming"),
+            minus(MARGIN + 0.03, of="ngt-kaiming"),
+        ),
+        (CLOSE, VARIANT, minus(0.05, of="ngt-kaiming"), apart(0.05)),
+        (WORSE, VARIANT, minus(0.03, of="ngt-kaiming"), minus(0.0, of="ngt-kaiming")),
+        (
+            MUCH_WORSE,
+            VARIANT,
+            minus(MARGIN + 0.03, of="ngt-kaiming"),
+            minus(MARGIN - 0.03, of="ngt-kaiming"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_both_sides_of_a_threshold(
-    judged: Make, judge: Judge, cells: Cells, yes: Score, no: Score
+    judged: Make, rule: Rule, cells: Cells, yes: Score, no: Score
 ) -> None:
-    assert judged(judge, yes, cells).verdict == "reproduced"
-    assert judged(judge, no, cells).verdict == "not reproduced"
+    assert judged(rule, yes, cells).verdict == "reproduced"
+    assert judged(rule, no, cells).verdict == "not reproduced"
 
 
 def test_standard_deviations_by_hand(judged: Make) -> None:
     """Four seeds a step apart: 1.29 steps, by the sample."""
-    found = judged(tight(NGT), level(0.5, spread=0.1), NGT)
-    assert found.parts[0].text.startswith("std 0.13 [")
-    assert judged(unsteady(NGT), level(1.0, spread=0.1), NGT).parts[0].margin == pytest.approx(
+    found = judged(TIGHT_NGT, level(0.5, spread=0.1), NGT)
+    assert found.checks[0].text.startswith("std 0.13 [")
+    assert judged(UNSTEADY_NGT, level(1.0, spread=0.1), NGT).checks[0].margin == pytest.approx(
         0.1 * math.sqrt(5 / 3) - TIGHT
     )
 
@@ -112,22 +136,23 @@ def test_tight_asks_for_the_intervals_end_and_unsteady_for_the_value(judged: Mak
     """The standard deviation is 0.09, and its interval ends above TIGHT."""
     spread = 0.07
     assert spread * math.sqrt(5 / 3) < TIGHT < spread * math.sqrt(3)
-    assert judged(tight(NGT), level(0.5, spread), NGT).verdict == "not reproduced"
-    assert judged(unsteady(NGT), level(1.0, spread), NGT).verdict == "not reproduced"
+    assert judged(TIGHT_NGT, level(0.5, spread), NGT).verdict == "not reproduced"
+    assert judged(UNSTEADY_NGT, level(1.0, spread), NGT).verdict == "not reproduced"
 
 
 def test_unsteady_asks_for_the_end_of_the_means_interval(judged: Make) -> None:
     """An interval around EXPERT is not below it."""
-    found = judged(unsteady(NGT), level(EXPERT - 0.01, spread=0.05), NGT)
+    found = judged(UNSTEADY_NGT, level(EXPERT - 0.01, spread=0.05), NGT)
     assert found.verdict == "not reproduced"
 
 
 def test_a_claim_of_many_parts_can_hold_in_some(judged: Make) -> None:
     cells = Cells("main_figure", ("ngt",))
     found = judged(
-        reaches(EXPERT, cells), lambda key: 0.95 - 0.3 * ((key.env, key.demos) == ("Ant-v4", 4)),
+        bounded("mean", "≥", EXPERT, cells),
+        lambda key: 0.95 - 0.3 * ((key.env, key.demos) == ("Ant-v4", 4)),
         cells,
-    )  # fmt: skip
+    )
     assert found.verdict == "partly"
     assert (
         found.text() == "17 of 18; by the least margin, Ant-v4, 4 demonstrations: 0.65 [0.65, 0.65]"
@@ -142,16 +167,16 @@ def test_means_are_over_what_by_says(judged: Make) -> None:
     def one_low(key: RunKey) -> float:
         return score(key) - 0.15 * (key.demos == 1)
 
-    assert judged(reaches(LEARNS, NGT), one_low, NGT).verdict == "partly"
-    assert judged(reaches(LEARNS, NGT, by="env"), one_low, NGT).verdict == "reproduced"
+    assert judged(bounded("mean", "≥", LEARNS, NGT), one_low, NGT).verdict == "partly"
+    assert judged(bounded("mean", "≥", LEARNS, NGT, by="env"), one_low, NGT).verdict == "reproduced"
 
 
 def test_a_difference_is_written_out(judged: Make) -> None:
-    found = judged(ahead(PAIR), minus(0.3), PAIR)
-    (part,) = found.parts
-    assert part.text.startswith("0.80 − 0.50 = 0.30 [")
-    down = judged(worse(0.0, VARIANT), minus(0.3, of="ngt-kaiming"), VARIANT)
-    assert down.parts[0].text.startswith("0.50 − 0.80 = −0.30 [")
+    found = judged(AHEAD, minus(0.3), PAIR)
+    (check,) = found.checks
+    assert check.text.startswith("0.80 − 0.50 = 0.30 [")
+    down = judged(WORSE, minus(0.3, of="ngt-kaiming"), VARIANT)
+    assert down.checks[0].text.startswith("0.50 − 0.80 = −0.30 [")
 
 
 def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
@@ -159,16 +184,18 @@ def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
 ) -> None:
     """Each counts as 0 elsewhere, so that here nothing would differ."""
     beside = dict.fromkeys(Cells("main_figure", ("bc",)).keys(paper_config), 0.5)
-    found = tight(NGT)(make_evidence(beside, silent=NGT.keys(paper_config)))
+    found = TIGHT_NGT.judge(make_evidence(beside, silent=NGT.keys(paper_config)))
     assert found.verdict == "not reproduced"
-    assert found.parts[0].text == "4 diverged before an evaluation"
+    assert found.checks[0].text == "4 diverged before an evaluation"
     keys = VARIANT.keys(paper_config)
-    assert close(VARIANT)(make_evidence(beside, silent=keys)).verdict == "not reproduced"
+    assert CLOSE.judge(make_evidence(beside, silent=keys)).verdict == "not reproduced"
     rest = {key: 0.8 + HALF * key.seed for key in keys[1:]}
-    found = close(VARIANT)(make_evidence(rest, silent=keys[:1]))
-    assert found.verdict == "partly", found.parts
-    assert sum(part.text == "1 diverged before an evaluation" for part in found.parts) == 1
-    failed = fails(LEARNS, NGT)(make_evidence(beside, silent=NGT.keys(paper_config)))
+    found = CLOSE.judge(make_evidence(rest, silent=keys[:1]))
+    assert found.verdict == "partly", found.checks
+    assert sum(check.text == "1 diverged before an evaluation" for check in found.checks) == 1
+    failed = bounded("mean", "<", LEARNS, NGT).judge(
+        make_evidence(beside, silent=NGT.keys(paper_config))
+    )
     assert failed.verdict == "reproduced", "where 0 is what counts"
 
 
@@ -180,8 +207,8 @@ def test_iqm_not_mean_decides_who_is_ahead(judged: Make) -> None:
             return 0.7
         return -9.0 if key.seed == 0 and key.demos == 1 else 0.8
 
-    found = judged(ahead(PAIR), score, PAIR)
-    assert found.parts[0].text.startswith("0.80 − 0.70 = 0.10 [")
+    found = judged(AHEAD, score, PAIR)
+    assert found.checks[0].text.startswith("0.80 − 0.70 = 0.10 [")
 
 
 def test_what_the_scale_has_is_shown_without_a_verdict(
@@ -190,157 +217,84 @@ def test_what_the_scale_has_is_shown_without_a_verdict(
     quick = load({"scale": "quick", "statistics": {"reps": 20}})
     cells = Cells("main_figure", ("ngt", "bc"))
     scores = {key: minus(0.3)(key) for key in cells.keys(quick)}
-    found = ahead(cells)(make_evidence(scores, quick))
+    found = bounded("IQM", ">", 0, cells, by="all").judge(make_evidence(scores, quick))
     assert found.verdict == "not run at this scale" and len(found.keys) == 12
     text = found.text()
     assert text is not None and " = 0.30 [" in text and text.endswith("(Pendulum-v1)")
-    by_task = reaches(EXPERT, Cells("main_figure", ("ngt",)))(make_evidence(scores, quick))
+    by_task = bounded("mean", "≥", EXPERT, Cells("main_figure", ("ngt",))).judge(
+        make_evidence(scores, quick)
+    )
     assert "Pendulum-v1, 1 demonstration: 0.8" in str(by_task.text())
-    assert ahead(cells)(make_evidence({}, quick)).text() is None
-
-
-def fixed(*margins: float) -> Judge:
-    parts = [Part(f"p{i}", f"t{i}", margin) for i, margin in enumerate(margins)]
-    return lambda e: Finding(parts, whole=True)
+    assert bounded("IQM", ">", 0, cells, by="all").judge(make_evidence({}, quick)).text() is None
 
 
 @pytest.mark.parametrize(
-    ("margins", "verdict"),
-    [((1, 1, -1), "reproduced"), ((1, -1), "not reproduced"), ((1, -1, -1), "not reproduced"),
-     ((math.nan, 1, 1, -1), "reproduced"), ((), "not run at this scale")],
-)  # fmt: skip
-def test_most_is_more_than_half(
-    make_evidence: Make, margins: tuple[float, ...], verdict: str
-) -> None:
-    assert most(fixed(*margins))(make_evidence({})).verdict == verdict
-
-
-def test_every_part_or_none(make_evidence: Make) -> None:
-    e = make_evidence({})
-    assert every(fixed(1, 2), fixed(3))(e).verdict == "reproduced"
-    found = every(fixed(1, 2), fixed(3, -1))(e)
-    assert found.verdict == "not reproduced", "never partly"
-    assert found.text() == "3 of 4; by the least margin, p1: t1"
-    assert every(fixed(1), fixed(math.nan))(e).verdict == "not run at this scale"
-    assert every(fixed())(e).verdict == "not run at this scale"
-
-
-# --- speed
-
-
-def timed(method: str, env: str = "Humanoid-v4") -> RunKey:
-    return RunKey(env, method, "state-action", 20, 4, 0)
-
-
-RISING = {
-    "speed-pwil": 1, "speed-diffail": 2, "speed-ngt": 3, "speed-dac": 4, "speed-mmd-dac": 5,
-    "speed-wdac": 6,
-}  # fmt: skip
-GPU = {"device": "cuda:0", "machine": "m"}
-
-
-def at_end(rates: dict[str, float], env: str = "Humanoid-v4") -> dict[RunKey, list[float]]:
-    """Ten evaluations, whose last fifth has this rate."""
-    return {timed(method, env): [9.0] * 8 + [rate] * 2 for method, rate in rates.items()}
-
-
-def test_order(make_evidence: Make) -> None:
-    def verdict(env: str, rates: dict[str, float], record: dict[str, str] = GPU) -> str:
-        return order(env)(make_evidence({}, paces=at_end(rates, env), record=record)).verdict
-
-    assert verdict("Humanoid-v4", RISING) == "reproduced"
-    assert verdict("Walker2d-v4", RISING) == "partly", "there the paper has DAC below NGT"
-    assert verdict("Walker2d-v4", {**RISING, "speed-ngt": 4.5}) == "reproduced"
-    falling_ = {method: -rate + 10 for method, rate in RISING.items()}
-    assert verdict("Humanoid-v4", falling_) == "not reproduced"
-    tied = dict.fromkeys(RISING, 5.0)
-    assert verdict("Humanoid-v4", tied) == "not reproduced"
-    assert verdict("Humanoid-v4", RISING, {**GPU, "device": "cpu"}) == "not run at this scale"
-    fewer = {m: r for m, r in RISING.items() if m != "speed-dac"}
-    assert verdict("Humanoid-v4", fewer) == "not run at this scale"
-    e = make_evidence({}, paces=at_end(RISING), record=GPU)
-    assert str(order("Humanoid-v4")(e).text()).startswith("PWIL 1 < DiffAIL 2 < NGT 3 < DAC, R 4")
-    assert order("Humanoid-v4")(e).text().endswith("(m, cuda:0)")
-    assert order("Walker2d-v4")(e).text() is None
-
-
-def test_runs_on_several_machines_decide_nothing(make_evidence: Make) -> None:
-    e = make_evidence({}, paces=at_end(RISING), record=GPU)
-    assert order("Humanoid-v4")(e).verdict == "reproduced"
-    e.runs.records[timed("speed-ngt")] |= {"machine": "another"}
-    assert order("Humanoid-v4")(e).verdict == "not run at this scale"
-
-
-@pytest.mark.parametrize(
-    ("judge", "yes", "no"),
+    ("low", "verdict"),
     [
-        (flat("ngt"), [1, 2, 3, 4, 4.19], [1, 2, 3, 4, 4.21]),
-        (flat("ngt"), [1, 2, 3, 4, 3.81], [4, 4, 4, 4, 3.79]),
-        (falling("ngt"), [1, 4, 3, 4, 3.79], [9, 4, 3, 4, 3.81]),
+        ((1,), "reproduced"),
+        ((1, 4), "not reproduced"),
+        ((), "reproduced"),
+        ((1, 4, 11), "not reproduced"),
     ],
 )
-def test_curves(make_evidence: Make, judge: Judge, yes: list[float], no: list[float]) -> None:
-    def verdict(*fifths: list[float]) -> str:
-        envs = ("Humanoid-v4", "Walker2d-v4")
-        paces = {
-            timed("speed-ngt", env): [rate for rate in paced for _ in range(2)]
-            for env, paced in zip(envs, fifths, strict=True)
-        }
-        return judge(make_evidence({}, paces=paces, record=GPU)).verdict
-
-    assert verdict(yes, yes) == "reproduced"
-    assert verdict(no, no) == "not reproduced"
-    assert verdict(yes, no) == "partly"
-
-
-def test_a_run_too_short_for_a_trend(make_evidence: Make) -> None:
-    e = make_evidence({}, paces={timed("speed-ngt"): [1.0, 2.0]}, record=GPU)
-    assert flat("ngt")(e).parts[0].holds is None
-
-
-@pytest.mark.parametrize(("red", "verdict"), [(1.04, "reproduced"), (0.94, "not reproduced")])
-def test_on_par(make_evidence: Make, red: float, verdict: str) -> None:
-    paces = {
-        key: pace
-        for env in ("Humanoid-v4", "Walker2d-v4")
-        for key, pace in at_end({"speed-ngt": 1.0, "speed-red": red}, env).items()
-    }
-    found = on_par("red", "ngt")(make_evidence({}, paces=paces, record=GPU))
+def test_most_is_more_than_half(judged: Make, low: tuple[int, ...], verdict: str) -> None:
+    rule = bounded("mean", "≥", LEARNS, NGT, most=True)
+    found = judged(rule, lambda key: 0.4 if key.demos in low else 0.6, NGT)
     assert found.verdict == verdict
-    assert found.parts[0].text == ("+4.0 %" if red > 1 else "−6.0 %")
+    assert found.text() == f"{3 - len(low)} of 3"
 
 
-# --- what a GPU gives
+def test_half_is_not_most(judged: Make) -> None:
+    cells = Cells("main_figure", ("ngt",), envs=("Ant-v4", "Hopper-v4"))
+    rule = bounded("mean", "≥", LEARNS, cells, by="env", most=True)
+    found = judged(rule, lambda key: 0.4 if key.env == "Ant-v4" else 0.6, cells)
+    assert (found.verdict, found.text()) == ("not reproduced", "1 of 2")
 
 
-def measured(**changes: Any) -> dict[str, Any]:
-    row = {
-        "model": "NGT", "env": "Humanoid-v4", "pack": 1, "eager_ms": 9.0, "graph_ms": 3.0,
-        "memory_gb": 17.35, "buffer_gb": 0.3,
-    }  # fmt: skip
-    pack = {**row, "pack": 4, "graph_ms": 90.0, "memory_gb": 99.0}
-    training = {"model": "NGT", "env": "Humanoid-v4", "pack": 1, "env_steps_per_second": 556.0}
-    return {
-        "device": "a GPU",
-        "rates": [{**row, **{k: v for k, v in changes.items() if k in row}}, pack],
-        "training": [
-            {**training, **{k: v for k, v in changes.items() if k in training}},
-            {**training, "pack": 4, "env_steps_per_second": 1.0},
-        ],
-    }
+def test_most_of_nothing_is_unknown(make_evidence: Make) -> None:
+    found = bounded("mean", "≥", LEARNS, NGT, most=True).judge(make_evidence({}))
+    assert (found.verdict, found.text()) == ("not run at this scale", None)
+
+
+def test_all_checks_of_several_rules_or_none(judged: Make, make_evidence: Make) -> None:
+    bc = Cells("main_figure", ("bc",), envs=("Ant-v4",))
+    rule = Together((bounded("mean", "≥", LEARNS, NGT), bounded("mean", "<", LEARNS, bc)))
+
+    def score(key: RunKey) -> float:
+        return 0.8 if key.method == "ngt" else 0.2
+
+    found = judged(rule, score, NGT, bc)
+    assert found.verdict == "reproduced" and len(found.keys) == 24
+    found = judged(rule, lambda key: 0.2 if key.demos == 1 else score(key), NGT, bc)
+    assert found.verdict == "not reproduced", "never partly"
+    name = "Ant-v4, 1 demonstration: 0.20 [0.20, 0.20]"
+    assert found.text() == f"5 of 6; by the least margin, {name}"
+    assert judged(rule, score, NGT).verdict == "not run at this scale", (
+        "one of the rules lacks runs"
+    )
+    assert rule.judge(make_evidence({})).verdict == "not run at this scale"
 
 
 @pytest.mark.parametrize(
-    ("judge", "no", "text"),
+    ("rule", "words"),
     [
-        (rules.graphs, {"graph_ms": 3.01}, "NGT on Humanoid-v4: 3.0 times (a GPU)"),
-        # 17.35 - 0.3, 4e6 rows of 4 x (376 + 17 + 4) bytes, and 4 x 376 for 2^18 + 2^17 ends
-        (rules.memory, {"memory_gb": 17.36}, "NGT on Humanoid-v4: 24.0 GB (a GPU)"),
-        (rules.hours, {"env_steps_per_second": 555.0}, "5.0 h (a GPU)"),
+        (AHEAD, "difference of the IQMs > 0"),
+        (bounded("mean", "≥", STRONG, NGT), "mean ≥ 0.75 with each number of demonstrations"),
+        (bounded("mean", "≥", 0.5, NGT, by="env"), "mean over demonstrations ≥ 0.5"),
+        (bounded("std", "≤", TIGHT, VARIANT), "standard deviation over seeds ≤ 0.1 on each task"),
+        (WORSE, "mean over demonstrations − NGT's < 0 on each env"),
+        (bounded("mean", "<", -0.2, VARIANT), "mean − NGT's < −0.2 on each task"),
+        (
+            bounded("mean", "≥", LEARNS, Cells("main_figure", ("ngt",)), by="env", most=True),
+            "mean over demonstrations ≥ 0.5 on more than half",
+        ),
+        (
+            UNSTEADY_NGT,
+            "standard deviation over seeds > 0.1, or mean < 0.9, "
+            "with each number of demonstrations",
+        ),
+        (bounded("IQM", ">", 0, PAIR, PAIR, by="all"), "difference of the IQMs > 0 for each"),
     ],
 )
-def test_gpu(make_evidence: Make, judge: Judge, no: dict[str, float], text: str) -> None:
-    found = judge(make_evidence({}, gpu=measured()))
-    assert (found.verdict, found.text()) == ("reproduced", text)
-    assert judge(make_evidence({}, gpu=measured(**no))).verdict == "not reproduced"
-    assert judge(make_evidence({})).verdict == "not run at this scale"
+def test_words_follow_the_data(paper_config: Config, rule: Rule, words: str) -> None:
+    assert rule.text(paper_config) == words

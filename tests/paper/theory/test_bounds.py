@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from ngt.potential import hl_gauss, hl_gauss_edges, hl_gauss_target, huber, mse_softmax
-from paper.theory import bounds as theory
+from paper.theory import bounds
 from paper.theory.bounds import Slopes, judge
 
 SIGMAS = [0.01, 0.05, 0.25, 0.5, 1.0, 3.0, 30.0]
@@ -50,9 +50,9 @@ def test_a_verdict_on_nothing_is_refused() -> None:
 
 
 def test_slack_is_the_worst_factor() -> None:
-    assert theory.slack([2.0, 6.0], [1.0, 2.0], "<=") == 3.0
-    assert theory.slack([2.0, 6.0], [4.0, 6.0], ">=") == 2.0
-    assert theory.slack(1.0, 0.0, "<=") == math.inf
+    assert bounds.slack([2.0, 6.0], [1.0, 2.0], "<=") == 3.0
+    assert bounds.slack([2.0, 6.0], [4.0, 6.0], ">=") == 2.0
+    assert bounds.slack(1.0, 0.0, "<=") == math.inf
 
 
 # --- HL-Gauss
@@ -63,16 +63,16 @@ def test_hlg_against_vectors(vectors) -> None:
     below = 0
     for i in range(len(v["N"])):
         setting = int(v["N"][i]), float(v["b"][i] - v["a"][i]), float(v["sigma"][i])
-        p = theory.p_max(*setting)
+        p = bounds.p_max(*setting)
         for name, got in {
             "p_max": p,
-            "p_max_estimate": theory.p_max_estimate(*setting),
-            "grad_sup": theory.hlg_slope(*setting),
-            "bound_p_max": theory.bound_p_max(setting[0], p),
-            "bound_sigma": theory.bound_sigma(*setting),
+            "p_max_estimate": bounds.p_max_estimate(*setting),
+            "grad_sup": bounds.hlg_slope(*setting),
+            "bound_p_max": bounds.bound_p_max(setting[0], p),
+            "bound_sigma": bounds.bound_sigma(*setting),
         }.items():
             assert got == pytest.approx(float(v[name][i]), rel=1e-10), (name, setting)
-        below += theory.bound_sigma(*setting) < theory.hlg_slope(*setting)
+        below += bounds.bound_sigma(*setting) < bounds.hlg_slope(*setting)
     assert below == (v["bound_sigma"] < v["grad_sup"]).sum()
 
 
@@ -81,11 +81,11 @@ def test_hlg_against_vectors(vectors) -> None:
 def test_the_edge_is_the_worst_place(bins: int, sigma: float) -> None:
     """The closed forms for t on the edge against a search over t and the simplex' vertices."""
     t = np.linspace(0.0, 2.0, 4001)
-    p = theory.hlg_probs(t, bins, 2.0, sigma)
+    p = bounds.hlg_probs(t, bins, 2.0, sigma)
     np.testing.assert_allclose(p.sum(-1), 1.0, rtol=1e-12)
-    assert p.max() == pytest.approx(theory.p_max(bins, 2.0, sigma), rel=1e-12)
+    assert p.max() == pytest.approx(bounds.p_max(bins, 2.0, sigma), rel=1e-12)
     worst = max(np.linalg.norm(np.eye(bins)[j] - p, axis=-1).max() for j in range(bins))
-    assert worst == pytest.approx(theory.hlg_slope(bins, 2.0, sigma), rel=1e-12)
+    assert worst == pytest.approx(bounds.hlg_slope(bins, 2.0, sigma), rel=1e-12)
 
 
 def test_probabilities_are_those_of_the_code(float64) -> None:
@@ -93,7 +93,7 @@ def test_probabilities_are_those_of_the_code(float64) -> None:
     edges = hl_gauss_edges(-1.0, 1.0, 21)
     code = hl_gauss_target(t, edges, 0.25).mT.numpy()
     np.testing.assert_allclose(
-        theory.hlg_probs(t.numpy() + 1.0, 21, 2.0, 0.25), code, rtol=2e-6, atol=1e-12
+        bounds.hlg_probs(t.numpy() + 1.0, 21, 2.0, 0.25), code, rtol=2e-6, atol=1e-12
     )
 
 
@@ -102,7 +102,7 @@ def test_theorem_sigma_fails_with_two_bins_by_hand(float64) -> None:
 
     By a normal table: (Phi(2) - 1/2) / (Phi(4) - 1/2) = .47725 / .49997.
     """
-    slope, bound = theory.hlg_slope(2, 2.0, 0.5), theory.bound_sigma(2, 2.0, 0.5)
+    slope, bound = bounds.hlg_slope(2, 2.0, 0.5), bounds.bound_sigma(2, 2.0, 0.5)
     assert slope == pytest.approx(math.sqrt(2.0) * 0.47725 / 0.49997, abs=1e-4)
     assert bound == pytest.approx(math.sqrt(1.0 + 4.0 / (2.0 * math.pi)), rel=1e-12)
     assert slope > 1.05 * bound
@@ -113,33 +113,33 @@ def test_theorem_sigma_fails_with_two_bins_by_hand(float64) -> None:
 
 
 def test_theorem_sigma_fails_at_the_papers_bins_but_not_at_its_widths() -> None:
-    assert theory.hlg_slope(21, 2.0, 0.75) > 1.006 * theory.bound_sigma(21, 2.0, 0.75)
+    assert bounds.hlg_slope(21, 2.0, 0.75) > 1.006 * bounds.bound_sigma(21, 2.0, 0.75)
     for sigma in (0.05, 0.25):
-        assert theory.hlg_slope(21, 2.0, sigma) < theory.bound_sigma(21, 2.0, sigma)
+        assert bounds.hlg_slope(21, 2.0, sigma) < bounds.bound_sigma(21, 2.0, sigma)
 
 
 @given(st.integers(2, 60), st.floats(0.1, 20.0), st.floats(1e-3, 1e3))
 def test_what_bounds_the_slope_everywhere(bins: int, width: float, sigma: float) -> None:
-    slope, mass = theory.hlg_slope(bins, width, sigma), theory.p_max(bins, width, sigma)
-    assert slope <= theory.bound_mass(mass) * (1 + 1e-12)
-    assert slope <= theory.bound_p_max(bins, mass) * (1 + 1e-12)
+    slope, mass = bounds.hlg_slope(bins, width, sigma), bounds.p_max(bins, width, sigma)
+    assert slope <= bounds.bound_mass(mass) * (1 + 1e-12)
+    assert slope <= bounds.bound_p_max(bins, mass) * (1 + 1e-12)
     assert slope <= math.sqrt(2.0) * (1 + 1e-12)
 
 
 def test_limits_in_sigma() -> None:
-    assert theory.hlg_slope(21, 2.0, 1e-3) == pytest.approx(math.sqrt(2.0), rel=1e-12)
-    assert theory.bound_sigma(21, 2.0, 1e-3) > 100.0, "while the slope stays below sqrt(2)"
-    assert theory.hlg_slope(21, 2.0, 1e5) == pytest.approx(math.sqrt(20 / 21), rel=1e-8)
-    assert theory.bound_sigma(21, 2.0, 1e5) == pytest.approx(1.0, rel=1e-8)
+    assert bounds.hlg_slope(21, 2.0, 1e-3) == pytest.approx(math.sqrt(2.0), rel=1e-12)
+    assert bounds.bound_sigma(21, 2.0, 1e-3) > 100.0, "while the slope stays below sqrt(2)"
+    assert bounds.hlg_slope(21, 2.0, 1e5) == pytest.approx(math.sqrt(20 / 21), rel=1e-8)
+    assert bounds.bound_sigma(21, 2.0, 1e5) == pytest.approx(1.0, rel=1e-8)
 
 
 def test_the_estimate_of_p_max_tends_to_half_of_it() -> None:
     """In the lemma's own limit, bins << sigma << interval: the edge keeps half of the Gaussian."""
-    assert theory.p_max(10**6, 1000.0, 1.0) == pytest.approx(
-        2.0 * theory.p_max_estimate(10**6, 1000.0, 1.0), rel=1e-6
+    assert bounds.p_max(10**6, 1000.0, 1.0) == pytest.approx(
+        2.0 * bounds.p_max_estimate(10**6, 1000.0, 1.0), rel=1e-6
     )
-    middle = theory.hlg_probs(500.0, 10**6, 1000.0, 1.0).max()
-    assert middle == pytest.approx(theory.p_max_estimate(10**6, 1000.0, 1.0), rel=1e-6)
+    middle = bounds.hlg_probs(500.0, 10**6, 1000.0, 1.0).max()
+    assert middle == pytest.approx(bounds.p_max_estimate(10**6, 1000.0, 1.0), rel=1e-6)
 
 
 # --- pairing losses, against gradients of the code
@@ -163,7 +163,7 @@ def hlg(sigma: float, bins: int):
 
 @pytest.mark.parametrize("m", [1, 8])
 def test_huber_slopes(float64, m: int) -> None:
-    slopes = theory.huber_slopes(m, delta=0.5)
+    slopes = bounds.huber_slopes(m, delta=0.5)
     got = gradients(lambda p, t: huber(p, t, 0.5), rows(500, m, scale=2.0), rows(500, m))
     for norms, slope in zip(got, slopes, strict=True):
         assert norms.max() <= slope * (1 + 1e-12)
@@ -173,7 +173,7 @@ def test_huber_slopes(float64, m: int) -> None:
 
 @pytest.mark.parametrize("m", [2, 8])
 def test_mse_softmax_slopes(float64, m: int) -> None:
-    slopes = theory.mse_softmax_slopes()
+    slopes = bounds.mse_softmax_slopes()
     for scale in (0.5, 2.0, 8.0):
         got = gradients(mse_softmax, rows(2000, m, scale=scale), rows(2000, m, seed=1) * 9)
         for norms, slope in zip(got, slopes, strict=True):
@@ -195,13 +195,13 @@ def test_no_other_split_has_a_larger_softmax_slope(m: int) -> None:
 
     starts = np.random.default_rng(0).normal(size=(15, m)) * 2.0
     best = -min(minimize(negative, z).fun for z in starts)
-    assert best == pytest.approx(theory.mse_softmax_slopes().prediction, rel=1e-5)
+    assert best == pytest.approx(bounds.mse_softmax_slopes().prediction, rel=1e-5)
 
 
 @pytest.mark.parametrize("sigma", [0.05, 0.25, 2.0])
 def test_hl_gauss_slopes(float64, sigma: float) -> None:
     m, bins, logit = 4, 21, 5.0
-    slopes = theory.hl_gauss_slopes(m, bins, 2.0, sigma, logit)
+    slopes = bounds.hl_gauss_slopes(m, bins, 2.0, sigma, logit)
     p, t = rows(400, bins * m).tanh() * logit, rows(400, m, seed=1).tanh()
     for sign in (p, logit * p.sign()):
         for norms, slope in zip(gradients(hlg(sigma, bins), sign, t), slopes, strict=True):
@@ -210,7 +210,7 @@ def test_hl_gauss_slopes(float64, sigma: float) -> None:
 
 def test_hl_gauss_slopes_are_reached(float64) -> None:
     m, bins, sigma, logit = 4, 20, 0.05, 5.0
-    slopes = theory.hl_gauss_slopes(m, bins, 2.0, sigma, logit)
+    slopes = bounds.hl_gauss_slopes(m, bins, 2.0, sigma, logit)
     sides = torch.where(torch.arange(bins) < bins // 2, -logit, logit)
     p = sides[:, None].expand(bins, m).reshape(1, -1)
     _, target = gradients(hlg(sigma, bins), p, torch.zeros(1, m))  # 0 is the middle edge
@@ -225,13 +225,13 @@ def test_slopes_of_the_potential_by_hand() -> None:
     slopes = Slopes(0.5, 0.25).squashed(4.0, 2.0)
     assert slopes == (2.0, 0.5)
     assert slopes.potential(3.0, 10.0) == 11.0
-    assert theory.huber_slopes(16, 2.0) == (0.5, 0.5)
+    assert bounds.huber_slopes(16, 2.0) == (0.5, 0.5)
 
 
 def test_largest_huber(float64) -> None:
     far = torch.full((1, 3), 5.0)
-    assert theory.largest_huber(5.0) == huber(far, -far).item() == 9.5
-    assert theory.largest_huber(0.25) == huber(far / 20, -far / 20).item()
+    assert bounds.largest_huber(5.0) == huber(far, -far).item() == 9.5
+    assert bounds.largest_huber(0.25) == huber(far / 20, -far / 20).item()
 
 
 # --- concentration
@@ -239,10 +239,10 @@ def test_largest_huber(float64) -> None:
 
 def test_the_two_sided_bound_fails_for_one_coin_a_side() -> None:
     """One fair coin a side: L^ is -1, 0, 1 with 1/4, 1/2, 1/4; so |L^ - L| >= 1 with 1/2."""
-    assert theory.coin_deviation(1, 1) == pytest.approx(0.5, rel=1e-12)
-    assert theory.concentration_bound(1.0, 1) == pytest.approx(math.exp(-1.0))
-    assert theory.coin_deviation(1, 1) > theory.concentration_bound(1.0, 1)
-    assert theory.coin_deviation(1, 1) < theory.two_sided_bound(1.0, 1)
+    assert bounds.coin_deviation(1, 1) == pytest.approx(0.5, rel=1e-12)
+    assert bounds.concentration_bound(1.0, 1) == pytest.approx(math.exp(-1.0))
+    assert bounds.coin_deviation(1, 1) > bounds.concentration_bound(1.0, 1)
+    assert bounds.coin_deviation(1, 1) < bounds.two_sided_bound(1.0, 1)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
@@ -250,20 +250,20 @@ def test_coins_by_enumeration(n: int) -> None:
     heads = [bin(i).count("1") for i in range(2**n)]
     gaps = np.abs(np.subtract.outer(heads, heads)).ravel()
     for k in range(n + 2):
-        assert theory.coin_deviation(n, k) == pytest.approx((gaps >= k).mean(), abs=1e-12)
+        assert bounds.coin_deviation(n, k) == pytest.approx((gaps >= k).mean(), abs=1e-12)
 
 
 def test_the_corrected_bound_holds_for_coins() -> None:
     for n in range(1, 60):
         for k in range(1, n + 1):
-            exact = theory.coin_deviation(n, k)
-            assert exact <= theory.two_sided_bound(k / n, n)
-            assert exact / 2.0 <= theory.concentration_bound(k / n, n), "one side, by symmetry"
+            exact = bounds.coin_deviation(n, k)
+            assert exact <= bounds.two_sided_bound(k / n, n)
+            assert exact / 2.0 <= bounds.concentration_bound(k / n, n), "one side, by symmetry"
 
 
 def test_bounds_scale_with_slope_and_diameter() -> None:
-    assert theory.concentration_bound(6.0, 5, 2.0, 3.0) == theory.concentration_bound(1.0, 5)
-    assert theory.two_sided_bound(0.01, 1) == 1.0
+    assert bounds.concentration_bound(6.0, 5, 2.0, 3.0) == bounds.concentration_bound(1.0, 5)
+    assert bounds.two_sided_bound(0.01, 1) == 1.0
 
 
 # --- duality
@@ -272,15 +272,15 @@ def test_bounds_scale_with_slope_and_diameter() -> None:
 def test_emd_against_vectors(vectors) -> None:
     v = {k: a.numpy() for k, a in vectors("emd").items()}
     for i, exact in enumerate(v["emd"]):
-        got = theory.emd(*(v[f"{name}_{i}"] for name in "xyab"))
+        got = bounds.emd(*(v[f"{name}_{i}"] for name in "xyab"))
         assert got == pytest.approx(float(exact), abs=1e-9)
 
 
 def test_emd_on_a_line_by_hand() -> None:
     x, y = np.array([[0.0], [1.0]]), np.array([[5.0], [3.0], [3.0], [3.0]])
-    assert theory.emd(x, y) == pytest.approx(3.0)
+    assert bounds.emd(x, y) == pytest.approx(3.0)
     weights = np.array([0.75, 0.25]), np.array([1.0, 0.0, 0.0, 0.0])
-    assert theory.emd(x, y, *weights) == pytest.approx(4.75)
+    assert bounds.emd(x, y, *weights) == pytest.approx(4.75)
 
 
 @given(st.integers(0, 10**6))
@@ -288,21 +288,22 @@ def test_no_potential_is_worth_more_than_the_emd(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(4, 2)), rng.normal(size=(6, 2)) + 1.0
     h = rng.normal(size=10)
-    assert theory.dual_value(x, y, h[:4], h[4:]) <= theory.emd(x, y) + 1e-9
+    assert bounds.dual_value(x, y, h[:4], h[4:]) <= bounds.emd(x, y) + 1e-9
 
 
 def test_dual_value_by_hand() -> None:
     x, y = np.array([[0.0]]), np.array([[3.0]])
-    assert theory.dual_value(x, y, np.array([1.0]), np.array([7.0])) == pytest.approx(3.0)
-    assert theory.dual_value(x, y, np.array([1.0]), np.array([1.0])) == 0.0
+    assert bounds.dual_value(x, y, np.array([1.0]), np.array([7.0])) == pytest.approx(3.0)
+    assert bounds.dual_value(x, y, np.array([1.0]), np.array([1.0])) == 0.0
     points, values = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]), np.array([0.0, 5.0, 3.0])
-    assert theory.slope_on(points, values) == pytest.approx(3.0)
+    assert bounds.slope_on(points, values) == pytest.approx(3.0)
 
 
 # --- imports
 
 
 def test_imports_no_drawing_and_no_tables() -> None:
-    code = "import sys, paper.theory.bounds; print([m for m in ('matplotlib', 'pandas') if m in sys.modules])"
+    loaded = "[m for m in ('matplotlib', 'pandas') if m in sys.modules]"
+    code = f"import sys, paper.theory.bounds; print({loaded})"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

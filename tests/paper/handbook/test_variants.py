@@ -1,0 +1,77 @@
+"""The table of what a variant changes, and the page that holds one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ngt.settings.load import load
+from paper import pages
+from paper.handbook import variants
+from paper.handbook.variants import ENVS, MODULE, table
+from paper.numbers.variants import Difference
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "ngt-release.md"
+
+
+def test_the_page_shows_what_the_config_holds() -> None:
+    _, part, _ = pages.between(PAGE.read_text(), str(PAGE), MODULE)
+    remedy = "run: python -m paper.handbook.variants ngt ngt-release --into docs/ngt-release.md"
+    assert part == table(load({"scale": "paper"}), "ngt", "ngt-release"), remedy
+
+
+def test_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        Difference("sac.gamma", ENVS, ("0.99", "0.9"), "discount"),
+        Difference("params.m", ENVS[1:], ("32", "4"), "size |m|"),
+    ]
+    monkeypatch.setattr(variants, "differences", lambda *_: rows)
+    assert table(load({"scale": "paper"}), "ngt", "b") == (
+        "| setting | `ngt` | `b` | meaning |\n"
+        "| --- | --- | --- | --- |\n"
+        "| `sac.gamma` | 0.99 | 0.9 | discount |\n"
+        "| `params.m` (Humanoid-v4) | 32 | 4 | size \\|m\\| |\n"
+    )
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    variants.main(["ngt", "bc", "--env", "Hopper-v4", "--scale", "quick"])
+    printed = capsys.readouterr().out
+    assert printed == table(load({"scale": "quick"}), "ngt", "bc", ["Hopper-v4"])
+    assert "Hopper" not in printed, "a row names an env only where it holds on some"
+    page = tmp_path / "page.md"
+    begin, end = pages.markers(MODULE)
+    page.write_text(f"head\n{begin}old\n{end}tail\n")
+    for _ in range(2):
+        variants.main(["ngt", "bc", "--into", str(page)])
+        new = table(load({"scale": "paper"}), "ngt", "bc")
+        assert page.read_text() == f"head\n{begin}{new}{end}tail\n"
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["ngt"], "the following arguments are required: METHOD"),
+        (["ngt", "nqt"], "'nqt' is not known; did you mean"),
+        (["ngt", "bc", "--env", "Ant"], "'Ant' is unknown"),
+        (["ngt", "bc", "--scale", "huge"], "'huge' is not known"),
+        (["ngt", "bc", "--into", "absent.md"], "absent.md: No such file"),
+        (["ngt", "bc", "--into", "empty.md"], "lacks the lines <!-- begin"),
+    ],
+)
+def test_mistakes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    part: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.md").write_text(pages.markers(MODULE)[0])
+    with pytest.raises(SystemExit) as stop:
+        variants.main(arguments)
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and err.startswith("variants: error: ") and err.count("\n") == 1
+    assert part in err
