@@ -26,11 +26,11 @@ with style.context():
 style.save(figure, style.Path("figure.pdf"), style.Path("figure.png"))
 """
 TABLE = """
+from pathlib import Path
 from paper import command
 from paper.drawing import table as tables
 table = tables.Table("\\u2212", {"a": tables.Column("a")}, [{"a": "\\u03c3"}])
-path = command.Path("t.csv")
-command.one_line_errors("t", lambda: print(table.markdown()) or tables.save(table, path))
+command.one_line_errors("t", lambda: print(table.markdown()) or tables.save(table, Path("t.csv")))
 """
 NOWHERE = "/proc/nowhere"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ngt.runs.gather import publish, summary
 from ngt.runs.keys import Layout
-from ngt.runs.published import publish, summary
 from ngt.settings.options import load_config
 from ngt.text import say
 

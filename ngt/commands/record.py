@@ -14,8 +14,8 @@ from ngt.experience.envs import get_task
 from ngt.experience.examine import tell
 from ngt.runs.folder import Folders
 from ngt.runs.keys import Layout
-from ngt.runs.state import COMPLETE
-from ngt.runs.writer import drop_receipts
+from ngt.runs.receipt import drop_receipts
+from ngt.runs.status import COMPLETE
 from ngt.settings.config import Config
 from ngt.settings.options import at_least, load_config
 from ngt.settings.resolve import config_hash, expert_config, resolve_expert

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ngt.errors import UserError, suggest
 from ngt.runs.folder import Folders, how_far
 from ngt.runs.keys import Layout, RunKey, run_table
-from ngt.runs.state import COMPLETE, STATUSES
+from ngt.runs.status import COMPLETE, STATUSES
 from ngt.runs.table import source
 from ngt.settings.config import Config
 from ngt.settings.options import at_least, load_config

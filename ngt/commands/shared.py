@@ -12,7 +12,7 @@ from ngt.errors import UserError
 from ngt.experience.demos import Demos
 from ngt.experience.reference import reference_of, unscored
 from ngt.files import read_json
-from ngt.runs.state import COMPLETE
+from ngt.runs.status import COMPLETE
 from ngt.settings.config import CellConfig, Config
 from ngt.text import say
 from ngt.training import job

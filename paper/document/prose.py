@@ -20,9 +20,10 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.claims.evidence import FEW
 from paper.document.report import Item, about
-from paper.drawing.table import Cell, Table, listed, show, tex
+from paper.drawing.table import Cell, Table, tex
 from paper.numbers.statistics import OURS, Estimate, caution
 from paper.register import FIGURES, TABLES, Artefact, envs
+from paper.words import listed, show
 
 Row = Mapping[str, Cell]
 Tables = Mapping[str, Table]

@@ -1,7 +1,4 @@
-"""A scale's figures, tables and runs as one web page that needs no network.
-
-python -m paper.document.report --scale quick --out results/report.html
-"""
+"""A scale's figures, tables and runs as one web page that needs no network."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ngt.errors import UserError
-from ngt.files import atomic, read_json
+from ngt.files import read_json
 from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import Runs, read_keys
 from ngt.settings.config import Config
@@ -31,7 +28,6 @@ from paper.drawing import table as tables
 from paper.drawing.table import Table
 from paper.register import CURVES, FIGURES, REPORT, TABLES, Artefact
 
-NAME = REPORT.name
 LIMIT = 5_000_000  # bytes of the page, so that it can be mailed and opens at once
 PAGE = Path(__file__).with_name("page")
 
@@ -212,7 +208,7 @@ def page(
         layout, config, run_table(config), "figures",
         allow_partial=allow_partial, other_settings=other_settings,
     )  # fmt: skip
-    mark = command.other_settings(NAME, config, layout)
+    mark = command.other_settings(REPORT, config, layout)
     files = {
         item.anchor: layout.root / f"{item.anchor}.png"
         for item in found
@@ -224,27 +220,13 @@ def page(
     return render(config, found, runs, pictures.embed(files, LIMIT - rest), drawn_from, mark)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    parser = command.build_parser(NAME, (__doc__ or "").splitlines()[0], ending="html")
-
-    def run() -> None:
-        args = parser.parse_args(argv)
-        config, layout = command.settings(args)
-        out = args.out or layout.root / f"{NAME}.html"
-        text = page(
-            config, layout, out,
-            allow_partial=args.allow_partial, other_settings=args.other_settings,
-        )  # fmt: skip
-        try:
-            with atomic(out) as temporary:
-                temporary.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{out}: can't be written: {error.strerror}") from None
-        print(f"{out}: {len(text.encode()) / 1000:.0f} kB")
-
-    command.one_line_errors(NAME, run)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: command.Options) -> command.Made:
+    """Make the page."""
+    text = page(
+        config,
+        layout,
+        options.out,
+        allow_partial=options.allow_partial,
+        other_settings=options.other_settings,
+    ).encode()
+    return command.Made(text, f": {len(text) / 1000:.0f} kB")

@@ -1,17 +1,12 @@
-"""The scale's results as a report in LaTeX, results/paper.pdf; no number in it is typed.
-
-python -m paper.document.typeset --scale quick --out results/paper.pdf
-"""
+"""The scale's results as a report in LaTeX, results/paper.pdf; no number in it is typed."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from ngt.errors import UserError
-from ngt.files import atomic
 from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import read_keys
 from ngt.settings.config import Config
@@ -46,40 +41,25 @@ def gather(
     for item in found:
         if item.table is None and not item.gap:
             shutil.copy(layout.root / f"{item.anchor}.pdf", folder)
-    mark = command.other_settings(NAME, config, layout)
+    mark = command.other_settings(PAPER, config, layout)
     numbers = prose.numbers(config, runs, found, mark)
     (folder / "numbers.tex").write_text(numbers, encoding="utf-8")
     shutil.copy(MAIN, folder)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    parser = command.build_parser(NAME, (__doc__ or "").splitlines()[0])
-
-    def run() -> None:
-        args = parser.parse_args(argv)
-        config, layout = command.settings(args)
-        out = args.out or layout.root / f"{NAME}.pdf"
-        if lack := latex.lacking():  # before anything is read
-            raise UserError(lack)
-        with tempfile.TemporaryDirectory() as temporary:
-            gather(
-                config, layout, Path(temporary),
-                allow_partial=args.allow_partial, other_settings=args.other_settings,
-            )  # fmt: skip
-            log = layout.root / config.scale / "logs" / "latex.log"
-            pdf = latex.build(Path(temporary), log).read_bytes()
-        mark = stamps.stamp(config, layout, PAPER, "pdf")
-        pdf += f"% {mark}\n".encode()  # a comment behind the document's end
-        try:
-            with atomic(out) as path:
-                path.write_bytes(pdf)
-        except OSError as error:
-            raise UserError(f"{out}: can't be written: {error.strerror}") from None
-        print(out)
-
-    command.one_line_errors(NAME, run)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: command.Options) -> command.Made:
+    """Make the PDF; UserError without LaTeX, before anything is read."""
+    if lack := latex.lacking():
+        raise UserError(lack)
+    with tempfile.TemporaryDirectory() as temporary:
+        gather(
+            config,
+            layout,
+            Path(temporary),
+            allow_partial=options.allow_partial,
+            other_settings=options.other_settings,
+        )
+        log = layout.root / config.scale / "logs" / "latex.log"
+        pdf = latex.build(Path(temporary), log).read_bytes()
+    mark = stamps.stamp(config, layout, PAPER, "pdf")
+    return command.Made(pdf + f"% {mark}\n".encode())  # a comment behind the document's end

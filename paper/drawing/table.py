@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 
 from ngt.files import atomic
 from ngt.text import SETTABLE
+from paper.words import show
 
 PAGE = 50  # lines of rows that fit one
 LINE = 110  # characters of a line of the text, in LaTeX's small
@@ -207,27 +208,6 @@ def from_json(text: str) -> Table:
 
 def _blank(value: Cell) -> bool:
     return value is None or (isinstance(value, float) and not math.isfinite(value))
-
-
-def show(value: Cell, number: str = "{:.2f}") -> str:
-    """A cell for readers, with a real minus sign."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if isinstance(value, str):
-        return value
-    text = number.format(value) if isinstance(value, float) else str(value)
-    return re.sub(r"^-", "−", text)
-
-
-def listed(values: Iterable[Any]) -> str:
-    """As `a, b and c`, each once."""
-    *most, last = list(dict.fromkeys(map(str, values))) or [""]
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-def words(value: bool) -> str:
-    """A truth value for readers."""
-    return "yes" if value else "no"
 
 
 def tex(text: str, wraps: bool = False) -> str:

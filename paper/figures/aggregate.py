@@ -1,7 +1,4 @@
-"""Aggregates of the main figure's runs over tasks (not in the paper).
-
-python -m paper.figures.aggregate --scale quick --out results/aggregate_figure.pdf
-"""
+"""Aggregates of the main figure's runs over tasks (not in the paper)."""
 
 from __future__ import annotations
 
@@ -14,21 +11,20 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
-from ngt.runs.keys import RunKey
+from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper import command
+from paper.command import Made, Options, figure_of_runs
 from paper.drawing import style
 from paper.drawing.panels import EXPERT, LIMIT, SHOWN
 from paper.drawing.style import Look, Note
 from paper.numbers import statistics
 from paper.numbers.statistics import Array, Estimate
-from paper.tables.aggregate import FIGURE, Aggregates, collect, notes
+from paper.tables.aggregate import Aggregates, collect, notes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NAME = "aggregate_figure"
 ROW = 0.17  # inches a method
 TAUS = 101  # scores at which a profile is evaluated
 
@@ -68,9 +64,16 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     if not a.scores.tasks:
         for axes in (first, gap, better, below):
             axes.text(
-                0.5, 0.5, "no scores", transform=axes.transAxes, ha="center", va="center",
-                color=style.ALERT, backgroundcolor="white", zorder=900,
-            )  # fmt: skip
+                0.5,
+                0.5,
+                "no scores",
+                transform=axes.transAxes,
+                ha="center",
+                va="center",
+                color=style.ALERT,
+                backgroundcolor="white",
+                zorder=900,
+            )
     handles = [
         Line2D([], [], **looks[m].line, marker=looks[m].marker, label=method_label(config, m))
         for m in a.methods
@@ -88,13 +91,24 @@ def _rows(
         if e is None:
             continue
         axes.plot(
-            [e.low, e.high], [y, y], color=look.color, linewidth=4, alpha=0.35,
+            [e.low, e.high],
+            [y, y],
+            color=look.color,
+            linewidth=4,
+            alpha=0.35,
             solid_capstyle="butt",
-        )  # fmt: skip
+        )
         axes.plot(
-            e.value, y, color=look.color, marker=look.marker, markersize=4.2,
-            markeredgecolor="white", markeredgewidth=0.3, zorder=3, clip_on=False,
-        )  # fmt: skip
+            e.value,
+            y,
+            color=look.color,
+            marker=look.marker,
+            markersize=4.2,
+            markeredgecolor="white",
+            markeredgewidth=0.3,
+            zorder=3,
+            clip_on=False,
+        )
 
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
@@ -115,15 +129,28 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
         profile = statistics.profile(a.scores.of[method], taus, a.config.statistics, method)
         value, lower, upper = np.array(profile).T
         axes.fill_between(
-            taus, lower, upper, step="post", color=look.color, alpha=0.13, linewidth=0,
+            taus,
+            lower,
+            upper,
+            step="post",
+            color=look.color,
+            alpha=0.13,
+            linewidth=0,
             zorder=front,
-        )  # fmt: skip
+        )
         every = TAUS // 6
         axes.plot(
-            taus, value, **look.line, linewidth=1.5 if place == 0 else 1.1, zorder=400 + front,
-            drawstyle="steps-post", marker=look.marker, markeredgecolor="white",
-            markeredgewidth=0.3, markevery=(place * every // len(a.methods), every),
-        )  # fmt: skip
+            taus,
+            value,
+            **look.line,
+            linewidth=1.5 if place == 0 else 1.1,
+            zorder=400 + front,
+            drawstyle="steps-post",
+            marker=look.marker,
+            markeredgecolor="white",
+            markeredgewidth=0.3,
+            markevery=(place * every // len(a.methods), every),
+        )
     axes.set_xlim(low, high)
 
 
@@ -136,10 +163,6 @@ def reading(a: Aggregates) -> Note:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    command.main_of(NAME, (__doc__ or "").splitlines()[0], FIGURE, draw, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Read the runs and draw them."""
+    return figure_of_runs(draw, config, layout, options)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ngt.cli import Parser
 from ngt.experience.envs import get_task
 from ngt.settings.config import Config
 from ngt.settings.load import load
+from ngt.settings.options import Parser
 from paper import command, pages
 from paper.numbers.variants import differences
 

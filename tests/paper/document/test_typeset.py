@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ngt.errors import UserError
+from paper import command
 from paper.document import latex, prose
 from paper.document import typeset as paper
 from paper.drawing import style
@@ -82,7 +83,7 @@ def test_without_latex_the_command_is_one_line(
     as_scale(study)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit) as caught:
-        paper.main([])
+        command.main(["paper"])
     assert caught.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("paper: error: pdflatex is not installed; on Debian: apt-get")
@@ -96,7 +97,7 @@ def test_the_file_is_made_and_the_same_each_time(
     as_scale(study)
     made = []
     for name in ("a.pdf", "b.pdf"):
-        paper.main(["--results", str(study.layout.root), "--out", str(tmp_path / name)])
+        command.main(["paper", "--results", str(study.layout.root), "--out", str(tmp_path / name)])
         assert capsys.readouterr().out == f"{tmp_path / name}\n"
         made.append((tmp_path / name).read_bytes())
     assert made[0][:5] == b"%PDF-" and made[0] == made[1]

@@ -105,14 +105,6 @@ def test_a_json_without_marks_is_read() -> None:
     assert tables.from_json(json.dumps(data)).marks == ()
 
 
-@pytest.mark.parametrize(
-    ("values", "text"), [([], ""), ([1], "1"), ([1, 1, 2], "1 and 2"), (["a, b", "c", "d"],
-                                                                         "a, b, c and d")],
-)  # fmt: skip
-def test_lists_read_as_prose(values: list[object], text: str) -> None:
-    assert tables.listed(values) == text
-
-
 def test_a_row_of_other_columns_is_refused() -> None:
     with pytest.raises(ValueError, match=r"row 0 of 'x': columns \['b'\] do not match"):
         Table("x", {"a": Column("a")}, [{"a": 1, "b": 2}])
