@@ -52,10 +52,12 @@ def _methods(config: Config) -> Iterator[dict[str, Cell]]:
         except UserError:  # a method of the user's own owes no such docstring
             what, reward = (model.__doc__ or "").partition("\n")[0], None
         yield {
-            "method": resolving.method_label(config, name), "what": what.rstrip(".") or None,
-            "learned": facts["learned"], "formed": facts["reward formed"],
+            "method": resolving.method_label(config, name),
+            "what": what.rstrip(".") or None,
+            "learned": facts["learned"],
+            "formed": facts["reward formed"],
             "reward": reward and reward.rstrip("."),
-        }  # fmt: skip
+        }
 
 
 def glance(config: Config, runs: Runs) -> Table:
@@ -64,7 +66,5 @@ def glance(config: Config, runs: Runs) -> Table:
         "what": Column("of the runs", width=0.12),
         "known": Column("what is known", width=0.84),
     }
-    rows = [
-        {"what": name, "known": text} for name, text, _ in report_runs.facts(config, runs)
-    ]  # fmt: skip
+    rows = [{"what": name, "known": text} for name, text, _ in report_runs.facts(config, runs)]
     return Table("The runs at a glance", columns, rows)

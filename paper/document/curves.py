@@ -50,11 +50,15 @@ def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
         fixed = method_rate(config, method)
         cells.append(
             {
-                "env": env, "method": method, "mode": mode, "demos": int(demos),
-                "rate": int(rate) if fixed is None else None, "kept": int(rate),
+                "env": env,
+                "method": method,
+                "mode": mode,
+                "demos": int(demos),
+                "rate": int(rate) if fixed is None else None,
+                "kept": int(rate),
                 **_numbers(rows, config, method, env, steps),
             }
-        )  # fmt: skip
+        )
     order = {name: place for place, name in enumerate(methods)}
     cells.sort(key=lambda cell: order[cell["method"]])
     drawn = {cell["env"] for cell in cells}
@@ -65,20 +69,24 @@ def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
         "unit": UNIT,
         "envs": [
             {"name": env, "random": pair[0], "expert": pair[1], "unscored": lack.get(env, "")}
-            for env, pair in references if pair is not None
+            for env, pair in references
+            if pair is not None
         ],
         "modes": _values(config, "modes"),
         "methods": [
             {
-                "name": name, "label": method_label(config, name), "light": looks[name].color,
-                "dark": style.on_dark(looks[name].color), "dashes": looks[name].dashes,
+                "name": name,
+                "label": method_label(config, name),
+                "light": looks[name].color,
+                "dark": style.on_dark(looks[name].color),
+                "dashes": looks[name].dashes,
                 "on": name in first,
             }
             for name in methods
         ],
         "steps": steps,
         "cells": cells,
-    }  # fmt: skip
+    }
 
 
 def _axes(config: Config, name: str) -> Iterator[tuple[Any, ...]]:
@@ -120,9 +128,12 @@ def _numbers(
             steps.append(axis)
         where = steps.index(axis)
     return {
-        "seeds": seeds, "steps": where, "mean": [_whole(x) for x in mean],
-        "std": [_whole(x) for x in std] if seeds > 1 else None, "diverged": ends,
-    }  # fmt: skip
+        "seeds": seeds,
+        "steps": where,
+        "mean": [_whole(x) for x in mean],
+        "std": [_whole(x) for x in std] if seeds > 1 else None,
+        "diverged": ends,
+    }
 
 
 def _whole(score: float) -> int:

@@ -38,10 +38,15 @@ def build(folder: Path, log: Path) -> Path:
     before: list[bytes] = []
     for _ in range(ROUNDS):
         done = subprocess.run(
-            [TOOL, *options, HEAD], cwd=folder, env=os.environ | EPOCH, encoding="utf-8",
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [TOOL, *options, HEAD],
+            cwd=folder,
+            env=os.environ | EPOCH,
+            encoding="utf-8",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             errors="replace",
-        )  # fmt: skip
+        )
         if done.returncode:
             own = folder / "main.log"
             raise _failed(

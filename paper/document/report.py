@@ -39,9 +39,13 @@ FORMS = {"pdf": "PDF", "png": "PNG", "csv": "CSV", "tex": "LaTeX", "json": "JSON
 
 # What a verdict is marked as, besides its own words.
 VERDICTS = {
-    "reproduced": "good", "holds": "good", "not reproduced": "bad", "false": "bad",
-    "partly": "mixed", "loose": "mixed",
-}  # fmt: skip
+    "reproduced": "good",
+    "holds": "good",
+    "not reproduced": "bad",
+    "false": "bad",
+    "partly": "mixed",
+    "loose": "mixed",
+}
 
 
 @dataclass(frozen=True)
@@ -156,14 +160,21 @@ def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
 
 
 def render(
-    config: Config, found: Sequence[Item], runs: Runs, embedded: Mapping[str, pictures.Picture],
-    stamp: str, other_settings: str = "",
-) -> str:  # fmt: skip
+    config: Config,
+    found: Sequence[Item],
+    runs: Runs,
+    embedded: Mapping[str, pictures.Picture],
+    stamp: str,
+    other_settings: str = "",
+) -> str:
     """Return the page. stamp, other_settings: as `stamps.stamp` and `command.other_settings`."""
     environment = Environment(
-        loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(PAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     of_runs = {
         "runs-counts": report_runs.counts(config, runs.statuses),
         "runs-incomplete": report_runs.incomplete(runs.statuses),
@@ -199,9 +210,13 @@ def _script(data: Any) -> Markup:
 
 
 def page(
-    config: Config, layout: Layout, out: Path, *, allow_partial: bool = False,
+    config: Config,
+    layout: Layout,
+    out: Path,
+    *,
+    allow_partial: bool = False,
     other_settings: bool = False,
-) -> str:  # fmt: skip
+) -> str:
     """The page at `out`, of at most LIMIT bytes: what the pictures may take is what is left.
 
     Errors: a run or a file that is not there is a UserError, unless `allow_partial`; published
@@ -209,9 +224,13 @@ def page(
     """
     found = items(config, layout, out, allow_partial=allow_partial)
     runs = read_keys(
-        layout, config, run_table(config), "figures",
-        allow_partial=allow_partial, other_settings=other_settings,
-    )  # fmt: skip
+        layout,
+        config,
+        run_table(config),
+        "figures",
+        allow_partial=allow_partial,
+        other_settings=other_settings,
+    )
     mark = command.other_settings(NAME, config, layout)
     files = {
         item.anchor: layout.root / f"{item.anchor}.png"
@@ -233,9 +252,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         config, layout = command.settings(args)
         out = args.out or layout.root / f"{NAME}.html"
         text = page(
-            config, layout, out,
-            allow_partial=args.allow_partial, other_settings=args.other_settings,
-        )  # fmt: skip
+            config,
+            layout,
+            out,
+            allow_partial=args.allow_partial,
+            other_settings=args.other_settings,
+        )
         try:
             with atomic(out) as temporary:
                 temporary.write_text(text, encoding="utf-8")

@@ -50,8 +50,9 @@ def incomplete(statuses: Mapping[RunKey, Status]) -> Table | None:
     """Every run that is not finished; None where all are."""
     rows = [
         {"run": str(key), "status": status.status, "note": status.note}
-        for key, status in statuses.items() if status.status != "finished"
-    ]  # fmt: skip
+        for key, status in statuses.items()
+        if status.status != "finished"
+    ]
     columns = {name: Column(name) for name in ("run", "status", "note")}
     return Table("Runs that are not finished", columns, rows) if rows else None
 
@@ -76,9 +77,12 @@ def sources(records: Mapping[RunKey, Mapping[str, Any]]) -> Table:
     for row in rows:
         row["here"] = "yes" if row["source_hash"] == source_hash() else "no"
     columns = {
-        "source_hash": Column("source hash"), "here": Column("same as here"),
-        "commit": Column("commit"), "dirty": Column("uncommitted changes"), "runs": Column("runs"),
-    }  # fmt: skip
+        "source_hash": Column("source hash"),
+        "here": Column("same as here"),
+        "commit": Column("commit"),
+        "dirty": Column("uncommitted changes"),
+        "runs": Column("runs"),
+    }
     note = (
         "The hash is of all code that decides a run's numbers; a commit that changes none of it "
         "keeps the hash."
@@ -106,17 +110,24 @@ def times(config: Config, records: Mapping[RunKey, Mapping[str, Any]]) -> Table:
         rates = [r["steps_per_second"] for r in found if r.get("steps_per_second") is not None]
         rows.append(
             {
-                "env": env, "method": method_label(config, method), "key": method,
-                "runs": len(found), "pack": _range([r["pack"] for r in found if r.get("pack")]),
+                "env": env,
+                "method": method_label(config, method),
+                "key": method,
+                "runs": len(found),
+                "pack": _range([r["pack"] for r in found if r.get("pack")]),
                 "rate": sum(rates) / len(rates) if rates else None,
                 "hours": hours(found),
             }
-        )  # fmt: skip
+        )
     columns = {
-        "env": Column("env"), "method": Column("method"), "key": Column("key"),
-        "runs": Column("runs"), "pack": Column("runs a pack"),
-        "rate": Column("steps/s of a run", "{:.0f}"), "hours": Column("hours", "{:.2f}"),
-    }  # fmt: skip
+        "env": Column("env"),
+        "method": Column("method"),
+        "key": Column("key"),
+        "runs": Column("runs"),
+        "pack": Column("runs a pack"),
+        "rate": Column("steps/s of a run", "{:.0f}"),
+        "hours": Column("hours", "{:.2f}"),
+    }
     notes = [
         "A pack is trained in lockstep by one process: its hours are shared out among its runs, "
         "and each of them advances at the rate given (mean over runs).",
@@ -157,7 +168,8 @@ def facts(config: Config, runs: Runs) -> list[tuple[str, str, bool]]:
         ("Scale", config.scale, False),
         (
             "Records",
-            "made here" if config.records == "trained" else "published with the suite", False,
+            "made here" if config.records == "trained" else "published with the suite",
+            False,
         ),
         ("Runs", f"{len(runs.statuses)}: {counted}", found["finished"] < len(runs.statuses)),
         *(
@@ -167,4 +179,4 @@ def facts(config: Config, runs: Runs) -> list[tuple[str, str, bool]]:
         ("Code", code, len(hashes) > 1 or bool(others) or bool(dirty)),
         ("Machine", "; ".join(name for name, _ in where.most_common()) or "no run", False),
         ("Training", UNKNOWN if total is None else f"{total:.1f} hours of one process", False),
-    ]  # fmt: skip
+    ]

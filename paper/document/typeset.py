@@ -26,9 +26,13 @@ MAIN = Path(__file__).with_name("main.tex")
 
 
 def gather(
-    config: Config, layout: Layout, folder: Path, *, allow_partial: bool,
+    config: Config,
+    layout: Layout,
+    folder: Path,
+    *,
+    allow_partial: bool,
     other_settings: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """Put main.tex, numbers.tex and the scale's figures and tables into a folder.
 
     Errors: a run or a file that is not there is a UserError, unless `allow_partial`; the text then
@@ -37,9 +41,13 @@ def gather(
     out = layout.root / f"{NAME}.pdf"
     found = report.items(config, layout, out, picture="pdf", allow_partial=allow_partial)
     runs = read_keys(
-        layout, config, run_table(config), "figures",
-        allow_partial=allow_partial, other_settings=other_settings,
-    )  # fmt: skip
+        layout,
+        config,
+        run_table(config),
+        "figures",
+        allow_partial=allow_partial,
+        other_settings=other_settings,
+    )
     tables = {item.anchor: item.table for item in found if item.table is not None}
     for name, table in {**tables, **asides(config, runs)}.items():
         (folder / f"{name}.tex").write_text(table.tex(), encoding="utf-8")
@@ -64,9 +72,12 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise UserError(lack)
         with tempfile.TemporaryDirectory() as temporary:
             gather(
-                config, layout, Path(temporary),
-                allow_partial=args.allow_partial, other_settings=args.other_settings,
-            )  # fmt: skip
+                config,
+                layout,
+                Path(temporary),
+                allow_partial=args.allow_partial,
+                other_settings=args.other_settings,
+            )
             log = layout.root / config.scale / "logs" / "latex.log"
             pdf = latex.build(Path(temporary), log).read_bytes()
         mark = stamps.stamp(config, layout, PAPER, "pdf")

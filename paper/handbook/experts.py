@@ -64,8 +64,7 @@ def row(task: Task, video: bool) -> dict[str, Cell]:
         "best": float(returns.max()),
         "random": expert["random"],
         "published": None if published is None else float(published),
-        "share": None if published is None
-        else f"{share(mean, expert['random'], published):.0%}",
+        "share": None if published is None else f"{share(mean, expert['random'], published):.0%}",
         "aim": None if aim is None else float(aim),
         "met": None if aim is None else "yes" if mean >= aim else "**no**",
         "demos": expert["episodes"],
@@ -73,7 +72,7 @@ def row(task: Task, video: bool) -> dict[str, Cell]:
         "updates": _thousands(expert["updates"]),
         "hours": expert["wall_seconds"] / 3600,
         "video": f"[gif](../docs/experts/{task.id}.gif)" if video else None,
-    }  # fmt: skip
+    }
 
 
 def share(value: float, random: float, published: float) -> float:
@@ -110,9 +109,7 @@ def page(videos: Path = VIDEOS) -> str:
     """The generated part of data/README.md: table, curves, videos."""
     shown = table(videos)
     lines = [shown.markdown(), "![the experts' learning curves](curves.png)\n"]
-    lines += [
-        f"![{r['env']}](../docs/experts/{r['env']}.gif)" for r in shown.rows if r["video"]
-    ]  # fmt: skip
+    lines += [f"![{r['env']}](../docs/experts/{r['env']}.gif)" for r in shown.rows if r["video"]]
     return "\n".join(lines) + "\n"
 
 
@@ -139,10 +136,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """The command: the page's generated part, and its picture beside it."""
     parser = Parser(prog=f"python -m paper.{NAME}", description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "--into", type=Path, default=shipped.DATA / "README.md",
+        "--into",
+        type=Path,
+        default=shipped.DATA / "README.md",
         help="write it between the markers of this page, and curves.png beside it "
         "(default: data/README.md)",
-    )  # fmt: skip
+    )
 
     def run() -> None:
         args = parser.parse_args(argv)

@@ -102,12 +102,18 @@ def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
     return {
         "env": "none" if cls.offline else "stepped",
         "learned": "the policy" if cls.offline else "a reward" if cls.learns else "nothing",
-        "reward formed": "never" if cls.offline else "when the step is taken" if stored
+        "reward formed": "never"
+        if cls.offline
+        else "when the step is taken"
+        if stored
         else "when a batch is drawn",
         "demonstrations": (", ".join(demos) or "none") + kept,
-        "input": "(s, a), (s, s') or (s)" if uses(cls, "inputs", "input")
-        else "(s, a)" if drawn else "none",
-    }  # fmt: skip
+        "input": "(s, a), (s, s') or (s)"
+        if uses(cls, "inputs", "input")
+        else "(s, a)"
+        if drawn
+        else "none",
+    }
 
 
 def agent_settings(config: Config, name: str, env: str) -> dict[str, tuple[str, str]]:
@@ -138,10 +144,13 @@ def settings(config: Config, name: str, cls: Any, envs: Sequence[str]) -> list[S
     _, general = resolving.model_params(config, name, "")
     on = {env: resolving.model_params(config, name, env)[1] for env in envs}
     rows = [
-        Setting(f.name, _values(general[f.name], {e: p[f.name] for e, p in on.items()}),
-                _meaning(f, typing.get_type_hints(cls.Config)[f.name]))
+        Setting(
+            f.name,
+            _values(general[f.name], {e: p[f.name] for e, p in on.items()}),
+            _meaning(f, typing.get_type_hints(cls.Config)[f.name]),
+        )
         for f in dataclasses.fields(cls.Config)
-    ]  # fmt: skip
+    ]
     agent = {env: agent_settings(config, name, env) for env in envs}
     for key in dict.fromkeys(k for changes in agent.values() for k in changes):
         value = {env: changes[key][0] for env, changes in agent.items() if key in changes}
@@ -181,8 +190,9 @@ def escape(text: str) -> str:
     """Text as Markdown shows it literally; what stands in backticks stays as it is."""
     parts = text.split("`")
     plain = [re.sub(r"[*<~\\]|(?<!\w)_|_(?!\w)", r"\\\g<0>", p) for p in parts[::2]]
-    return "`".join(p for pair in zip(plain, [*parts[1::2], None], strict=False)
-                    for p in pair if p is not None)  # fmt: skip
+    return "`".join(
+        p for pair in zip(plain, [*parts[1::2], None], strict=False) for p in pair if p is not None
+    )
 
 
 def title(config: Config, name: str) -> str:

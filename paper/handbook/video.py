@@ -33,9 +33,15 @@ RATE = 25  # frames a second at most; a GIF counts in hundredths of a second
 
 # (pixels across, every n-th frame, colours), best first.
 QUALITY = (
-    (320, 1, 64), (280, 1, 48), (240, 1, 32), (240, 1, 16), (200, 1, 16), (240, 2, 32),
-    (160, 2, 32), (120, 2, 16),
-)  # fmt: skip
+    (320, 1, 64),
+    (280, 1, 48),
+    (240, 1, 32),
+    (240, 1, 16),
+    (200, 1, 16),
+    (240, 2, 32),
+    (160, 2, 32),
+    (120, 2, 16),
+)
 
 
 class Clip(NamedTuple):
@@ -111,9 +117,15 @@ def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> byt
     first, *rest = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in small)
     out = io.BytesIO()
     first.save(
-        out, "GIF", save_all=True, append_images=rest, loop=0, optimize=True,
-        duration=round(1000 * every * clip.seconds), comment=comment.encode(),
-    )  # fmt: skip
+        out,
+        "GIF",
+        save_all=True,
+        append_images=rest,
+        loop=0,
+        optimize=True,
+        duration=round(1000 * every * clip.seconds),
+        comment=comment.encode(),
+    )
     return out.getvalue()
 
 

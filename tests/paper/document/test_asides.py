@@ -49,8 +49,10 @@ def test_tables_of_runs_stand_where_there_are_runs(
     keys = run_table(study.config)
     statuses = read_keys(study.layout, study.config, keys, "", allow_partial=True).statuses
     assert set(asides.asides(study.config, Runs(None, statuses, {}))) == {
-        "methods", "counts", "glance",
-    }  # fmt: skip
+        "methods",
+        "counts",
+        "glance",
+    }
     fill(study)
     found = asides.asides(study.config, read_keys(study.layout, study.config, keys, ""))
     assert set(found) == {"methods", "glance", "counts", "sources", "machines", "times"}

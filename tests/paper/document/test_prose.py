@@ -83,9 +83,10 @@ def items(**rows: list[dict[str, Any]]) -> list[Item]:
 def test_numbers_are_those_of_runs_and_tables(made: tuple[Any, Runs]) -> None:
     study, runs = made
     found = items(
-        claims_table=CLAIMS, aggregate_table=AGGREGATES,
+        claims_table=CLAIMS,
+        aggregate_table=AGGREGATES,
         theory_table=[{"verdict": v} for v in ("false", "holds", "false")],
-    )  # fmt: skip
+    )
     text = prose.numbers(study.config, runs, found)
     counts = ("Claims", "ClaimsReproduced", "ClaimsPartly", "ClaimsNot", "ClaimsNotRun")
     assert [macro(text, name) for name in counts] == ["6", "3", "1", "1", "1"]

@@ -115,9 +115,7 @@ def test_the_page_needs_nothing_else(study: Any) -> None:
     assert not re.search(r"(src|href)\s*=\s*[\"']?(https?:)?//", text) and "@import" not in text
     assert all(link.startswith("data:") for link in page.all("link", "href"))
     assert page.all("script", "src") == []
-    (policy,) = (
-        a["content"] for t, a in page.elements if t == "meta" and "http-equiv" in a
-    )  # fmt: skip
+    (policy,) = (a["content"] for t, a in page.elements if t == "meta" and "http-equiv" in a)
     assert policy.startswith("default-src 'none'; img-src data:;"), "a browser is held to it"
 
 
@@ -215,9 +213,11 @@ def test_the_command(
     assert Path("out/page.html").read_text() == report.page(
         study.config, layout, Path("out/page.html")
     )
-    for arguments, words in ((["--out", "scales"], "scales: can't be written"),
-                             (["--results", "nowhere"], "nowhere/method_diagram.png is not there"),
-                             (["--ouch"], "--ouch")):  # fmt: skip
+    for arguments, words in (
+        (["--out", "scales"], "scales: can't be written"),
+        (["--results", "nowhere"], "nowhere/method_diagram.png is not there"),
+        (["--ouch"], "--ouch"),
+    ):
         with pytest.raises(SystemExit) as stop:
             report.main(arguments)
         err = capsys.readouterr().err

@@ -76,9 +76,12 @@ def test_what_is_not_there_is_named(study: Any, tmp_path: Path) -> None:
 
 
 def test_without_latex_the_command_is_one_line(
-    study: Any, as_scale: Callable[..., None], monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str], tmp_path: Path,
-) -> None:  # fmt: skip
+    study: Any,
+    as_scale: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
     as_scale(study)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit) as caught:
