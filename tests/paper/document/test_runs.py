@@ -65,7 +65,6 @@ def test_counts_by_artefact_and_each_run_once_in_all(study: Any, runs: Runs) -> 
 
 def test_what_is_not_finished_is_named(study: Any, runs: Runs) -> None:
     table = report_runs.incomplete(runs.statuses)
-    assert table is not None
     assert {(row["run"], row["status"]) for row in table.rows} == {
         (str(study.key("ngt", seed=1)), "diverged"),
         (str(study.key("dac-r", seed=0)), "stale"),
@@ -73,7 +72,7 @@ def test_what_is_not_finished_is_named(study: Any, runs: Runs) -> None:
         (str(study.key("dac-r", seed=2)), "missing"),
     }
     finished = {k: s for k, s in runs.statuses.items() if s.status == "finished"}
-    assert report_runs.incomplete(finished) is None
+    assert report_runs.incomplete(finished).rows == []
 
 
 def test_sources_and_machines_are_told_apart(runs: Runs) -> None:
@@ -103,22 +102,22 @@ def test_the_hours_of_a_pack_are_shared_out(study: Any, runs: Runs) -> None:
 
 
 def test_facts_warn_of_what_is_wrong(study: Any, runs: Runs) -> None:
-    told = {name: (text, warning) for name, text, warning in report_runs.facts(study.config, runs)}
+    known = {name: (text, warning) for name, text, warning in report_runs.facts(study.config, runs)}
     counted = "6: 2 finished, 1 diverged, 1 stale, 1 part, 1 missing"
-    assert told["Runs"] == (counted, True)
-    text, warning = told["Code"]
+    assert known["Runs"] == (counted, True)
+    text, warning = known["Code"]
     assert warning and text.startswith(f"mixed sources: {source_hash()} (2 runs), ")
     assert "1 of 3 runs were made by other code" in text and "1 with uncommitted changes" in text
-    assert told["Machine"] == ("Linux (cpu); Linux (cuda)", False)
-    assert told["Training"] == ("4.0 hours of one process", False)
+    assert known["Machine"] == ("Linux (cpu); Linux (cuda)", False)
+    assert known["Training"] == ("4.0 hours of one process", False)
 
 
 def test_facts_of_sound_runs_warn_of_nothing(study: Any, runs: Runs) -> None:
     key = study.key("ngt", seed=0)
     sound = Runs(None, {key: runs.statuses[key]}, {key: runs.records[key]})
-    told = report_runs.facts(study.config, sound)
-    assert not any(warning for _, _, warning in told)
-    assert ("Code", source_hash(), False) in told
+    known = report_runs.facts(study.config, sound)
+    assert not any(warning for _, _, warning in known)
+    assert ("Code", source_hash(), False) in known
 
 
 def test_runs_without_times_have_none(study: Any, runs: Runs) -> None:
@@ -131,6 +130,6 @@ def test_runs_without_times_have_none(study: Any, runs: Runs) -> None:
 def test_facts_name_the_envs_without_scores(poor_study: Callable[..., Any]) -> None:
     study = poor_study(demos=[1])
     runs = read_keys(study.layout, study.config, study.table(), "figures")
-    told = {name: (text, warning) for name, text, warning in report_runs.facts(study.config, runs)}
-    text, warning = told["Scores"]
+    known = {name: (text, warning) for name, text, warning in report_runs.facts(study.config, runs)}
+    text, warning = known["Scores"]
     assert warning and text.startswith("none on Hopper-v4: the expert's mean return, 49,")

@@ -129,7 +129,7 @@ def test_the_users_own_settings_change_nothing(tmp_path: Path) -> None:
 
 def test_other_processes_write_the_same_bytes(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from paper import style\n"
+        "import sys, pathlib; from paper.drawing import style\n"
         "with style.context():\n"
         "    f = style.new_figure(3, 2); a = f.subplots(); a.plot([0, 1], [0, 1], label='x')\n"
         "    a.fill_between([0, 1], [0, 1], [1, 2], alpha=0.3); a.set_title('Title (10³)')\n"

@@ -1,4 +1,4 @@
-"""Tables that the LaTeX report alone shows: the methods, and what is known of the runs."""
+"""Tables that the LaTeX report shows besides the artefacts: the methods, and facts on the runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ngt.errors import UserError
 from ngt.runs.table import Runs
-from ngt.settings import resolve as resolving
+from ngt.settings import resolve
 from ngt.settings.config import Config
 from paper.document import runs as report_runs
 from paper.drawing.table import Cell, Column, Table
@@ -15,21 +15,16 @@ from paper.handbook import methods
 MAIN = "main_figure"
 
 
-def asides(config: Config, runs: Runs) -> dict[str, Table]:
-    """All of them that have rows, by the names that main.tex knows them by."""
-    found = {
-        "methods": of_methods(config),
-        "glance": glance(config, runs),
-        "counts": report_runs.counts(config, runs.statuses),
-        "sources": report_runs.sources(runs.records),
-        "machines": report_runs.machines(runs.records),
-        "times": report_runs.times(config, runs.records),
-    }
-    return {name: table for name, table in found.items() if table.rows}
+def extra_tables(config: Config, runs: Runs) -> dict[str, Table]:
+    """Return these tables by the names that main.tex uses, without those that have no rows."""
+    found = {"methods": methods_table(config), "glance": glance_table(config, runs)}
+    found |= report_runs.tables(config, runs)
+    found.pop("incomplete", None)  # it may fill many pages; the web report has it
+    return found
 
 
-def of_methods(config: Config) -> Table:
-    """What each method learns and rewards, from its own docstring."""
+def methods_table(config: Config) -> Table:
+    """Return what each method learns and rewards, taken from its own docstring."""
     columns = {
         "method": Column("method", width=0.1),
         "what": Column("what it is", width=0.3),
@@ -43,16 +38,16 @@ def of_methods(config: Config) -> Table:
 
 def _methods(config: Config) -> Iterator[dict[str, Cell]]:
     plan = config.figures.get(MAIN)
-    for name in plan.methods if plan else resolving.distinct_methods(config):
-        model = resolving.load_model(resolving.model_params(config, name, "")[0], name)
+    for name in plan.methods if plan else resolve.distinct_methods(config):
+        model = resolve.load_model(resolve.model_params(config, name, "")[0], name)
         facts = methods.facts(config, name, model)
         try:
             text = methods.text_of(model)
             what, reward = text.summary, text.labelled["Reward"]
-        except UserError:  # a method of the user's own owes no such docstring
+        except UserError:  # a user's own method need not have such a docstring
             what, reward = (model.__doc__ or "").partition("\n")[0], None
         yield {
-            "method": resolving.method_label(config, name),
+            "method": resolve.method_label(config, name),
             "what": what.rstrip(".") or None,
             "learned": facts["learned"],
             "formed": facts["reward formed"],
@@ -60,11 +55,12 @@ def _methods(config: Config) -> Iterator[dict[str, Cell]]:
         }
 
 
-def glance(config: Config, runs: Runs) -> Table:
-    """The runs in a few lines."""
+def glance_table(config: Config, runs: Runs) -> Table:
+    """Return the facts on the runs, one per row."""
     columns = {
         "what": Column("of the runs", width=0.12),
         "known": Column("what is known", width=0.84),
     }
-    rows = [{"what": name, "known": text} for name, text, _ in report_runs.facts(config, runs)]
+    facts = report_runs.facts(config, runs)
+    rows: list[dict[str, Cell]] = [{"what": fact.name, "known": fact.text} for fact in facts]
     return Table("The runs at a glance", columns, rows)
