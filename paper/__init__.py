@@ -1,10 +1,14 @@
-"""The paper's figures and tables: one module an artefact, named as its output."""
+"""What the suite shows of its runs: figures, tables, claims, the theory, and documents of these.
+
+`python -m paper` lists every artefact, and `python -m paper main_figure` makes one of them.
+`paper.register` has each of them once; docs/new-artefact.md shows how to add another.
+"""
 
 import os
 from pathlib import Path
 
-# Figures go to files, in a look of their own: neither a notebook's backend, which may not even be
-# installed here and would stop the import of matplotlib, nor a settings file of the user's counts.
+# Figures are written to files, in the suite's own look. A notebook's backend may be missing here and
+# would stop the import of matplotlib; a user's settings file would change the look. Use neither.
 os.environ["MPLBACKEND"] = "agg"
 os.environ.pop("SOURCE_DATE_EPOCH", None)  # no file has a date
-os.environ["MATPLOTLIBRC"] = str(Path(__file__).with_name("style.mplstyle"))
+os.environ["MATPLOTLIBRC"] = str(Path(__file__).parent / "drawing" / "style.mplstyle")

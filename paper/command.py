@@ -1,16 +1,20 @@
-"""What the figures' command lines share: settings, errors, reading, drawing, saving."""
+"""The command of every artefact, `python -m paper NAME`: settings, reading, saving, errors."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from matplotlib.figure import Figure
 
 from ngt.cli import Parser, add_planned, load_config, user_settings
-from ngt.errors import UserError
+from ngt.errors import UserError, suggest
+from ngt.files import atomic
 from ngt.runs.keys import Layout, RunKey
 from ngt.runs.published import Published
 from ngt.runs.table import read_runs
@@ -19,78 +23,145 @@ from ngt.text import show_any_text
 from paper.drawing import labels, style
 from paper.drawing import table as tables
 from paper.drawing.stamps import stamp
-from paper.register import FIGURES, REPORT, TABLES
+from paper.drawing.table import Table
+from paper.register import ARTEFACTS, Artefact
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
-# (rows of read_runs, config, keys that are not there) -> figure
-Draw = Callable[["pd.DataFrame", Config, Sequence[RunKey]], "Figure"]
-# -> the figure, and what to say after its file's name
-Make = Callable[[Config, Layout, argparse.Namespace], tuple["Figure", str]]
-MakeTable = Callable[[Config, Layout, argparse.Namespace], tables.Table]
+NAME = "paper"  # what errors start with if the user names no artefact
 
 
-def build_parser(
-    name: str, about: str, ending: str = "pdf", scale: str | None = None
-) -> argparse.ArgumentParser:
-    """The options of an artefact: a figure (pdf), a table (csv) or a page (html).
+@dataclass(frozen=True)
+class Options:
+    """What the user asks of an artefact, besides the config.
 
-    scale: the one that it is made of where the user names none; the config's where None.
+    allow_partial: draw the runs that exist. other_settings: draw published records with other
+    settings than the config's.
     """
-    example = f"--scale {scale or Config.scale} --out results/{name}.{ending}"
-    parser = Parser(
-        prog=f"python -m paper.{name}",
-        description=about,
-        epilog=f"example: python -m paper.{name} {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+
+    artefact: Artefact
+    out: Path
+    allow_partial: bool = False
+    other_settings: bool = False
+
+
+class Made(NamedTuple):
+    """An artefact, and what the command says after the name of its file."""
+
+    content: Figure | Table | bytes
+    note: str = ""
+
+
+Maker = Callable[[Config, Layout, Options], Made]
+# (rows of read_runs, config, keys of missing runs) -> figure
+Draw = Callable[["pd.DataFrame", Config, Sequence[RunKey]], Figure]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Make an artefact, or list all of them if no argument is given."""
+    given = [*(sys.argv[1:] if argv is None else argv)]
+    name = given[0] if given and given[0] in ARTEFACTS else NAME
+    one_line_errors(name, lambda: run(given) if given else print(listing()))
+
+
+def run(argv: Sequence[str]) -> None:
+    """Parse the arguments, make the artefact and write its files."""
+    args = build_parser().parse_args(argv)
+    artefact = find(args.artefact)
+    if args.png and artefact.kind != "figure":
+        raise UserError(f"--png: {artefact.name} is no figure; leave the option out")
+    config, layout = settings(args, artefact)
+    out = args.out or layout.root / artefact.file
+    if artefact.kind == "table" and out.suffix != ".csv":
+        raise UserError(f"--out: found {out}, a table's name ends in .csv")
+    options = Options(artefact, out, args.allow_partial, args.other_settings)
+    made = maker(artefact)(config, layout, options)
+    mark = other_settings(artefact, config, layout)
+    try:
+        print(save(made, mark, config, layout, options, args.png))
+    except OSError as error:
+        raise UserError(f"{out}: can't be written: {error.strerror}") from None
+
+
+def listing() -> str:
+    """Return a line for each artefact: its name, its label in the paper, its title."""
+    names, sources = (
+        max(len(getattr(a, field)) for a in ARTEFACTS.values()) for field in ("name", "source")
     )
-    beside = "; .tex and .json beside it" if ending == "csv" else ""
+    return "\n".join(
+        f"{a.name:<{names}}  {a.source or '-':<{sources}}  {a.title}" for a in ARTEFACTS.values()
+    )
+
+
+def find(name: str) -> Artefact:
+    """Return the artefact of a name; UserError if there is none."""
+    if name not in ARTEFACTS:
+        near = suggest(name, list(ARTEFACTS))
+        raise UserError(f"{name!r} is not an artefact; {near}; `python -m paper` lists them all")
+    return ARTEFACTS[name]
+
+
+def maker(artefact: Artefact) -> Maker:
+    """Return the function that makes an artefact."""
+    module, _, name = artefact.make.partition(":")
+    make: Maker = getattr(import_module(module), name)
+    return make
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the options that all artefacts share."""
+    parser = Parser(
+        prog="python -m paper",
+        description="Make a figure, a table or a document from a scale's runs. "
+        "Without any argument, list all of them.",
+        epilog="example: python -m paper main_figure --scale quick --out main_figure.pdf",
+    )
+    parser.add_argument("artefact", metavar="NAME", help="what to make; see `python -m paper`")
     parser.add_argument(
         "--out",
         type=Path,
-        help=f"{ending.upper()} file (default: <results>/{name}.{ending}){beside}",
+        metavar="FILE",
+        help="PDF file of a figure, CSV file of a table (.tex and .json beside it), HTML file of "
+        "the report (default: under the root folder, where the workflow puts it)",
     )
-    if name in FIGURES:
-        parser.add_argument("--png", type=Path, help="a PNG file too")
+    parser.add_argument("--png", type=Path, metavar="FILE", help="PNG file of a figure too")
     parser.add_argument(
-        "--allow-partial", action="store_true", help="draw what there is, and say what is missing"
+        "--allow-partial", action="store_true", help="draw the runs that exist, name the others"
     )
     parser.add_argument(
-        "--other-settings", action="store_true",
-        help="draw published records whose settings are not the config's, and say so",
-    )  # fmt: skip
-    add_settings(parser, scale)
-    return parser
-
-
-def add_settings(parser: argparse.ArgumentParser, scale: str | None = None) -> None:
-    """The options that `settings` reads."""
-    parser.set_defaults(default_scale=scale)
+        "--other-settings",
+        action="store_true",
+        help="draw published records whose settings differ from the config's, and say so",
+    )
     group = parser.add_argument_group("settings")
-    group.add_argument(
-        "--scale", help=f"which workflow/config/<scale>.yaml (default: {scale or Config.scale})"
-    )
+    group.add_argument("--scale", help="which workflow/config/<scale>.yaml")
     group.add_argument("--config", type=Path, help="a YAML file of further differences")
     group.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="settings",
         help="one setting, e.g. --set window=10 (repeatable)",
-    )  # fmt: skip
+    )
     group.add_argument(
         "--results", type=Path, default=Path("results"), help="root folder (default: results)"
     )
     group.add_argument(
-        "--records", type=Path, metavar="FILE",
+        "--records",
+        type=Path,
+        metavar="FILE",
         help="draw from this file of published records (.parquet, its .json beside it)",
-    )  # fmt: skip
+    )
     add_planned(group)
+    return parser
 
 
-def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
-    """The config and the places it reads from."""
-    if args.default_scale and not args.planned and "scale" not in user_settings(args):
-        args.scale = args.default_scale
+def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layout]:
+    """Return the config and the places it reads from."""
+    if artefact.scale and not args.planned and "scale" not in user_settings(args):
+        args.scale = artefact.scale
     config, layout = load_config(args)
     labels.check(config)
     if args.records is None:
@@ -98,42 +169,35 @@ def settings(args: argparse.Namespace) -> tuple[Config, Layout]:
     return replace(config, records="published"), replace(layout, records=args.records)
 
 
-def main(name: str, about: str, draw: Draw, argv: Sequence[str] | None = None) -> None:
-    """Entry point of a figure of runs."""
-    main_of(name, about, name, draw, argv)
+def read(config: Config, layout: Layout, options: Options) -> tuple[pd.DataFrame, list[RunKey]]:
+    """Return the rows of an artefact's runs and the keys of missing runs.
 
-
-def main_of(
-    name: str, about: str, figure: str, draw: Draw, argv: Sequence[str] | None = None
-) -> None:
-    """Entry point of a figure that shows the runs of another entry of the config's `figures`."""
-
-    def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
-        runs, absent = read(config, layout, figure, args)
-        note = f": partial, runs missing: {len(absent)}" if absent else ""
-        return draw(runs, config, absent), note
-
-    entry(name, build_parser(name, about), make, argv)
-
-
-def read(
-    config: Config, layout: Layout, figure: str, args: argparse.Namespace
-) -> tuple[pd.DataFrame, list[RunKey]]:
-    """The rows of an entry of `figures` and its absent keys; UserError where the scale has none."""
+    The artefact shows one entry of `figures`; UserError if the scale lacks it.
+    """
+    (figure,) = options.artefact.runs
     if figure not in config.figures:
         raise UserError(
             f"figures.{figure}: not drawn at scale {config.scale}; choose another scale, or add "
             f"it to the config"
         )
     return read_runs(
-        layout, config, figure,
-        allow_partial=args.allow_partial, other_settings=args.other_settings,
-    )  # fmt: skip
+        layout,
+        config,
+        figure,
+        allow_partial=options.allow_partial,
+        other_settings=options.other_settings,
+    )
 
 
-def other_settings(name: str, config: Config, layout: Layout) -> str:
-    """What stands on an artefact if published records have other settings, else nothing."""
-    artefact = {**FIGURES, **TABLES}.get(name, REPORT)
+def figure_of_runs(draw: Draw, config: Config, layout: Layout, options: Options) -> Made:
+    """Read an artefact's runs and draw them."""
+    runs, absent = read(config, layout, options)
+    note = f": partial, runs missing: {len(absent)}" if absent else ""
+    return Made(draw(runs, config, absent), note)
+
+
+def other_settings(artefact: Artefact, config: Config, layout: Layout) -> str:
+    """Return the warning that published records have other settings; empty if they do not."""
     keys, envs = artefact.keys(config), artefact.experts_of(config)
     if config.records != "published" or not (keys or envs):
         return ""
@@ -148,60 +212,38 @@ def other_settings(name: str, config: Config, layout: Layout) -> str:
     )
 
 
-def entry(
-    name: str, parser: argparse.ArgumentParser, make: Make, argv: Sequence[str] | None = None
-) -> None:
-    """Parse, make the figure and write it."""
+def save(
+    made: Made, mark: str, config: Config, layout: Layout, options: Options, png: Path | None
+) -> str:
+    """Write the files of an artefact and return what to print.
 
-    def run() -> None:
-        args = parser.parse_args(argv)
-        config, layout = settings(args)
-        figure, note = make(config, layout, args)
-        if mark := other_settings(name, config, layout):
-            style.head(figure, mark)
-            note += f": {mark}"
-        out = args.out or layout.root / f"{name}.pdf"
-        try:
-            style.save(figure, out, args.png, config.scale, stamp(config, layout, FIGURES[name]))
-        except OSError as error:
-            raise UserError(f"{out}: can't be written: {error.strerror}") from None
-        print(f"{out}{note}")
-
-    one_line_errors(name, run)
-
-
-def entry_table(
-    name: str, parser: argparse.ArgumentParser, make: MakeTable, argv: Sequence[str] | None = None
-) -> None:
-    """Parse, make the table, print it as Markdown and write its files."""
-
-    def run() -> None:
-        args = parser.parse_args(argv)
-        config, layout = settings(args)
-        out = args.out or layout.root / f"{name}.csv"
-        if out.suffix != ".csv":
-            raise UserError(f"--out: found {out}, a table's name ends in .csv")
-        table = make(config, layout, args)
-        if mark := other_settings(name, config, layout):
-            table = replace(table, marks=[*table.marks, mark])
-        try:
-            tables.save(table, out, config.scale, stamp(config, layout, TABLES[name]))
-        except OSError as error:
-            raise UserError(f"{out}: can't be written: {error.strerror}") from None
-        print(f"{table.markdown()}\n{out}")
-
-    one_line_errors(name, run)
+    mark: a warning, which is put on a figure and in a table; a document has its own.
+    """
+    content, out = made.content, options.out
+    if isinstance(content, bytes):
+        with atomic(out) as temporary:
+            temporary.write_bytes(content)
+        return f"{out}{made.note}"
+    drawn_from = stamp(config, layout, options.artefact)
+    if isinstance(content, Table):
+        table = replace(content, marks=[*content.marks, mark]) if mark else content
+        tables.save(table, out, config.scale, drawn_from)
+        return f"{table.markdown()}\n{out}{made.note}"
+    if mark:
+        style.head(content, mark)
+    style.save(content, out, png, config.scale, drawn_from)
+    return f"{out}{made.note}{f': {mark}' if mark else ''}"
 
 
-def one_line_errors(name: str, run: Callable[[], None]) -> None:
-    """Run it; a user's mistake is one line and exit code 2."""
+def one_line_errors(name: str, function: Callable[[], None]) -> None:
+    """Call a command's function; a user's mistake is one line and exit code 2."""
     show_any_text()
     try:
-        run()
+        function()
     except UserError as error:
         print(f"{name}: error: {error}", file=sys.stderr)
         sys.exit(2)
-    except OSError as error:  # a folder where a file should be, a full disk
+    except OSError as error:  # a folder in a file's place, a full disk
         print(f"{name}: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

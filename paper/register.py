@@ -1,12 +1,10 @@
-"""Everything that the suite makes of its runs: names, and the runs that each shows.
-
-Named as the modules of this package and as the files under results/.
-"""
+"""Everything that the suite makes of its runs, each thing once: see docs/new-artefact.md."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from ngt.experience.envs import TASKS
 from ngt.runs.keys import RunKey, run_table
@@ -14,97 +12,189 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import own_file
 
 GPU = "results/published/gpu.json"  # what `make gpu-check` measured
+CURVE_FIGURES = "paper.figures.curves:make"
 
-# Artefacts of the run table that are figures of learning curves.
-CURVES = (
-    "main_figure", "grid_figure", "seeds_figure", "ablation_mse_softmax",
-    "ablation_hlg_elsewhere", "ablation_init", "ablation_spectral_norm", "ablation_embedding",
-    "ablation_sigma", "dmc_figure",
-)  # fmt: skip
+Kind = Literal["figure", "table", "report", "paper"]
+ENDINGS: dict[Kind, str] = {"figure": "pdf", "table": "csv", "report": "html", "paper": "pdf"}
 
 
 @dataclass(frozen=True)
 class Artefact:
-    """A figure (PDF, PNG) or a table (CSV, LaTeX, JSON).
+    """A figure (PDF, PNG), a table (CSV, LaTeX, JSON), or a document that shows all of them.
 
-    runs: entries of the config's `figures` whose runs it shows; all of them where `everything`.
-    files: measurements beside the runs that it reads where they are there.
+    make: the function that makes it, as `module:name`; `paper.command.Maker` is its signature.
+    source: the label of what it reproduces in the paper's source; empty if the paper has none.
+    runs: the entries of the config's `figures` whose runs it shows; `everything` means all entries.
+    experts: it shows the experts of these entries instead of their runs.
+    files: other measurements that it reads if they exist.
+    scale: the scale that it shows by default; empty for the config's default.
     """
 
     name: str
     title: str
+    make: str
+    source: str = ""
+    kind: Kind = "figure"
     runs: tuple[str, ...] = ()
     experts: bool = False
     everything: bool = False
     files: tuple[str, ...] = ()
+    scale: str = ""
+
+    @property
+    def file(self) -> str:
+        """Return the name of its main file under results/."""
+        return f"{self.name}.{ENDINGS[self.kind]}"
 
     def shown(self, config: Config) -> list[str]:
-        """The entries of `figures` that it shows at a scale."""
+        """Return the entries of `figures` that it shows at a scale."""
         return [name for name in config.figures if self.everything or name in self.runs]
 
     def at(self, config: Config) -> bool:
-        """Whether the scale has it: some of its runs, or it needs none."""
+        """Return True if the scale has some of its runs, or if it needs none."""
         if self.experts:
             return bool(self.experts_of(config))
         return not (self.runs or self.everything) or bool(self.shown(config))
 
     def keys(self, config: Config) -> list[RunKey]:
-        """The runs that it shows, those for comparison too; none where it shows experts."""
+        """Return the runs that it shows, including those for comparison."""
         return [] if self.experts else run_table(config, self.shown(config), beside=True)
 
     def experts_of(self, config: Config) -> list[str]:
-        """The envs whose experts it shows: those whose demonstrations are not one's own."""
+        """Return the envs whose experts it shows: those without demonstrations of the user's."""
         envs = [env for name in self.shown(config) for env in config.figures[name].envs]
         return [env for env in envs if not own_file(config, env)] if self.experts else []
 
 
-_TITLES = {
-    "main_figure": "Every method, env and number of demonstrations",
-    "grid_figure": "NGT over demonstrations, subsampling rates and input modes",
-    "seeds_figure": "NGT over ten seeds",
-    "ablation_mse_softmax": "Ablation: MSE-softmax pairing",
-    "ablation_hlg_elsewhere": "Ablation: HL-Gauss pairing on the other envs",
-    "ablation_init": "Ablation: initialisation of the head",
-    "ablation_spectral_norm": "Ablation: no spectral norm",
-    "ablation_embedding": "Ablation: size of the embedding",
-    "ablation_sigma": "Ablation: equal widths of HL-Gauss (not in the paper)",
-    "dmc_figure": "DeepMind Control tasks",
-}
+def _curves(name: str, title: str, source: str = "") -> Artefact:
+    """Return a figure of learning curves, which shows the entry of `figures` of its own name."""
+    return Artefact(name, title, CURVE_FIGURES, source, runs=(name,))
 
-FIGURES = {
-    a.name: a
-    for a in (
-        Artefact("method_diagram", "The method"),
-        *(Artefact(name, _TITLES[name], runs=(name,)) for name in CURVES),
-        Artefact("aggregate_figure", "Aggregates over tasks (not in the paper)", ("main_figure",)),
-        Artefact("speed_figure", "Speed over training", ("speed_table",)),
-        Artefact("expert_figure", "The experts (not in the paper)", ("main_figure",), experts=True),
-        Artefact("theory_figure", "The theory, computed"),
+
+MAIN, SPEED = ("main_figure",), ("speed_table",)
+
+ARTEFACTS = {
+    artefact.name: artefact
+    for artefact in (
+        Artefact(
+            "method_diagram", "The method", "paper.figures.method:make", "Fig. diag", scale="paper"
+        ),
+        _curves("main_figure", "Every method, env and number of demonstrations", "Fig. main"),
+        _curves(
+            "grid_figure", "NGT over demonstrations, subsampling rates and input modes", "Fig. grid"
+        ),
+        _curves("seeds_figure", "NGT over ten seeds", "Fig. 10seeds"),
+        _curves("ablation_mse_softmax", "Ablation: MSE-softmax pairing", "Fig. abl_mse"),
+        _curves(
+            "ablation_hlg_elsewhere",
+            "Ablation: HL-Gauss pairing on the other envs",
+            "Fig. abl_hlg_generalization",
+        ),
+        _curves("ablation_init", "Ablation: initialisation of the head", "Fig. abl_init"),
+        _curves("ablation_spectral_norm", "Ablation: no spectral norm", "Fig. abl_sn"),
+        _curves("ablation_embedding", "Ablation: size of the embedding", "Fig. abl_embeddim"),
+        _curves("ablation_sigma", "Ablation: equal widths of HL-Gauss (not in the paper)"),
+        _curves("dmc_figure", "DeepMind Control tasks", "Fig. dmc"),
+        Artefact(
+            "aggregate_figure",
+            "Aggregates over tasks (not in the paper)",
+            "paper.figures.aggregate:make",
+            runs=MAIN,
+        ),
+        Artefact(
+            "speed_figure",
+            "Speed over training",
+            "paper.figures.speed:make",
+            "Table speed",
+            runs=SPEED,
+        ),
+        Artefact(
+            "expert_figure",
+            "The experts (not in the paper)",
+            "paper.figures.experts:make",
+            runs=MAIN,
+            experts=True,
+        ),
+        Artefact(
+            "theory_figure", "The theory, computed", "paper.figures.theory:make", "the theorems"
+        ),
+        Artefact(
+            "claims_table",
+            "The paper's claims",
+            "paper.tables.claims:make",
+            "the prose",
+            kind="table",
+            everything=True,
+            files=(GPU,),
+        ),
+        Artefact("main_table", "Final scores", "paper.tables.scores:make", kind="table", runs=MAIN),
+        Artefact(
+            "aggregate_table",
+            "Aggregates over tasks (not in the paper)",
+            "paper.tables.aggregate:make",
+            kind="table",
+            runs=MAIN,
+        ),
+        Artefact(
+            "speed_table",
+            "Speed",
+            "paper.tables.speed:make",
+            "Table speed",
+            kind="table",
+            runs=SPEED,
+        ),
+        Artefact(
+            "theory_table",
+            "The theory, computed",
+            "paper.tables.theory:make",
+            "the theorems",
+            kind="table",
+        ),
+        Artefact(
+            "hyperparameter_table",
+            "Settings",
+            "paper.tables.settings:make",
+            "appendix",
+            kind="table",
+            scale="paper",
+        ),
+        Artefact(
+            "environment_table",
+            "Environments",
+            "paper.tables.environments:make",
+            "appendix",
+            kind="table",
+            scale="paper",
+        ),
+        Artefact(
+            "report",
+            "All of them in one page",
+            "paper.document.report:make",
+            kind="report",
+            everything=True,
+        ),
+        Artefact(
+            "paper",
+            "All of them as a report in LaTeX",
+            "paper.document.typeset:make",
+            kind="paper",
+            everything=True,
+        ),
     )
 }
-TABLES = {
-    a.name: a
-    for a in (
-        Artefact("claims_table", "The paper's claims", everything=True, files=(GPU,)),
-        Artefact("main_table", "Final scores", ("main_figure",)),
-        Artefact("aggregate_table", "Aggregates over tasks (not in the paper)", ("main_figure",)),
-        Artefact("speed_table", "Speed", ("speed_table",)),
-        Artefact("theory_table", "The theory, computed"),
-        Artefact("hyperparameter_table", "Settings"),
-        Artefact("environment_table", "Environments"),
-    )
-}
-REPORT = Artefact("report", "All of them in one page", everything=True)
-PAPER = Artefact("paper", "All of them as a report in LaTeX", everything=True)
+FIGURES = {name: a for name, a in ARTEFACTS.items() if a.kind == "figure"}
+TABLES = {name: a for name, a in ARTEFACTS.items() if a.kind == "table"}
+REPORT, PAPER = ARTEFACTS["report"], ARTEFACTS["paper"]
+CURVES = tuple(name for name, a in FIGURES.items() if a.make == CURVE_FIGURES)
 
 
 def envs(*configs: Config) -> list[str]:
-    """Every env that a figure of one of the configs names, in the registry's order."""
+    """Return every env that a figure of one of the configs names, in the order of TASKS."""
     named = {env for config in configs for plan in config.figures.values() for env in plan.envs}
     return [env for env in TASKS if env in named]
 
 
 def at_scale(config: Config) -> Iterator[str]:
-    """Files under results/ of all figures and tables that a scale has."""
-    for artefacts, ending in ((FIGURES, "pdf"), (TABLES, "csv")):
-        yield from (f"{a.name}.{ending}" for a in artefacts.values() if a.at(config))
+    """Yield the files under results/ of all figures and tables that a scale has."""
+    for artefacts in (FIGURES, TABLES):
+        yield from (artefact.file for artefact in artefacts.values() if artefact.at(config))

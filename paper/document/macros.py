@@ -43,9 +43,7 @@ def macros(config: Config, runs: Runs, found: Sequence[Item], warning: str = "")
         **of_source(),
         "OtherSettings": warning,
     }
-    lines = [
-        rf"\newcommand*{{\{name}}}{{{escape(str(value))}}}" for name, value in values.items()
-    ]
+    lines = [rf"\newcommand*{{\{name}}}{{{escape(str(value))}}}" for name, value in values.items()]
     gaps = {item.anchor: item.gap for item in found if item.gap}
     for artefact in (*FIGURES.values(), *TABLES.values()):
         lines += of_artefact(config, artefact, gaps)

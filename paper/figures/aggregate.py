@@ -1,7 +1,4 @@
-"""Aggregates of the main figure's runs over tasks (not in the paper).
-
-python -m paper.figures.aggregate --scale quick --out results/aggregate_figure.pdf
-"""
+"""Aggregates of the main figure's runs over tasks (not in the paper)."""
 
 from __future__ import annotations
 
@@ -14,21 +11,20 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
-from ngt.runs.keys import RunKey
+from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper import command
+from paper.command import Made, Options, figure_of_runs
 from paper.drawing import style
 from paper.drawing.panels import EXPERT, LIMIT, SHOWN
 from paper.drawing.style import Look, Note
 from paper.numbers import statistics
 from paper.numbers.statistics import Array, Estimate
-from paper.tables.aggregate import FIGURE, Aggregates, collect, notes
+from paper.tables.aggregate import Aggregates, collect, notes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NAME = "aggregate_figure"
 ROW = 0.17  # inches a method
 TAUS = 101  # scores at which a profile is evaluated
 
@@ -136,10 +132,6 @@ def reading(a: Aggregates) -> Note:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    command.main_of(NAME, (__doc__ or "").splitlines()[0], FIGURE, draw, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Read the runs and draw them."""
+    return figure_of_runs(draw, config, layout, options)

@@ -1,7 +1,4 @@
-"""A figure of learning curves: rows of envs, columns of demonstrations, lines of methods or rates.
-
-Each module of `paper.register.CURVES` is one, and says what is its own.
-"""
+"""Figures of learning curves: a row per env, a column per number of demonstrations."""
 
 from __future__ import annotations
 
@@ -11,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from ngt.runs.keys import RunKey, run_table
+from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.table import unscored_envs
 from ngt.settings.config import Config, FigureConfig
-from ngt.settings.resolve import method_label, method_rate
-from paper import command
+from paper.command import Made, Options, figure_of_runs
 from paper.drawing import notes, panels, style
-from paper.drawing.labels import labels
 from paper.drawing.panels import (
     AUC,
     RETURN,
@@ -27,61 +22,37 @@ from paper.drawing.panels import (
     Place,
     Series,
     demonstrations,
-    plan_of,
 )
+from paper.figures.series import Remark, inverted, methods, rates, sizes, spread, variants
 from paper.numbers import curves
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ACROSS = 3  # panels in a row where there is one number of demonstrations
+ACROSS = 3  # most panels in a row if there is one number of demonstrations
 
 
-def methods(config: Config, name: str) -> list[Series]:
-    """A line a method, called as in the config."""
-    plan = plan_of(config, name, one=["rates"])
-    return by_method(
-        config, plan, {m: method_label(config, m) for m in (*plan.methods, *plan.beside)}
-    )
-
-
-def variants(config: Config, name: str) -> list[Series]:
-    """What is compared with, then the variants; each called by the settings that differ."""
-    plan = plan_of(config, name, one=["rates"])
-    return by_method(config, plan, labels(config, [*plan.beside, *plan.methods], plan.envs))
-
-
-def by_method(config: Config, plan: FigureConfig, called: dict[str, str]) -> list[Series]:
-    """A line a method at its own rate or the figure's; the first one stands out."""
-    looks, (rate,) = style.looks(called), plan.rates
-    found = [
-        Series(method, method_rate(config, method) or rate, label, looks[method])
-        for method, label in called.items()
-    ]
-    return [found[0]._replace(width=1.5), *found[1:]]
-
-
-def called(place: Place, plan: FigureConfig) -> str:
-    """The name of a place in a figure where others differ in env or input mode."""
+def _title(place: Place, plan: FigureConfig) -> str:
+    """Return a place's env, and its input mode if the figure has several."""
     return f"{place.env}, {place.mode}" if len(plan.modes) > 1 else place.env
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The places of a figure's panels in rows, and what is written at these."""
+    """The places of a figure's panels in rows, and the text at each place."""
 
     rows: list[list[Place]]
     titles: list[list[str]]
     labels: list[list[str]]  # of the vertical axes
-    shared: list[str]  # what they have in common and none says
+    shared: list[str]  # what all places have in common, so that no panel says it
 
 
 def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
-    """A row an env and input mode, a column a number of demonstrations.
+    """Return a row per env and input mode, and a column per number of demonstrations.
 
-    Where there is one such number, envs stand side by side, ACROSS in a row at most; not where
-    they have no unit in common. The measures of a row stand below each other, or beside in a
-    figure of one column.
+    With a single number of demonstrations, up to ACROSS envs share a row, unless a panel shows
+    returns, which have no unit in common. The measures of a row are stacked; in a figure of one
+    column they are side by side.
     """
     first = [Place(env, mode, k) for env in plan.envs for mode in plan.modes for k in plan.demos]
     across, packed = len(plan.demos), False
@@ -90,8 +61,8 @@ def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
     out = Grid([], [], [], [demonstrations(plan.demos[0])] * packed)
     for start in range(0, len(first), across):
         places = first[start : start + across]
-        name, blank = called(places[0], plan), [""] * len(places)
-        heads = [called(p, plan) if packed else demonstrations(p.demos) for p in places]
+        name, blank = _title(places[0], plan), [""] * len(places)
+        heads = [_title(p, plan) if packed else demonstrations(p.demos) for p in places]
         for measure in measures:
             titled = measure == measures[0] if packed else not out.rows
             label = measure.label if packed else f"{name}\n{measure.label}"
@@ -108,21 +79,19 @@ def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
     return out
 
 
-Remark = tuple[str, str] | None  # what is said above a panel, and its colour
-# (place, each series with its rows there, config)
+# (place, each series with its rows there, config) -> what to say above the panel
 Remarks = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], Remark]
 
 
 @dataclass(frozen=True)
 class CurveFigure:
-    """A figure of the config's `figures`.
+    """The learning curves of an entry of the config's `figures`.
 
-    measures: a row of panels each. each: the thin lines are the seeds. remark: of a panel's rows,
-    which have its measure as `score`.
+    series: its lines. measures: a row of panels for each. each: draw the seeds as thin lines.
+    remark: what to say above a panel; the rows that it gets have the panel's measure as `score`.
     """
 
     name: str
-    about: str | None  # its module's docstring
     series: Callable[[Config, str], list[Series]] = methods
     measures: tuple[Measure, ...] = (SCORE,)
     each: bool = False
@@ -130,9 +99,9 @@ class CurveFigure:
 
     @style.context()
     def draw(self, runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-        """The figure.
+        """Return the figure.
 
-        runs: rows of `ngt.runs.table.read_runs`. absent: the keys that are not there.
+        runs: rows of `ngt.runs.table.read_runs`. absent: the keys of missing runs.
         """
         plan, table = config.figures[self.name], run_table(config, [self.name], beside=True)
         series, laid = self.series(config, self.name), grid(plan, self.measures)
@@ -157,19 +126,28 @@ class CurveFigure:
             notes.handles(config, series, env, measures, crosses),
             [
                 notes.reading(
-                    config, series, env, [n for panel in every for n in panel.seeds],
-                    measures, of=laid.shared, each=self.each,
+                    config,
+                    series,
+                    env,
+                    [n for panel in every for n in panel.seeds],
+                    measures,
+                    of=laid.shared,
+                    each=self.each,
                 ),
                 *notes.warnings(runs, len(table), silent, cut, absent),
             ],
-        )  # fmt: skip
+        )
         return figure
 
     def _say(
-        self, panel: Panel, here: Sequence[tuple[Series, pd.DataFrame]], config: Config,
-        absent: Sequence[RunKey], silent: Sequence[RunKey],
-    ) -> None:  # fmt: skip
-        """What stands above a panel; the first measure's names the runs that there are not."""
+        self,
+        panel: Panel,
+        here: Sequence[tuple[Series, pd.DataFrame]],
+        config: Config,
+        absent: Sequence[RunKey],
+        silent: Sequence[RunKey],
+    ) -> None:
+        """Add the texts above a panel; a panel of the first measure names missing runs."""
         seeds, series = config.figures[self.name].seeds, [one for one, _ in here]
         if not panel.scored:
             panel.remarks.append(("no scores: see below", style.ALERT))
@@ -180,13 +158,13 @@ class CurveFigure:
         if self.remark and (said := self.remark(panel.place, here, config)):
             panel.remarks.append(said)
 
-    def main(self, argv: Sequence[str] | None = None) -> None:
-        """The command."""
-        command.main(self.name, (self.about or "").splitlines()[0], self.draw, argv)
+    def make(self, config: Config, layout: Layout, options: Options) -> Made:
+        """Read the runs and draw them."""
+        return figure_of_runs(self.draw, config, layout, options)
 
 
 def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list[list[Panel]]]:
-    """Panels without a line; one column of them is a column of the paper."""
+    """Return panels without lines; a single column of panels is as wide as the paper's column."""
     across = len(laid.rows[0])
     height = min(1.9, (style.TEXT_HEIGHT - 1.7) / len(laid.rows))
     width = style.TEXT_WIDTH if across > 1 else style.COLUMN_WIDTH
@@ -211,3 +189,25 @@ def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list
             row.append(panel)
         rows.append(row)
     return figure, rows
+
+
+CURVE_FIGURES = {
+    figure.name: figure
+    for figure in (
+        CurveFigure("main_figure"),
+        CurveFigure("grid_figure", series=rates, measures=(RETURN,)),
+        CurveFigure("seeds_figure", each=True, remark=spread),
+        CurveFigure("ablation_mse_softmax", series=variants),
+        CurveFigure("ablation_hlg_elsewhere", series=variants),
+        CurveFigure("ablation_init", series=variants),
+        CurveFigure("ablation_spectral_norm", series=variants),
+        CurveFigure("ablation_embedding", series=sizes),
+        CurveFigure("ablation_sigma", series=variants, measures=(SCORE, AUC), remark=inverted),
+        CurveFigure("dmc_figure"),
+    )
+}
+
+
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Make one of CURVE_FIGURES."""
+    return CURVE_FIGURES[options.artefact.name].make(config, layout, options)

@@ -1,11 +1,7 @@
-"""Learning curve of each expert on its env's own reward.
-
-python -m paper.figures.experts --scale lite --out results/expert_figure.pdf
-"""
+"""Learning curve of each expert on its env's own reward."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +14,7 @@ from ngt.experience.envs import get_task
 from ngt.runs.keys import Layout
 from ngt.runs.table import source
 from ngt.settings.config import Config
-from paper import command
+from paper.command import Made, Options
 from paper.drawing import style
 from paper.drawing.panels import EXPERT
 from paper.numbers import curves
@@ -26,8 +22,6 @@ from paper.register import FIGURES
 
 if TYPE_CHECKING:
     import pandas as pd
-
-NAME = "expert_figure"
 
 
 class Expert(NamedTuple):
@@ -42,7 +36,7 @@ def read(config: Config, layout: Layout, *, other_settings: bool = False) -> lis
     """The experts of the main figure's envs; UserError where one is not trained."""
     records = source(layout, config, other_settings=other_settings)
     experts = []
-    for env in FIGURES[NAME].experts_of(config):
+    for env in FIGURES["expert_figure"].experts_of(config):
         record, evaluations = records.read_expert(env)
         if evaluations.empty:
             raise UserError(
@@ -103,16 +97,6 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
     return figure
 
 
-def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
-    """The figure from the folders of the scale."""
-    return draw(read(config, layout, other_settings=args.other_settings), config), ""
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    about = "Learning curve of each expert on its env's own reward."
-    command.entry(NAME, command.build_parser(NAME, about), make, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Read the experts of the scale and draw them."""
+    return Made(draw(read(config, layout, other_settings=options.other_settings), config))

@@ -1,13 +1,10 @@
 """The method as a diagram (the paper's Fig. diag): how the reward is learned, and what it drives.
 
-python -m paper.figures.method --scale paper --out results/method_diagram.pdf
-
 Every number in it is the config's.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -15,16 +12,17 @@ from matplotlib.figure import Figure
 from ngt.errors import UserError
 from ngt.potential import PotentialConfig
 from ngt.runs.keys import Layout
-from ngt.settings import resolve as resolving
 from ngt.settings.config import MODES, CellConfig, Config, Mode
-from paper import command, register
+from ngt.settings.resolve import load_model
+from paper import register
+from paper.command import Made, Options
 from paper.drawing import diagram, style
 from paper.drawing.diagram import FLOWS, Arrow, Box, Label
 from paper.drawing.labels import PAIRING
 from paper.numbers import variants
 from paper.tables.settings import where
 
-NAME, METHOD = "method_diagram", "ngt"
+METHOD = "ngt"
 HEIGHT, BELOW = 3.36, 0.5  # inches: of the drawing; of legend and note
 
 MODE: dict[Mode, str] = {
@@ -193,7 +191,7 @@ def facts(config: Config) -> tuple[CellConfig, PotentialConfig, str]:
         raise UserError("figures: none names an env, so there is no setting to show; name one")
     cells = {env: variants.cell(config, env, METHOD) for env in envs}
     cell = cells[envs[0]]
-    model = resolving.load_model(cell.model, f"methods.{METHOD}.model")
+    model = load_model(cell.model, f"methods.{METHOD}.model")
     if model.Config is not PotentialConfig:
         raise UserError(
             f"methods.{METHOD}.model: {cell.model} has other settings than the diagram shows; "
@@ -221,16 +219,6 @@ def facts(config: Config) -> tuple[CellConfig, PotentialConfig, str]:
     return cell, params, note
 
 
-def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
-    """The diagram; it needs no runs."""
-    return draw(config), ""
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    about = "The method as a diagram, its numbers the config's."
-    command.entry(NAME, command.build_parser(NAME, about, scale="paper"), make, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Make the diagram, which needs no runs."""
+    return Made(draw(config))

@@ -1,7 +1,4 @@
-"""Env steps a second over training, a line a method (the curves of the paper's section on speed).
-
-python -m paper.figures.speed --scale paper --out results/speed_figure.pdf
-"""
+"""Env steps per second over training, a line per method, as in the paper's section on speed."""
 
 from __future__ import annotations
 
@@ -12,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ngt.errors import UserError
-from ngt.runs.keys import RunKey
+from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper import command
+from paper.command import Made, Options, figure_of_runs
 from paper.drawing import style
 from paper.drawing.panels import plan_of
 from paper.drawing.style import Note
@@ -23,8 +20,6 @@ from paper.numbers import curves, speed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-NAME = "speed_figure"
 
 
 @style.context()
@@ -79,10 +74,6 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     return figure
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    command.main_of(NAME, (__doc__ or "").splitlines()[0], speed.NAME, draw, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Read the runs and draw them."""
+    return figure_of_runs(draw, config, layout, options)

@@ -1,13 +1,8 @@
-"""The paper's theorems, computed: bounds beside what they bound.
-
-python -m paper.figures.theory --out results/theory_figure.pdf --png results/theory_figure.png
-"""
+"""The paper's theorems, computed: bounds beside what they bound."""
 
 from __future__ import annotations
 
-import argparse
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,15 +14,24 @@ from matplotlib.patches import Patch
 
 from ngt.runs.keys import Layout
 from ngt.settings.config import Config
-from paper import command
+from paper.command import Made, Options
 from paper.drawing import style
 from paper.tables.theory import LABELS, statements
-from paper.theory import bounds as theory
-from paper.theory import study as theory_study
+from paper.theory import bounds
 from paper.theory.bounds import Verdict
-from paper.theory.study import BINS, COINS, DRAWS, SAMPLES, SIGMAS, SIZES, STEPS, TRIALS, Study
+from paper.theory.study import (
+    BINS,
+    COINS,
+    DRAWS,
+    SAMPLES,
+    SIGMAS,
+    SIZES,
+    STEPS,
+    TRIALS,
+    Study,
+    study,
+)
 
-NAME = "theory_figure"
 Look = dict[str, Any]
 # What a line is, in every panel.
 EXACT: Look = {"color": "#000000"}
@@ -115,7 +119,7 @@ def _logits(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     row, g = BINS.index(s.config.bins), s.hlg
     axes.plot(SIGMAS, g.bound_p_max[row], **{**SOURCE, "linestyle": DOTTED}, label="Th. pmax")
     axes.plot(SIGMAS, g.bound_sigma[row], **SOURCE, label="Th. sigma")
-    ours = [theory.bound_mass(p) for p in g.mass[row]]
+    ours = [bounds.bound_mass(p) for p in g.mass[row]]
     axes.plot(SIGMAS, ours, **OURS, label=f"√(1 + {P_MAX})")
     axes.plot(SIGMAS, g.slope[row], **EXACT)
     axes.axhline(math.sqrt(2.0), **LEVEL)
@@ -157,7 +161,7 @@ def _mass(axes: Axes, s: Study, verdicts: Verdicts) -> None:
 
 def _target(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     row, c = BINS.index(s.config.bins), s.config
-    ours = [theory.hlg_target_slope(sigma, c.rescale) for sigma in SIGMAS]
+    ours = [bounds.hlg_target_slope(sigma, c.rescale) for sigma in SIGMAS]
     bound = s.hlg.bound_sigma[row]
     axes.fill_between(SIGMAS, bound, s.target, where=list(s.target > bound), **BROKEN)
     axes.plot(SIGMAS, bound, **SOURCE)
@@ -210,11 +214,11 @@ def _dual(axes: Axes, s: Study, verdicts: Verdicts) -> None:
 
 def _coin(axes: Axes, verdicts: Verdicts) -> None:
     epsilon = np.linspace(0.0, 1.3, 261)
-    exact = np.where(epsilon <= 1.0, theory.coin_deviation(1, 1), 0.0)
-    bound = theory.concentration_bound(epsilon, 1)
+    exact = np.where(epsilon <= 1.0, bounds.coin_deviation(1, 1), 0.0)
+    bound = bounds.concentration_bound(epsilon, 1)
     axes.fill_between(epsilon, bound, exact, where=list(exact > bound), **BROKEN)
     axes.plot(epsilon, bound, **SOURCE)
-    axes.plot(epsilon, theory.two_sided_bound(epsilon, 1), **OURS)
+    axes.plot(epsilon, bounds.two_sided_bound(epsilon, 1), **OURS)
     axes.plot([0.0, 1.0, 1.0, 1.3], [0.5, 0.5, 0.0, 0.0], **EXACT)
     axes.set_xlim(0.0, 1.3)
     axes.set_ylim(-0.03, 1.05)
@@ -225,8 +229,8 @@ def _coin(axes: Axes, verdicts: Verdicts) -> None:
 
 def _coins(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     grid = np.linspace(0.0, 1.0, 201)
-    axes.plot(grid, theory.concentration_bound(grid, COINS), **SOURCE)
-    axes.plot(grid, theory.two_sided_bound(grid, COINS), **OURS)
+    axes.plot(grid, bounds.concentration_bound(grid, COINS), **SOURCE)
+    axes.plot(grid, bounds.two_sided_bound(grid, COINS), **OURS)
     axes.step(s.epsilon, s.coins, where="pre", **EXACT)
     seen = s.uniform > 0
     axes.plot(s.epsilon[seen], s.uniform[seen], "o", **EXACT, markersize=2.2)
@@ -257,15 +261,6 @@ def _learned(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     axes.set_title(f"Th. rewloss, h learned: {verdicts['learned']}")
 
 
-def make(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Figure, str]:
-    """The figure, the same at every scale."""
-    return draw(theory_study.study()), ""
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    command.entry(NAME, command.build_parser(NAME, (__doc__ or "").splitlines()[0]), make, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Make the figure, which is the same at every scale."""
+    return Made(draw(study()))

@@ -22,8 +22,8 @@ from ngt.runs.keys import RunKey
 from ngt.runs.table import final_scores, unscored_envs
 from ngt.seeding import derive
 from ngt.settings.config import StatisticsConfig
-from paper.drawing.table import listed, show
 from paper.numbers.curves import AXES, usable
+from paper.words import listed, show
 
 if TYPE_CHECKING:
     import pandas as pd

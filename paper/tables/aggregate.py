@@ -1,11 +1,7 @@
-"""Aggregates of the main figure's runs over tasks: a row a method (not in the paper).
-
-python -m paper.tables.aggregate --scale quick --out results/aggregate_table.csv
-"""
+"""Aggregates of the main figure's runs over tasks: a row a method (not in the paper)."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +11,7 @@ from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.table import unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper import command
+from paper.command import Made, Options, read
 from paper.drawing.style import Note
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import statistics
@@ -24,7 +20,7 @@ from paper.numbers.statistics import OURS, Diverged, Estimate, Scores
 if TYPE_CHECKING:
     import pandas as pd
 
-NAME, FIGURE = "aggregate_table", "main_figure"
+FIGURE = "main_figure"
 
 COLUMNS = {
     "demos": Column("demonstrations"),
@@ -167,17 +163,7 @@ def table(a: Aggregates) -> Table:
     return Table(caption, COLUMNS, list(rows(a)), said, marks)
 
 
-def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
-    """The table from the scale's runs."""
-    runs, absent = command.read(config, layout, FIGURE, args)
-    return table(collect(runs, config, absent))
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    about = "IQM, optimality gap and probability of improvement of every method."
-    command.entry_table(NAME, command.build_parser(NAME, about, ending="csv"), make, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Make the table from the scale's runs."""
+    runs, absent = read(config, layout, options)
+    return Made(table(collect(runs, config, absent)))

@@ -1,11 +1,7 @@
-"""The paper's claims: each with the paper's figure, ours, and a verdict by a rule beside it.
-
-python -m paper.tables.claims --scale paper --out results/claims_table.csv
-"""
+"""The paper's claims: each with the paper's figure, ours, and a verdict by a rule beside it."""
 
 from __future__ import annotations
 
-import argparse
 import typing
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,14 +14,13 @@ from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import read_keys
 from ngt.settings.config import Config
 from ngt.settings.load import load
-from paper import command
 from paper.claims.claims import Claim, claims
 from paper.claims.evidence import Evidence, Finding, Verdict
 from paper.claims.rules import EXPERT, LEARNS, STRONG
+from paper.command import Made, Options
 from paper.drawing.table import Column, Table
 from paper.numbers import statistics
 
-NAME = "claims_table"
 COLUMNS = {
     "claim": Column("claim", width=0.14),
     "verdict": Column("verdict", width=0.09),
@@ -57,13 +52,15 @@ def read_gpu(path: Path) -> Mapping[str, Any] | None:
     return typing.cast("Mapping[str, Any]", data)
 
 
-def collect(
-    config: Config, layout: Layout, *, allow_partial: bool = False, other_settings: bool = False
-) -> Evidence:
-    """All that the scale has."""
-    keys = run_table(config)
+def collect(config: Config, layout: Layout, options: Options) -> Evidence:
+    """Read all runs of the scale, and what was measured on a GPU."""
     runs = read_keys(
-        layout, config, keys, "figures", allow_partial=allow_partial, other_settings=other_settings
+        layout,
+        config,
+        run_table(config),
+        "figures",
+        allow_partial=options.allow_partial,
+        other_settings=options.other_settings,
     )
     gpu = read_gpu(layout.root / "published" / "gpu.json")
     return Evidence(config, load({"scale": "paper"}), runs, gpu)
@@ -115,20 +112,6 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Finding]]) -> list[str]:
     return out
 
 
-def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
-    """The table from all runs of the scale."""
-    return table(
-        collect(
-            config, layout, allow_partial=args.allow_partial, other_settings=args.other_settings
-        )
-    )
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    parser = command.build_parser(NAME, (__doc__ or "").splitlines()[0], ending="csv")
-    command.entry_table(NAME, parser, make, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Make the table from all runs of the scale."""
+    return Made(table(collect(config, layout, options)))

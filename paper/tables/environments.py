@@ -1,13 +1,8 @@
-"""The environments: sizes, bounds and limits of the live envs beside the paper's, and references.
-
-python -m paper.tables.environments --scale paper --out results/environment_table.csv
-"""
+"""Sizes, bounds and limits of the live envs beside the paper's, and reference returns."""
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,12 +13,12 @@ from ngt.experience import demos, envs
 from ngt.experience.envs import REFUSED, TASKS, Task
 from ngt.experience.shipped import DATA, DEMOS
 from ngt.runs.keys import Layout
-from ngt.settings import load as loading
 from ngt.settings.config import CellConfig, Config
-from paper import command, register
-from paper.drawing.table import Cell, Column, Table, words
-
-NAME = "environment_table"
+from ngt.settings.load import load
+from paper import register
+from paper.command import Made, Options
+from paper.drawing.table import Cell, Column, Table
+from paper.words import yes_or_no
 
 # The paper's appendix, "Main Environments": id there -> observation and action dimensions.
 PAPER = {
@@ -103,10 +98,10 @@ def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
         "obs": facts.obs,
         "act": facts.act,
         "paper_sizes": None if stated is None else f"{stated[0]} × {stated[1]}",
-        "agrees": None if stated is None else words(stated == (facts.obs, facts.act)),
+        "agrees": None if stated is None else yes_or_no(stated == (facts.obs, facts.act)),
         "bounds": bounds(facts.low, facts.high),
         "limit": facts.limit,
-        "early": words(task.can_terminate and config.terminate_when_unhealthy),
+        "early": yes_or_no(task.can_terminate and config.terminate_when_unhealthy),
         "kept": kept(facts.limit, CellConfig.rate),
         "published_random": task.published_random,
         "published_expert": task.published_expert,
@@ -117,7 +112,7 @@ def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
 
 def table(config: Config, data: Path = DATA) -> Table:
     """A row an env of the paper's run table, and of the scale's where it has others."""
-    tasks = [TASKS[name] for name in register.envs(loading.load({"scale": "paper"}), config)]
+    tasks = [TASKS[name] for name in register.envs(load({"scale": "paper"}), config)]
     rows = [row(task, config, data) for task in tasks]
     refused = [
         f"{source}: {REFUSED[source][0]}."
@@ -141,16 +136,6 @@ def table(config: Config, data: Path = DATA) -> Table:
     )
 
 
-def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
-    """The table; it needs no runs."""
-    return table(config)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    about = "The environments, as they are made, beside the paper's."
-    command.entry_table(NAME, command.build_parser(NAME, about, "csv", "paper"), make, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Make the table, which needs no runs."""
+    return Made(table(config))

@@ -1,11 +1,7 @@
-"""Final scores of the main figure's runs: a row a task and method.
-
-python -m paper.tables.scores --scale quick --out results/main_table.csv
-"""
+"""Final scores of the main figure's runs: a row a task and method."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,14 +10,15 @@ import numpy as np
 from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper import command
-from paper.drawing.table import Cell, Column, Table, show
+from paper.command import Made, Options, read
+from paper.drawing.table import Cell, Column, Table
 from paper.numbers import statistics
+from paper.words import show
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NAME, FIGURE = "main_table", "main_figure"
+FIGURE = "main_figure"
 
 COLUMNS = {
     "env": Column("env"),
@@ -83,17 +80,7 @@ def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> 
     return Table(caption, COLUMNS, list(rows(runs, config, absent)), notes, marks)
 
 
-def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
-    """The table from the scale's runs."""
-    runs, absent = command.read(config, layout, FIGURE, args)
-    return table(runs, config, absent)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    about = "Final scores of the main figure's runs."
-    command.entry_table(NAME, command.build_parser(NAME, about, ending="csv"), make, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Make the table from the scale's runs."""
+    runs, absent = read(config, layout, options)
+    return Made(table(runs, config, absent))

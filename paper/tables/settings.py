@@ -1,13 +1,10 @@
 """Every setting of the backbone and of each method, from the code's own defaults.
 
-python -m paper.tables.settings --scale paper --out results/hyperparameter_table.csv
-
 Beside them what the paper states, and whether the values agree.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,16 +13,17 @@ from typing import Any
 
 from ngt.errors import UserError
 from ngt.runs.keys import Layout
-from ngt.settings import load as loading
-from ngt.settings import resolve as resolving
 from ngt.settings.config import Config, ExpertConfig, MethodConfig, Override
+from ngt.settings.load import load
+from ngt.settings.resolve import distinct_methods, expert_config, resolve_expert
 from ngt.training.learner import Learner
-from paper import command, register
-from paper.drawing.table import Cell, Column, Table, words
+from paper import register
+from paper.command import Made, Options
+from paper.drawing.table import Cell, Column, Table
 from paper.numbers import variants
 from paper.numbers.variants import Difference, Settings, as_text
+from paper.words import yes_or_no
 
-NAME = "hyperparameter_table"
 BACKBONE, EXPERT = "backbone", "expert"  # where a method's name stands elsewhere
 
 
@@ -104,10 +102,10 @@ COLUMNS = {
 def settings(config: Config, name: str, env: str) -> Settings:
     """Value and meaning of every setting of the backbone, the expert or a method on an env."""
     if name == EXPERT:
-        entry = resolving.expert_config(config, env)
+        entry = expert_config(config, env)
         shared = {f.name for f in dataclasses.fields(Override)}
         own = [f for f in dataclasses.fields(ExpertConfig) if f.name not in shared]
-        return variants.settings(resolving.resolve_expert(config, env)) | {
+        return variants.settings(resolve_expert(config, env)) | {
             f.name: (as_text(getattr(entry, f.name)), f.metadata["doc"]) for f in own
         }
     if name != BACKBONE:
@@ -176,7 +174,7 @@ def rows(
             "value": value,
             "at_paper": " or ".join(dict.fromkeys(there)) if set(there) - {value} else None,
             "paper": str(source) if source else None,
-            "agrees": words(value == as_text(source.value)) if source else None,
+            "agrees": yes_or_no(value == as_text(source.value)) if source else None,
             "meaning": row.meaning.replace("`", ""),
         }
     blank: dict[str, Cell] = dict.fromkeys(COLUMNS) | head
@@ -189,10 +187,10 @@ def rows(
 
 def table(config: Config) -> Table:
     """The backbone's settings, the expert's, then each method's own."""
-    envs, methods = register.envs(config), resolving.distinct_methods(config)
+    envs, methods = register.envs(config), distinct_methods(config)
     if not envs:
         raise UserError("figures: none names an env, so there is no setting to show; name one")
-    default = loading.load({"scale": "paper"})
+    default = load({"scale": "paper"})
     ours = sides(config, envs)
     paper = ours if config == default else sides(default, envs)
     lines = [
@@ -217,16 +215,6 @@ def table(config: Config) -> Table:
     return Table("Settings", columns, [{k: row[k] for k in columns} for row in lines], notes)
 
 
-def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
-    """The table; it needs no runs."""
-    return table(config)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    about = "Every setting, from the code's own defaults, beside what the paper states."
-    command.entry_table(NAME, command.build_parser(NAME, about, "csv", "paper"), make, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Make the table, which needs no runs."""
+    return Made(table(config))

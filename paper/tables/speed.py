@@ -1,18 +1,12 @@
-"""Env steps a second of each method, and the paper's beside them (the paper's table of speeds).
-
-python -m paper.tables.speed --scale paper --out results/speed_table.csv
-"""
+"""Env steps a second of each method, and the paper's beside them (the paper's table of speeds)."""
 
 from __future__ import annotations
-
-import argparse
-from collections.abc import Sequence
 
 from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import source
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper import command
+from paper.command import Made, Options, read
 from paper.drawing.panels import plan_of
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import speed
@@ -21,9 +15,9 @@ from paper.numbers.speed import NAME
 REFERENCE = "ngt"  # whose rate is 1
 
 
-def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
-    """A row a method; for each env the rate at the end of the run, and over NGT's."""
-    runs, absent = command.read(config, layout, NAME, args)
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Make a row per method: its rate at the end of a run on each env, and over NGT's."""
+    runs, absent = read(config, layout, options)
     plan = plan_of(config, NAME, one=("modes", "rates", "demos", "seeds"))
     at_end: dict[tuple[str, str], float] = {}
     for (env, method), run in runs.groupby(["env", "method"]):
@@ -48,7 +42,7 @@ def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
             row[f"paper {env} steps/s"] = theirs and theirs[i]
             row[f"paper {env} relative"] = theirs and theirs[i] / speed.PAPER[REFERENCE][i]
         rows.append(row)
-    records = source(layout, config, other_settings=args.other_settings)
+    records = source(layout, config, other_settings=options.other_settings)
     made = [records.read(key).run for key in run_table(config, [NAME]) if key not in absent]
     machines = sorted({f"{run.get('machine')} ({run.get('device')})" for run in made})
     steps = sorted({int(step) for step in runs.groupby(["env", "method"])["step"].max()})
@@ -60,14 +54,4 @@ def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
         "compare; the columns over NGT's do.",
     ]
     marks = [f"PARTIAL: {len(absent)} runs are missing."] if absent else []
-    return Table("Speed of training", columns, rows, notes, marks)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    parser = command.build_parser(NAME, (__doc__ or "").splitlines()[0], "csv")
-    command.entry_table(NAME, parser, make, argv)
-
-
-if __name__ == "__main__":
-    main()
+    return Made(Table("Speed of training", columns, rows, notes, marks))

@@ -1,31 +1,22 @@
-"""The paper's theorems, computed: each statement with its value, ours, and whether it holds.
-
-python -m paper.tables.theory --out results/theory_table.csv
-python -m paper.tables.theory --into docs/theory.md
-"""
+"""The paper's theorems, computed: each statement with its value, ours, and whether it holds."""
 
 from __future__ import annotations
 
-import argparse
 import math
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ngt.runs.keys import Layout
 from ngt.settings.config import Config
-from paper import command, pages
+from paper.command import Made, Options
 from paper.drawing.table import Column, Table
-from paper.theory import bounds as theory
-from paper.theory import study as theory_study
+from paper.theory import bounds
 from paper.theory.bounds import Relation, Verdict
-from paper.theory.study import BINS, DRAWS, SAMPLES, SIGMAS, SIZES, STEPS, WIDTH, Study
+from paper.theory.study import BINS, DRAWS, SAMPLES, SIGMAS, SIZES, STEPS, WIDTH, Study, study
 
-NAME = "theory_table"
 COLUMNS = {
     "statement": Column("statement", width=0.29),
     "source": Column("source", "{:.3g}"),
@@ -62,7 +53,7 @@ class Statement:
     @property
     def verdict(self) -> Verdict:
         """By `paper.theory.bounds.judge`."""
-        return theory.judge(self.claimed, self.found, self.relation, self.tolerance)
+        return bounds.judge(self.claimed, self.found, self.relation, self.tolerance)
 
     def row(self) -> dict[str, str | float]:
         """As a row of the table."""
@@ -154,13 +145,13 @@ def _networks(s: Study) -> Iterator[Statement]:
 
 def _pairings(s: Study) -> Iterator[Statement]:
     c = s.config
-    mean = theory.huber_slopes(c.m, c.delta).prediction
+    mean = bounds.huber_slopes(c.m, c.delta).prediction
     yield Statement(
         "huber", "Sec. elldiscuss: Huber with δ = 1 has Λ(ℓ) ≤ 1", "<=", 1.0, mean, 1.0, mean,
         f"Mean over m = {c.m} outputs: 1/√m an argument. Summed √m = {math.sqrt(c.m):.3g}; "
         f"{c.rescale:g} tanh multiplies by {c.rescale:g}.",
     )  # fmt: skip
-    logits = theory.bound_sigma(c.bins, 2.0 * c.support, c.sigma_agent)
+    logits = bounds.bound_sigma(c.bins, 2.0 * c.support, c.sigma_agent)
     yield Statement(
         "pair", "Th. sigma in Th. hlip: its bound is Λ(ℓ) of the pair (f, f†)", "<=", logits,
         s.target_agent, logits, s.target_agent,
@@ -173,7 +164,7 @@ def _hlg(s: Study) -> Iterator[Statement]:
     g, root, default = s.hlg, math.sqrt(2.0), BINS.index(s.config.bins)
     ratio = g.bound_p_max / g.slope
     row, column = np.unravel_index(ratio.argmax(), ratio.shape)
-    ours = np.array([[theory.bound_mass(p) for p in line] for line in g.mass])
+    ours = np.array([[bounds.bound_mass(p) for p in line] for line in g.mass])
     yield Statement(
         "pmax", "Th. pmax: Λ ≤ √(1 + (N − 1) p_max²)", "<=", g.bound_p_max, g.slope,
         g.bound_p_max[row, column], g.slope[row, column],
@@ -181,9 +172,9 @@ def _hlg(s: Study) -> Iterator[Statement]:
         f"{_share(g.bound_p_max > root)} of the grid. √(1 + p_max) is within a factor "
         f"{(ours / g.slope).max():.2f}.",
     )  # fmt: skip
-    estimate = theory.p_max_estimate(*LIMIT)
-    exact = theory.p_max(*LIMIT) / estimate
-    inside = theory.hlg_probs(LIMIT[1] / 2.0, *LIMIT).max() / estimate
+    estimate = bounds.p_max_estimate(*LIMIT)
+    exact = bounds.p_max(*LIMIT) / estimate
+    inside = bounds.hlg_probs(LIMIT[1] / 2.0, *LIMIT).max() / estimate
     spread = g.mass / g.estimate
     yield Statement(
         "lemma", "Lemma pmax: p_max / (Δs / (σ√(2π))) → 1 for Δs ≪ σ ≪ b − a", "==", 1.0,
@@ -192,7 +183,7 @@ def _hlg(s: Study) -> Iterator[Statement]:
         f"on the grid {spread.min():.2g} to {spread.max():.2g}.", 0.05,
     )  # fmt: skip
     excess = g.slope[default] / g.bound_sigma[default]
-    claimed, found = theory.bound_sigma(*HAND), theory.hlg_slope(*HAND)
+    claimed, found = bounds.bound_sigma(*HAND), bounds.hlg_slope(*HAND)
     yield Statement(
         "sigma", "Th. sigma: Λ ≤ √(1 + (C/σ)²)", "<=", [*g.bound_sigma.ravel(), claimed],
         [*g.slope.ravel(), found], claimed, found,
@@ -206,20 +197,20 @@ def _hlg(s: Study) -> Iterator[Statement]:
         least, narrow, least,
         f"It tends to √2 for every N (here N = {s.config.bins}, σ = {SIGMAS[0]:g}).",
     )  # fmt: skip
-    bounds = np.array([theory.bound_sigma(n, WIDTH, WIDE) for n in BINS])
-    limits = np.array([theory.hlg_slope(n, WIDTH, WIDE) for n in BINS])
+    wide = np.array([bounds.bound_sigma(n, WIDTH, WIDE) for n in BINS])
+    limits = np.array([bounds.hlg_slope(n, WIDTH, WIDE) for n in BINS])
     yield Statement(
-        "wide", "Th. sigma, discussion: for σ → ∞ the bound tends to 1", "<=", bounds, limits,
-        bounds[default], limits[default],
+        "wide", "Th. sigma, discussion: for σ → ∞ the bound tends to 1", "<=", wide, limits,
+        wide[default], limits[default],
         f"Λ itself tends to √(1 − 1/N) (here N = {s.config.bins}).",
     )  # fmt: skip
 
 
 def _concentration(s: Study) -> Iterator[Statement]:
     tried = [(n, k) for n in range(1, FLIPS + 1) for k in range(1, n + 1)]
-    exact = np.array([theory.coin_deviation(n, k) for n, k in tried])
+    exact = np.array([bounds.coin_deviation(n, k) for n, k in tried])
     n, epsilon = np.array([n for n, _ in tried]), np.array([k / n for n, k in tried])
-    once, twice = theory.concentration_bound(epsilon, n), theory.two_sided_bound(epsilon, n)
+    once, twice = bounds.concentration_bound(epsilon, n), bounds.two_sided_bound(epsilon, n)
     broken = ", ".join(map(str, np.unique(n[exact > once])))
     yield Statement(
         "two_sided", "Th. rewloss: P(|L_n − L| ≥ ε) ≤ exp(−ε²n / (Λ diam)²)", "<=", once, exact,
@@ -235,7 +226,7 @@ def _concentration(s: Study) -> Iterator[Statement]:
         f"The same coins, where P ≥ 1 % (here n = {n[at]}, ε = {epsilon[at]:.2g}).",
     )  # fmt: skip
     least = s.one_law.min(axis=1)
-    claimed = theory.concentration_bound(least, np.array(SIZES))
+    claimed = bounds.concentration_bound(least, np.array(SIZES))
     yield Statement(
         "learned", "Th. rewloss, prose: it controls how a learned h generalises", "<=",
         claimed, np.ones(len(SIZES)), claimed[-1], 1.0,
@@ -252,7 +243,7 @@ def table(s: Study) -> Table:
     """Every statement as a row."""
     notes = (
         "Names are the paper's labels; L_n is L of n samples a side. source, ours: of all that was "
-        f"tried, the pair in question. holds: true everywhere, within a factor {theory.TIGHT:g}; "
+        f"tried, the pair in question. holds: true everywhere, within a factor {bounds.TIGHT:g}; "
         "loose: true everywhere, further off; false: there is a counter-example.",
         f"Grid: N in {{{', '.join(map(str, BINS))}}}, σ from {SIGMAS[0]:g} to {SIGMAS[-1]:g}, "
         f"support [−1, 1]. Samples: {SAMPLES} transitions of HalfCheetah-v4 demonstrations, and "
@@ -263,57 +254,6 @@ def table(s: Study) -> Table:
     return Table("The paper's theoretical statements, computed.", COLUMNS, rows, notes)
 
 
-def by_hand(s: Study) -> str:
-    """Three counter-examples as a Markdown list; every number is computed."""
-    first, second = theory.hlg_probs(0.0, *HAND)
-    claimed, found = theory.bound_sigma(*HAND), theory.hlg_slope(*HAND)
-    emd, most = s.far
-    c = s.config
-    coin, bound = theory.coin_deviation(1, 1), float(theory.concentration_bound(1.0, 1))
-    flat = theory.huber_slopes(c.m, c.delta).potential(1.0, 1.0)
-    items = (
-        "**Concentration (Th. rewloss).** Let both laws be a fair coin on {0, 1}, h(x) = x, n = 1. "
-        "Then Λ = diam = 1, L = 0, and L_n is the difference of two coins: −1, 0 or 1 with "
-        f"probability 1/4, 1/2, 1/4. So P(|L_n − L| ≥ 1) = {coin:g}, above exp(−1) = {bound:.3f}. "
-        f"McDiarmid's inequality for both sides has a factor 2: 2 exp(−1) = {2 * bound:.3f}.",
-        f"**HL-Gauss (Th. sigma).** Take N = {HAND[0]} bins on [−1, 1], σ = {HAND[2]:g}, t = −1. "
-        f"By a normal table p = ((Φ(2) − 1/2) / (Φ(4) − 1/2), the rest) = ({first:.4f}, "
-        f"{second:.4f}). Logits that put all mass on the second bin give a gradient q − p = "
-        f"(−{first:.4f}, {first:.4f}) of norm √2 · {first:.4f} = {found:.3f}. The theorem's bound "
-        f"is √(1 + 1/(2πσ²)) = {claimed:.3f}.",
-        f"**Duality (Eq. emdeq).** Put P_expert on one point and P_agent on another, {emd:g} away: "
-        f"their earth mover's distance is {emd:g}. Outputs squashed by {c.rescale:g} tanh differ "
-        f"by at most {2 * c.rescale:g}, so Huber's h lies between 0 and {2 * c.rescale:g} − 1/2 = "
-        f"{most:g} for all weights: −L ≤ {most:g}. Without squashing it is no closer: spectral "
-        f"norm and the mean over m = {c.m} outputs leave Λ(h) ≤ 2/√m = {flat:.2f} (Th. hlip), so "
-        f"−L ≤ {flat:.2f} EMD.",
-    )
-    filled = (
-        textwrap.fill(f"{i}. {item}", 100, subsequent_indent="   ", break_on_hyphens=False)
-        for i, item in enumerate(items, 1)
-    )
-    return "\n".join(filled) + "\n"
-
-
-def page(s: Study) -> str:
-    """The generated part of docs/theory.md."""
-    return f"{table(s).markdown()}\n## Three counter-examples to check by hand\n\n{by_hand(s)}"
-
-
-def make(config: Config, layout: Layout, args: argparse.Namespace) -> Table:
-    """The table, the same at every scale."""
-    study = theory_study.study()
-    if args.into is not None:
-        pages.write_into(args.into, page(study), NAME)
-    return table(study)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    parser = command.build_parser(NAME, (__doc__ or "").splitlines()[0], ending="csv")
-    parser.add_argument("--into", type=Path, help="write it between the markers of this page too")
-    command.entry_table(NAME, parser, make, argv)
-
-
-if __name__ == "__main__":
-    main()
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Make the table, which is the same at every scale."""
+    return Made(table(study()))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import functools
-import importlib
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -27,14 +25,15 @@ from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.state import Status
 from ngt.runs.table import Runs, read_runs
 from ngt.runs.writer import EVAL_FIELDS
-from ngt.settings import config as cfg
-from ngt.settings import load as loading
-from ngt.settings import resolve as resolving
+from ngt.settings.config import Config, Mode
+from ngt.settings.load import CONFIG_DIR, load, read_yaml
+from ngt.settings.resolve import config_hash, method_rate, resolve
+from ngt.settings.schema import parse
 from paper.drawing import style
-from paper.drawing import table as tables
-from paper.drawing.table import Column
+from paper.drawing.table import Column, Table, save
+from paper.figures.curves import CURVE_FIGURES
 from paper.register import FIGURES, TABLES
-from paper.theory import study as theory_study
+from paper.theory import study as theory
 
 RANDOM, EXPERT = -200.0, 300.0
 POOR = {"random": 49.5, "expert": 49.0, "demos": "1" * 64}
@@ -56,15 +55,15 @@ class Study:
     layout: Layout
 
     @property
-    def config(self) -> cfg.Config:
-        config: cfg.Config = cfg.parse(cfg.Config, self.settings)
+    def config(self) -> Config:
+        config: Config = parse(Config, self.settings)
         return config
 
     def key(
         self, method: str, demos: int = 1, seed: int = 0, env: str = "Pendulum-v1",
-        mode: cfg.Mode = "state-action", rate: int = 20,
+        mode: Mode = "state-action", rate: int = 20,
     ) -> RunKey:  # fmt: skip
-        rate = resolving.method_rate(self.config, method) or rate
+        rate = method_rate(self.config, method) or rate
         return RunKey(env, method, mode, rate, demos, seed)
 
     def table(self) -> list[RunKey]:
@@ -91,7 +90,7 @@ class Study:
             end = {"status": "diverged", "step": end["step"] + 1, "tensor": "agent.actor"}
         record = {
             "key": {"run": str(key), **asdict(key)},
-            "config_hash": resolving.config_hash(resolve_key(self.config, key)),
+            "config_hash": config_hash(resolve_key(self.config, key)),
             **end,
             "reference": {"random": RANDOM, "expert": EXPERT, "demos": "0" * 64},
             "steps_per_second": 100.0,
@@ -156,7 +155,7 @@ def paper_study(tmp_path: Path) -> Callable[..., Study]:
     """paper_study(figure, ...): of one figure as the paper has it, but for what is given."""
 
     def make(figure: str, window: int = 3, **changes: Any) -> Study:
-        base = loading.read_yaml(loading.CONFIG_DIR / "base.yaml")
+        base = read_yaml(CONFIG_DIR / "base.yaml")
         plan = {**base["figures"][figure], **changes}
         settings = {
             "scale": "paper",
@@ -215,12 +214,11 @@ def _joined(texts: Sequence[Text]) -> str:
 
 @pytest.fixture
 def drawn() -> Callable[..., Drawn]:
-    """drawn(study, name): the study's runs as the module of that name draws them."""
+    """drawn(study, name): the study's runs as the figure of that name draws them."""
 
     def draw(study: Study, name: str, *, allow_partial: bool = False) -> Drawn:
         runs, absent = read_runs(study.layout, study.config, name, allow_partial=allow_partial)
-        module = importlib.import_module(f"paper.{name}")
-        return Drawn(module.draw(runs, study.config, absent))
+        return Drawn(CURVE_FIGURES[name].draw(runs, study.config, absent))
 
     return draw
 
@@ -272,19 +270,19 @@ def make_artefacts() -> Callable[[Study], None]:
             {"name": "c", "score": 10.0, "verdict": "not run at this scale"},
         ]
         for table in (a for a in TABLES.values() if a.at(study.config)):
-            made = tables.Table(f"Caption of {table.name}", columns, rows, ("A note.",))
-            tables.save(made, root / f"{table.name}.csv", study.config.scale)
+            made = Table(f"Caption of {table.name}", columns, rows, ("A note.",))
+            save(made, root / f"{table.name}.csv", study.config.scale)
 
     return make
 
 
 @pytest.fixture(scope="session")
-def theory_numbers() -> theory_study.Study:
+def theory_numbers() -> theory.Study:
     """The theory's study, whose trainings are typed: the rest takes a second."""
 
-    def training(scale: float) -> theory_study.Training:
-        rising = np.linspace(1.0, 2.0, len(theory_study.STEPS))
-        return theory_study.Training(
+    def training(scale: float) -> theory.Training:
+        rising = np.linspace(1.0, 2.0, len(theory.STEPS))
+        return theory.Training(
             dual=2.0 * scale * rising, objective=scale * rising, gradient=0.1 * rising,
             pairs=0.05 * rising, product=scale * rising, chain=0.5 * scale * rising, layer=rising,
         )  # fmt: skip
@@ -295,8 +293,8 @@ def theory_numbers() -> theory_study.Study:
             "mse_softmax": training(1.0),
             "hl_gauss": training(2.0),
         }
-        patch.setattr(theory_study, "train", lambda pairing, *_: trainings[pairing])
-        return theory_study.study.__wrapped__()
+        patch.setattr(theory, "train", lambda pairing, *_: trainings[pairing])
+        return theory.study.__wrapped__()
 
 
 @pytest.fixture
@@ -309,21 +307,21 @@ def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study
         (folder / "base.yaml").write_text(yaml.safe_dump(study.settings))
         (folder / "quick.yaml").write_text("scale: quick\n")
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(cfg, "load", functools.partial(loading.load, directory=folder))
+        monkeypatch.setattr(load, "__defaults__", (folder,))
 
     return place
 
 
 @pytest.fixture(scope="session")
-def paper_config() -> cfg.Config:
+def paper_config() -> Config:
     """Scale `paper`, its intervals of few repetitions."""
-    config: cfg.Config = loading.load({"scale": "paper", "statistics": {"reps": 20}})
+    config: Config = load({"scale": "paper", "statistics": {"reps": 20}})
     return config
 
 
 @pytest.fixture(scope="session")
-def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
-    """make_evidence(scores): complete runs with these final scores, as `paper.claims.rules` sees them.
+def make_evidence(paper_config: Config) -> Callable[..., Any]:
+    """make_evidence(scores): complete runs with these final scores, as claims see them.
 
     paces: of timed runs, env steps a second over equal stretches. silent: runs that diverged
     before their first evaluation.
@@ -331,7 +329,7 @@ def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
     from paper.claims.evidence import Evidence
 
     def make(
-        scores: Mapping[RunKey, float], config: cfg.Config = paper_config,
+        scores: Mapping[RunKey, float], config: Config = paper_config,
         paces: Mapping[RunKey, Sequence[float]] | None = None,
         record: Mapping[str, Any] | None = None, gpu: Any = None, silent: Sequence[RunKey] = (),
     ) -> Evidence:  # fmt: skip
@@ -344,7 +342,7 @@ def make_evidence(paper_config: cfg.Config) -> Callable[..., Any]:
                 rows.append({**row, "seconds": second, "status": "finished"})
         keys = {RunKey(*(row[f.name] for f in fields(RunKey))) for row in rows} | {*silent}
         hashes = {
-            cell: resolving.config_hash(resolving.resolve(config, *cell))
+            cell: config_hash(resolve(config, *cell))
             for cell in {k.cell for k in keys}
         }
         reference = {"random": RANDOM, "expert": EXPERT}

@@ -1,9 +1,8 @@
-"""A figure's command line: settings, files, and mistakes in one line."""
+"""The command of every artefact: settings, files, and mistakes in one line."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +12,10 @@ import pytest
 import yaml
 
 from ngt.runs.published import publish
-from ngt.settings import load as loading
-from paper import command, main_figure
-from paper.document import report
+from ngt.settings.load import load
+from paper.command import build_parser, find, main, maker, one_line_errors, settings
 from paper.drawing import style
-from paper.tables import scores as main_table
+from paper.register import ARTEFACTS, FIGURES, Artefact
 
 
 @pytest.fixture
@@ -29,14 +27,14 @@ def study(make_study: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.Mo
     folder.mkdir()
     (folder / "base.yaml").write_text(yaml.safe_dump(made.settings))
     (folder / "quick.yaml").write_text("scale: quick\n")
-    monkeypatch.setattr(loading, "load", functools.partial(loading.load, directory=folder))
+    monkeypatch.setattr(load, "__defaults__", (folder,))
     return made
 
 
 def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The one line on stderr of a command that fails with exit code 2."""
     with pytest.raises(SystemExit) as stop:
-        main_figure.main(arguments)
+        main(["main_figure", *arguments])
     assert stop.value.code == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -47,14 +45,14 @@ def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_files_are_written(study: Any, fill: Callable[..., None], capsys: Any) -> None:
     fill(study)
-    main_figure.main(["--scale", "quick", "--out", "out/a.pdf", "--png", "out/a.png"])
+    main(["main_figure", "--scale", "quick", "--out", "out/a.pdf", "--png", "out/a.png"])
     assert sorted(p.name for p in Path("out").iterdir()) == ["a.pdf", "a.png"]
     assert capsys.readouterr().out == "out/a.pdf\n"
 
 
 def test_the_default_place(study: Any, fill: Callable[..., None]) -> None:
     fill(study)
-    main_figure.main([])
+    main(["main_figure"])
     assert Path("results/main_figure.pdf").exists()
 
 
@@ -62,7 +60,7 @@ def test_settings_of_the_user(study: Any, fill: Callable[..., None], tmp_path: P
     fill(study)
     study.layout.root.rename("elsewhere")
     Path("mine.yaml").write_text("figures: {main_figure: {methods: [ngt]}}\n")
-    main_figure.main(["--config", "mine.yaml", "--set", "window=2", "--results", "elsewhere"])
+    main(["main_figure", "--config", "mine.yaml", "--set", "window=2", "--results", "elsewhere"])
     assert Path("elsewhere/main_figure.pdf").exists()
 
 
@@ -70,7 +68,7 @@ def test_a_partial_table_is_a_choice(study: Any, fill: Callable[..., None], caps
     gone = study.key("dac-r", seed=1)
     fill(study, skip=[gone])
     assert f"run {gone}: missing" in mistake(capsys)
-    main_figure.main(["--allow-partial"])
+    main(["main_figure", "--allow-partial"])
     assert "partial, runs missing: 1" in capsys.readouterr().out
 
 
@@ -86,7 +84,7 @@ OTHER = "sac.gamma is 0.99 in the records and 0.5 in the config"
 def published(study: Any, fill: Callable[..., None]) -> list[str]:
     """Arguments that draw the study's records with a setting that they do not have."""
     fill(study)
-    publish(study.layout, loading.load({"scale": "quick"}))
+    publish(study.layout, load({"scale": "quick"}))
     return ["--records", str(study.layout.published), "--set", "sac.gamma=0.5"]
 
 
@@ -97,7 +95,7 @@ def test_published_records_of_other_settings_are_a_choice(
     assert not Path("results/main_figure.pdf").exists(), "it is said before anything is drawn"
     drawn: list[Any] = []
     monkeypatch.setattr(style, "save", lambda figure, *_: drawn.append(figure))
-    main_figure.main([*published, "--other-settings"])
+    main(["main_figure", *published, "--other-settings"])
     assert OTHER in capsys.readouterr().out
     (figure,) = drawn
     tidy(figure)
@@ -109,13 +107,13 @@ def test_a_table_of_other_settings_says_so_in_every_form(
     study: Any, published: list[str], capsys: Any
 ) -> None:
     with pytest.raises(SystemExit):
-        main_table.main(published)
+        main(["main_table", *published])
     assert OTHER in capsys.readouterr().err and not Path("results/main_table.csv").exists()
-    main_table.main([*published, "--other-settings"])
+    main(["main_table", *published, "--other-settings"])
     for ending in ("csv", "tex", "json"):
         assert "OTHER SETTINGS: 6 of 6" in Path(f"results/main_table.{ending}").read_text()
     Path("results/main_table.csv").unlink()
-    main_table.main(["--records", published[1]])
+    main(["main_table", "--records", published[1]])
     assert "OTHER" not in Path("results/main_table.csv").read_text()
 
 
@@ -124,8 +122,8 @@ def test_a_page_of_other_settings_says_so(
 ) -> None:
     make_artefacts(study)
     with pytest.raises(SystemExit):
-        report.main(published)
-    report.main([*published, "--other-settings"])
+        main(["report", *published])
+    main(["report", *published, "--other-settings"])
     assert OTHER in Path("results/report.html").read_text()
 
 
@@ -165,7 +163,7 @@ def test_what_the_system_refuses_is_one_line(capsys: Any) -> None:
         raise OSError(28, "No space left on device", "results/x.pdf")
 
     with pytest.raises(SystemExit) as stop:
-        command.one_line_errors("main_figure", full)
+        one_line_errors("main_figure", full)
     said = "main_figure: error: results/x.pdf: No space left on device\n"
     assert (stop.value.code, capsys.readouterr().err) == (2, said)
 
@@ -180,10 +178,47 @@ def test_the_scale_of_an_artefact_that_needs_no_runs(study: Any, tmp_path: Path)
     """The user's own, wherever it stands; else the artefact's."""
     Path("scales/paper.yaml").write_text("scale: paper\n")
     Path("mine.yaml").write_text("scale: quick\n")
-    parser = command.build_parser("x", "X.", scale="paper")
-    for arguments, scale in (
-        ([], "paper"), (["--scale", "quick"], "quick"), (["--config", "mine.yaml"], "quick"),
-        (["--set", "scale=quick"], "quick"), (["--set", "window=2"], "paper"),
-    ):  # fmt: skip
-        assert command.settings(parser.parse_args(arguments))[0].scale == scale, arguments
-    assert command.settings(command.build_parser("x", "X.").parse_args([]))[0].scale == "quick"
+
+    def scale_of(name: str, *arguments: str) -> str:
+        args = build_parser().parse_args([name, *arguments])
+        return settings(args, ARTEFACTS[name])[0].scale
+
+    assert scale_of("method_diagram") == "paper"
+    assert scale_of("method_diagram", "--scale", "quick") == "quick"
+    assert scale_of("method_diagram", "--config", "mine.yaml") == "quick"
+    assert scale_of("method_diagram", "--set", "scale=quick") == "quick"
+    assert scale_of("method_diagram", "--set", "window=2") == "paper"
+    assert scale_of("main_figure") == "quick"
+
+
+def test_without_arguments_it_lists_every_artefact(capsys: Any) -> None:
+    main([])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(ARTEFACTS)
+    (line,) = (line for line in lines if line.startswith("grid_figure "))
+    assert "Fig. grid" in line and line.endswith(FIGURES["grid_figure"].title)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "text"),
+    [
+        (["main_figur"], "paper", "did you mean main_figure"),
+        (["--scale", "quick"], "paper", "NAME"),
+        (["main_table", "--png", "t.png"], "main_table", "--png: main_table is no figure"),
+        (["main_table", "--out", "t.txt"], "main_table", "--out: found t.txt"),
+    ],
+)
+def test_mistakes_in_what_is_asked_for(
+    study: Any, capsys: Any, arguments: list[str], name: str, text: str
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and err.count("\n") == 1
+    assert err.startswith(f"{name}: error: ") and text in err
+
+
+@pytest.mark.parametrize("artefact", ARTEFACTS.values(), ids=list(ARTEFACTS))
+def test_every_artefact_has_a_maker(artefact: Artefact) -> None:
+    assert find(artefact.name) is artefact
+    assert callable(maker(artefact))

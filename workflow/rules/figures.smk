@@ -15,5 +15,5 @@ rule figure:
     message:
         "draw {wildcards.figure} at scale {CONFIG.scale}"
     shell:
-        "python -m paper.{wildcards.figure} --planned {input.settings} --out {output.pdf}"
+        "python -m paper {wildcards.figure} --planned {input.settings} --out {output.pdf}"
         " --png {output.png} > {log} 2>&1"

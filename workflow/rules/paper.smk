@@ -16,4 +16,4 @@ rule paper:
     message:
         "typeset the paper of scale {CONFIG.scale}"
     shell:
-        "python -m paper.document.typeset --planned {input.settings} --out {output} > {log} 2>&1"
+        "python -m paper paper --planned {input.settings} --out {output} > {log} 2>&1"

@@ -16,4 +16,4 @@ rule report:
     message:
         "write the report of scale {CONFIG.scale}"
     shell:
-        "python -m paper.document.report --planned {input.settings} --out {output} > {log} 2>&1"
+        "python -m paper report --planned {input.settings} --out {output} > {log} 2>&1"

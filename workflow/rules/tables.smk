@@ -16,4 +16,4 @@ rule table:
     message:
         "make {wildcards.table} at scale {CONFIG.scale}"
     shell:
-        "python -m paper.{wildcards.table} --planned {input.settings} --out {output.csv} > {log} 2>&1"
+        "python -m paper {wildcards.table} --planned {input.settings} --out {output.csv} > {log} 2>&1"

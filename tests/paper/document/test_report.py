@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Callable
@@ -19,7 +18,8 @@ from PIL.PngImagePlugin import PngInfo
 from ngt.errors import UserError
 from ngt.runs.keys import Layout
 from ngt.runs.published import publish
-from ngt.settings import load as loading
+from ngt.settings.load import load
+from paper import command
 from paper.document import report
 from paper.drawing import style
 from paper.register import FIGURES, TABLES
@@ -136,18 +136,18 @@ def test_a_missing_file_is_an_error_or_a_gap(study: Any) -> None:
     (study.layout.root / "theory_figure.png").unlink()
     (study.layout.root / "main_table.json").unlink()
     command = "snakemake --cores all results/theory_figure.pdf"
-    with pytest.raises(UserError, match=rf"theory_figure\.png is not there; .*`{command}`"):
+    with pytest.raises(UserError, match=rf"theory_figure\.png is missing; .*`{command}`"):
         write(study)
     page = Page(write(study, allow_partial=True))
     assert "figures and tables that are not made yet: 2." in page.text
-    assert "main_table.json is not there; make it with snakemake --cores all results/main_t" in (
+    assert "main_table.json is missing; make it with snakemake --cores all results/main_t" in (
         page.text
     )
     assert "Caption of main_table" not in page.text and "Caption of claims_table" in page.text
 
 
 def test_the_command_that_makes_a_file_names_the_scale(study: Any) -> None:
-    config = loading.load({"scale": "paper"})
+    config = load({"scale": "paper"})
     assert report.target(config, TABLES["main_table"]).endswith(
         "results/main_table.csv --config scale=paper"
     )
@@ -205,8 +205,8 @@ def test_the_command(
     scales.mkdir()
     (scales / "base.yaml").write_text(yaml.safe_dump(study.settings))
     (scales / "quick.yaml").write_text("scale: quick\n")
-    monkeypatch.setattr(loading, "load", functools.partial(loading.load, directory=scales))
-    report.main(["--scale", "quick", "--out", "out/page.html"])
+    monkeypatch.setattr(load, "__defaults__", (scales,))
+    command.main(["report", "--scale", "quick", "--out", "out/page.html"])
     size = Path("out/page.html").stat().st_size
     assert capsys.readouterr().out == f"out/page.html: {size / 1000:.0f} kB\n"
     layout = Layout("quick", Path("results"))
@@ -215,11 +215,11 @@ def test_the_command(
     )
     for arguments, words in (
         (["--out", "scales"], "scales: can't be written"),
-        (["--results", "nowhere"], "nowhere/method_diagram.png is not there"),
+        (["--results", "nowhere"], "nowhere/method_diagram.png is missing"),
         (["--ouch"], "--ouch"),
     ):
         with pytest.raises(SystemExit) as stop:
-            report.main(arguments)
+            command.main(["report", *arguments])
         err = capsys.readouterr().err
         assert stop.value.code == 2 and err.count("\n") == 1
         assert err.startswith("report: error: ") and words in err

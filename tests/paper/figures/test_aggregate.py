@@ -12,8 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ngt.runs.table import read_runs
+from paper import command
 from paper.drawing import style
-from paper.figures import aggregate as aggregate_figure
+from paper.figures import aggregate
 from paper.tables.aggregate import collect, table
 
 Make = Callable[..., Any]
@@ -21,7 +22,7 @@ Make = Callable[..., Any]
 
 def draw(study: Any, *, allow_partial: bool = False) -> Figure:
     runs, absent = read_runs(study.layout, study.config, "main_figure", allow_partial=allow_partial)
-    return aggregate_figure.draw(runs, study.config, absent)
+    return aggregate.draw(runs, study.config, absent)
 
 
 def words(figure: Figure) -> str:
@@ -106,11 +107,11 @@ def test_command(make_study: Make, fill: Make, as_scale: Make, capsys: Any) -> N
     study = make_study(demos=[1], methods=["ngt", "bc"])
     fill(study)
     as_scale(study)
-    aggregate_figure.main(["--png", "a.png"])
+    command.main(["aggregate_figure", "--png", "a.png"])
     assert capsys.readouterr().out == "results/aggregate_figure.pdf\n"
     assert Path("a.png").exists() and Path("results/aggregate_figure.pdf").exists()
     with pytest.raises(SystemExit) as stop:
-        aggregate_figure.main(["--set", "figures.main_figure=null"])
+        command.main(["aggregate_figure", "--set", "figures.main_figure=null"])
     assert stop.value.code == 2
     assert "figures.main_figure: not drawn at scale quick" in capsys.readouterr().err
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,10 +12,10 @@ import pytest
 
 from ngt.errors import UserError
 from ngt.runs.keys import run_table
-from ngt.settings import load as loading
 from ngt.settings.config import FigureConfig
+from ngt.settings.load import load
 from paper.drawing.panels import AUC, RETURN, SCORE, Place
-from paper.figures.curves import grid
+from paper.figures.curves import CURVE_FIGURES, grid
 from paper.numbers import curves
 from paper.register import CURVES
 
@@ -26,10 +25,9 @@ SCALES = ("test", "quick", "lite", "paper")
 
 @pytest.mark.parametrize("name", CURVES)
 def test_every_run_has_one_line_in_one_panel(name: str) -> None:
-    figure = importlib.import_module(f"paper.{name}").FIGURE
-    assert figure.name == name
+    figure = CURVE_FIGURES[name]
     for scale in SCALES:
-        config = loading.load({"scale": scale})
+        config = load({"scale": scale})
         if name not in config.figures:
             continue
         laid, series = grid(config.figures[name], figure.measures), figure.series(config, name)
@@ -138,7 +136,7 @@ def test_a_variant_stands_behind_what_it_is_compared_with(
 
 def test_a_rate_is_one_where_lines_are_methods(paper_study: Make) -> None:
     study = paper_study("ablation_init", rates=[10, 20])
-    figure = importlib.import_module("paper.ablation_init").FIGURE
+    figure = CURVE_FIGURES["ablation_init"]
     with pytest.raises(UserError, match=r"figures\.ablation_init\.rates: found \[10, 20\]"):
         figure.series(study.config, "ablation_init")
 

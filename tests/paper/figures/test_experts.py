@@ -14,7 +14,8 @@ from ngt.files import write_json
 from ngt.runs.keys import Layout
 from ngt.settings.config import Config, EnvConfig, FigureConfig
 from ngt.settings.resolve import config_hash, resolve_expert
-from paper.figures import experts as expert_figure
+from paper import command
+from paper.figures.experts import draw, read
 from paper.register import FIGURES
 
 CONFIG = Config(
@@ -42,7 +43,7 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def test_panels_show_mean_range_kept_and_published(layout: Layout) -> None:
-    figure = expert_figure.draw(expert_figure.read(CONFIG, layout), CONFIG)
+    figure = draw(read(CONFIG, layout), CONFIG)
     pendulum, hopper = figure.axes[:2]
     assert [axes.get_title() for axes in (pendulum, hopper)] == ["Pendulum-v1", "Hopper-v4"]
     mean, kept = pendulum.lines
@@ -55,8 +56,8 @@ def test_panels_show_mean_range_kept_and_published(layout: Layout) -> None:
 
 @pytest.mark.parametrize("count", [1, 4, 7])
 def test_no_empty_panels(layout: Layout, count: int) -> None:
-    experts = expert_figure.read(CONFIG, layout)[:1] * count
-    figure = expert_figure.draw(experts, CONFIG)
+    experts = read(CONFIG, layout)[:1] * count
+    figure = draw(experts, CONFIG)
     shown = [axes for axes in figure.axes if axes.axison]
     assert len(shown) == count and all(axes.get_title() for axes in shown)
 
@@ -64,7 +65,7 @@ def test_no_empty_panels(layout: Layout, count: int) -> None:
 def test_missing_expert_is_named(layout: Layout) -> None:
     (layout.expert("Hopper-v4") / "run.json").unlink()
     with pytest.raises(UserError, match=r"expert Hopper-v4: .*run\.json is not there"):
-        expert_figure.read(CONFIG, layout)
+        read(CONFIG, layout)
 
 
 def test_an_expert_without_an_evaluation_is_named(layout: Layout) -> None:
@@ -73,23 +74,23 @@ def test_an_expert_without_an_evaluation_is_named(layout: Layout) -> None:
     with pytest.raises(
         UserError, match="expert Hopper-v4: diverged at step 2000, before its first"
     ):
-        expert_figure.read(CONFIG, layout)
+        read(CONFIG, layout)
 
 
 def test_there_is_none_where_demonstrations_are_ones_own(layout: Layout) -> None:
     (layout.root / "mine.npz").write_bytes(b"mine")
     own = EnvConfig(demos=str(layout.root / "mine.npz"))
     one = replace(CONFIG, envs={"Pendulum-v1": own})
-    assert [expert.env for expert in expert_figure.read(one, layout)] == ["Hopper-v4"]
+    assert [expert.env for expert in read(one, layout)] == ["Hopper-v4"]
     assert FIGURES["expert_figure"].at(one)
     both = replace(CONFIG, envs={"Pendulum-v1": own, "Hopper-v4": own})
     assert not FIGURES["expert_figure"].at(both)
     with pytest.raises(UserError, match="no env of it has demonstrations by an expert"):
-        expert_figure.draw(expert_figure.read(both, layout), both)
+        draw(read(both, layout), both)
 
 
 def test_command(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        expert_figure.main(["--results", str(layout.root), "--scale", "tiny"])
+        command.main(["expert_figure", "--results", str(layout.root), "--scale", "tiny"])
     assert stop.value.code == 2
     assert capsys.readouterr().err.startswith("expert_figure: error: scale: 'tiny'")

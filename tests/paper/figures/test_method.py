@@ -15,9 +15,9 @@ from matplotlib.transforms import Bbox
 from ngt.errors import UserError
 from ngt.settings.config import MethodConfig
 from ngt.settings.load import load
+from paper import command
 from paper.drawing import style
 from paper.drawing.diagram import BOXES, FLOWS, Box
-from paper.figures import method as method_diagram
 from paper.figures.method import arrows, boxes, draw, facts
 
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -173,15 +173,15 @@ def test_outputs_of_hl_gauss() -> None:
 
 def test_files_are_always_the_same(tmp_path: Path) -> None:
     first, again, png = (tmp_path / name for name in ("a.pdf", "b.pdf", "a.png"))
-    method_diagram.main(["--scale", "paper", "--out", str(first), "--png", str(png)])
-    method_diagram.main(["--out", str(again)])
+    command.main(["method_diagram", "--scale", "paper", "--out", str(first), "--png", str(png)])
+    command.main(["method_diagram", "--out", str(again)])
     assert first.read_bytes().startswith(b"%PDF") and first.read_bytes() == again.read_bytes()
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_scaling_that_it_can_not_show(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        method_diagram.main(["--set", "methods.ngt.params.scaling=ema_signed"])
+        command.main(["method_diagram", "--set", "methods.ngt.params.scaling=ema_signed"])
     err = capsys.readouterr().err
     assert stop.value.code == 2 and err.count("\n") == 1
     assert err.startswith("method_diagram: error: methods.ngt.params.scaling: 'ema_signed' is not")

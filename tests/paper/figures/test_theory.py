@@ -11,18 +11,18 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from paper import command
 from paper.drawing import style
-from paper.figures import theory as theory_figure
+from paper.figures import theory
 from paper.tables.theory import statements
-from paper.theory import bounds as theory
-from paper.theory import study as theory_study
+from paper.theory import bounds
 from paper.theory.study import BINS, COINS, SIGMAS, SIZES, STEPS, Study
 
 
 @pytest.fixture(scope="module")
 def figure(theory_numbers: Study) -> Figure:
     with style.context():
-        drawn = theory_figure.draw(theory_numbers)
+        drawn = theory.draw(theory_numbers)
         drawn.draw_without_rendering()
     return drawn
 
@@ -60,19 +60,19 @@ def test_titles_end_in_the_tables_verdicts(figure: Figure, theory_numbers: Study
 def test_hl_gauss_panels(figure: Figure, theory_numbers: Study) -> None:
     g, row = theory_numbers.hlg, BINS.index(21)
     logits, target = panel(figure, "HL-Gauss"), panel(figure, "Logits in")
-    np.testing.assert_array_equal(line(logits, theory_figure.EXACT), g.slope[row])
-    np.testing.assert_array_equal(line(logits, theory_figure.SOURCE), g.bound_sigma[row])
-    ours = line(logits, theory_figure.OURS)
+    np.testing.assert_array_equal(line(logits, theory.EXACT), g.slope[row])
+    np.testing.assert_array_equal(line(logits, theory.SOURCE), g.bound_sigma[row])
+    ours = line(logits, theory.OURS)
     assert (ours >= g.slope[row]).all() and ours.max() <= 2**0.5
-    np.testing.assert_array_equal(line(target, theory_figure.EXACT), theory_numbers.target)
-    np.testing.assert_array_equal(line(target, theory_figure.SOURCE), g.bound_sigma[row])
+    np.testing.assert_array_equal(line(target, theory.EXACT), theory_numbers.target)
+    np.testing.assert_array_equal(line(target, theory.SOURCE), g.bound_sigma[row])
     (shade,) = target.collections
     wrong = SIGMAS[theory_numbers.target > g.bound_sigma[row]]
     across = shade.get_paths()[0].vertices[:, 0]
     assert across.min() == wrong.min() and across.max() == wrong.max()
     for title, values in (("Th. sigma:", g.bound_sigma / g.slope), ("Lemma", g.mass / g.estimate)):
         axes = panel(figure, title)
-        for n, look in theory_figure.SHOWN.items():
+        for n, look in theory.SHOWN.items():
             np.testing.assert_array_equal(line(axes, look), values[BINS.index(n)])
         assert [t.get_text() for t in axes.get_legend().get_texts()] == [
             "N = 2", "N = 5", "N = 21", "N = 101",
@@ -82,10 +82,10 @@ def test_hl_gauss_panels(figure: Figure, theory_numbers: Study) -> None:
 def test_potential_panels(figure: Figure, theory_numbers: Study) -> None:
     bound, dual = panel(figure, "Th. hlip"), panel(figure, "Eq. emdeq")
     for pairing, t in theory_numbers.trainings.items():
-        look = theory_figure.PAIRED[pairing]
+        look = theory.PAIRED[pairing]
         dotted, dashed = (
             {**look, "linestyle": s}
-            for s in (theory_figure.DOTTED, theory_figure.SOURCE["linestyle"])
+            for s in (theory.DOTTED, theory.SOURCE["linestyle"])
         )
         np.testing.assert_array_equal(line(bound, look), t.gradient)
         np.testing.assert_array_equal(line(bound, dashed), t.product)
@@ -101,15 +101,15 @@ def test_concentration_panels(figure: Figure, theory_numbers: Study) -> None:
     broken = shade.get_paths()[0].vertices[:, 0]
     assert broken.max() == 1.0 and broken.min() == pytest.approx(np.log(2.0) ** 0.5, abs=0.006)
     coins = panel(figure, "n = 20")
-    np.testing.assert_array_equal(line(coins, theory_figure.EXACT), theory_numbers.coins)
-    assert (theory_numbers.coins <= theory.two_sided_bound(theory_numbers.epsilon, COINS)).all()
+    np.testing.assert_array_equal(line(coins, theory.EXACT), theory_numbers.coins)
+    assert (theory_numbers.coins <= bounds.two_sided_bound(theory_numbers.epsilon, COINS)).all()
     learned = panel(figure, "Th. rewloss, h learned")
     np.testing.assert_allclose(
-        line(learned, theory_figure.EXACT), theory_numbers.one_law.mean(axis=1)
+        line(learned, theory.EXACT), theory_numbers.one_law.mean(axis=1)
     )
-    allowed = line(learned, theory_figure.SOURCE)
+    allowed = line(learned, theory.SOURCE)
     n = np.geomspace(SIZES[0], SIZES[-1], len(allowed))
-    np.testing.assert_allclose(theory.concentration_bound(allowed, n), 0.05)
+    np.testing.assert_allclose(bounds.concentration_bound(allowed, n), 0.05)
 
 
 def test_the_figure_says_how_to_read_it(figure: Figure) -> None:
@@ -132,15 +132,15 @@ def test_nothing_overlaps(figure: Figure, tidy: Callable[[Figure], None]) -> Non
 def test_command_and_the_same_bytes(
     theory_numbers: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    monkeypatch.setattr(theory_study, "study", lambda: theory_numbers)
+    monkeypatch.setattr(theory, "study", lambda: theory_numbers)
     for name in ("a", "b"):
         pdf, png = tmp_path / f"{name}.pdf", tmp_path / f"{name}.png"
-        theory_figure.main(["--out", str(pdf), "--png", str(png)])
+        command.main(["theory_figure", "--out", str(pdf), "--png", str(png)])
         assert capsys.readouterr().out == f"{pdf}\n"
     for end in ("pdf", "png"):
         assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
     with pytest.raises(SystemExit) as stop:
-        theory_figure.main(["--scale", "tiny"])
+        command.main(["theory_figure", "--scale", "tiny"])
     assert stop.value.code == 2
     assert capsys.readouterr().err.startswith("theory_figure: error: scale: 'tiny'")

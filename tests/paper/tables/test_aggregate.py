@@ -11,7 +11,7 @@ import pytest
 
 from ngt.errors import UserError
 from ngt.runs.table import read_runs
-from paper.tables import aggregate as aggregate_table
+from paper import command
 from paper.tables.aggregate import Aggregates, collect, notes, table
 
 Make = Callable[..., Any]
@@ -124,12 +124,12 @@ def test_command(
     fill(study, skip=[study.key("bc", 1, 0)])
     as_scale(study)
     with pytest.raises(SystemExit) as stop:
-        aggregate_table.main([])
+        command.main(["aggregate_table"])
     assert stop.value.code == 2
     err = capsys.readouterr().err
     assert err.startswith("aggregate_table: error: run Pendulum-v1/bc/") and err.count("\n") == 1
     fill(study)
-    aggregate_table.main([])
+    command.main(["aggregate_table"])
     expected = table(aggregates(study))
     assert capsys.readouterr().out == f"{expected.markdown()}\nresults/aggregate_table.csv\n"
     with open("results/aggregate_table.csv", newline="") as file:

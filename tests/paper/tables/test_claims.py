@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from ngt.errors import UserError
-from paper.tables import claims as claims_table
+from paper import command
+from paper.command import Options
+from paper.register import TABLES
 from paper.tables.claims import collect, read_gpu, table
 
 Make = Callable[..., Any]
@@ -73,11 +75,11 @@ def test_command(
     fill(study, skip=[gone])
     as_scale(study)
     with pytest.raises(SystemExit) as stop:
-        claims_table.main([])
+        command.main(["claims_table"])
     assert stop.value.code == 2
     err = capsys.readouterr().err
     assert err.startswith(f"claims_table: error: run {gone}: missing") and err.count("\n") == 1
-    claims_table.main(["--allow-partial"])
+    command.main(["claims_table", "--allow-partial"])
     out = capsys.readouterr().out
     assert "PARTIAL: runs missing: 1." in out and out.endswith("results/claims_table.csv\n")
     rows = json.loads(Path("results/claims_table.json").read_text())["rows"]
@@ -86,7 +88,8 @@ def test_command(
 
 def test_no_run_at_all(make_study: Make) -> None:
     study = make_study()
-    made = table(collect(study.config, study.layout, allow_partial=True))
+    options = Options(TABLES["claims_table"], Path("t.csv"), allow_partial=True)
+    made = table(collect(study.config, study.layout, options))
     assert {r["ours"] for r in made.rows} == {None}
 
 

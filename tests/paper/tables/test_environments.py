@@ -12,7 +12,8 @@ import pytest
 from ngt.experience import envs, shipped
 from ngt.settings.config import Config
 from ngt.settings.load import load
-from paper.tables import environments as environment_table
+from paper import command
+from paper.tables import environments
 from paper.tables.environments import bounds, kept, paper_id, row, table
 
 
@@ -50,8 +51,8 @@ def test_agreement_is_computed(
     assert {name: r["agrees"] for name, r in rows.items() if r["agrees"]} == dict.fromkeys(
         ["Ant-v4", "HalfCheetah-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4"], "yes"
     )
-    monkeypatch.setitem(environment_table.PAPER, "Pusher-v4", (24, 7))
-    pusher = row(envs.TASKS["Pusher-v5"], Config(), environment_table.DATA)
+    monkeypatch.setitem(environments.PAPER, "Pusher-v4", (24, 7))
+    pusher = row(envs.TASKS["Pusher-v5"], Config(), environments.DATA)
     assert (pusher["agrees"], pusher["paper_sizes"], pusher["obs"]) == ("no", "24 × 7", 23)
 
 
@@ -64,7 +65,7 @@ def test_bounds_and_ends(rows: dict[str, dict[str, Any]]) -> None:
         "Ant-v4", "Hopper-v4", "Humanoid-v4", "Walker2d-v4",
     ]  # fmt: skip
     never = Config(terminate_when_unhealthy=False)
-    assert row(envs.TASKS["Hopper-v4"], never, environment_table.DATA)["early"] == "no"
+    assert row(envs.TASKS["Hopper-v4"], never, environments.DATA)["early"] == "no"
     assert rows["Ant-v4"]["made"] == "Ant-v4, use_contact_forces=True"
 
 
@@ -72,7 +73,7 @@ def test_a_task_is_read_from_its_env_alone(monkeypatch: pytest.MonkeyPatch) -> N
     """What the registry says of sizes never reaches the table."""
     monkeypatch.setattr(envs, "_check_live", lambda *_: None)
     wrong = dataclasses.replace(envs.TASKS["Pendulum-v1"], obs=9, low=-7.0, high=7.0, time_limit=9)
-    shown = row(wrong, Config(), environment_table.DATA)
+    shown = row(wrong, Config(), environments.DATA)
     cells = (shown[k] for k in ("obs", "act", "bounds", "limit", "agrees", "paper_sizes"))
     assert [*cells] == [3, 1, "±2", 200, None, None]
 
@@ -101,7 +102,7 @@ def test_other_ids() -> None:
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A scale's own tasks follow; the reason for another id is told."""
-    environment_table.main(["--scale", "quick", "--out", str(tmp_path / "t.csv")])
+    command.main(["environment_table", "--scale", "quick", "--out", str(tmp_path / "t.csv")])
     out = capsys.readouterr().out
     assert "| Pendulum-v1 | Pendulum-v1 | 3 | 1 |" in out and "| finger-spin |" in out
     assert "Pusher-v4: gymnasium refuses it" in out

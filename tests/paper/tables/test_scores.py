@@ -14,7 +14,8 @@ import pytest
 from ngt.runs.keys import RunKey, run_table
 from ngt.runs.table import read_runs
 from ngt.settings.load import load
-from paper.tables import scores as main_table
+from paper import command
+from paper.tables.scores import table
 
 Make = Callable[..., Any]
 
@@ -43,7 +44,7 @@ ABSENT = [
 
 
 def test_cells_are_means_of_the_window_by_hand() -> None:
-    text = main_table.table(runs(), CONFIG, ABSENT).markdown()
+    text = table(runs(), CONFIG, ABSENT).markdown()
     assert text.splitlines()[2:6] == [
         "| Pendulum-v1 | 1 | NGT | 52.5 | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 0 |",
         "| Pendulum-v1 | 1 | BC | 52.5 | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 1 |",
@@ -52,30 +53,30 @@ def test_cells_are_means_of_the_window_by_hand() -> None:
     ]
     assert "last 2 evaluations" in text and "PARTIAL: runs missing: 2." in text
     assert "about 50% of cases" in text, "which its two seeds' intervals cover"
-    rows = list(csv.DictReader(io.StringIO(main_table.table(runs(), CONFIG, ABSENT).csv())))
+    rows = list(csv.DictReader(io.StringIO(table(runs(), CONFIG, ABSENT).csv())))
     assert {row["mark"] for row in rows} == {"PARTIAL: runs missing: 2."}
     assert "1 run diverged and counts with the evaluations until then." in text
 
 
 def test_one_seed_has_no_interval() -> None:
     alone = runs().query("seed == 0 and demos == 1")
-    table = run_table(CONFIG, ["main_figure"])
-    absent = [key for key in table if key.seed == 1 or key.demos == 4]
-    row = main_table.table(alone, CONFIG, absent).rows[0]
+    keys = run_table(CONFIG, ["main_figure"])
+    absent = [key for key in keys if key.seed == 1 or key.demos == 4]
+    row = table(alone, CONFIG, absent).rows[0]
     assert row["mean"] == pytest.approx(0.25) and math.isnan(row["low"])
     assert row["scores"] == "0.25"
 
 
 def test_a_run_without_an_evaluation_counts_as_random() -> None:
     some = runs().query("not (method == 'bc' and seed == 1)")
-    row = main_table.table(some, CONFIG, ABSENT).rows[1]
+    row = table(some, CONFIG, ABSENT).rows[1]
     assert (row["scores"], row["diverged"]) == ("0.25, 0.00", 1)
     assert row["return"] == pytest.approx((2.5 - 7.0) / 2)
 
 
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
     with pytest.raises(SystemExit) as caught:
-        main_table.main(["--results", str(tmp_path)])
+        command.main(["main_table", "--results", str(tmp_path)])
     assert caught.value.code == 2
     err = capsys.readouterr().err
     assert err.startswith("main_table: error: run Pendulum-v1/") and len(err.splitlines()) == 1
@@ -85,7 +86,7 @@ def test_scores_that_cannot_be_normalised_are_missing_and_returns_stay(poor_stud
     for envs, scores in ((["Pendulum-v1", "Hopper-v4"], [0.9, 0.5]), (["Hopper-v4"], [])):
         study = poor_study(envs=envs, demos=[1])
         runs, _ = read_runs(study.layout, study.config, "main_figure")
-        made = main_table.table(runs, study.config)
+        made = table(runs, study.config)
         whole, poor = made.rows[:-2], made.rows[-2:]
         assert [row["mean"] for row in whole] == pytest.approx(scores)
         assert [row["return"] for row in poor] == pytest.approx([50.0, 49.6])

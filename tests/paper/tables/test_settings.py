@@ -11,18 +11,18 @@ import pytest
 
 from ngt.errors import UserError
 from ngt.potential import Potential, PotentialConfig
-from ngt.settings import load as loading
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
+from ngt.settings.load import load
+from paper import command
 from paper.drawing.table import Table
 from paper.numbers.variants import as_text
-from paper.tables import settings as hyperparameter_table
 from paper.tables.settings import PAPER, table, where
 
 
 @cache
 def whole(scale: str = "paper") -> Table:
     """The table of a scale."""
-    return table(loading.load({"scale": scale}))
+    return table(load({"scale": scale}))
 
 
 def rows(scale: str = "paper") -> list[dict[str, Any]]:
@@ -32,7 +32,7 @@ def rows(scale: str = "paper") -> list[dict[str, Any]]:
 
 def changed(scale: str = "paper", **differences: Any) -> tuple[list[dict[str, Any]], str]:
     """The rows with these differences that scale paper does not have, and the notes."""
-    made = table(loading.load({"scale": scale, **differences}))
+    made = table(load({"scale": scale, **differences}))
     return [dict(row) for row in made.rows if row not in whole().rows], " ".join(made.notes)
 
 
@@ -79,7 +79,7 @@ def test_methods_show_what_is_their_own() -> None:
     # One row, though NGT's own value is another on Humanoid.
     (row,) = (r for r in rows() if r["method"] == "ngt-mse-softmax")
     assert (row["like"], row["envs"], row["value"]) == ("ngt", "all", "mse_softmax")
-    timed = [name for name in loading.load({"scale": "paper"}).methods if name.startswith("speed-")]
+    timed = [name for name in load({"scale": "paper"}).methods if name.startswith("speed-")]
     assert timed and not any(of(name) for name in timed)
     assert ", ".join(timed) in " ".join(whole().notes)
 
@@ -113,7 +113,7 @@ def test_a_changed_default_shows(monkeypatch: pytest.MonkeyPatch) -> None:
         rescale: float = dataclasses.field(default=4.0, metadata={"doc": "x"})
 
     monkeypatch.setattr(Potential, "Config", Other)
-    made = table(loading.load({"scale": "test"})).rows
+    made = table(load({"scale": "test"})).rows
     (row,) = (r for r in made if (r["method"], r["setting"]) == ("ngt", "params.rescale"))
     assert (row["value"], row["agrees"]) == ("4.0", "no")
 
@@ -135,7 +135,7 @@ def test_envs_are_named_the_short_way() -> None:
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hyperparameter_table.main(["--scale", "test", "--out", str(tmp_path / "t.csv")])
+    command.main(["hyperparameter_table", "--scale", "test", "--out", str(tmp_path / "t.csv")])
     assert "| ngt | backbone | params.m | all | 4 | 32 |" in capsys.readouterr().out
     text = (tmp_path / "t.tex").read_text()
     assert text.isascii() and r"\begin{longtable}" in text and "`" not in text
@@ -143,4 +143,4 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_config_without_envs_is_refused() -> None:
     with pytest.raises(UserError, match="figures: none names an env"):
-        table(dataclasses.replace(loading.load({"scale": "test"}), figures={}))
+        table(dataclasses.replace(load({"scale": "test"}), figures={}))

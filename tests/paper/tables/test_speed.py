@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from ngt.errors import UserError
-from paper import command
+from paper.command import Options
 from paper.drawing import style
+from paper.drawing.table import Table
 from paper.figures import speed as speed_figure
 from paper.numbers import speed
+from paper.register import FIGURES, TABLES
 from paper.tables import speed as speed_table
 
 METHODS = {
@@ -21,8 +25,21 @@ METHODS = {
     "speed-dac": {"label": "DAC, R", "like": "dac-r"},
     "speed-red": {"label": "RED*", "like": "red"},
 }
-PARTIAL = argparse.Namespace(allow_partial=True, other_settings=False)
-WHOLE = argparse.Namespace(allow_partial=False, other_settings=False)
+WHOLE = Options(TABLES["speed_table"], Path("t.csv"))
+PARTIAL = replace(WHOLE, allow_partial=True)
+
+
+def make_table(study: Any, options: Options) -> Table:
+    made = speed_table.make(study.config, study.layout, options)
+    assert isinstance(made.content, Table)
+    return made.content
+
+
+def make_figure(study: Any, options: Options) -> tuple[Figure, str]:
+    options = replace(options, artefact=FIGURES["speed_figure"])
+    made = speed_figure.make(study.config, study.layout, options)
+    assert isinstance(made.content, Figure)
+    return made.content, made.note
 
 
 @pytest.fixture
@@ -52,7 +69,7 @@ def test_rates_by_hand() -> None:
 
 
 def test_the_table_has_ours_and_theirs(study: Any) -> None:
-    table = speed_table.make(study.config, study.layout, WHOLE)
+    table = make_table(study, WHOLE)
     rows = {row["method"]: row for row in table.rows}
     assert [rows[m]["Pendulum-v1 steps/s"] for m in ("NGT", "DAC, R", "RED*")] == [100, 50, 200]
     assert [rows[m]["Pendulum-v1 relative"] for m in ("NGT", "DAC, R", "RED*")] == [1, 0.5, 2]
@@ -69,19 +86,19 @@ def test_a_missing_run_leaves_a_gap_only_when_asked(study: Any) -> None:
     key = study.key("speed-ngt", demos=4)
     (study.layout.run(key) / "run.json").unlink()
     with pytest.raises(UserError, match=str(key)):
-        speed_table.make(study.config, study.layout, WHOLE)
-    table = speed_table.make(study.config, study.layout, PARTIAL)
+        make_table(study, WHOLE)
+    table = make_table(study, PARTIAL)
     assert table.rows[0]["Pendulum-v1 steps/s"] is None
     assert all(row["Pendulum-v1 relative"] is None for row in table.rows)
     assert table.marks == ["PARTIAL: 1 runs are missing."]
-    runs, absent = command.read(study.config, study.layout, speed.NAME, PARTIAL)
-    figure = speed_figure.draw(runs, study.config, absent)
+    figure, note = make_figure(study, PARTIAL)
+    assert note == ": partial, runs missing: 1"
     assert "PARTIAL: missing Pendulum-v1 NGT" in " ".join(t.get_text() for t in figure.texts)
 
 
 def test_curves_have_the_looks_of_what_they_time(study: Any) -> None:
-    runs, _ = command.read(study.config, study.layout, speed.NAME, WHOLE)
-    figure = speed_figure.draw(runs, study.config)
+    figure, note = make_figure(study, WHOLE)
+    assert note == ""
     (axes,) = figure.axes
     colors = {line.get_color(): line for line in axes.lines}
     assert set(colors) == {style.LOOKS[name].color for name in ("ngt", "dac-r", "red")}
@@ -93,12 +110,11 @@ def test_curves_have_the_looks_of_what_they_time(study: Any) -> None:
 def test_no_speed_where_all_diverged_at_once(study: Any) -> None:
     for method in ("speed-ngt", "speed-dac", "speed-red"):
         study.write(study.key(method, demos=4), [], diverged=True, machine="a", device="cpu")
-    runs, absent = command.read(study.config, study.layout, speed.NAME, WHOLE)
     with pytest.raises(UserError, match="no run has an evaluation"):
-        speed_figure.draw(runs, study.config, absent)
+        make_figure(study, WHOLE)
 
 
 def test_a_run_without_times_is_named(study: Any) -> None:
     study.write(study.key("speed-ngt", demos=4), [0.5] * 10, machine="a", device="cpu")
     with pytest.raises(UserError, match="Pendulum-v1/speed-ngt: it recorded no times"):
-        speed_table.make(study.config, study.layout, WHOLE)
+        make_table(study, WHOLE)

@@ -1,23 +1,18 @@
-"""The table of the theorems: verdicts from numbers alone, and the page that shows it."""
+"""The table of the theorems: verdicts follow from numbers alone."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from paper import pages
-from paper.tables import theory as theory_table
-from paper.tables.theory import Statement, statements
-from paper.theory import study as theory_study
+from paper import command
+from paper.tables import theory
+from paper.tables.theory import Statement, statements, table
 from paper.theory.bounds import judge
-from paper.theory.study import Study
-
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "theory.md"
-NUMBER = re.compile(r"\d+(?:\.\d+)?")
+from paper.theory.study import PAIRINGS, Study
 
 
 def verdicts(s: Study) -> dict[str, str]:
@@ -41,7 +36,7 @@ def test_other_numbers_give_other_verdicts(theory_numbers: Study) -> None:
 
     def changed(**changes: np.ndarray) -> dict[str, str]:
         t = replace(huber, **changes)
-        return verdicts(replace(theory_numbers, trainings=dict.fromkeys(theory_study.PAIRINGS, t)))
+        return verdicts(replace(theory_numbers, trainings=dict.fromkeys(PAIRINGS, t)))
 
     assert changed(gradient=huber.product / 1.5)["hlip_huber"] == "holds"
     assert changed(gradient=huber.product * 1.1)["hlip_huber"] == "false"
@@ -84,57 +79,26 @@ def test_a_statement_follows_the_rule() -> None:
 
 
 def test_forms(theory_numbers: Study) -> None:
-    table = theory_table.table(theory_numbers)
-    assert len(table.rows) == 21
-    assert table.tex().isascii()
+    made = table(theory_numbers)
+    assert len(made.rows) == 21
+    assert made.tex().isascii()
     assert (
         "| Th. rewloss: P(\\|L_n − L\\| ≥ ε) ≤ exp(−ε²n / (Λ diam)²) | 0.368 | 0.5 | false |"
-        in (table.markdown())
+        in (made.markdown())
     )
-    (row,) = (r for r in table.rows if str(r["statement"]).startswith("Th. sigma: "))
+    (row,) = (r for r in made.rows if str(r["statement"]).startswith("Th. sigma: "))
     assert str(row["why"]).startswith("N = 2, σ = 0.5, t = −1, q on the other bin.")
     assert "11 % of the grid" in str(row["why"]) and "0.7 % (σ = 0.75)" in str(row["why"])
 
 
-def test_counter_examples_by_hand(theory_numbers: Study) -> None:
-    text = " ".join(theory_table.by_hand(theory_numbers).split())
-    for part in (
-        "P(|L_n − L| ≥ 1) = 0.5, above exp(−1) = 0.368", "2 exp(−1) = 0.736",
-        "√2 · 0.9546 = 1.350", "= 1.279", "distance is 100", "−L ≤ 9.5", "2/√m = 0.35",
-    ):  # fmt: skip
-        assert part in text
-
-
 def test_command(
-    theory_numbers: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    theory_numbers: Study,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    monkeypatch.setattr(theory_study, "study", lambda: theory_numbers)
-    page, out = tmp_path / "page.md", tmp_path / "t.csv"
-    begin, end = pages.markers("theory_table")
-    page.write_text(f"head\n{begin}{end}tail\n")
-    theory_table.main(["--out", str(out), "--into", str(page)])
-    printed = capsys.readouterr().out
-    text = theory_table.table(theory_numbers).markdown()
-    assert printed == f"{text}\n{out}\n"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["page.md", "t.csv", "t.json", "t.tex"]
-    assert page.read_text() == f"head\n{begin}{theory_table.page(theory_numbers)}{end}tail\n"
-    with pytest.raises(SystemExit) as stop:
-        theory_table.main(["--out", str(out), "--into", str(tmp_path / "none.md")])
-    assert stop.value.code == 2
-    err = capsys.readouterr().err
-    assert err.startswith("theory_table: error: --into: ") and err.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_the_page_shows_what_is_computed() -> None:
-    """Word for word; numbers to 5 %, which another machine's rounding may move after training."""
-    study = theory_study.study()
-    _, part, _ = pages.between(PAGE.read_text(), str(PAGE), theory_table.NAME)
-    new = theory_table.page(study)
-    remedy = "run: python -m paper.tables.theory --into docs/theory.md"
-    assert NUMBER.sub("#", part) == NUMBER.sub("#", new), remedy
-    shown, found = (np.array(NUMBER.findall(text), float) for text in (part, new))
-    np.testing.assert_allclose(shown, found, rtol=0.05, atol=0.011, err_msg=remedy)
-    last = {pairing: t.gradient[-1] for pairing, t in study.trainings.items()}
-    assert max(last.values()) < 1.0, "the page's last paragraph"
+) -> None:
+    monkeypatch.setattr(theory, "study", lambda: theory_numbers)
+    out = tmp_path / "t.csv"
+    command.main(["theory_table", "--out", str(out)])
+    assert capsys.readouterr().out == f"{table(theory_numbers).markdown()}\n{out}\n"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["t.csv", "t.json", "t.tex"]

@@ -15,15 +15,15 @@ from matplotlib.lines import Line2D
 
 from ngt.errors import UserError
 from ngt.runs.table import read_runs
-from paper import main_figure
 from paper.drawing import style
+from paper.figures.curves import CURVE_FIGURES
 
 Make = Callable[..., Any]
 
 
 def draw(study: Any, *, allow_partial: bool = False) -> Figure:
     runs, absent = read_runs(study.layout, study.config, "main_figure", allow_partial=allow_partial)
-    return main_figure.draw(runs, study.config, absent)
+    return CURVE_FIGURES["main_figure"].draw(runs, study.config, absent)
 
 
 def words(figure: Figure) -> str:

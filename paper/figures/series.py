@@ -1,0 +1,113 @@
+"""The lines of figures of learning curves, and what is said above their panels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ngt.errors import UserError
+from ngt.runs.table import final_scores
+from ngt.settings.config import Config, FigureConfig
+from ngt.settings.resolve import method_label, method_rate, model_params
+from paper.drawing import style
+from paper.drawing.labels import labels
+from paper.drawing.notes import nth
+from paper.drawing.panels import AUC, SCORE, Place, Series, plan_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# ---------------------------------------------------------------- lines
+
+
+def methods(config: Config, name: str) -> list[Series]:
+    """Return a line per method, with the config's label."""
+    plan = plan_of(config, name, one=["rates"])
+    named = {method: method_label(config, method) for method in (*plan.methods, *plan.beside)}
+    return _by_method(config, plan, named)
+
+
+def variants(config: Config, name: str) -> list[Series]:
+    """Return the method for comparison, then its variants, named by the settings that differ."""
+    plan = plan_of(config, name, one=["rates"])
+    return _by_method(config, plan, labels(config, [*plan.beside, *plan.methods], plan.envs))
+
+
+def _by_method(config: Config, plan: FigureConfig, named: dict[str, str]) -> list[Series]:
+    """Return a line per method at its own rate or the figure's; the first line is the widest."""
+    looks, (rate,) = style.looks(named), plan.rates
+    found = [
+        Series(method, method_rate(config, method) or rate, label, looks[method])
+        for method, label in named.items()
+    ]
+    return [found[0]._replace(width=1.5), *found[1:]]
+
+
+def sizes(config: Config, name: str) -> list[Series]:
+    """Return a line per method, in order of the embedding's size; larger ones are darker."""
+
+    def size(one: Series) -> int:
+        _, params = model_params(config, one.method, config.figures[name].envs[0])
+        if "m" not in params:
+            raise UserError(f"figures.{name}.methods: {one.method} has no embedding size m")
+        return int(params["m"])
+
+    ordered = sorted(variants(config, name), key=size)
+    looks = reversed(style.ramp(len(ordered)))
+    return [Series(*one[:3], look) for one, look in zip(ordered, looks, strict=True)]
+
+
+def rates(config: Config, name: str) -> list[Series]:
+    """Return a line per rate of one method; those that keep more transitions are darker."""
+    plan = plan_of(config, name, one=["methods"])
+    (method,) = plan.methods
+    if plan.beside:
+        raise UserError(f"figures.{name}.beside: found {plan.beside[0]}, this figure shows none")
+    if (own := method_rate(config, method)) is not None:
+        raise UserError(f"figures.{name}.methods: {method} has rate {own}; name one of any rate")
+    ordered = sorted(plan.rates)
+    return [
+        Series(
+            method, rate, f"every {nth(rate)} transition" if rate > 1 else "every transition", look
+        )
+        for rate, look in zip(ordered, style.ramp(len(ordered)), strict=True)
+    ]
+
+
+# ---------------------------------------------------------------- remarks
+
+Remark = tuple[str, str] | None  # a text above a panel, and its colour
+
+
+def spread(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
+    """Return the number, mean and spread of a panel's final scores."""
+    parts = []
+    for one, runs in here:
+        scores = final_scores(runs, config.window)["score"]
+        if len(scores):
+            name = f"{one.label}, " if len(here) > 1 else ""
+            std = f"{scores.std(ddof=1):.2f}" if len(scores) > 1 else "none"
+            what = "scores" if place.measure == SCORE else "returns"
+            parts.append(
+                f"{name}n~=~{len(scores)} final {what}: mean~{scores.mean():.2f}, std~{std}, "
+                f"min~{scores.min():.2f}, max~{scores.max():.2f}"
+            )
+    return ("; ".join(parts).replace("-", "−"), style.GREY) if parts else None
+
+
+def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Config) -> Remark:
+    """Return the share of evaluations at which the reward's AUC is under 0.5."""
+    if place.measure != AUC:
+        return None
+    if all(runs.empty for _, runs in here):
+        return "no AUC was logged", style.GREY
+    shares = [(one.label, float((runs["score"] < 0.5).mean())) for one, runs in here if len(runs)]
+    parts = [f"{label.replace(' ', '~')} at~{_percent(x)}" for label, x in shares if x > 0]
+    if not parts:
+        return "never under 0.5", style.GREY
+    return f"inverted: {'; '.join(parts)} of~evaluations", style.ALERT
+
+
+def _percent(share: float) -> str:
+    """Return a positive share in whole per cent, never as 0%."""
+    return f"{share:.0%}" if share >= 0.005 else "under~1%"

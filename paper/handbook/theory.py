@@ -1,0 +1,76 @@
+"""The generated part of docs/theory.md: every statement, and counter-examples to check by hand.
+
+python -m paper.handbook.theory --into docs/theory.md
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from ngt.cli import Parser
+from paper import pages
+from paper.command import one_line_errors
+from paper.tables.theory import HAND, table
+from paper.theory import bounds
+from paper.theory.study import Study, study
+
+NAME = "handbook.theory"
+
+
+def by_hand(s: Study) -> str:
+    """Return three counter-examples as a Markdown list, with computed numbers."""
+    first, second = bounds.hlg_probs(0.0, *HAND)
+    claimed, found = bounds.bound_sigma(*HAND), bounds.hlg_slope(*HAND)
+    emd, most = s.far
+    c = s.config
+    coin, bound = bounds.coin_deviation(1, 1), float(bounds.concentration_bound(1.0, 1))
+    flat = bounds.huber_slopes(c.m, c.delta).potential(1.0, 1.0)
+    items = (
+        "**Concentration (Th. rewloss).** Let both laws be a fair coin on {0, 1}, h(x) = x, n = 1. "
+        "Then Λ = diam = 1, L = 0, and L_n is the difference of two coins: −1, 0 or 1 with "
+        f"probability 1/4, 1/2, 1/4. So P(|L_n − L| ≥ 1) = {coin:g}, above exp(−1) = {bound:.3f}. "
+        f"McDiarmid's inequality for both sides has a factor 2: 2 exp(−1) = {2 * bound:.3f}.",
+        f"**HL-Gauss (Th. sigma).** Take N = {HAND[0]} bins on [−1, 1], σ = {HAND[2]:g}, t = −1. "
+        f"By a normal table p = ((Φ(2) − 1/2) / (Φ(4) − 1/2), the rest) = ({first:.4f}, "
+        f"{second:.4f}). Logits that put all mass on the second bin give a gradient q − p = "
+        f"(−{first:.4f}, {first:.4f}) of norm √2 · {first:.4f} = {found:.3f}. The theorem's bound "
+        f"is √(1 + 1/(2πσ²)) = {claimed:.3f}.",
+        f"**Duality (Eq. emdeq).** Put P_expert on one point and P_agent on another, {emd:g} away: "
+        f"their earth mover's distance is {emd:g}. Outputs squashed by {c.rescale:g} tanh differ "
+        f"by at most {2 * c.rescale:g}, so Huber's h lies between 0 and {2 * c.rescale:g} − 1/2 = "
+        f"{most:g} for all weights: −L ≤ {most:g}. Without squashing it is no closer: spectral "
+        f"norm and the mean over m = {c.m} outputs leave Λ(h) ≤ 2/√m = {flat:.2f} (Th. hlip), so "
+        f"−L ≤ {flat:.2f} EMD.",
+    )
+    filled = (
+        textwrap.fill(f"{i}. {item}", 100, subsequent_indent="   ", break_on_hyphens=False)
+        for i, item in enumerate(items, 1)
+    )
+    return "\n".join(filled) + "\n"
+
+
+def page(s: Study) -> str:
+    """Return the generated part of docs/theory.md."""
+    return f"{table(s).markdown()}\n## Three counter-examples to check by hand\n\n{by_hand(s)}"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the part, or write it into the page."""
+    about = "Print the statements of the theory and three counter-examples, as Markdown."
+    parser = Parser(prog=f"python -m paper.{NAME}", description=about)
+    parser.add_argument("--into", type=Path, help="write it between the markers of this page")
+
+    def run() -> None:
+        args = parser.parse_args(argv)
+        if args.into is None:
+            print(page(study()), end="")
+        else:
+            pages.write_into(args.into, page(study()), NAME)
+
+    one_line_errors(NAME, run)
+
+
+if __name__ == "__main__":
+    main()

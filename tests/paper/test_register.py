@@ -1,0 +1,53 @@
+"""The register: its names, and that docs/artefacts.md and the config have the same ones."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ngt.settings.load import load
+from paper.figures.curves import CURVE_FIGURES
+from paper.register import ARTEFACTS, CURVES, FIGURES, PAPER, REPORT, TABLES, at_scale
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "artefacts.md"
+SCALES = ("test", "quick", "lite", "paper")
+
+
+def rows() -> dict[str, str]:
+    """Return what docs/artefacts.md says of the source of each artefact that it names."""
+    lines = (re.split(r"\s*\|\s*", line) for line in PAGE.read_text().splitlines())
+    found = {}
+    for _, names, source, *_ in (line for line in lines if len(line) == 6 and "`" in line[1]):
+        each = re.findall(r"`(\w+)", names)
+        sources = source.split(", ") if ", " in source else [source] * len(each)
+        found |= dict(zip(each, sources, strict=True))
+    return found
+
+
+def test_the_page_has_every_artefact_with_its_source() -> None:
+    assert rows() == {name: a.source or "–" for name, a in ARTEFACTS.items()}
+
+
+def test_every_figure_of_curves_is_described_once() -> None:
+    assert set(CURVES) == set(CURVE_FIGURES)
+    assert all(name == figure.name for name, figure in CURVE_FIGURES.items())
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_entry_of_the_config_is_shown(scale: str) -> None:
+    config = load({"scale": scale})
+    own = {run for a in ARTEFACTS.values() if not a.everything for run in a.runs}
+    assert set(config.figures) <= own
+    assert own == set(load({"scale": "paper"}).figures)
+
+
+def test_files_are_named_after_their_artefacts() -> None:
+    assert (REPORT.file, PAPER.file) == ("report.html", "paper.pdf")
+    files = list(at_scale(load({"scale": "paper"})))
+    assert files == [f"{n}.pdf" for n in FIGURES] + [f"{n}.csv" for n in TABLES]
+    small = load({"scale": "quick"})
+    assert set(at_scale(small)) == {
+        a.file for a in (*FIGURES.values(), *TABLES.values()) if a.at(small)
+    }
