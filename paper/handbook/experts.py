@@ -98,11 +98,11 @@ def table(videos: Path = VIDEOS) -> Table:
         [row(task, (videos / f"{task.id}.gif").exists()) for task in ships],
         [
             "Return: of the deterministic policy, over 16 episodes that were not used to choose "
-            "it; std is their sample standard deviation. Random: the mean return of a uniform-random "
-            "policy over as many episodes. Published: the mean return published with the authors' "
-            "code, whose Ant has 27 observations and never ends an episode early; the share of it "
-            "counts from the random policy's return. Aim: the return that this suite wants of the "
-            "expert. Hours: on one core, with evaluations.",
+            "it; std is their sample standard deviation. Random: the mean return of a uniform "
+            "random policy over as many episodes. Published: the mean return published with the "
+            "authors' code, whose Ant has 27 observations and never ends an episode early; the "
+            "share of it counts from the random policy's return. Aim: the return that this suite "
+            "wants of the expert. Hours: on one core, with evaluations.",
             *([f"Tasks of the paper without an expert that ships: {absent}."] if absent else []),
         ],
     )
