@@ -53,7 +53,7 @@ def test_one_seed_has_no_spread_and_a_diverged_run_its_end(make_study: Make) -> 
     assert bc["std"] is None and bc["diverged"] == [[None, 7500]]
 
 
-def test_a_method_of_a_rate_of_its_own_has_none_to_choose(make_study: Make, fill: Make) -> None:
+def test_a_method_that_fixes_its_rate_has_none_to_choose(make_study: Make, fill: Make) -> None:
     study = make_study(methods=["ngt", "bc-full"])
     fill(study)
     rates = {cell["method"]: (cell["rate"], cell["kept"]) for cell in data(study)["cells"]}
@@ -82,7 +82,7 @@ def test_every_figure_of_curves_once_and_no_other(make_study: Make) -> None:
     }
 
 
-def test_modes_and_rates_are_cells_of_their_own(make_study: Make) -> None:
+def test_each_mode_and_rate_is_its_own_cell(make_study: Make) -> None:
     study = make_study(methods=["ngt"], demos=[1], seeds=[0])
     study.settings["figures"]["grid_figure"] = {
         "methods": ["ngt"],

@@ -42,7 +42,7 @@ def test_a_method_may_say_less(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row["what"] == "A flat reward" and row["reward"] is None
 
 
-def test_tables_of_runs_stand_where_there_are_runs(
+def test_tables_of_runs_appear_only_with_runs(
     make_study: Callable[..., Any], fill: Callable[..., None]
 ) -> None:
     study = make_study(methods=["ngt"], demos=[1])

@@ -75,7 +75,7 @@ def test_what_is_not_finished_is_named(study: Any, runs: Runs) -> None:
     assert report_runs.incomplete(finished).rows == []
 
 
-def test_sources_and_machines_are_told_apart(runs: Runs) -> None:
+def test_sources_and_machines_are_counted_apart(runs: Runs) -> None:
     rows = report_runs.sources(runs.records).rows
     assert [(r["source_hash"], r["here"], r["dirty"], r["runs"]) for r in rows] == [
         (source_hash(), "yes", "no", 2),

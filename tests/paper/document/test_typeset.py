@@ -39,7 +39,7 @@ def study(
     return made
 
 
-def test_the_text_has_no_number_of_its_own() -> None:
+def test_no_number_is_typed_in_the_text() -> None:
     math = r"\$[^$]*\$|\\begin{(equation|align)}.*?\\end{\1}"
     lengths = r"\[[^\]]*\]"
     text = re.sub(f"{math}|{lengths}", "", BODY, flags=re.DOTALL)
@@ -64,7 +64,7 @@ def test_the_text_knows_every_artefact_and_every_macro(study: Any, tmp_path: Pat
     assert extra == {path.stem for path in tmp_path.glob("*.tex")} - {"main", "macros", *TABLES}
 
 
-def test_what_is_not_there_is_named(study: Any, tmp_path: Path) -> None:
+def test_what_is_missing_is_named(study: Any, tmp_path: Path) -> None:
     (study.layout.root / "main_figure.pdf").unlink()
     with pytest.raises(UserError, match=r"main_figure\.pdf is missing; make it with `snakemake"):
         paper.gather(study.config, study.layout, tmp_path, allow_partial=False)

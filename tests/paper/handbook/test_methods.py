@@ -75,7 +75,7 @@ class Stored(Toy):
 # ---------------------------------------------------------------- docstrings
 
 
-def test_a_docstring_is_taken_apart() -> None:
+def test_a_docstring_is_parsed() -> None:
     text = methods.text_of(Toy)
     assert text.summary == "A toy."
     assert text.blocks == (
@@ -97,13 +97,13 @@ def test_paragraphs_and_equations_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("label", methods.LABELS)
-def test_a_label_may_not_lack(label: str) -> None:
+def test_a_label_must_not_be_missing(label: str) -> None:
     rest = "\n".join(line for line in LABELLED.splitlines() if not line.startswith(label))
     with pytest.raises(UserError, match=f"m: its docstring lacks a paragraph `{label}: ...`"):
         methods.read(f"One.\n\n  x = 1\n\n{rest}", "m")
 
 
-def test_an_equation_may_not_lack() -> None:
+def test_an_equation_must_not_be_missing() -> None:
     with pytest.raises(UserError, match="m: its docstring lacks an equation"):
         methods.read(f"One.\n\nwords\n\n{LABELLED}", "m")
 
@@ -216,7 +216,7 @@ def test_methods_come_in_the_figures_order() -> None:
     assert names[:2] == ["bc-full", "ngt"] and set(names) == set(config.methods) - timed
 
 
-def test_what_stands_in_backticks_is_not_escaped() -> None:
+def test_text_in_backticks_is_not_escaped() -> None:
     assert methods.escape("*a* `b*c` d_e _f_ <g") == "\\*a\\* `b*c` d_e \\_f\\_ \\<g"
 
 
