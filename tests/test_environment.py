@@ -19,16 +19,18 @@ from ngt import envs
 envs.make("Hopper-v4").close()
 """
 DRAWING = """
-from paper import style
+from paper.drawing import style
 with style.context():
     figure = style.new_figure(2, 1)
     figure.text(0.5, 0.5, "−σ")
 style.save(figure, style.Path("figure.pdf"), style.Path("figure.png"))
 """
 TABLE = """
-from paper import cli, tables
+from pathlib import Path
+from paper import command
+from paper.drawing import table as tables
 table = tables.Table("\\u2212", {"a": tables.Column("a")}, [{"a": "\\u03c3"}])
-cli.one_line_errors("t", lambda: print(table.markdown()) or tables.save(table, cli.Path("t.csv")))
+command.one_line_errors("t", lambda: print(table.markdown()) or tables.save(table, Path("t.csv")))
 """
 NOWHERE = "/proc/nowhere"
 

@@ -17,7 +17,7 @@ import yaml
 import baselines
 from ngt import cli
 from ngt.settings.resolve import load_model
-from paper import main_figure
+from paper import command
 from paper.drawing import style
 from paper.handbook import methods
 
@@ -75,8 +75,8 @@ def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPat
             if "blur" in arguments[1]:
                 (reader / "mine.yaml").write_text(files()["mine.yaml"])
             cli.main(arguments)
-        elif arguments[:2] == ["-m", "paper.main_figure"]:
-            main_figure.main(arguments[2:])
+        elif arguments[:3] == ["-m", "paper", "main_figure"]:
+            command.main(arguments[2:])
         else:
             continue
         ran += 1

@@ -64,9 +64,16 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     if not a.scores.tasks:
         for axes in (first, gap, better, below):
             axes.text(
-                0.5, 0.5, "no scores", transform=axes.transAxes, ha="center", va="center",
-                color=style.ALERT, backgroundcolor="white", zorder=900,
-            )  # fmt: skip
+                0.5,
+                0.5,
+                "no scores",
+                transform=axes.transAxes,
+                ha="center",
+                va="center",
+                color=style.ALERT,
+                backgroundcolor="white",
+                zorder=900,
+            )
     handles = [
         Line2D([], [], **looks[m].line, marker=looks[m].marker, label=method_label(config, m))
         for m in a.methods
@@ -84,13 +91,24 @@ def _rows(
         if e is None:
             continue
         axes.plot(
-            [e.low, e.high], [y, y], color=look.color, linewidth=4, alpha=0.35,
+            [e.low, e.high],
+            [y, y],
+            color=look.color,
+            linewidth=4,
+            alpha=0.35,
             solid_capstyle="butt",
-        )  # fmt: skip
+        )
         axes.plot(
-            e.value, y, color=look.color, marker=look.marker, markersize=4.2,
-            markeredgecolor="white", markeredgewidth=0.3, zorder=3, clip_on=False,
-        )  # fmt: skip
+            e.value,
+            y,
+            color=look.color,
+            marker=look.marker,
+            markersize=4.2,
+            markeredgecolor="white",
+            markeredgewidth=0.3,
+            zorder=3,
+            clip_on=False,
+        )
 
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
@@ -111,15 +129,28 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
         profile = statistics.profile(a.scores.of[method], taus, a.config.statistics, method)
         value, lower, upper = np.array(profile).T
         axes.fill_between(
-            taus, lower, upper, step="post", color=look.color, alpha=0.13, linewidth=0,
+            taus,
+            lower,
+            upper,
+            step="post",
+            color=look.color,
+            alpha=0.13,
+            linewidth=0,
             zorder=front,
-        )  # fmt: skip
+        )
         every = TAUS // 6
         axes.plot(
-            taus, value, **look.line, linewidth=1.5 if place == 0 else 1.1, zorder=400 + front,
-            drawstyle="steps-post", marker=look.marker, markeredgecolor="white",
-            markeredgewidth=0.3, markevery=(place * every // len(a.methods), every),
-        )  # fmt: skip
+            taus,
+            value,
+            **look.line,
+            linewidth=1.5 if place == 0 else 1.1,
+            zorder=400 + front,
+            drawstyle="steps-post",
+            marker=look.marker,
+            markeredgecolor="white",
+            markeredgewidth=0.3,
+            markevery=(place * every // len(a.methods), every),
+        )
     axes.set_xlim(low, high)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -15,7 +16,7 @@ from ngt.settings.resolve import method_label
 from paper.command import Made, Options, figure_of_runs
 from paper.drawing import style
 from paper.drawing.panels import plan_of
-from paper.drawing.style import Note
+from paper.drawing.style import Look, Note
 from paper.numbers import curves, speed
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @style.context()
 def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-    """A panel an env."""
+    """Return a panel per env."""
     if runs["step"].isna().all():
         raise UserError(
             f"figures.{speed.NAME}: no run has an evaluation, so there is no speed to draw"
@@ -32,35 +33,16 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     plan = plan_of(config, speed.NAME, one=("modes", "rates", "demos", "seeds"))
     bases = {method: speed.base(config, method) for method in plan.methods}
     looks = style.looks(bases.values())
-    width = style.TEXT_WIDTH * (1 if len(plan.envs) > 1 else 0.62)
-    figure = style.new_figure(width, 2.3)
-    longest = float(runs["step"].max())
-    scale, word = curves.unit(longest)
-    for axes, env in zip(
-        figure.subplots(1, len(plan.envs), squeeze=False)[0], plan.envs, strict=True
-    ):
-        for place, method in enumerate(plan.methods):
-            run = runs[(runs["env"] == env) & (runs["method"] == method)]
-            if run.empty:
-                continue
-            steps, rate = speed.rates(*speed.clock(run, f"{env}/{method}"))
-            look = looks[bases[method]]
-            every = max(1, round(len(steps) / 6))
-            axes.plot(
-                steps / scale, rate, **look.line, linewidth=1.1, marker=look.marker,
-                markevery=(place * every // len(plan.methods), every), markeredgecolor="white",
-                markeredgewidth=0.3,
-            )  # fmt: skip
-        axes.set_title(env)
-        axes.set_xlabel(f"env steps{word}")
-        axes.set_xlim(0, longest / scale)
-        axes.set_ylim(bottom=0)
+    look_of = {method: looks[base] for method, base in bases.items()}
+    figure = style.new_figure(style.TEXT_WIDTH * (1 if len(plan.envs) > 1 else 0.62), 2.3)
+    panels = figure.subplots(1, len(plan.envs), squeeze=False)[0]
+    for axes, env in zip(panels, plan.envs, strict=True):
+        _panel(axes, env, runs, look_of)
     figure.axes[0].set_ylabel("env steps per second")
     handles = [
-        Line2D([], [], **looks[bases[m]].line, marker=looks[bases[m]].marker,
-               label=method_label(config, m))
-        for m in plan.methods
-    ]  # fmt: skip
+        Line2D([], [], **look.line, marker=look.marker, label=method_label(config, method))
+        for method, look in look_of.items()
+    ]
     notes = [
         Note(
             f"Scale {config.scale}, one run a method, in a process of its own. A rate is formed "
@@ -72,6 +54,32 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
         notes.append(Note(f"PARTIAL: missing {gone}.", alert=True))
     style.footer(figure, handles, notes)
     return figure
+
+
+def _panel(axes: Axes, env: str, runs: pd.DataFrame, look_of: Mapping[str, Look]) -> None:
+    """Draw a line per method on an env; markers are staggered."""
+    longest = float(runs["step"].max())
+    scale, word = curves.unit(longest)
+    for place, (method, look) in enumerate(look_of.items()):
+        run = runs[(runs["env"] == env) & (runs["method"] == method)]
+        if run.empty:
+            continue
+        steps, rate = speed.rates(*speed.clock(run, f"{env}/{method}"))
+        every = max(1, round(len(steps) / 6))
+        axes.plot(
+            steps / scale,
+            rate,
+            **look.line,
+            linewidth=1.1,
+            marker=look.marker,
+            markevery=(place * every // len(look_of), every),
+            markeredgecolor="white",
+            markeredgewidth=0.3,
+        )
+    axes.set_title(env)
+    axes.set_xlabel(f"env steps{word}")
+    axes.set_xlim(0, longest / scale)
+    axes.set_ylim(bottom=0)
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:

@@ -123,8 +123,15 @@ def _logits(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     axes.plot(SIGMAS, ours, **OURS, label=f"√(1 + {P_MAX})")
     axes.plot(SIGMAS, g.slope[row], **EXACT)
     axes.axhline(math.sqrt(2.0), **LEVEL)
-    axes.annotate("√2", (SIGMAS[-1], math.sqrt(2.0)), (-2, 2), textcoords="offset points",
-                  ha="right", fontsize=LEGEND, color=style.GREY)  # fmt: skip
+    axes.annotate(
+        "√2",
+        (SIGMAS[-1], math.sqrt(2.0)),
+        (-2, 2),
+        textcoords="offset points",
+        ha="right",
+        fontsize=LEGEND,
+        color=style.GREY,
+    )
     _over_sigma(axes)
     axes.set_yscale("log")
     axes.set_ylim(0.9, 20.0)
@@ -169,9 +176,12 @@ def _target(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     axes.plot(SIGMAS, ours, **OURS)
     axes.plot(c.sigma_agent, s.target_agent, "o", **EXACT)
     axes.annotate(
-        f"σ = {c.sigma_agent:g}", (c.sigma_agent, s.target_agent), (5, 1),
-        textcoords="offset points", fontsize=LEGEND,
-    )  # fmt: skip
+        f"σ = {c.sigma_agent:g}",
+        (c.sigma_agent, s.target_agent),
+        (5, 1),
+        textcoords="offset points",
+        fontsize=LEGEND,
+    )
     _over_sigma(axes)
     axes.set_yscale("log")
     axes.set_ylabel("Λ in the target")
@@ -201,8 +211,15 @@ def _potential(axes: Axes, s: Study, verdicts: Verdicts) -> None:
 
 def _dual(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     axes.axhline(s.emd, **EXACT)
-    axes.annotate("EMD", (STEPS[-1], s.emd), (-2, -2), textcoords="offset points", ha="right",
-                  va="top", fontsize=LEGEND)  # fmt: skip
+    axes.annotate(
+        "EMD",
+        (STEPS[-1], s.emd),
+        (-2, -2),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=LEGEND,
+    )
     for pairing, t in s.trainings.items():
         axes.plot(STEPS, t.dual, **PAIRED[pairing])
         axes.plot(STEPS, t.objective, **PAIRED[pairing], linestyle=DOTTED)

@@ -25,12 +25,18 @@ FIGURE = "main_figure"
 COLUMNS = {
     "demos": Column("demonstrations"),
     "method": Column("method"),
-    "iqm": Column("IQM"), "iqm_low": Column("low"), "iqm_high": Column("high"),
-    "gap": Column("gap"), "gap_low": Column("low"), "gap_high": Column("high"),
-    "better": Column("P"), "better_low": Column("low"), "better_high": Column("high"),
+    "iqm": Column("IQM"),
+    "iqm_low": Column("low"),
+    "iqm_high": Column("high"),
+    "gap": Column("gap"),
+    "gap_low": Column("low"),
+    "gap_high": Column("high"),
+    "better": Column("P"),
+    "better_low": Column("low"),
+    "better_high": Column("high"),
     "runs": Column("runs"),
     "diverged": Column("diverged"),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -98,9 +104,12 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
             f"there; train it"
         )
     return Aggregates(
-        config, scores, statistics.diverged(runs, present), tuple(absent),
+        config,
+        scores,
+        statistics.diverged(runs, present),
+        tuple(absent),
         tuple(statistics.unscored(runs)),
-    )  # fmt: skip
+    )
 
 
 def notes(a: Aggregates) -> list[Note]:

@@ -71,13 +71,18 @@ def table(e: Evidence) -> Table:
     found = [(claim, claim.judge(e)) for claim in claims(e.paper)]
     rows = [
         {
-            "claim": claim.text, "where": claim.where, "source": claim.source,
-            "ours": finding.text(), "runs": len(finding.keys) or None, "seeds": finding.seeds,
-            "verdict": finding.verdict, "rule": claim.rule,
+            "claim": claim.text,
+            "where": claim.where,
+            "source": claim.source,
+            "ours": finding.text(),
+            "runs": len(finding.keys) or None,
+            "seeds": finding.seeds,
+            "verdict": finding.verdict,
+            "rule": claim.rule,
             "artefact": claim.artefact or None,
         }
         for claim, finding in found
-    ]  # fmt: skip
+    ]
     caption = f"The paper's claims, judged at scale {e.config.scale}."
     absent = len(e.runs.absent)
     marks = [f"PARTIAL: runs missing: {absent}."] if absent else []

@@ -116,8 +116,9 @@ def table(config: Config, data: Path = DATA) -> Table:
     rows = [row(task, config, data) for task in tasks]
     refused = [
         f"{source}: {REFUSED[source][0]}."
-        for source in (paper_id(task.id) for task in tasks) if source in REFUSED
-    ]  # fmt: skip
+        for source in (paper_id(task.id) for task in tasks)
+        if source in REFUSED
+    ]
     versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("gymnasium", "mujoco"))
     return Table(
         "Environments",

@@ -45,10 +45,16 @@ def rows(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Iterat
             for method in plan.methods:
                 keys = [k for k in present if (k.env, k.demos, k.method) == (env, demos, method)]
                 row: dict[str, Cell] = {
-                    "env": env, "demos": demos, "method": method_label(config, method),
-                    "return": None, "mean": None, "low": None, "high": None, "scores": None,
+                    "env": env,
+                    "demos": demos,
+                    "method": method_label(config, method),
+                    "return": None,
+                    "mean": None,
+                    "low": None,
+                    "high": None,
+                    "scores": None,
                     "diverged": sum(key in lost for key in keys),
-                }  # fmt: skip
+                }
                 if keys:
                     row["return"] = float(np.mean([returns[key] for key in keys]))
                 if keys and all(key in scores for key in keys):

@@ -156,9 +156,11 @@ def where(on: Sequence[str], envs: Sequence[str]) -> str:
 
 
 def rows(
-    name: str, base: str, ours: Mapping[str, Mapping[str, Settings]],
+    name: str,
+    base: str,
+    ours: Mapping[str, Mapping[str, Settings]],
     paper: Mapping[str, Mapping[str, Settings]],
-) -> Iterator[dict[str, Cell]]:  # fmt: skip
+) -> Iterator[dict[str, Cell]]:
     """The rows of the backbone, the expert or a method; paper: the sides of scale paper."""
     stated = {s.key: s for s in PAPER if s.method == name and s.key}
     own = ours[name]
@@ -166,8 +168,9 @@ def rows(
     found = told(own, ours[base] if base else {env: {} for env in own}, *stated)
     for row in found:
         value, source = row.values[1], stated.get(row.name)
-        there = [paper[name][env].get(row.name, ("none", ""))[0] for env in row.envs
-                 if name in paper]  # fmt: skip
+        there = [
+            paper[name][env].get(row.name, ("none", ""))[0] for env in row.envs if name in paper
+        ]
         yield head | {
             "setting": row.name,
             "envs": where(row.envs, list(own)),
@@ -194,9 +197,10 @@ def table(config: Config) -> Table:
     ours = sides(config, envs)
     paper = ours if config == default else sides(default, envs)
     lines = [
-        row for name in (BACKBONE, EXPERT, *methods)
+        row
+        for name in (BACKBONE, EXPERT, *methods)
         for row in rows(name, like(config, name), ours, paper)
-    ]  # fmt: skip
+    ]
     timed = ", ".join(name for name in config.methods if name not in methods)
     verdicts = [row["agrees"] for row in lines if row["paper"]]
     notes = [

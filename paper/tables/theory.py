@@ -36,8 +36,8 @@ FLIPS = 50  # samples a side up to which coins are enumerated
 class Statement:
     """What the paper says and what was found.
 
-    claimed, found: arrays of all that was tried, which alone decide the verdict. source, ours: the
-    pair that is shown, one of those.
+    claimed, found: all that was tried, which alone decides the verdict. shown: the pair that stands
+    in the table; `claimed` and `found` themselves by default.
     """
 
     key: str
@@ -45,165 +45,235 @@ class Statement:
     relation: Relation
     claimed: ArrayLike
     found: ArrayLike
-    source: float
-    ours: float
     why: str
+    shown: tuple[float, float] | None = None
     tolerance: float = 1e-9
 
     @property
     def verdict(self) -> Verdict:
-        """By `paper.theory.bounds.judge`."""
+        """Return the verdict of `paper.theory.bounds.judge`."""
         return bounds.judge(self.claimed, self.found, self.relation, self.tolerance)
 
     def row(self) -> dict[str, str | float]:
-        """As a row of the table."""
+        """Return a row of the table."""
+        source, ours = self.shown or (np.asarray(x).item() for x in (self.claimed, self.found))
         return {
-            "statement": self.text, "source": self.source, "ours": self.ours,
-            "verdict": self.verdict, "why": self.why,
-        }  # fmt: skip
+            "statement": self.text,
+            "source": source,
+            "ours": ours,
+            "verdict": self.verdict,
+            "why": self.why,
+        }
 
 
 def statements(s: Study) -> list[Statement]:
-    """All of them, in the paper's order."""
-    parts = (_duality(s), _lipschitz(s), _networks(s), _pairings(s), _hlg(s), _concentration(s))
+    """Return all statements, in the paper's order."""
+    topics = (_duality, _lipschitz, _networks, _pairings, _hlg, _sigma, _concentration)
+    parts = (topic(s) for topic in topics)
     return [statement for part in parts for statement in part]
 
 
 def _duality(s: Study) -> Iterator[Statement]:
     emd, most = s.far
     yield Statement(
-        "duality", "Eq. emdeq: inf of L over H is −EMD", "==", emd, most, emd, most,
+        "duality",
+        "Eq. emdeq: inf of L over H is −EMD",
+        "==",
+        emd,
+        most,
         f"Two points {emd:g} apart: with outputs squashed by {s.config.rescale:g} tanh, "
         f"0 ≤ h ≤ {most:g} for all weights.",
-    )  # fmt: skip
+    )
     last = {pairing: t.dual[-1] for pairing, t in s.trainings.items()}
     shares = ", ".join(f"{LABELS[p]} {100 * v / s.emd:.0f} %" for p, v in last.items())
     objective = s.trainings["huber"].objective[-1] / s.emd
     yield Statement(
-        "reached", "Eq. emdeq: −L is at most EMD for 1-Lipschitz h, and near it", "<=",
-        s.emd, list(last.values()), s.emd, min(last.values()),
+        "reached",
+        "Eq. emdeq: −L is at most EMD for 1-Lipschitz h, and near it",
+        "<=",
+        s.emd,
+        list(last.values()),
         f"h/Λ(h), share after {STEPS[-1]} updates: {shares}; Huber's −L itself "
         f"{100 * objective:.0f} %.",
-    )  # fmt: skip
+        shown=(s.emd, min(last.values())),
+    )
 
 
 def _lipschitz(s: Study) -> Iterator[Statement]:
     product, slope = s.twin
     yield Statement(
-        "hlip", "Th. hlip: Λ(h) = Λ(ℓ)(Λ(f) + Λ(f†))", "==", product, slope, product, slope,
+        "hlip",
+        "Th. hlip: Λ(h) = Λ(ℓ)(Λ(f) + Λ(f†))",
+        "==",
+        product,
+        slope,
         "f = f†: h is 0 everywhere. The proof shows ≤.",
-    )  # fmt: skip
+    )
     sigma = getattr(s.config, f"sigma_{s.config.reward_sigma}")
     for pairing, t in s.trainings.items():
         label = LABELS[pairing] + (f" (σ = {sigma:g})" if pairing == "hl_gauss" else "")
         ratio, chain = t.product / t.gradient, t.chain / t.gradient
         at = int(ratio.argmax())
         yield Statement(
-            f"hlip_{pairing}", f"Th. hlip, proof: Λ(h) ≤ the product, {label}", "<=",
-            t.product, t.gradient, t.product[at], t.gradient[at],
+            f"hlip_{pairing}",
+            f"Th. hlip, proof: Λ(h) ≤ the product, {label}",
+            "<=",
+            t.product,
+            t.gradient,
             f"{ratio.min():.0f} to {ratio.max():.0f} times the largest |∇h| found (argument by "
             f"argument {chain.min():.0f} to {chain.max():.0f} times).",
-        )  # fmt: skip
+            shown=(t.product[at], t.gradient[at]),
+        )
     last = {pairing: t.gradient[-1] for pairing, t in s.trainings.items()}
     yield Statement(
-        "near_one", "Sec. controlf: in practice Λ(h) is near 1, without surges", "<=", 1.0,
-        list(last.values()), 1.0, max(last.values()),
+        "near_one",
+        "Sec. controlf: in practice Λ(h) is near 1, without surges",
+        "<=",
+        1.0,
+        list(last.values()),
         f"Largest |∇h| found after {STEPS[-1]} updates: "
         f"{', '.join(f'{LABELS[p]} {v:.2f}' for p, v in last.items())}.",
-    )  # fmt: skip
+        shown=(1.0, max(last.values())),
+    )
 
 
 def _networks(s: Study) -> Iterator[Statement]:
     norms = np.array([t.layer for t in s.trainings.values()])
     yield Statement(
-        "spectral", "Sec. controlf: spectral norm keeps every layer of f at norm 1", "<=", 1.0,
-        norms, 1.0, norms.max(),
+        "spectral",
+        "Sec. controlf: spectral norm keeps every layer of f at norm 1",
+        "<=",
+        1.0,
+        norms,
         f"One power iteration an update lags: up to {norms.max():.2f}; {norms[:, -1].min():.2f} to "
-        f"{norms[:, -1].max():.2f} after {STEPS[-1]} updates.", ROUNDED,
-    )  # fmt: skip
+        f"{norms[:, -1].max():.2f} after {STEPS[-1]} updates.",
+        shown=(1.0, norms.max()),
+        tolerance=ROUNDED,
+    )
     singular = np.concatenate(s.layers.singular)
     yield Statement(
         "orthogonal",
         "Sec. controlf: spectral norm has no effect on orthogonal f†",
-        "==", 1.0, np.concatenate([singular, 1.0 + s.layers.change]), 1.0, float(singular.max()),
+        "==",
+        1.0,
+        np.concatenate([singular, 1.0 + s.layers.change]),
         f"All {len(singular)} singular values are 1 and no weight changes, to float32 rounding.",
-        ROUNDED,
-    )  # fmt: skip
+        shown=(1.0, float(singular.max())),
+        tolerance=ROUNDED,
+    )
     shape, gain = s.layers.shapes[-1], s.layers.least_gain
     yield Statement(
-        "preserving", "Sec. controlf: orthogonal layers all preserve norms", "==", 1.0, gain, 1.0,
-        float(gain.min()),
+        "preserving",
+        "Sec. controlf: orthogonal layers all preserve norms",
+        "==",
+        1.0,
+        gain,
         f"The head maps {shape[0]} dimensions to {shape[1]}: {shape[0] - shape[1]} of them go to "
-        "0.", ROUNDED,
-    )  # fmt: skip
+        "0.",
+        shown=(1.0, float(gain.min())),
+        tolerance=ROUNDED,
+    )
     yield Statement(
-        "prior", "Sec. controlf: Λ(f†) is close to its bound, 1", "<=", 1.0, s.layers.local, 1.0,
+        "prior",
+        "Sec. controlf: Λ(f†) is close to its bound, 1",
+        "<=",
+        1.0,
         s.layers.local,
         "Largest slope on the samples; LeakyReLU and the head take the rest.",
-    )  # fmt: skip
+    )
 
 
 def _pairings(s: Study) -> Iterator[Statement]:
     c = s.config
     mean = bounds.huber_slopes(c.m, c.delta).prediction
     yield Statement(
-        "huber", "Sec. elldiscuss: Huber with δ = 1 has Λ(ℓ) ≤ 1", "<=", 1.0, mean, 1.0, mean,
+        "huber",
+        "Sec. elldiscuss: Huber with δ = 1 has Λ(ℓ) ≤ 1",
+        "<=",
+        1.0,
+        mean,
         f"Mean over m = {c.m} outputs: 1/√m an argument. Summed √m = {math.sqrt(c.m):.3g}; "
         f"{c.rescale:g} tanh multiplies by {c.rescale:g}.",
-    )  # fmt: skip
+    )
     logits = bounds.bound_sigma(c.bins, 2.0 * c.support, c.sigma_agent)
     yield Statement(
-        "pair", "Th. sigma in Th. hlip: its bound is Λ(ℓ) of the pair (f, f†)", "<=", logits,
-        s.target_agent, logits, s.target_agent,
+        "pair",
+        "Th. sigma in Th. hlip: its bound is Λ(ℓ) of the pair (f, f†)",
+        "<=",
+        logits,
+        s.target_agent,
         f"It bounds the logits alone. σ = {c.sigma_agent:g}, t on an edge, logits ±{c.rescale:g} "
         f"beside it: |∂ℓ/∂t| = {c.rescale:g}√(2/π)/σ.",
-    )  # fmt: skip
+    )
 
 
 def _hlg(s: Study) -> Iterator[Statement]:
-    g, root, default = s.hlg, math.sqrt(2.0), BINS.index(s.config.bins)
+    g, root = s.hlg, math.sqrt(2.0)
     ratio = g.bound_p_max / g.slope
     row, column = np.unravel_index(ratio.argmax(), ratio.shape)
     ours = np.array([[bounds.bound_mass(p) for p in line] for line in g.mass])
     yield Statement(
-        "pmax", "Th. pmax: Λ ≤ √(1 + (N − 1) p_max²)", "<=", g.bound_p_max, g.slope,
-        g.bound_p_max[row, column], g.slope[row, column],
+        "pmax",
+        "Th. pmax: Λ ≤ √(1 + (N − 1) p_max²)",
+        "<=",
+        g.bound_p_max,
+        g.slope,
         f"N = {BINS[row]}, σ = {SIGMAS[column]:g}. Past √2, so void, in "
         f"{_share(g.bound_p_max > root)} of the grid. √(1 + p_max) is within a factor "
         f"{(ours / g.slope).max():.2f}.",
-    )  # fmt: skip
+        shown=(g.bound_p_max[row, column], g.slope[row, column]),
+    )
     estimate = bounds.p_max_estimate(*LIMIT)
     exact = bounds.p_max(*LIMIT) / estimate
     inside = bounds.hlg_probs(LIMIT[1] / 2.0, *LIMIT).max() / estimate
     spread = g.mass / g.estimate
     yield Statement(
-        "lemma", "Lemma pmax: p_max / (Δs / (σ√(2π))) → 1 for Δs ≪ σ ≪ b − a", "==", 1.0,
-        exact, 1.0, exact,
+        "lemma",
+        "Lemma pmax: p_max / (Δs / (σ√(2π))) → 1 for Δs ≪ σ ≪ b − a",
+        "==",
+        1.0,
+        exact,
         f"t on the edge: half of the Gaussian is cut, bins count twice. Inside {inside:.2f}; "
-        f"on the grid {spread.min():.2g} to {spread.max():.2g}.", 0.05,
-    )  # fmt: skip
+        f"on the grid {spread.min():.2g} to {spread.max():.2g}.",
+        tolerance=0.05,
+    )
+
+
+def _sigma(s: Study) -> Iterator[Statement]:
+    g, default = s.hlg, BINS.index(s.config.bins)
     excess = g.slope[default] / g.bound_sigma[default]
     claimed, found = bounds.bound_sigma(*HAND), bounds.hlg_slope(*HAND)
     yield Statement(
-        "sigma", "Th. sigma: Λ ≤ √(1 + (C/σ)²)", "<=", [*g.bound_sigma.ravel(), claimed],
-        [*g.slope.ravel(), found], claimed, found,
+        "sigma",
+        "Th. sigma: Λ ≤ √(1 + (C/σ)²)",
+        "<=",
+        [*g.bound_sigma.ravel(), claimed],
+        [*g.slope.ravel(), found],
         f"N = {HAND[0]}, σ = {HAND[2]:g}, t = −1, q on the other bin. "
         f"{_share(g.bound_sigma < g.slope)} of the grid; N = {s.config.bins}: by up to "
         f"{100 * (excess.max() - 1):.1f} % (σ = {SIGMAS[excess.argmax()]:.2f}).",
-    )  # fmt: skip
+        shown=(claimed, found),
+    )
     narrow, least = g.bound_sigma[default, 0], g.slope[default, 0]
     yield Statement(
-        "narrow", "Th. sigma, discussion: for σ → 0, Λ grows without bound, as C/σ", ">=", narrow,
-        least, narrow, least,
+        "narrow",
+        "Th. sigma, discussion: for σ → 0, Λ grows without bound, as C/σ",
+        ">=",
+        narrow,
+        least,
         f"It tends to √2 for every N (here N = {s.config.bins}, σ = {SIGMAS[0]:g}).",
-    )  # fmt: skip
+    )
     wide = np.array([bounds.bound_sigma(n, WIDTH, WIDE) for n in BINS])
     limits = np.array([bounds.hlg_slope(n, WIDTH, WIDE) for n in BINS])
     yield Statement(
-        "wide", "Th. sigma, discussion: for σ → ∞ the bound tends to 1", "<=", wide, limits,
-        wide[default], limits[default],
+        "wide",
+        "Th. sigma, discussion: for σ → ∞ the bound tends to 1",
+        "<=",
+        wide,
+        limits,
         f"Λ itself tends to √(1 − 1/N) (here N = {s.config.bins}).",
-    )  # fmt: skip
+        shown=(wide[default], limits[default]),
+    )
 
 
 def _concentration(s: Study) -> Iterator[Statement]:
@@ -213,26 +283,38 @@ def _concentration(s: Study) -> Iterator[Statement]:
     once, twice = bounds.concentration_bound(epsilon, n), bounds.two_sided_bound(epsilon, n)
     broken = ", ".join(map(str, np.unique(n[exact > once])))
     yield Statement(
-        "two_sided", "Th. rewloss: P(|L_n − L| ≥ ε) ≤ exp(−ε²n / (Λ diam)²)", "<=", once, exact,
-        once[0], exact[0],
+        "two_sided",
+        "Th. rewloss: P(|L_n − L| ≥ ε) ≤ exp(−ε²n / (Λ diam)²)",
+        "<=",
+        once,
+        exact,
         f"n = 1, ε = 1, fair coins, h(x) = x. Broken for n = {broken} of n ≤ {FLIPS}; true for "
         "one side.",
-    )  # fmt: skip
+        shown=(once[0], exact[0]),
+    )
     seen = exact >= 0.01
     at = np.flatnonzero(seen)[(twice / exact)[seen].argmax()]
     yield Statement(
-        "corrected", "Th. rewloss with a factor 2: ≤ 2 exp(−ε²n / (Λ diam)²)", "<=",
-        twice[seen], exact[seen], twice[at], exact[at],
+        "corrected",
+        "Th. rewloss with a factor 2: ≤ 2 exp(−ε²n / (Λ diam)²)",
+        "<=",
+        twice[seen],
+        exact[seen],
         f"The same coins, where P ≥ 1 % (here n = {n[at]}, ε = {epsilon[at]:.2g}).",
-    )  # fmt: skip
+        shown=(twice[at], exact[at]),
+    )
     least = s.one_law.min(axis=1)
     claimed = bounds.concentration_bound(least, np.array(SIZES))
     yield Statement(
-        "learned", "Th. rewloss, prose: it controls how a learned h generalises", "<=",
-        claimed, np.ones(len(SIZES)), claimed[-1], 1.0,
+        "learned",
+        "Th. rewloss, prose: it controls how a learned h generalises",
+        "<=",
+        claimed,
+        np.ones(len(SIZES)),
         f"{SIZES[-1]} samples a side of one law, {s.inputs} dimensions, diameter 1: L = 0, but "
         f"the best h has |L_n| ≥ {least[-1]:.2f} in all {DRAWS} draws.",
-    )  # fmt: skip
+        shown=(claimed[-1], 1.0),
+    )
 
 
 def _share(mask: NDArray[np.bool_]) -> str:
@@ -240,7 +322,7 @@ def _share(mask: NDArray[np.bool_]) -> str:
 
 
 def table(s: Study) -> Table:
-    """Every statement as a row."""
+    """Return a row per statement."""
     notes = (
         "Names are the paper's labels; L_n is L of n samples a side. source, ours: of all that was "
         f"tried, the pair in question. holds: true everywhere, within a factor {bounds.TIGHT:g}; "

@@ -17,6 +17,7 @@ from ngt.runs.keys import Layout
 from paper import command, pages
 from paper.figures import experts as expert_figure
 from paper.handbook import experts
+from paper.register import FIGURES
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "data" / "README.md"
@@ -127,8 +128,8 @@ def test_command(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_the_experts_figure_takes_what_ships(data: Path, tmp_path: Path) -> None:
     put(data, "Pendulum-v1", [-100.0] * 4)
-    parser = command.build_parser("expert_figure", "")
-    config, _ = command.settings(parser.parse_args(["--set", "demos=shipped"]))
+    args = command.build_parser().parse_args(["expert_figure", "--set", "demos=shipped"])
+    config, _ = command.settings(args, FIGURES["expert_figure"])
     (expert,) = expert_figure.read(config, Layout("quick", tmp_path / "none"))
     assert expert.env == "Pendulum-v1" and expert.record["returns"] == [-100.0] * 4
     assert len(expert_figure.draw([expert], config).axes) == 1

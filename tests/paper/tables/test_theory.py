@@ -71,7 +71,7 @@ def test_the_pair_shown_is_among_what_was_tried(theory_numbers: Study) -> None:
 
 
 def test_a_statement_follows_the_rule() -> None:
-    s = Statement("k", "t", "<=", [2.0, 1.0], [1.0, 1.0], 2.0, 1.0, "w")
+    s = Statement("k", "t", "<=", [2.0, 1.0], [1.0, 1.0], "w", shown=(2.0, 1.0))
     assert s.verdict == "holds" and replace(s, found=[1.0, 1.1]).verdict == "false"
     assert s.row() == {
         "statement": "t", "source": 2.0, "ours": 1.0, "verdict": "holds", "why": "w",

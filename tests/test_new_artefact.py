@@ -1,0 +1,77 @@
+"""docs/new-artefact.md, done as it says: its file, its entry, its commands."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOC = (ROOT / "docs" / "new-artefact.md").read_text()
+TREE = ("Snakefile", "environment.yml", "workflow", "ngt", "baselines", "paper", "tests/data")
+
+
+def blocks(language: str) -> list[str]:
+    """Return the code blocks of a language, in order; commands have none."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
+    return [block for name, block in found if name == language]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree with the page's file and entry."""
+    folder = tmp_path_factory.mktemp("suite")
+    for name in (*TREE, "results/published"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    file, entry = blocks("python")
+    assert "`paper/tables/best.py`" in DOC
+    (folder / "paper/tables/best.py").write_text(file)
+    register = folder / "paper/register.py"
+    text = register.read_text()
+    head, found, tail = text.partition("    for artefact in (\n")
+    assert found
+    register.write_text(head + found + textwrap.indent(entry, " " * 8) + tail)
+    return folder
+
+
+def run(folder: Path, number: int) -> str:
+    """Return the output of one of the page's commands."""
+    command = shlex.split([line for block in blocks("") for line in block.splitlines()][number])
+    if command[0] == "snakemake":
+        command = ["python", "-m", *command, "--dry-run"]
+    done = subprocess.run(
+        [sys.executable, *command[1:]],
+        cwd=folder,
+        text=True,
+        timeout=300,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(folder)},
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_command_makes_the_table(checkout: Path) -> None:
+    shown = run(checkout, 0)
+    assert shown.startswith("| env | demonstrations | best method | mean score |")
+    assert shown.count("| Pendulum-v1 | ") == len({*re.findall(r"Pendulum-v1 \| (\d+)", shown)}) > 0
+    assert shown.endswith("best.csv\n")
+    for ending in ("csv", "tex", "json"):
+        assert (checkout / f"best.{ending}").exists()
+
+
+@pytest.mark.slow
+def test_the_workflow_plans_it(checkout: Path) -> None:
+    shown = run(checkout, 1)
+    assert "make best_table at scale quick" in shown
+    assert not re.search(r"^train ", shown, re.MULTILINE)
