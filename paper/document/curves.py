@@ -1,4 +1,4 @@
-"""The learning curves that the report's chart shows, as few numbers."""
+"""The learning curves of the report's interactive chart, in few numbers."""
 
 from __future__ import annotations
 
@@ -19,70 +19,64 @@ from paper.register import CURVES
 if TYPE_CHECKING:
     import pandas as pd
 
-POINTS = 200  # most points of a curve: some four CSS pixels apart
-UNIT = 10_000  # scores are whole numbers of 1 / UNIT: short, and finer than any screen shows
+POINTS = 200  # most points of a curve: about four CSS pixels apart
+UNIT = 10_000  # scores are sent as whole multiples of 1 / UNIT, which is finer than a screen shows
 
 
 def keys(config: Config) -> list[RunKey]:
-    """Every run of a figure of learning curves."""
+    """Return every run of a figure of learning curves."""
     names = [name for name in CURVES if name in config.figures]
     return run_table(config, names, beside=True) if names else []
 
 
 def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
-    """What the chart's script reads.
+    """Return what the chart's script reads.
 
     runs: rows of `ngt.runs.table.read_keys`. A cell's `mean` and `std` are those of `curves.curve`,
-    or one number each where the method steps no env; `steps` is a place in the list of that name.
-    A run's return is random + score * (expert - random), so scores are all that is sent; of an env
-    whose scores are missing it is returns, and `unscored` says why. The rate
-    is null where the method fixes it: such a method is drawn beside those of every rate. Methods
-    that are `on` are drawn at first: those of the first figure.
+    or one number each if the method steps no env. A cell's `steps` is an index of the list `steps`.
+    A run's return is random + score * (expert - random), so only scores are sent. An env without
+    scores has returns instead, and `unscored` says why. `rate` is null if the method fixes it: such
+    a method is drawn with every rate. Methods that are `on` are drawn at first: those of the first
+    figure.
     """
-    shown = set(keys(config))
-    # as the figures list them, `beside` ones after all figures' own
+    # In the figures' order; methods drawn for comparison (`beside`) follow all others.
     methods = list(dict.fromkeys([*_values(config, "methods"), *_values(config, "beside")]))
-    envs = _values(config, "envs")
-    cells: list[dict[str, Any]] = []
     steps: list[list[int]] = []
-    for cell, rows in _cells(runs, shown):
-        env, method, mode, rate, demos = cell
-        fixed = method_rate(config, method)
-        cells.append(
-            {
-                "env": env, "method": method, "mode": mode, "demos": int(demos),
-                "rate": int(rate) if fixed is None else None, "kept": int(rate),
-                **_numbers(rows, config, method, env, steps),
-            }
-        )  # fmt: skip
-    order = {name: place for place, name in enumerate(methods)}
-    cells.sort(key=lambda cell: order[cell["method"]])
+    cells = [_cell(rows, config, cell, steps) for cell, rows in _cells(runs, set(keys(config)))]
+    cells.sort(key=lambda cell: methods.index(cell["method"]))
     drawn = {cell["env"] for cell in cells}
-    references = [(env, curves.reference(runs, env)) for env in envs if env in drawn]
-    lack = unscored_envs(runs)
-    looks, first = style.looks(methods), next(_axes(config, "methods"), ())
+    unscored = unscored_envs(runs)
     return {
         "unit": UNIT,
         "envs": [
-            {"name": env, "random": pair[0], "expert": pair[1], "unscored": lack.get(env, "")}
-            for env, pair in references if pair is not None
+            {"name": env, "random": pair[0], "expert": pair[1], "unscored": unscored.get(env, "")}
+            for env in _values(config, "envs")
+            if env in drawn and (pair := curves.reference(runs, env)) is not None
         ],
         "modes": _values(config, "modes"),
-        "methods": [
-            {
-                "name": name, "label": method_label(config, name), "light": looks[name].color,
-                "dark": style.on_dark(looks[name].color), "dashes": looks[name].dashes,
-                "on": name in first,
-            }
-            for name in methods
-        ],
+        "methods": _methods(config, methods),
         "steps": steps,
         "cells": cells,
-    }  # fmt: skip
+    }
+
+
+def _methods(config: Config, names: Sequence[str]) -> list[dict[str, Any]]:
+    looks, first = style.looks(names), next(_axes(config, "methods"), ())
+    return [
+        {
+            "name": name,
+            "label": method_label(config, name),
+            "light": looks[name].color,
+            "dark": style.on_dark(looks[name].color),
+            "dashes": looks[name].dashes,
+            "on": name in first,
+        }
+        for name in names
+    ]
 
 
 def _axes(config: Config, name: str) -> Iterator[tuple[Any, ...]]:
-    """An axis of each figure of learning curves, in the order of CURVES."""
+    """Return an axis of each figure of learning curves, in the order of CURVES."""
     return (getattr(config.figures[f], name) for f in CURVES if f in config.figures)
 
 
@@ -102,9 +96,11 @@ def _cells(
             yield cell, rows
 
 
-def _numbers(
-    rows: pd.DataFrame, config: Config, method: str, env: str, steps: list[list[int]]
+def _cell(
+    rows: pd.DataFrame, config: Config, cell: tuple[Any, ...], steps: list[list[int]]
 ) -> dict[str, Any]:
+    """Return a cell's curve; its env steps are added to `steps` if no other cell has the same."""
+    env, method, mode, rate, demos = cell
     if curves.offline(config, method, env):
         at = curves.level(rows, config.window)
         ends: Sequence[Any] = [[None, _whole(end)] for end in at.ends]
@@ -120,9 +116,18 @@ def _numbers(
             steps.append(axis)
         where = steps.index(axis)
     return {
-        "seeds": seeds, "steps": where, "mean": [_whole(x) for x in mean],
-        "std": [_whole(x) for x in std] if seeds > 1 else None, "diverged": ends,
-    }  # fmt: skip
+        "env": env,
+        "method": method,
+        "mode": mode,
+        "demos": int(demos),
+        "rate": int(rate) if method_rate(config, method) is None else None,
+        "kept": int(rate),
+        "seeds": seeds,
+        "steps": where,
+        "mean": [_whole(x) for x in mean],
+        "std": [_whole(x) for x in std] if seeds > 1 else None,
+        "diverged": ends,
+    }
 
 
 def _whole(score: float) -> int:
@@ -130,5 +135,5 @@ def _whole(score: float) -> int:
 
 
 def thin(length: int) -> NDArray[np.intp]:
-    """At most POINTS places in a curve of this length, evenly spread, both ends among them."""
+    """Return at most POINTS indices of a curve, evenly spread, with both ends."""
     return np.unique(np.linspace(0, length - 1, min(POINTS, length)).round().astype(np.intp))

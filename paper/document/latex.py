@@ -1,4 +1,4 @@
-"""LaTeX, where it is installed: whether it is, and a document built with it."""
+"""LaTeX: whether it is installed, and how a document is typeset with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ngt.files import atomic
 
 TOOL = "pdflatex"
 INSTALL = "on Debian: apt-get install texlive-latex-recommended texlive-fonts-recommended"
-ROUNDS = 6  # the most until references and widths settle; two or three do
+ROUNDS = 6  # at most, until references and widths settle; two or three suffice
 
 # The same bytes each time.
 HEAD = r"\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1\input{main.tex}"
@@ -21,51 +21,54 @@ EPOCH = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
 
 
 def lacking() -> str:
-    """What is not installed and how to install it, in one line; empty where it is there."""
+    """Return one line on what is not installed and how to install it; empty if nothing is."""
     return "" if shutil.which(TOOL) else f"{TOOL} is not installed; {INSTALL}"
 
 
 def build(folder: Path, log: Path) -> Path:
-    """Typeset main.tex of a folder until nothing in it moves: its PDF.
+    """Typeset a folder's main.tex until references settle, and return the PDF.
 
-    Errors: no LaTeX, or its first complaint, are a UserError; LaTeX's own log is then kept as
-    `log`.
+    A missing LaTeX and LaTeX's first error are UserErrors; LaTeX's own log is then kept as `log`.
     """
-    if lack := lacking():
-        raise UserError(lack)
-    # latexmk would take two versions of a file as one, if written within a second and as long.
-    options = ("-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "-jobname=main")
-    before: list[bytes] = []
+    if reason := lacking():
+        raise UserError(reason)
+    before = None
     for _ in range(ROUNDS):
-        done = subprocess.run(
-            [TOOL, *options, HEAD], cwd=folder, env=os.environ | EPOCH, encoding="utf-8",
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            errors="replace",
-        )  # fmt: skip
-        if done.returncode:
-            own = folder / "main.log"
-            raise _failed(
-                own.read_text(encoding="utf-8", errors="replace") if own.exists() else done.stdout,
-                log,
-            )
-        files = (folder / f"main.{ending}" for ending in ("aux", "toc", "out"))
-        after = [file.read_bytes() for file in files if file.exists()]
+        _run(folder, log)
+        after = (folder / "main.aux").read_bytes()  # all references, the contents and widths
         if after == before:
             return folder / "main.pdf"
         before = after
-    text = (folder / "main.log").read_text(encoding="utf-8", errors="replace")
-    raise _failed(f"! Page numbers still move after {ROUNDS} runs.\n{text}", log)
+    raise _failed(f"! Page numbers still move after {ROUNDS} runs.\n{_log(folder)}", log)
+
+
+def _run(folder: Path, log: Path) -> None:
+    options = ("-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "-jobname=main")
+    done = subprocess.run(
+        [TOOL, *options, HEAD],
+        cwd=folder,
+        env=os.environ | EPOCH,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+    )
+    if done.returncode:
+        raise _failed(_log(folder) or (done.stdout + done.stderr).decode(errors="replace"), log)
+
+
+def _log(folder: Path) -> str:
+    file = folder / "main.log"
+    return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
 
 def _failed(text: str, log: Path) -> UserError:
-    """The error, once the log is kept."""
+    """Keep the log and return the error that names it."""
     with atomic(log) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return UserError(f"LaTeX: {complaint(text)}; its log: {log}")
 
 
 def complaint(log: str) -> str:
-    """The first error in a log, with its line where that is said."""
+    """Return the first error in a log, with its line if the log names one."""
     found = re.search(r"^! *(.+?)$(?:.*?^(l\.\d+))?", log, re.MULTILINE | re.DOTALL)
     if found is None:
         return "it failed and its log has no error"

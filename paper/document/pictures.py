@@ -1,4 +1,4 @@
-"""Figures' PNGs as a page carries them: inside it, and no larger than a budget of bytes."""
+"""Figures' PNGs embedded in a page, within a budget of bytes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from PIL import Image, UnidentifiedImageError
 
 from ngt.errors import UserError
 
-# (most pixels across, colours), best first. 1350: a figure as wide as the paper's text, as drawn.
+# Most pixels across and number of colours, best first. A figure as wide as the text has 1350.
 QUALITY = ((1350, 256), (1350, 64), (1100, 48), (900, 32), (700, 24), (500, 16))
-SHOWN = 0.7  # CSS pixels a pixel as drawn: 945 for such a figure
+SHOWN = 0.7  # CSS pixels per drawn pixel: 945 for such a figure
 
 
 class Picture(NamedTuple):
-    """An image as HTML takes it."""
+    """An image for HTML."""
 
     uri: str
     width: int  # pixels
     height: int
-    shown: int  # CSS pixels across, whatever the quality
+    shown: int  # CSS pixels across, at every quality
 
 
 def embed(files: Mapping[str, Path], budget: int) -> dict[str, Picture]:
-    """All pictures at the best quality at which their text is at most `budget` bytes together.
+    """Return the pictures at the best quality at which their text is at most `budget` bytes in all.
 
-    Errors: a file that is no picture, and a budget that no quality meets, are UserErrors.
+    A file that is not a picture, and a budget that no quality meets, are UserErrors.
     """
     images = {name: _open(path) for name, path in files.items()}
     for width, colors in QUALITY:
@@ -44,7 +44,7 @@ def embed(files: Mapping[str, Path], budget: int) -> dict[str, Picture]:
 
 
 def _open(path: Path) -> Image.Image:
-    """In RGB, on white."""
+    """Return a picture in RGB on white."""
     try:
         with Image.open(path) as file:
             image = file.convert("RGBA")
@@ -60,7 +60,7 @@ def _encode(image: Image.Image, width: int, colors: int) -> Picture:
         size = (width, round(image.height * width / image.width))
         small = image.resize(size, Image.Resampling.LANCZOS)
     out = io.BytesIO()
-    # Without dithering: it would put noise on flat colour, which costs bytes.
+    # No dithering: it would put noise on flat colours, which costs bytes.
     small.quantize(colors, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
     text = base64.b64encode(out.getvalue()).decode()
     return Picture(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,38 +28,53 @@ from paper.drawing import table as tables
 from paper.drawing.table import Table
 from paper.register import CURVES, FIGURES, REPORT, TABLES, Artefact
 
-LIMIT = 5_000_000  # bytes of the page, so that it can be mailed and opens at once
+LIMIT = 5_000_000  # bytes of the page: small enough to be mailed and to open at once
 PAGE = Path(__file__).with_name("page")
+TEMPLATES = Environment(
+    loader=FileSystemLoader(PAGE),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
 
 FORMS = {"pdf": "PDF", "png": "PNG", "csv": "CSV", "tex": "LaTeX", "json": "JSON"}
 
-# What a verdict is marked as, besides its own words.
+# How the page marks a verdict, besides its own words.
 VERDICTS = {
-    "reproduced": "good", "holds": "good", "not reproduced": "bad", "false": "bad",
-    "partly": "mixed", "loose": "mixed",
-}  # fmt: skip
+    "reproduced": "good",
+    "holds": "good",
+    "not reproduced": "bad",
+    "false": "bad",
+    "partly": "mixed",
+    "loose": "mixed",
+}
 
 
 @dataclass(frozen=True)
 class Item:
-    """A figure or a table in the page."""
+    """A figure or a table in the page.
+
+    files: form and link, relative to the page. about: what a figure shows, for those who do not
+    see it. gap: why the artefact is missing; command: what makes it.
+    """
 
     artefact: Artefact
-    files: tuple[tuple[str, str], ...]  # (form, link relative to the page)
-    about: str = ""  # what a figure shows, for those who do not see it
-    caption: str = ""  # of a figure
+    files: tuple[tuple[str, str], ...]
+    about: str = ""
+    caption: str = ""
     table: Table | None = None
-    gap: str = ""  # why it is not there,
-    command: str = ""  # and what makes it
+    gap: str = ""
+    command: str = ""
 
     @property
     def anchor(self) -> str:
-        """Its name: file, module and anchor are one."""
+        """Return the artefact's name, which is also that of its anchor in the page."""
         return self.artefact.name
 
 
 def target(config: Config, artefact: Artefact) -> str:
-    """The command that makes an artefact."""
+    """Return the command that makes an artefact."""
     ending = "pdf" if artefact.name in FIGURES else "csv"
     choice = f" --config scale={config.scale}" * (config.scale != Config.scale)
     return f"snakemake --cores all results/{artefact.name}.{ending}{choice}"
@@ -68,9 +83,9 @@ def target(config: Config, artefact: Artefact) -> str:
 def items(
     config: Config, layout: Layout, out: Path, *, allow_partial: bool, picture: str = "png"
 ) -> list[Item]:
-    """Every artefact of the scale, tables read; UserError names a file that is not there.
+    """Return every artefact of the scale, with its table; a missing file is a UserError.
 
-    picture: the form of the figures that must be there, png or pdf.
+    picture: the form of the figures, png or pdf.
     """
     return [
         _item(artefact, kind, config, layout, out, allow_partial)
@@ -85,7 +100,7 @@ def _item(
 ) -> Item:
     file = layout.root / f"{artefact.name}.{kind}"
     if not file.exists():
-        why, command = f"{file} is not there", target(config, artefact)
+        why, command = f"{file} is missing", target(config, artefact)
         if not allow_partial:
             raise UserError(
                 f"{why}; make it with `{command}`, or show the gap with --allow-partial"
@@ -96,9 +111,9 @@ def _item(
             f"{file}: not of scale {config.scale}; make it again with `{target(config, artefact)}`"
         )
     endings = ("csv", "tex", "json") if kind == "json" else ("pdf", "png")
-    beside = [(end, file.with_suffix(f".{end}")) for end in endings]
+    paths = [(end, file.with_suffix(f".{end}")) for end in endings]
     files = tuple(
-        (FORMS[end], os.path.relpath(path, out.parent)) for end, path in beside if path.exists()
+        (FORMS[end], os.path.relpath(path, out.parent)) for end, path in paths if path.exists()
     )
     if kind != "json":
         return Item(artefact, files, *about(config, artefact))
@@ -112,7 +127,7 @@ def _item(
 
 
 def of_scale(file: Path, scale: str) -> bool:
-    """Whether a figure or table says that it was made of this scale's runs."""
+    """Return True if a figure or table says that it was made from this scale's runs."""
     if file.suffix == ".json":
         data = read_json(file)
         return not (isinstance(data, dict) and "rows" in data) or data.get("scale") == scale
@@ -120,7 +135,7 @@ def of_scale(file: Path, scale: str) -> bool:
 
 
 def about(config: Config, artefact: Artefact) -> tuple[str, str]:
-    """What a figure shows, in words, and its caption: from the run table where it has runs."""
+    """Return what a figure shows, in words, and its caption."""
     names = [name for name in artefact.shown(config) if not artefact.experts]
     plans = [config.figures[name] for name in names]
 
@@ -138,12 +153,12 @@ def about(config: Config, artefact: Artefact) -> tuple[str, str]:
 
 
 def verdict_column(table: Table) -> str | None:
-    """The column whose cells are verdicts, if there is one."""
+    """Return the column whose cells are verdicts, if there is one."""
     return next((k for k, c in table.columns.items() if c.head.lower() == "verdict"), None)
 
 
 def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
-    """Each table of verdicts, with how often it says what."""
+    """Yield each table of verdicts with the number of each."""
     for item in found:
         column = None if item.table is None else verdict_column(item.table)
         if item.table is not None and column is not None:
@@ -151,73 +166,66 @@ def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
             yield item, ", ".join(f"{n} {word}" for word, n in tally.most_common())
 
 
-def render(
-    config: Config, found: Sequence[Item], runs: Runs, embedded: Mapping[str, pictures.Picture],
-    stamp: str, other_settings: str = "",
-) -> str:  # fmt: skip
-    """Return the page. stamp, other_settings: as `stamps.stamp` and `command.other_settings`."""
-    environment = Environment(
-        loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    of_runs = {
-        "runs-counts": report_runs.counts(config, runs.statuses),
-        "runs-incomplete": report_runs.incomplete(runs.statuses),
-        "runs-sources": report_runs.sources(runs.records),
-        "runs-machines": report_runs.machines(runs.records),
-        "runs-times": report_runs.times(config, runs.records),
+def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any]:
+    """Return what the page shows, besides its pictures."""
+    tables = {f"runs-{name}": table for name, table in report_runs.tables(config, runs).items()}
+    return {
+        "config": config,
+        "facts": report_runs.facts(config, runs),
+        "verdicts": list(verdicts(found)),
+        "figures": [item for item in found if item.artefact.name in FIGURES],
+        "tables": [item for item in found if item.artefact.name in TABLES],
+        "of_runs": tables,
+        "partial": len(runs.absent),
+        "curves": _script(report_curves.payload(runs.rows, config)),
+        "points": report_curves.POINTS,
+        "mark": lambda text: VERDICTS.get(str(text).lower(), "none"),
+        "verdict_column": verdict_column,
+        "dark": style.DARK,
+        "read": lambda name: Markup((PAGE / name).read_text(encoding="utf-8")),
     }
-    return environment.get_template("page.html").render(
-        config=config,
-        stamp=stamp,
-        facts=report_runs.facts(config, runs),
-        verdicts=list(verdicts(found)),
-        figures=[item for item in found if item.artefact.name in FIGURES],
-        tables=[item for item in found if item.artefact.name in TABLES],
-        pictures=embedded,
-        of_runs={name: table for name, table in of_runs.items() if table and table.rows},
-        partial=len(runs.absent),
-        other_settings=other_settings,
-        curves=_script(report_curves.payload(runs.rows, config)),
-        points=report_curves.POINTS,
-        mark=lambda text: VERDICTS.get(str(text).lower(), "none"),
-        verdict_column=verdict_column,
-        numeric=lambda table, key: not any(isinstance(row[key], str) for row in table.rows),
-        dark=style.DARK,
-        read=lambda name: Markup((PAGE / name).read_text(encoding="utf-8")),
-    )
 
 
 def _script(data: Any) -> Markup:
-    """JSON that stands inside a <script>: nothing in it ends the element."""
+    """Return JSON for a <script>, which nothing in it ends."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))
 
 
 def page(
-    config: Config, layout: Layout, out: Path, *, allow_partial: bool = False,
+    config: Config,
+    layout: Layout,
+    out: Path,
+    *,
+    allow_partial: bool = False,
     other_settings: bool = False,
-) -> str:  # fmt: skip
-    """The page at `out`, of at most LIMIT bytes: what the pictures may take is what is left.
+) -> str:
+    """Return the page for `out`, of at most LIMIT bytes: pictures get what the rest leaves.
 
-    Errors: a run or a file that is not there is a UserError, unless `allow_partial`; published
-    records of other settings are one, unless `other_settings`.
+    A missing run or file is a UserError unless `allow_partial`; published records with other
+    settings are a UserError unless `other_settings`.
     """
     found = items(config, layout, out, allow_partial=allow_partial)
     runs = read_keys(
-        layout, config, run_table(config), "figures",
-        allow_partial=allow_partial, other_settings=other_settings,
-    )  # fmt: skip
-    mark = command.other_settings(REPORT, config, layout)
+        layout,
+        config,
+        run_table(config),
+        "figures",
+        allow_partial=allow_partial,
+        other_settings=other_settings,
+    )
+    content = _content(config, found, runs)
+    content["stamp"] = stamps.stamp(config, layout, REPORT, "png")
+    content["other_settings"] = command.other_settings(REPORT, config, layout)
     files = {
         item.anchor: layout.root / f"{item.anchor}.png"
-        for item in found
-        if item.artefact.name in FIGURES and not item.gap
+        for item in content["figures"]
+        if not item.gap
     }
     blank = {name: pictures.Picture("", 9999, 9999, 9999) for name in files}
-    drawn_from = stamps.stamp(config, layout, REPORT, "png")
-    rest = len(render(config, found, runs, blank, drawn_from, mark).encode())
-    return render(config, found, runs, pictures.embed(files, LIMIT - rest), drawn_from, mark)
+    rest = len(TEMPLATES.get_template("page.html").render(content, pictures=blank).encode())
+    embedded = pictures.embed(files, LIMIT - rest)
+    return TEMPLATES.get_template("page.html").render(content, pictures=embedded)
 
 
 def make(config: Config, layout: Layout, options: command.Options) -> command.Made:

@@ -1,10 +1,10 @@
-"""What the report says of the runs themselves: how many, made by what code, where, how fast."""
+"""What the reports say of the runs: how many there are, and the code and machines behind them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ngt.runs.keys import RunKey, run_table
 from ngt.runs.provenance import source_hash
@@ -14,9 +14,9 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.drawing.table import Cell, Column, Table
 from paper.register import FIGURES, TABLES
+from paper.words import yes_or_no
 
-# What a run without a field says of it.
-UNKNOWN = "not recorded"
+UNKNOWN = "not recorded"  # shown for a field that a run's record lacks
 
 MEANING = {
     "finished": "",
@@ -27,9 +27,34 @@ MEANING = {
     "missing": "",
 }
 
+Record = Mapping[str, Any]
+
+
+class Fact(NamedTuple):
+    """A fact on the runs; a warning is shown as such."""
+
+    name: str
+    text: str
+    warning: bool = False
+
+
+def tables(config: Config, runs: Runs) -> dict[str, Table]:
+    """Return the tables of the runs by name, without those that have no rows."""
+    found = {
+        "counts": counts(config, runs.statuses),
+        "incomplete": incomplete(runs.statuses),
+        "sources": sources(runs.records),
+        "machines": machines(runs.records),
+        "times": times(config, runs.records),
+    }
+    return {name: table for name, table in found.items() if table.rows}
+
 
 def counts(config: Config, statuses: Mapping[RunKey, Status]) -> Table:
-    """Runs by artefact and status; a run that two show counts in both, and once in the last row."""
+    """Return the runs by artefact and status.
+
+    A run that several artefacts show counts in each of them, and once in the last row.
+    """
     titles = {a.name: a.title for a in (*TABLES.values(), *FIGURES.values())}
     groups = {
         titles.get(name, name): run_table(config, [name], beside=True) for name in config.figures
@@ -38,26 +63,26 @@ def counts(config: Config, statuses: Mapping[RunKey, Status]) -> Table:
     rows: list[dict[str, Cell]] = []
     for title, keys in groups.items():
         found = Counter(statuses[key].status for key in keys)
-        rows.append(
-            {"artefact": title, "runs": len(keys), **{name: found[name] for name in STATUSES}}
-        )
+        by_status = {name: found[name] for name in STATUSES}
+        rows.append({"artefact": title, "runs": len(keys), **by_status})
     columns = {name: Column(name) for name in ("artefact", "runs", *STATUSES)}
     notes = [f"{name}: {text}." for name, text in MEANING.items() if text]
     return Table("Runs by artefact", columns, rows, notes)
 
 
-def incomplete(statuses: Mapping[RunKey, Status]) -> Table | None:
-    """Every run that is not finished; None where all are."""
-    rows = [
+def incomplete(statuses: Mapping[RunKey, Status]) -> Table:
+    """Return every run that is not finished."""
+    rows: list[dict[str, Cell]] = [
         {"run": str(key), "status": status.status, "note": status.note}
-        for key, status in statuses.items() if status.status != "finished"
-    ]  # fmt: skip
+        for key, status in statuses.items()
+        if status.status != "finished"
+    ]
     columns = {name: Column(name) for name in ("run", "status", "note")}
-    return Table("Runs that are not finished", columns, rows) if rows else None
+    return Table("Runs that are not finished", columns, rows)
 
 
-def _tally(records: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> list[dict[str, Cell]]:
-    """The combinations that there are of some fields, most runs first."""
+def _tally(records: Sequence[Record], fields: Sequence[str]) -> list[dict[str, Cell]]:
+    """Count each combination of values of some fields, the most frequent first."""
     found = Counter(tuple(_text(record.get(field)) for field in fields) for record in records)
     return [
         {**dict(zip(fields, values, strict=True)), "runs": n} for values, n in found.most_common()
@@ -66,19 +91,22 @@ def _tally(records: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> list[
 
 def _text(value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return yes_or_no(value)
     return UNKNOWN if value is None else str(value)
 
 
-def sources(records: Mapping[RunKey, Mapping[str, Any]]) -> Table:
-    """The code that made the runs."""
+def sources(records: Mapping[RunKey, Record]) -> Table:
+    """Return the versions of the code that made the runs."""
     rows = _tally(list(records.values()), ("source_hash", "commit", "dirty"))
     for row in rows:
-        row["here"] = "yes" if row["source_hash"] == source_hash() else "no"
+        row["here"] = yes_or_no(row["source_hash"] == source_hash())
     columns = {
-        "source_hash": Column("source hash"), "here": Column("same as here"),
-        "commit": Column("commit"), "dirty": Column("uncommitted changes"), "runs": Column("runs"),
-    }  # fmt: skip
+        "source_hash": Column("source hash"),
+        "here": Column("same as here"),
+        "commit": Column("commit"),
+        "dirty": Column("uncommitted changes"),
+        "runs": Column("runs"),
+    }
     note = (
         "The hash is of all code that decides a run's numbers; a commit that changes none of it "
         "keeps the hash."
@@ -86,8 +114,8 @@ def sources(records: Mapping[RunKey, Mapping[str, Any]]) -> Table:
     return Table("Code that made the runs", columns, rows, [note])
 
 
-def machines(records: Mapping[RunKey, Mapping[str, Any]]) -> Table:
-    """Machines and versions that made the runs."""
+def machines(records: Mapping[RunKey, Record]) -> Table:
+    """Return the machines and library versions that made the runs."""
     flat = [{**r, **(r.get("versions") or {})} for r in records.values()]
     libraries = dict.fromkeys(name for r in records.values() for name in r.get("versions") or ())
     fields = ("machine", "device", "threads", "python", *libraries)
@@ -96,27 +124,21 @@ def machines(records: Mapping[RunKey, Mapping[str, Any]]) -> Table:
     return Table("Machines and versions", columns, _tally(flat, fields))
 
 
-def times(config: Config, records: Mapping[RunKey, Mapping[str, Any]]) -> Table:
-    """How long each method trained, on each env."""
-    cells: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+def times(config: Config, records: Mapping[RunKey, Record]) -> Table:
+    """Return how long each method trained on each env."""
+    cells: dict[tuple[str, str], list[Record]] = {}
     for key, record in records.items():
         cells.setdefault((key.env, key.method), []).append(record)
-    rows: list[dict[str, Cell]] = []
-    for (env, method), found in sorted(cells.items()):
-        rates = [r["steps_per_second"] for r in found if r.get("steps_per_second") is not None]
-        rows.append(
-            {
-                "env": env, "method": method_label(config, method), "key": method,
-                "runs": len(found), "pack": _range([r["pack"] for r in found if r.get("pack")]),
-                "rate": sum(rates) / len(rates) if rates else None,
-                "hours": hours(found),
-            }
-        )  # fmt: skip
+    rows = [_times(config, *cell, found) for cell, found in sorted(cells.items())]
     columns = {
-        "env": Column("env"), "method": Column("method"), "key": Column("key"),
-        "runs": Column("runs"), "pack": Column("runs a pack"),
-        "rate": Column("steps/s of a run", "{:.0f}"), "hours": Column("hours", "{:.2f}"),
-    }  # fmt: skip
+        "env": Column("env"),
+        "method": Column("method"),
+        "key": Column("key"),
+        "runs": Column("runs"),
+        "pack": Column("runs a pack"),
+        "rate": Column("steps/s of a run", "{:.0f}"),
+        "hours": Column("hours", "{:.2f}"),
+    }
     notes = [
         "A pack is trained in lockstep by one process: its hours are shared out among its runs, "
         "and each of them advances at the rate given (mean over runs).",
@@ -125,46 +147,56 @@ def times(config: Config, records: Mapping[RunKey, Mapping[str, Any]]) -> Table:
     return Table("Training times", columns, rows, notes)
 
 
-def _range(values: Sequence[int]) -> str | None:
-    low, high = min(values, default=None), max(values, default=None)
-    return None if low is None else str(low) if low == high else f"{low} to {high}"
+def _times(config: Config, env: str, method: str, records: Sequence[Record]) -> dict[str, Cell]:
+    rates = [r["steps_per_second"] for r in records if r.get("steps_per_second") is not None]
+    packs = [r["pack"] for r in records if r.get("pack")]
+    return {
+        "env": env,
+        "method": method_label(config, method),
+        "key": method,
+        "runs": len(records),
+        "pack": " to ".join(map(str, sorted({min(packs), max(packs)}))) if packs else None,
+        "rate": sum(rates) / len(rates) if rates else None,
+        "hours": hours(records),
+    }
 
 
-def hours(records: Sequence[Mapping[str, Any]]) -> float | None:
-    """Hours of training of these runs' share in their packs; None where a run lacks its own."""
+def hours(records: Sequence[Record]) -> float | None:
+    """Return the runs' hours of training, each its share of its pack; None if one is unknown."""
     if any(r.get("train_seconds") is None for r in records):
         return None
     return float(sum(r["train_seconds"] / (r.get("pack") or 1) for r in records) / 3600)
 
 
-def facts(config: Config, runs: Runs) -> list[tuple[str, str, bool]]:
-    """(name, text, whether it is a warning): the runs at a glance."""
+def facts(config: Config, runs: Runs) -> list[Fact]:
+    """Return the runs at a glance."""
     found = Counter(status.status for status in runs.statuses.values())
     counted = ", ".join(f"{found[name]} {name}" for name in STATUSES if found[name])
     records = list(runs.records.values())
-    hashes = Counter(_text(r.get("source_hash")) for r in records)
-    mixed = ", ".join(f"{name} ({n} runs)" for name, n in hashes.most_common())
-    code = f"mixed sources: {mixed}" if len(hashes) > 1 else next(iter(hashes), "no run")
-    others = sum(n for name, n in hashes.items() if name != source_hash())
-    if others:
-        code += f"; {others} of {len(records)} runs were made by other code than this page's"
-    dirty = sum(bool(r.get("dirty")) for r in records)
-    if dirty:
-        code += f"; {dirty} with uncommitted changes"
+    made = "made here" if config.records == "trained" else "published with the suite"
+    unscored = unscored_envs(runs.rows).items()
     where = Counter(f"{_text(r.get('machine'))} ({_text(r.get('device'))})" for r in records)
     total = hours(records)
     return [
-        ("Scale", config.scale, False),
-        (
-            "Records",
-            "made here" if config.records == "trained" else "published with the suite", False,
-        ),
-        ("Runs", f"{len(runs.statuses)}: {counted}", found["finished"] < len(runs.statuses)),
-        *(
-            ("Scores", f"none on {env}: {reason}", True)
-            for env, reason in unscored_envs(runs.rows).items()
-        ),
-        ("Code", code, len(hashes) > 1 or bool(others) or bool(dirty)),
-        ("Machine", "; ".join(name for name, _ in where.most_common()) or "no run", False),
-        ("Training", UNKNOWN if total is None else f"{total:.1f} hours of one process", False),
-    ]  # fmt: skip
+        Fact("Scale", config.scale),
+        Fact("Records", made),
+        Fact("Runs", f"{len(runs.statuses)}: {counted}", found["finished"] < len(runs.statuses)),
+        *(Fact("Scores", f"none on {env}: {reason}", True) for env, reason in unscored),
+        _code(records),
+        Fact("Machine", "; ".join(name for name, _ in where.most_common()) or "no run"),
+        Fact("Training", UNKNOWN if total is None else f"{total:.1f} hours of one process"),
+    ]
+
+
+def _code(records: Sequence[Record]) -> Fact:
+    """Say which code made the runs; warn if it was not one version, that of this report."""
+    hashes = Counter(_text(r.get("source_hash")) for r in records)
+    mixed = ", ".join(f"{name} ({n} runs)" for name, n in hashes.most_common())
+    text = f"mixed sources: {mixed}" if len(hashes) > 1 else next(iter(hashes), "no run")
+    others = sum(n for name, n in hashes.items() if name != source_hash())
+    dirty = sum(bool(r.get("dirty")) for r in records)
+    if others:
+        text += f"; {others} of {len(records)} runs were made by other code than this page's"
+    if dirty:
+        text += f"; {dirty} with uncommitted changes"
+    return Fact("Code", text, len(hashes) > 1 or bool(others or dirty))

@@ -1,4 +1,4 @@
-"""The scale's results as a report in LaTeX, results/paper.pdf; no number in it is typed."""
+"""A scale's results as a report in LaTeX, results/paper.pdf; no number in it is typed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import read_keys
 from ngt.settings.config import Config
 from paper import command
-from paper.document import latex, prose, report
-from paper.document.asides import asides
+from paper.document import latex, report
+from paper.document.extra_tables import extra_tables
+from paper.document.macros import macros
 from paper.drawing import stamps
 from paper.register import PAPER
 
@@ -21,36 +22,44 @@ MAIN = Path(__file__).with_name("main.tex")
 
 
 def gather(
-    config: Config, layout: Layout, folder: Path, *, allow_partial: bool,
+    config: Config,
+    layout: Layout,
+    folder: Path,
+    *,
+    allow_partial: bool,
     other_settings: bool = False,
-) -> None:  # fmt: skip
-    """Put main.tex, numbers.tex and the scale's figures and tables into a folder.
+) -> None:
+    """Put main.tex, macros.tex and the scale's figures and tables into a folder.
 
-    Errors: a run or a file that is not there is a UserError, unless `allow_partial`; the text then
-    says what is missing. Published records of other settings are one, unless `other_settings`.
+    A missing run or file is a UserError unless `allow_partial`; the text then says what is missing.
+    Published records with other settings are a UserError unless `other_settings`.
     """
     out = layout.root / f"{NAME}.pdf"
     found = report.items(config, layout, out, picture="pdf", allow_partial=allow_partial)
     runs = read_keys(
-        layout, config, run_table(config), "figures",
-        allow_partial=allow_partial, other_settings=other_settings,
-    )  # fmt: skip
+        layout,
+        config,
+        run_table(config),
+        "figures",
+        allow_partial=allow_partial,
+        other_settings=other_settings,
+    )
     tables = {item.anchor: item.table for item in found if item.table is not None}
-    for name, table in {**tables, **asides(config, runs)}.items():
+    for name, table in {**tables, **extra_tables(config, runs)}.items():
         (folder / f"{name}.tex").write_text(table.tex(), encoding="utf-8")
     for item in found:
         if item.table is None and not item.gap:
             shutil.copy(layout.root / f"{item.anchor}.pdf", folder)
-    mark = command.other_settings(PAPER, config, layout)
-    numbers = prose.numbers(config, runs, found, mark)
-    (folder / "numbers.tex").write_text(numbers, encoding="utf-8")
+    warning = command.other_settings(PAPER, config, layout)
+    text = macros(config, runs, found, warning)
+    (folder / "macros.tex").write_text(text, encoding="utf-8")
     shutil.copy(MAIN, folder)
 
 
 def make(config: Config, layout: Layout, options: command.Options) -> command.Made:
-    """Make the PDF; UserError without LaTeX, before anything is read."""
-    if lack := latex.lacking():
-        raise UserError(lack)
+    """Make the PDF; check that LaTeX is installed before anything is read."""
+    if reason := latex.lacking():
+        raise UserError(reason)
     with tempfile.TemporaryDirectory() as temporary:
         gather(
             config,
@@ -61,5 +70,5 @@ def make(config: Config, layout: Layout, options: command.Options) -> command.Ma
         )
         log = layout.root / config.scale / "logs" / "latex.log"
         pdf = latex.build(Path(temporary), log).read_bytes()
-    mark = stamps.stamp(config, layout, PAPER, "pdf")
-    return command.Made(pdf + f"% {mark}\n".encode())  # a comment behind the document's end
+    stamp = stamps.stamp(config, layout, PAPER, "pdf")
+    return command.Made(pdf + f"% {stamp}\n".encode())  # a comment after the document's end

@@ -1,4 +1,4 @@
-"""Parts of a diagram: boxes with words in them, arrows between their edges, a legend."""
+"""The parts of a diagram: boxes of text, arrows between their edges, and a legend."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FLOWS: dict[Flow, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Box:
-    """A box around a point: x, y, width and height in inches; the first line is its title."""
+    """A box centred on a point, in inches; the first line of its text is its title."""
 
     x: float
     y: float
@@ -43,7 +43,7 @@ class Box:
     lines: tuple[str, ...]
 
     def at(self, side: Side, shift: float = 0.0) -> tuple[float, float]:
-        """A point of its edge, `shift` inches up or to the right of the side's middle."""
+        """Return the middle of a side, moved `shift` inches up or to the right."""
         if side in ("left", "right"):
             return self.x + self.width / 2 * (1 if side == "right" else -1), self.y + shift
         return self.x + shift, self.y + self.height / 2 * (1 if side == "top" else -1)
@@ -51,7 +51,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """A line through points, whose last is its tip."""
+    """A line through points; it ends in a tip at the last one."""
 
     flow: Flow
     points: tuple[tuple[float, float], ...]
@@ -59,7 +59,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Label:
-    """Words beside an arrow; `ha` and `va` say which side of the point they lie on."""
+    """Text next to an arrow; `ha` and `va` align it with its point, as in matplotlib."""
 
     x: float
     y: float
@@ -70,52 +70,56 @@ class Label:
 
 
 def add_box(axes: Axes, name: str, box: Box) -> None:
-    """The box with its lines centred, the first in bold; gids box:<name> and text:<name>."""
-    pad = "round,pad=0,rounding_size=0.09" if box.kind == "data" else "square,pad=0"
-    corner = (box.x - box.width / 2, box.y - box.height / 2)
-    axes.add_patch(
-        FancyBboxPatch(corner, box.width, box.height, boxstyle=pad, gid=f"box:{name}", zorder=2,
-                       **BOXES[box.kind])
-    )  # fmt: skip
+    """Draw a box and its text: centred lines, the first in bold.
+
+    Their gids are box:<name> and text:<name>.
+    """
+    shape = "round,pad=0,rounding_size=0.09" if box.kind == "data" else "square,pad=0"
+    corner, look = (box.x - box.width / 2, box.y - box.height / 2), BOXES[box.kind]
+    patch = FancyBboxPatch(corner, box.width, box.height, boxstyle=shape, zorder=2, **look)
+    patch.set_gid(f"box:{name}")
+    axes.add_patch(patch)
     for i, line in enumerate(box.lines):
         y = box.y + LINE * ((len(box.lines) - 1) / 2 - i)
-        look: dict[str, Any] = (
-            {"fontsize": SMALL} if i else {"fontsize": TITLE, "fontweight": "bold"}
-        )
-        axes.text(box.x, y, line, ha="center", va="center", zorder=3, gid=f"text:{name}", **look)
+        font: Any = {"fontsize": SMALL} if i else {"fontsize": TITLE, "fontweight": "bold"}
+        axes.text(box.x, y, line, ha="center", va="center", zorder=3, gid=f"text:{name}", **font)
 
 
 def add_arrow(axes: Axes, gid: str, arrow: Arrow) -> None:
-    """A line with square corners and a solid tip."""
+    """Draw an arrow: a line with square corners and a solid tip."""
     look = FLOWS[arrow.flow]
     x, y = zip(*arrow.points, strict=True)
     axes.plot(x, y, linewidth=1.0, solid_joinstyle="miter", gid=gid, zorder=1, **look)
-    tip = FancyArrowPatch(
-        path=Path(arrow.points[-2:]), arrowstyle="-|>,head_width=0.3,head_length=0.5",
-        mutation_scale=9, linewidth=0, color=look["color"], shrinkA=0, shrinkB=0, zorder=1,
-    )  # fmt: skip
-    axes.add_patch(tip)
+    tip: dict[str, Any] = {"arrowstyle": "-|>,head_width=0.3,head_length=0.5", "mutation_scale": 9}
+    tip |= {"linewidth": 0, "color": look["color"], "shrinkA": 0, "shrinkB": 0, "zorder": 1}
+    axes.add_patch(FancyArrowPatch(path=Path(arrow.points[-2:]), **tip))
 
 
 def add_label(axes: Axes, gid: str, label: Label) -> None:
-    """The words of an arrow."""
-    axes.text(
-        label.x, label.y, label.text, ha=label.ha, va=label.va, color=label.color,
-        fontsize=SMALL, linespacing=1.15, gid=gid,
-    )  # fmt: skip
+    """Draw the text of an arrow."""
+    text = axes.text(label.x, label.y, label.text, fontsize=SMALL, linespacing=1.15, gid=gid)
+    text.set(ha=label.ha, va=label.va, color=label.color)
 
 
 def add_legend(axes: Axes, x: float, y: float) -> None:
-    """What the looks mean, in a row centred at a point."""
-    kinds: dict[str, Kind] = {"trained": "trained", "frozen": "frozen"}
+    """Draw a legend of the boxes and arrows, one row centred at a point."""
+    kinds: tuple[Kind, ...] = ("trained", "frozen")
     flows: dict[str, Flow] = {
-        "expert data": "expert", "agent data": "agent", "both, or other": "plain",
+        "expert data": "expert",
+        "agent data": "agent",
+        "both, or other": "plain",
         "gradient": "gradient",
-    }  # fmt: skip
-    handles: list[Artist] = [Patch(label=text, **BOXES[kind]) for text, kind in kinds.items()]
-    handles += [Line2D([], [], label=text, linewidth=1.0, **FLOWS[flow])
-                for text, flow in flows.items()]  # fmt: skip
+    }
+    handles: list[Artist] = [Patch(label=kind, **BOXES[kind]) for kind in kinds]
+    handles += [
+        Line2D([], [], label=text, linewidth=1.0, **FLOWS[flow]) for text, flow in flows.items()
+    ]
     axes.legend(
-        handles=handles, ncols=len(handles), loc="center", bbox_transform=axes.transData,
-        bbox_to_anchor=(x, y), fontsize=SMALL, handlelength=2.6,
-    )  # fmt: skip
+        handles=handles,
+        ncols=len(handles),
+        loc="center",
+        bbox_transform=axes.transData,
+        bbox_to_anchor=(x, y),
+        fontsize=SMALL,
+        handlelength=2.6,
+    )

@@ -1,4 +1,4 @@
-"""Legend names of variants: what they share and, in brackets, where their settings differ."""
+"""Legend names of a method's variants: the method, and in brackets the settings that differ."""
 
 from __future__ import annotations
 
@@ -16,46 +16,52 @@ WORDS = {
     "params.pairing": PAIRING,
     "params.spectral_norm": {"true": "spectral norm", "false": "no spectral norm"},
     "params.head_init": {
-        "orthogonal": "orthogonal head", "kaiming": "Kaiming head", "uniform": "uniform head",
+        "orthogonal": "orthogonal head",
+        "kaiming": "Kaiming head",
+        "uniform": "uniform head",
     },
-}  # fmt: skip
-SIGMAS = ("params.sigma_expert", "params.sigma_agent")  # of HL-Gauss alone
-MOST = 3  # settings that a legend has room for
+}
+SIGMAS = ("params.sigma_expert", "params.sigma_agent")  # HL-Gauss alone uses them
+MAX_SETTINGS = 3  # that a legend has room for
 
 
 def labels(config: Config, methods: Sequence[str], envs: Sequence[str]) -> dict[str, str]:
-    """What a legend calls methods of one kin, by the settings that they have on the envs.
+    """Return what a legend calls each method: its variants by the settings that differ on the envs.
 
-    The config's own labels where the methods are not like one, where their settings differ outside
-    `params` or in more than MOST, and where words would not tell them apart.
+    The config's own labels are used if the methods are not variants of one, if their settings
+    differ outside `params` or in more than MAX_SETTINGS, and if the words would be the same.
     """
-    plain = {name: method_label(config, name) for name in methods}
-    kin = {_root(config, name) for name in methods}
-    of = {
+    own_labels = {name: method_label(config, name) for name in methods}
+    roots = {_root(config, name) for name in methods}
+    settings = {
         name: [variants.settings(variants.cell(config, env, name)) for env in envs]
         for name in methods
     }
-    differ = [
-        setting
-        for setting in {name: None for cells in of.values() for cell in cells for name in cell}
-        if any(
-            len({cell.get(setting) for cell in there}) > 1
-            for there in zip(*of.values(), strict=True)
-        )
-    ]
-    params = all(setting.startswith("params.") for setting in differ)
-    if len(kin) > 1 or not params or len(differ) > MOST:
-        return plain
+    different = _different(list(settings.values()))
+    in_params = all(name.startswith("params.") for name in different)
+    if len(roots) > 1 or not in_params or len(different) > MAX_SETTINGS:
+        return own_labels
     words = {
-        name: " or ".join(dict.fromkeys(describe(differ, cell) for cell in cells))
-        for name, cells in of.items()
+        name: " or ".join(dict.fromkeys(describe(different, cell) for cell in cells))
+        for name, cells in settings.items()
     }
     if not all(words.values()) or len(set(words.values())) < len(words):
-        return plain
+        return own_labels
     if any(map(label_fault, words.values())):  # a parameter may be any text
-        return plain
-    base = method_label(config, kin.pop())
-    return {name: f"{base} ({text})" for name, text in words.items()}
+        return own_labels
+    root = method_label(config, roots.pop())
+    return {name: f"{root} ({text})" for name, text in words.items()}
+
+
+def _different(methods: Sequence[Sequence[Settings]]) -> list[str]:
+    """Return the settings in which methods differ on some env."""
+    names = {name: None for cells in methods for cell in cells for name in cell}
+    on_each_env = list(zip(*methods, strict=True))
+    return [
+        name
+        for name in names
+        if any(len({cell.get(name) for cell in cells}) > 1 for cells in on_each_env)
+    ]
 
 
 def check(config: Config) -> None:
@@ -70,26 +76,26 @@ def check(config: Config) -> None:
         except ValueError as error:
             reason = str(error).strip().splitlines()[-1]
             raise UserError(
-                f"methods.{name}.label: {method.label!r} is no mathematics that figures can set "
-                f"({reason}); mend what stands between the dollar signs"
+                f"methods.{name}.label: figures can't set the mathematics in {method.label!r} "
+                f"({reason}); correct what stands between the dollar signs"
             ) from None
 
 
-def describe(differ: Sequence[str], cell: Settings) -> str:
-    """A cell's values of some settings, in a few words."""
+def describe(names: Sequence[str], cell: Settings) -> str:
+    """Return a cell's values of some settings, in a few words."""
     parts = []
-    for name in differ:
+    for name in names:
         value = cell[name][0]
         if name not in SIGMAS:
             parts.append(WORDS.get(name, {}).get(value) or f"{name.split('.')[1]} = {value}")
-    if set(SIGMAS) & set(differ) and cell["params.pairing"][0] == "hl_gauss":
+    if set(SIGMAS) & set(names) and cell["params.pairing"][0] == "hl_gauss":
         expert, agent = (cell[name][0] for name in SIGMAS)
         parts.append(f"σ = {expert}" if expert == agent else f"σ = {expert} expert, {agent} agent")
     return ", ".join(parts)
 
 
 def _root(config: Config, method: str) -> str:
-    """The method at the end of `like`."""
+    """Return the method at the end of a chain of `like`."""
     while like := find_method(config, method).like:
         method = like
     return method

@@ -1,4 +1,4 @@
-"""What a figure of learning curves says of itself: its legend, how to read it, what went wrong."""
+"""The text of a figure of learning curves: its legend, how to read it, and what went wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from paper.numbers import curves, statistics
 if TYPE_CHECKING:
     import pandas as pd
 
-MEANING = {  # of what is drawn upwards
+MEANING = {  # of the y axis
     SCORE: "0 is the return of a random policy, 1 the expert's.",
     RETURN: "Return: the env's own reward, summed over an episode and not normalised.",
     AUC: (
@@ -34,7 +34,7 @@ MEANING = {  # of what is drawn upwards
 def handles(
     config: Config, series: Iterable[Series], env: str, measures: Collection[Measure], crosses: bool
 ) -> list[Artist]:
-    """Legend entries: the series, the references and, where there are any, the crosses."""
+    """Return the legend entries: the series, the references and, if there are any, the crosses."""
     out: list[Artist] = []
     for one in series:
         marker = "none" if curves.offline(config, one.method, env) else one.look.marker
@@ -53,12 +53,19 @@ def handles(
 
 
 def reading(
-    config: Config, series: Sequence[Series], env: str, seeds: Iterable[int],
-    measures: Iterable[Measure], *, of: Sequence[str] = (), each: bool = False,
-) -> Note:  # fmt: skip
-    """How to read lines and bands, and of how many seeds. A no-break space is written ~.
+    config: Config,
+    series: Sequence[Series],
+    env: str,
+    seeds: Iterable[int],
+    measures: Iterable[Measure],
+    *,
+    of: Sequence[str] = (),
+    each: bool = False,
+) -> Note:
+    """Return how to read lines and bands, and how many seeds they average.
 
-    of: what all panels share. each: the thin lines are the seeds.
+    of: what all panels share. each: the thin lines are single seeds. In all texts of this function
+    `~` stands for a no-break space.
     """
     window, counts = config.window, sorted(set(seeds))
     n = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0] if counts else 0)
@@ -89,7 +96,7 @@ def reading(
 
 
 def _lines(window: int, each: bool) -> str:
-    """What is drawn of a run that has a curve."""
+    """Say what is drawn of a run that has a curve."""
     one = f"run's running mean over {window} evaluations" if window > 1 else "run's evaluations"
     if each:
         last = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
@@ -97,14 +104,14 @@ def _lines(window: int, each: bool) -> str:
         return f"{text} Final score: a run's {last}."
     if window > 1:
         return (
-            f"Strong line: each {one}, averaged over seeds; thin line: the evaluations themselves, "
-            f"averaged."
+            f"Strong line: each {one}, averaged over seeds; "
+            "thin line: the evaluations themselves, averaged."
         )
     return "Line: evaluations, averaged over seeds."
 
 
 def _kept(config: Config, series: Sequence[Series]) -> str:
-    """What the methods are given of a demonstration."""
+    """Say which transitions of a demonstration the methods are given."""
     rates = [one.rate for one in series]
     if len({one.method for one in series}) == 1 and len(rates) > 1:
         name = method_label(config, series[0].method)
@@ -118,16 +125,19 @@ def _kept(config: Config, series: Sequence[Series]) -> str:
 
 
 def nth(n: int) -> str:
-    """An ordinal: one, 2nd, 10th."""
+    """Return the word after "every": one, 2nd, 10th."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10 if n % 100 not in (11, 12, 13) else 0, "th")
     return "one" if n == 1 else f"{n}{ending}"
 
 
 def lacking(
-    panel: Panel, series: Sequence[Series], seeds: Collection[int], title: str,
+    panel: Panel,
+    series: Sequence[Series],
+    seeds: Collection[int],
+    title: str,
     keys: Iterable[RunKey],
-) -> str | None:  # fmt: skip
-    """The runs among these keys that a panel has no line of, if it has any."""
+) -> str | None:
+    """Name the runs among `keys` that belong to a panel; None if there are none."""
     here = [key for key in keys if panel.place.holds(key)]
     if len(here) == len(series) * len(seeds):
         return f"{title}: all runs"
@@ -142,10 +152,16 @@ def lacking(
 
 
 def warnings(
-    runs: pd.DataFrame, total: int, silent: Sequence[RunKey], cut: Sequence[float],
+    runs: pd.DataFrame,
+    total: int,
+    silent: Sequence[RunKey],
+    cut: Sequence[float],
     absent: Sequence[RunKey],
-) -> list[Note]:  # fmt: skip
-    """What went wrong with the runs or did not fit; cut: as normalised returns."""
+) -> list[Note]:
+    """Return notes on runs that failed, are missing or did not fit the axes.
+
+    silent: diverged runs without an evaluation. cut: values beyond the axes, as normalised returns.
+    """
     notes = []
     if unscored_envs(runs):
         text = " ".join(statistics.unscored(runs))

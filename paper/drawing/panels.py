@@ -1,8 +1,9 @@
-"""Learning curves in panels: what every figure of runs against env steps draws."""
+"""Panels of learning curves, which all figures of runs against env steps share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,15 +30,15 @@ INVERTED: dict[str, Any] = {"color": style.ALERT, "alpha": 0.09, "linewidth": 0}
 DIVERGED: dict[str, Any] = {"color": style.ALERT, "marker": "x", "linestyle": "none"}
 CROSS: dict[str, Any] = {"markersize": 4.5, "markeredgewidth": 1.2}
 
-WORDS = 5.5  # points, of what is said above a panel
-THIN = 0.45  # points, of a line that stands behind another
+REMARK_SIZE = 5.5  # points, of the text above a panel
+THIN = 0.45  # points, the width of a line that stands behind another
 
-SHOWN = (-0.1, 1.1)  # normalised returns that every panel shows
-LIMIT = (-0.5, 1.5)  # and past these none does
+SHOWN = (-0.1, 1.1)  # normalised returns that every panel shows at least
+LIMIT = (-0.5, 1.5)  # and at most
 
 
 def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates")) -> FigureConfig:
-    """An artefact's entry; UserError where an axis has more than the one value that is shown."""
+    """Return an artefact's entry; check that each axis in `one` has one value, as is shown."""
     plan = config.figures[name]
     for axis in one:
         values = getattr(plan, axis)
@@ -48,16 +49,19 @@ def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates"
 
 
 def demonstrations(count: int) -> str:
-    """A number of demonstrations in words."""
+    """Return a number of demonstrations in words."""
     return f"{count} demonstration{'s' * (count != 1)}"
 
 
 class Measure(NamedTuple):
-    """What is drawn upwards: a column of `ngt.runs.table.read_runs`."""
+    """What the y axis shows: a column of `ngt.runs.table.read_runs`.
+
+    label: of the axis. tick: the distance between ticks; None lets matplotlib choose.
+    """
 
     column: str
-    label: str  # of the axis
-    tick: float | None = None  # None: where they fall well
+    label: str
+    tick: float | None = None
 
 
 SCORE = Measure("score", "normalised return", 0.5)
@@ -66,7 +70,7 @@ AUC = Measure("auc", "AUC of the reward", 0.25)
 
 
 class Series(NamedTuple):
-    """A line in every panel: a method at a rate."""
+    """A line in every panel: a method at a subsampling rate."""
 
     method: str
     rate: int
@@ -76,7 +80,7 @@ class Series(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a panel is of."""
+    """What a panel shows: an env, an input mode, a number of demonstrations, a measure."""
 
     env: str
     mode: Mode
@@ -84,64 +88,64 @@ class Place(NamedTuple):
     measure: Measure = SCORE
 
     def cell(self, series: Series) -> tuple[str, str, Mode, int, int]:
-        """The values of `curves.CELL` that a series has here."""
+        """Return the values of `curves.CELL` for a series in this panel."""
         return (self.env, series.method, self.mode, series.rate, self.demos)
 
     def holds(self, key: RunKey) -> bool:
-        """Whether a run is drawn here, by some series."""
+        """Return True if a run belongs to this panel, whatever its method."""
         return (key.env, key.mode, key.demos) == (self.env, self.mode, self.demos)
 
 
+@dataclass(eq=False)
 class Panel:
-    """The axes of a place, and what the notes must tell of them.
+    """The axes of a place, and what is drawn in them.
 
-    ends: the values of a random policy and of the expert, where these are lines. scored: whether
-    returns can be normalised by these.
+    ends: the returns of a random policy and of the expert, if these are drawn as lines. scored:
+    True if returns can be normalised by these. last: the largest env step. seeds: the number of
+    runs of each cell. lines: look, x and y of everything drawn; levels: look and y of everything
+    without an x. crosses: where runs diverged; without an x they stand at the right edge. remarks:
+    text and colour of what is said above the panel.
     """
 
-    def __init__(
-        self, axes: Axes, config: Config, place: Place, ends: tuple[float, float] | None,
-        *, scored: bool = True,
-    ) -> None:  # fmt: skip
-        self.scored = scored
-        self.axes, self.config, self.place, self.ends = axes, config, place, ends
-        self.last = 0.0  # the largest env step
-        self.seeds: list[int] = []  # runs of each cell
-        self.lines: list[tuple[Look, Array, Array]] = []  # (look, x, y) of all that is drawn,
-        self.levels: list[tuple[Look, Array]] = []  # (look, y) where there is no x
-        self.crosses: list[tuple[float | None, float]] = []  # no x: at the right edge
-        self.remarks: list[tuple[str, str]] = []  # (text, colour), said above
+    axes: Axes
+    config: Config
+    place: Place
+    ends: tuple[float, float] | None
+    scored: bool = True
+    last: float = 0.0
+    seeds: list[int] = field(default_factory=list)
+    lines: list[tuple[Look, Array, Array]] = field(default_factory=list)
+    levels: list[tuple[Look, Array]] = field(default_factory=list)
+    crosses: list[tuple[float | None, float]] = field(default_factory=list)
+    remarks: list[tuple[str, str]] = field(default_factory=list)
 
     def add(
-        self, runs: pd.DataFrame, series: Series, place: int, of: int, *, each: bool = False
+        self, runs: pd.DataFrame, series: Series, number: int, count: int, *, each: bool = False
     ) -> None:
-        """Draw a series; the first of `of` lies on top, and markers are staggered.
+        """Draw series `number` of `count`; the first lies on top, and markers are staggered.
 
-        runs: the cell's rows with the measure as `score`. each: the seeds are the thin lines,
-        instead of what the strong one smooths.
+        runs: the cell's rows with the measure as `score`. each: draw each seed as a thin line,
+        instead of the evaluations that the strong line smooths.
         """
         if runs.empty:
             return
         if curves.offline(self.config, series.method, self.place.env):
-            self._add_level(curves.level(runs, self.config.window), series, of - place)
+            self._add_level(curves.level(runs, self.config.window), series, count - number)
         else:
-            self._add_curve(curves.curve(runs, self.config.window), series, place, of, each)
+            self._add_curve(curves.curve(runs, self.config.window), series, number, count, each)
 
-    def _add_curve(self, c: Curve, series: Series, place: int, of: int, each: bool) -> None:
-        look, front = series.look, of - place
+    def _add_curve(self, c: Curve, series: Series, number: int, count: int, each: bool) -> None:
+        look, front = series.look, count - number
         every = max(1, round(len(c.step) / 6))
-        self.axes.plot(
-            c.step, c.mean, **look.line, linewidth=series.width, zorder=400 + front,
-            marker=look.marker, markevery=(place * every // of, every), markeredgecolor="white",
-            markeredgewidth=0.3,
-        )  # fmt: skip
+        marker: dict[str, Any] = {"marker": look.marker, "markeredgecolor": "white"}
+        marker |= {"markeredgewidth": 0.3, "markevery": (number * every // count, every)}
+        strong: dict[str, Any] = {**look.line, "linewidth": series.width, "zorder": 400 + front}
+        self.axes.plot(c.step, c.mean, **strong, **marker)
         self.lines.append((look, c.step, c.mean))
         behind = [*c.each] if each else [c.raw] if self.config.window > 1 else []
+        thin: dict[str, Any] = {"color": look.color, "linewidth": THIN, "zorder": 200 + front}
         for y in behind:
-            self.axes.plot(
-                c.step, y, color=look.color, linewidth=THIN, alpha=0.6 if each else 0.35,
-                zorder=200 + front,
-            )  # fmt: skip
+            self.axes.plot(c.step, y, **thin, alpha=0.6 if each else 0.35)
             self.lines.append((look, c.step, y))
         if c.seeds > 1:
             low, high = c.mean - c.std, c.mean + c.std
@@ -165,19 +169,19 @@ class Panel:
 
     @property
     def unit(self) -> tuple[Measure, str]:
-        """What panels have in common whose values compare: returns do on the same env alone."""
+        """Return what panels share if their values compare; returns compare on one env only."""
         measure = self.place.measure
         return measure, self.place.env if measure == RETURN else ""
 
     def values(self) -> Array:
-        """Every y that is drawn."""
+        """Return every y value that is drawn."""
         own = [0.42, 1.0] if self.place.measure == AUC else list(self.ends or ())
         ys = [y for _, _, y in self.lines] + [y for _, y in self.levels]
         every = np.concatenate([own, *ys])
         return every[np.isfinite(every)]
 
     def limits(self) -> tuple[float, float]:
-        """The least and the largest y that it needs: all values, but for those past LIMIT."""
+        """Return the smallest and largest y that the panel needs, within LIMIT."""
         values = self.values()
         if not len(values):
             return 0.0, 1.0
@@ -194,9 +198,9 @@ class Panel:
         return low, min(max(shown[1], values.max() + pad), limit[1])
 
     def finish(self, steps: float, low: float, high: float) -> list[float]:
-        """Limits, references, crosses, and an arrow where a series is cut.
+        """Set the limits; draw references, crosses, and an arrow wherever a series is cut.
 
-        The worst values cut, as normalised returns.
+        Return the most extreme values that are cut, as normalised returns.
         """
         self.axes.set(xlim=(0, steps), ylim=(low, high))
         if self.place.measure == AUC:
@@ -207,44 +211,51 @@ class Panel:
                 self.axes.axhline(value, **line, zorder=300)
         else:
             self.axes.set_yticks([])
+        cross: dict[str, Any] = {**DIVERGED, **CROSS, "zorder": 800, "clip_on": False}
         for step, score in self.crosses:
-            self.axes.plot(
-                steps if step is None else step, np.clip(score, low, high), **DIVERGED, **CROSS,
-                zorder=800, clip_on=False,
-            )  # fmt: skip
+            self.axes.plot(steps if step is None else step, np.clip(score, low, high), **cross)
+        worst = self._cut(steps, low, high)
+        arrow: dict[str, Any] = {"markersize": 4.5, "linestyle": "none", "zorder": 700}
+        for (look, above), (x, _) in worst.items():
+            y, marker = (high, "^") if above else (low, "v")
+            self.axes.plot(x, y, color=look.color, marker=marker, clip_on=False, **arrow)
+        random, expert = self.ends or (0.0, 1.0)
+        if not worst:  # a panel without scores shows all values, and its ends may be equal
+            return []
+        return [(y - random) / (expert - random) for _, y in worst.values()]
+
+    def _cut(
+        self, steps: float, low: float, high: float
+    ) -> dict[tuple[Look, bool], tuple[float, float]]:
+        """Return the point farthest outside the limits, by look and by whether it is above."""
         worst: dict[tuple[Look, bool], tuple[float, float]] = {}
-        beside = [
+        levels = [
             (look, np.full(2, steps * (0.95 - 0.05 * i)), y)
             for i, (look, y) in enumerate(self.levels)
         ]
-        for look, x, y in [*self.lines, *beside]:
+        for look, x, y in [*self.lines, *levels]:
             for above, at in ((False, int(np.nanargmin(y))), (True, int(np.nanargmax(y)))):
                 past = y[at] > high if above else y[at] < low
                 if past and abs(y[at]) > abs(worst.get((look, above), (0.0, 0.0))[1]):
                     worst[look, above] = (float(x[at]), float(y[at]))
-        for (look, above), (x_at, _) in worst.items():
-            self.axes.plot(
-                x_at, high if above else low, color=look.color, marker="^" if above else "v",
-                markersize=4.5, linestyle="none", zorder=700, clip_on=False,
-            )  # fmt: skip
-        random, expert = self.ends or (0.0, 1.0)
-        if not worst:  # as on a panel without scores, whose axes hold all
-            return []
-        return [(y - random) / (expert - random) for _, y in worst.values()]
+        return worst
 
 
 Rows = Sequence[Sequence[Panel]]
 
 
 def finish(rows: Rows) -> list[float]:
-    """Limits and ticks, those of a measure the same along a row; the worst values cut."""
+    """Set limits and ticks, which panels with the same unit share along a row.
+
+    Return the most extreme values that are cut, as normalised returns.
+    """
     cut: list[float] = []
     lasts = [max(panel.last for panel in row) for row in rows]
     longest = max(lasts) or 1.0
     scale, word = curves.unit(longest)
     same = len(set(lasts) - {0.0}) <= 1
-    for place, (row, last) in enumerate(zip(rows, lasts, strict=True)):
-        below = rows[place + 1] if place + 1 < len(rows) else ()
+    for number, (row, last) in enumerate(zip(rows, lasts, strict=True)):
+        below = rows[number + 1] if number + 1 < len(rows) else ()
         for column, panel in enumerate(row):
             axes, tick = panel.axes, panel.place.measure.tick
             alike = [other for other in row if other.unit == panel.unit]
@@ -264,16 +275,17 @@ def finish(rows: Rows) -> list[float]:
 
 
 def headings(figure: Figure, rows: Rows, titles: Sequence[Sequence[str]]) -> None:
-    """Titles and, below them, the panels' remarks; the figure grows by the lines of these."""
+    """Write titles and, below them, the panels' remarks; the figure grows to make room."""
     whole, height = figure.get_size_inches()
     width = (whole - 0.6) / len(rows[0]) - 0.15
-    line, grown = WORDS * 1.4, 0.0  # points
+    line, grown = REMARK_SIZE * 1.4, 0.0  # points
+    look: dict[str, Any] = {"fontsize": REMARK_SIZE, "va": "bottom", "xycoords": "axes fraction"}
     for row, names in zip(rows, titles, strict=True):
         said = [
             [
                 (part, color)
                 for text, color in panel.remarks
-                for part in style.wrap(figure, text.replace("~", "\u00a0"), width, WORDS)
+                for part in style.wrap(figure, text.replace("~", "\u00a0"), width, REMARK_SIZE)
             ]
             for panel in row
         ]
@@ -282,10 +294,9 @@ def headings(figure: Figure, rows: Rows, titles: Sequence[Sequence[str]]) -> Non
         for panel, name, lines in zip(row, names, said, strict=True):
             if name:
                 panel.axes.set_title(name, pad=4 + room)
-            for place, (text, color) in enumerate(lines, 1):
-                up = 2 + (len(lines) - place) * line
+            for number, (text, color) in enumerate(lines, 1):
+                at = (0, 2 + (len(lines) - number) * line)
                 panel.axes.annotate(
-                    text, (0, 1), (0, up), xycoords="axes fraction", va="bottom",
-                    textcoords="offset points", fontsize=WORDS, color=color,
-                )  # fmt: skip
+                    text, (0, 1), at, textcoords="offset points", color=color, **look
+                )
     figure.set_size_inches(whole, height + grown)

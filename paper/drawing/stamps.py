@@ -1,7 +1,7 @@
-"""What an artefact was drawn from, as a hash that stands in each of its files.
+"""Stamps: a hash of what an artefact was drawn from, written into each of its files.
 
-The workflow compares it with what it would draw from now, so that neither a time stamp nor what
-Snakemake remembers decides whether an artefact is up to date.
+The workflow compares it with the hash of what it would draw from now. So neither a file's time nor
+Snakemake's own records decide whether an artefact is up to date.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from paper.register import FIGURES, TABLES, Artefact
 
 
 def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path]:
-    """The files that an artefact depends on, besides the settings.
+    """Yield the files that an artefact depends on, besides the settings.
 
-    A run.json stands for its run: it has the checksums of the run's other files.
+    A run.json represents its run: it holds the checksums of the run's other files.
     """
     yield from map(Path, artefact.files)
     names = artefact.shown(config)
@@ -39,16 +39,18 @@ def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path
 
 
 def parts(config: Config, layout: Layout, picture: str) -> list[Path]:
-    """The files of the other artefacts that a report shows; picture: the form of its figures."""
+    """Return the files of the artefacts that a report shows; picture: `png` or `pdf`."""
     kinds = ((FIGURES, picture), (TABLES, "json"))
     return [
         layout.root / f"{a.name}.{ending}"
-        for artefacts, ending in kinds for a in artefacts.values() if a.at(config)
-    ]  # fmt: skip
+        for artefacts, ending in kinds
+        for a in artefacts.values()
+        if a.at(config)
+    ]
 
 
 def stamp(config: Config, layout: Layout, artefact: Artefact, picture: str = "") -> str:
-    """The text that an artefact's files carry; picture: of a report, as in `parts`."""
+    """Return the text that an artefact's files carry; picture: for a report, as in `parts`."""
     digest = hashlib.sha256(f"{artefact.name} {config_hash(config)}".encode())
     files = [*sources(config, layout, artefact)]
     files += parts(config, layout, picture) if picture else []
@@ -58,5 +60,5 @@ def stamp(config: Config, layout: Layout, artefact: Artefact, picture: str = "")
 
 
 def carries(file: Path, text: str) -> bool:
-    """Whether a file is there and has this stamp."""
+    """Return True if a file exists and has this stamp."""
     return file.exists() and text.encode() in file.read_bytes()

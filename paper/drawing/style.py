@@ -1,7 +1,7 @@
-"""The look of every figure: one sheet, one colour, dash and marker a method, one way to save.
+"""The look of all figures: a style sheet, a colour, dash and marker for each method, saving.
 
-Colours are Okabe and Ito's, and from Tol's muted scheme where ten methods need more; dashes and
-markers differ too, so that a figure reads in grey.
+Colours are those of Okabe and Ito, with some of Tol's muted scheme for the remaining methods.
+Dashes and markers differ too, so that a figure can be read in grey.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from ngt.files import atomic
 
 SHEET = Path(__file__).with_name("style.mplstyle")
 
-# Inches: the paper's class, icml2026.
+# In inches, as in the paper's document class, icml2026.
 TEXT_WIDTH, COLUMN_WIDTH, TEXT_HEIGHT = 6.75, 3.25, 9.0
 
 GREY = "#595959"  # references and notes
-ALERT = "#B00020"  # what a reader must not miss
-DARK = "#16191d"  # a page for readers who ask for dark ones
+ALERT = "#B00020"  # warnings
+DARK = "#16191d"  # the background of a dark page
 NOTE_SIZE = 6.5  # points
 
-# An order from light to dark, of equal steps in grey (viridis, without its palest third).
+# From light to dark in equal steps of grey: viridis without its palest third.
 RAMP = ("#35B779", "#1F9E89", "#26828E", "#31688E", "#3E4989", "#482878")
 
 Dashes = tuple[float, ...]
 
 
 class Look(NamedTuple):
-    """How a method is drawn; `dashes` in line widths, empty for a solid line."""
+    """How a method is drawn; `dashes` are in line widths, and empty for a solid line."""
 
     color: str
     dashes: Dashes
@@ -49,7 +49,7 @@ class Look(NamedTuple):
 
     @property
     def line(self) -> dict[str, Any]:
-        """Keywords of a line."""
+        """Return the keywords of a line in matplotlib."""
         return {"color": self.color, "linestyle": (0, self.dashes) if self.dashes else "-"}
 
 
@@ -64,7 +64,7 @@ LOOKS: dict[str, Look] = {
     "mmd-dac": Look("#56B4E9", (8, 2), ">"),
     "red": Look("#7F7F1A", (1.2, 2.4), "p"),
     "diffail": Look("#882255", (4, 1, 1.2, 1, 1.2, 1), "<"),
-    # variants, which are drawn beside ngt and not beside the others
+    # Variants, which are compared with ngt and not with the other methods.
     "ngt-hlg": Look("#009E73", (8, 2), "D"),
     "ngt-mse-softmax": Look("#D55E00", (2.2, 1), "^"),
     "ngt-equal-sigma": Look("#E69F00", (5, 1.5), "v"),
@@ -72,17 +72,20 @@ LOOKS: dict[str, Look] = {
     "ngt-no-sn": Look("#882255", (8, 2), "P"),
 }
 
-# Of an ordered setting's values, in turn, besides the colours of RAMP.
+# Dashes and markers for the values of an ordered setting; their colours are those of RAMP.
 STEPS: tuple[tuple[Dashes, str], ...] = (
-    ((), "o"), ((7, 1.5), "s"), ((3.5, 1.2), "^"), ((1.4, 1.2), "D"),
-)  # fmt: skip
+    ((), "o"),
+    ((7, 1.5), "s"),
+    ((3.5, 1.2), "^"),
+    ((1.4, 1.2), "D"),
+)
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """The look of each method, by name alone where LOOKS has it.
+    """Return the look of each method, from LOOKS if it has one.
 
-    Another method starts at a place of its own in the unused pairs of colour and dashes, found by
-    a checksum of its name, and moves on where another of `methods` sits there.
+    Any other method gets an unused pair of colour and dashes. A checksum of its name says where
+    the search for one begins, so that its look depends little on the other methods.
     """
     names = list(methods)
     colors, dashes, markers = (
@@ -101,13 +104,13 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 
 def ramp(count: int) -> list[Look]:
-    """Looks of an ordered setting's values, from dark to light; the order shows in grey too."""
+    """Return looks for the values of an ordered setting, from dark to light, also in grey."""
     shades = np.linspace(len(RAMP) - 1, 0, count).round().astype(int)
     return [Look(RAMP[shade], *STEPS[place % len(STEPS)]) for place, shade in enumerate(shades)]
 
 
 def on_dark(color: str) -> str:
-    """The colour on DARK: as much white in it as sets it off as far as from white paper."""
+    """Return a colour mixed with white, so that it contrasts with DARK as it does with white."""
     goal, white = _contrast(color, "white"), 0.0
     mixed = to_hex(color)
     while white < 1.0 and _contrast(mixed, DARK) < goal:
@@ -118,13 +121,13 @@ def on_dark(color: str) -> str:
 
 
 def _contrast(a: str, b: str) -> float:
-    """Contrast ratio of two colours (WCAG 2.2)."""
+    """Return the contrast ratio of two colours (WCAG 2.2)."""
     low, high = sorted((_luminance(a), _luminance(b)))
     return (high + 0.05) / (low + 0.05)
 
 
 def _luminance(color: str) -> float:
-    """Relative luminance of an sRGB colour (WCAG 2.2)."""
+    """Return the relative luminance of an sRGB colour (WCAG 2.2)."""
     rgb = np.array(to_rgb(color))
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
@@ -132,13 +135,13 @@ def _luminance(color: str) -> float:
 
 @contextlib.contextmanager
 def context() -> Iterator[None]:
-    """The sheet on matplotlib's defaults, whatever the user's own settings; also a decorator."""
+    """Apply the style sheet to matplotlib's defaults, ignoring the user's; also a decorator."""
     with matplotlib.style.context(["default", str(SHEET)]):
         yield
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure in inches that no window and no global state knows."""
+    """Return a figure of a size in inches, independent of pyplot."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -152,7 +155,7 @@ class Note(NamedTuple):
 
 
 def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> None:
-    """Legend and notes below the panels; the figure grows by the height they need."""
+    """Put legend and notes below the panels; the figure grows by the height they need."""
     width, height = figure.get_size_inches()
     space, margin = 0.08, 0.06  # inches
     legend = _legend(figure, handles, width - 2 * margin)
@@ -161,12 +164,9 @@ def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> 
         weight = "bold" if note.alert else "normal"
         lines = wrap(figure, note.text, width - 2 * margin, NOTE_SIZE, weight)
         color = ALERT if note.alert else GREY
-        texts.append(
-            figure.text(
-                0, 0, "\n".join(lines), va="top", fontsize=NOTE_SIZE, fontweight=weight,
-                linespacing=1.25, color=color,
-            )
-        )  # fmt: skip
+        text = figure.text(0, 0, "\n".join(lines), va="top", fontsize=NOTE_SIZE, color=color)
+        text.set(fontweight=weight, linespacing=1.25)
+        texts.append(text)
     parts = [legend, *texts]
     sizes = [part.get_window_extent().height / figure.dpi for part in parts]
     gaps = [space, space] + [0.03] * (len(texts) - 1)
@@ -188,19 +188,17 @@ def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> 
 
 @context()
 def head(figure: Figure, text: str) -> None:
-    """Put a warning above the panels of a finished figure; they make room for it."""
+    """Put a warning above the panels of a finished figure, which make room for it."""
     width = figure.get_size_inches()[0] - 0.12
     lines = wrap(figure, text, width, NOTE_SIZE, "bold")
     figure.suptitle("\n".join(lines), fontsize=NOTE_SIZE, fontweight="bold", color=ALERT)
 
 
 def _legend(figure: Figure, handles: Sequence[Artist], width: float) -> Any:
-    """A centred legend in as few rows as fit, its columns even."""
+    """Return a centred legend in as few rows as fit, with columns of equal length."""
     for rows in range(1, len(handles) + 1):
-        legend = figure.legend(
-            handles=list(handles), ncols=-(-len(handles) // rows), loc="upper center",
-            bbox_to_anchor=(0.5, 0.5),
-        )  # fmt: skip
+        place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.5)}
+        legend = figure.legend(handles=list(handles), ncols=-(-len(handles) // rows), **place)
         legend.set_in_layout(False)
         if legend.get_window_extent().width <= width * figure.dpi or rows == len(handles):
             break
@@ -209,10 +207,10 @@ def _legend(figure: Figure, handles: Sequence[Artist], width: float) -> Any:
 
 
 def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "normal") -> list[str]:
-    """The text in lines of at most `width` inches at a font size in points."""
+    """Break a text into lines of at most `width` inches at a font size in points."""
     probe = figure.text(0, 0, "", fontsize=size, fontweight=weight)
     lines = [""]
-    for word in re.findall(r"(?:\$[^$]*\$|[^ ])+", text) or [""]:  # mathematics stays whole
+    for word in re.findall(r"(?:\$[^$]*\$|[^ ])+", text) or [""]:  # no break inside mathematics
         longer = f"{lines[-1]} {word}".lstrip()
         probe.set_text(longer)
         if lines[-1] and probe.get_window_extent().width > width * figure.dpi:
@@ -224,17 +222,16 @@ def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "no
 
 
 def made_of(scale: str) -> str:
-    """What a file says of the scale of its runs; none of another scale begins so."""
+    """Return what a file says of the scale of its runs; no other scale's text begins alike."""
     return f"scale {scale}, Noise-Guided Transport"
 
 
 def save(
     figure: Figure, pdf: Path, png: Path | None = None, scale: str = "", stamp: str = ""
 ) -> None:
-    """Write the figure, atomically and with the same bytes each time, and let go of it.
+    """Write the figure, atomically and with the same bytes each time, then clear it.
 
-    scale: of its runs, which the files then name in their metadata. stamp: as `stamps.stamp` makes
-    it, which they carry too.
+    scale: the scale of its runs. stamp: as `stamps.stamp` makes it. The files' metadata have both.
     """
     about = {"Title": made_of(scale)} if scale else {}
     about |= {"Keywords": stamp} if stamp else {}

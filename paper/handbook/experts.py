@@ -1,4 +1,4 @@
-"""The experts that ship: how good each is, beside what was published and what is wanted.
+"""The experts that ship, compared with the published returns and with this suite's aims.
 
 python -m paper.handbook.experts
 """
@@ -25,7 +25,7 @@ from paper.figures import experts as expert_figure
 from paper.figures.experts import Expert
 
 NAME = "experts"
-VIDEOS = Path(__file__).resolve().parents[2] / "docs" / "experts"  # paper.handbook.video makes them
+VIDEOS = Path(__file__).resolve().parents[2] / "docs" / "experts"  # made by paper.handbook.video
 
 COLUMNS = {
     "env": Column("env"),
@@ -47,12 +47,12 @@ COLUMNS = {
 
 
 def tasks() -> list[Task]:
-    """The paper's tasks."""
+    """Return the paper's tasks."""
     return [TASKS[env] for env in register.envs(loading.load({"scale": "paper"}))]
 
 
 def row(task: Task, video: bool) -> dict[str, Cell]:
-    """The cells of an expert that ships."""
+    """Return an expert's row of the table; video: there is one of it."""
     expert = shipped.read(task.id)
     returns = np.array(expert["returns"])
     mean, published, aim = float(returns.mean()), task.published_expert, task.aim
@@ -64,8 +64,7 @@ def row(task: Task, video: bool) -> dict[str, Cell]:
         "best": float(returns.max()),
         "random": expert["random"],
         "published": None if published is None else float(published),
-        "share": None if published is None
-        else f"{share(mean, expert['random'], published):.0%}",
+        "share": None if published is None else f"{share(mean, expert['random'], published):.0%}",
         "aim": None if aim is None else float(aim),
         "met": None if aim is None else "yes" if mean >= aim else "**no**",
         "demos": expert["episodes"],
@@ -73,11 +72,14 @@ def row(task: Task, video: bool) -> dict[str, Cell]:
         "updates": _thousands(expert["updates"]),
         "hours": expert["wall_seconds"] / 3600,
         "video": f"[gif](../docs/experts/{task.id}.gif)" if video else None,
-    }  # fmt: skip
+    }
 
 
 def share(value: float, random: float, published: float) -> float:
-    """How much of the way from a random policy to the published return; returns may be negative."""
+    """Return the share of the way from a random policy to the published return.
+
+    It is not their ratio, as returns may be negative.
+    """
     return (value - random) / (published - random)
 
 
@@ -86,38 +88,36 @@ def _thousands(count: int) -> str:
 
 
 def table(videos: Path = VIDEOS) -> Table:
-    """A row an expert that ships; videos: folder of the GIFs."""
+    """Return the table, one row per expert that ships; videos: the folder of the GIFs."""
     known = tasks()
-    there = [task for task in known if shipped.ships(task.id)]
-    absent = ", ".join(task.id for task in known if task not in there)
+    ships = [task for task in known if shipped.ships(task.id)]
+    absent = ", ".join(task.id for task in known if task not in ships)
     return Table(
         "The experts that ship",
         COLUMNS,
-        [row(task, (videos / f"{task.id}.gif").exists()) for task in there],
+        [row(task, (videos / f"{task.id}.gif").exists()) for task in ships],
         [
-            "Return: of the deterministic policy over 16 episodes that its choice did not see, "
-            "with their sample standard deviation; random: mean of a uniform-random policy over "
-            "as many. Published: mean return published with the authors' code, whose Ant has 27 "
-            "observations and whose episodes never end early; its share counts from the random "
-            "policy's return. Aim: what this suite wants of the expert. Hours: of one core, with "
-            "evaluations.",
-            *([f"Of the paper's tasks there is none of: {absent}."] if absent else []),
+            "Return: of the deterministic policy, over 16 episodes that were not used to choose "
+            "it; std is their sample standard deviation. Random: the mean return of a uniform "
+            "random policy over as many episodes. Published: the mean return published with the "
+            "authors' code, whose Ant has 27 observations and never ends an episode early; the "
+            "share of it counts from the random policy's return. Aim: the return that this suite "
+            "wants of the expert. Hours: on one core, with evaluations.",
+            *([f"Tasks of the paper without an expert that ships: {absent}."] if absent else []),
         ],
     )
 
 
 def page(videos: Path = VIDEOS) -> str:
-    """The generated part of data/README.md: table, curves, videos."""
+    """Return the generated part of data/README.md: table, curves, videos."""
     shown = table(videos)
     lines = [shown.markdown(), "![the experts' learning curves](curves.png)\n"]
-    lines += [
-        f"![{r['env']}](../docs/experts/{r['env']}.gif)" for r in shown.rows if r["video"]
-    ]  # fmt: skip
+    lines += [f"![{r['env']}](../docs/experts/{r['env']}.gif)" for r in shown.rows if r["video"]]
     return "\n".join(lines) + "\n"
 
 
 def curves() -> Figure:
-    """Every shipped expert's learning curve."""
+    """Draw the learning curve of every expert that ships."""
     experts = [
         Expert(task.id, evaluations, record)
         for task in tasks()
@@ -128,21 +128,21 @@ def curves() -> Figure:
 
 
 def draw(path: Path) -> None:
-    """The curves as a PNG."""
-    metadata: dict[str, Any] = {"Software": None}  # the same bytes whatever draws them
+    """Write the curves as a PNG."""
+    metadata: dict[str, Any] = {"Software": None}  # the same bytes from every matplotlib
     figure = curves()
     with style.context(), atomic(path) as temporary:
         figure.savefig(temporary, format="png", metadata=metadata)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """The command: the page's generated part, and its picture beside it."""
-    parser = Parser(prog=f"python -m paper.{NAME}", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--into", type=Path, default=shipped.DATA / "README.md",
-        help="write it between the markers of this page, and curves.png beside it "
-        "(default: data/README.md)",
-    )  # fmt: skip
+    """Write the generated part of the page, and its picture into the same folder."""
+    about = (__doc__ or "").splitlines()[0]
+    parser = Parser(prog="python -m paper.handbook.experts", description=about)
+    text = (
+        "write between the markers of this page, and curves.png next to it (default: %(default)s)"
+    )
+    parser.add_argument("--into", type=Path, default=shipped.DATA / "README.md", help=text)
 
     def run() -> None:
         args = parser.parse_args(argv)

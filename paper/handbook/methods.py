@@ -1,4 +1,4 @@
-"""Every method's equation, settings and deviations, written from its own code.
+"""docs/methods.md: every method's equation, settings and deviations, taken from its own code.
 
 python -m paper.handbook.methods > docs/methods.md
 """
@@ -16,11 +16,12 @@ from typing import Any, Literal
 
 from ngt.errors import UserError
 from ngt.reward import RewardModel
-from ngt.settings import load as loading
-from ngt.settings import resolve as resolving
+from ngt.settings import resolve
 from ngt.settings.config import CellConfig, Config, MethodConfig
+from ngt.settings.load import load
 from ngt.settings.options import Parser
 from paper import command
+from paper.drawing.table import markdown
 from paper.numbers import variants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,26 +30,28 @@ LABELS = ("Reward", "Range", "Deviations", "Sources")
 HEAD = """\
 # The methods
 
-Written from the methods' own docstrings, settings and code by
-`python -m paper.handbook.methods`; a test
-keeps it so. Values are those of scale `paper`; a scale's file in
-[workflow/config/](../workflow/config/) may shrink them. In the equations "expert" and "agent" are
-the batches of an iteration; the reward is always high where a transition is expert-like. How to add
-a method: [new-method.md](new-method.md).
+`python -m paper.handbook.methods` writes this page from the methods' own docstrings, settings and
+code, and a test compares the two. Values are those of scale `paper`; other scales in
+[workflow/config/](../workflow/config/) may use smaller ones. In the equations, "expert" and "agent"
+are the batches of an iteration. The reward is always high if a transition is like the expert's. How
+to add a method: [new-method.md](new-method.md).
 """
 
 
 @dataclass(frozen=True)
 class Text:
-    """What a docstring says."""
+    """The parts of a method's docstring.
+
+    blocks: paragraphs between the summary and the first label. labelled: paragraphs by LABELS.
+    """
 
     summary: str
-    blocks: tuple[tuple[Literal["text", "code"], str], ...]  # between summary and labels
-    labelled: dict[str, str]  # by LABELS
+    blocks: tuple[tuple[Literal["text", "code"], str], ...]
+    labelled: dict[str, str]
 
 
 def read(docstring: str, where: str) -> Text:
-    """Take a method's docstring apart; UserError names what it lacks."""
+    """Parse a method's docstring; check that it has an equation and all LABELS."""
     head, *labelled = re.split(rf"^({'|'.join(LABELS)}):", docstring, flags=re.MULTILINE)
     parts = dict(zip(labelled[::2], (_lines(t) for t in labelled[1::2]), strict=True))
     lacking = [label for label in LABELS if not parts.get(label)]
@@ -74,7 +77,7 @@ def _lines(text: str) -> str:
 
 
 def text_of(cls: type) -> Text:
-    """What is said of a class: its own docstring where that has the labels, else its module's."""
+    """Return the text about a class: its own docstring if that has labels, else its module's."""
     own, module = inspect.cleandoc(cls.__doc__ or ""), inspect.getmodule(cls)
     if re.search(rf"^{LABELS[0]}:", own, re.MULTILINE):
         return read(own, f"{cls.__module__}:{cls.__name__}")
@@ -85,7 +88,7 @@ def text_of(cls: type) -> Text:
 
 
 def uses(cls: type, *names: str) -> bool:
-    """Whether the method's own code reads an attribute of one of these names."""
+    """Return True if the method's own code reads an attribute with one of these names."""
     own = cls.__mro__[: cls.__mro__.index(RewardModel)]
     functions = [f for c in own for f in vars(c).values() if inspect.isfunction(f)]
     code = [inspect.unwrap(f).__code__ for f in functions]
@@ -93,28 +96,28 @@ def uses(cls: type, *names: str) -> bool:
 
 
 def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
-    """How a method takes part in the loop."""
+    """Return how a method takes part in the loop."""
     drawn = cls.learns or cls.offline
     demos = ["a batch each iteration"] * drawn + ["known as a whole"] * uses(cls, "demos")
-    rate = resolving.method_rate(config, name)
+    rate = resolve.method_rate(config, name)
     kept = {None: "", 1: ", all transitions"}.get(rate, f", every {rate}th transition")
     stored = cls.observe is not RewardModel.observe
+    formed = "when the step is taken" if stored else "when a batch is drawn"
+    general = "(s, a), (s, s') or (s)" if uses(cls, "inputs", "input") else None
     return {
         "env": "none" if cls.offline else "stepped",
         "learned": "the policy" if cls.offline else "a reward" if cls.learns else "nothing",
-        "reward formed": "never" if cls.offline else "when the step is taken" if stored
-        else "when a batch is drawn",
+        "reward formed": "never" if cls.offline else formed,
         "demonstrations": (", ".join(demos) or "none") + kept,
-        "input": "(s, a), (s, s') or (s)" if uses(cls, "inputs", "input")
-        else "(s, a)" if drawn else "none",
-    }  # fmt: skip
+        "input": general or ("(s, a)" if drawn else "none"),
+    }
 
 
 def agent_settings(config: Config, name: str, env: str) -> dict[str, tuple[str, str]]:
-    """Value and meaning of what the method changes for the agent and the loop, by dotted name."""
+    """Return the settings of agent and loop that the method changes: value, meaning by name."""
     plain = replace(config, methods={name: MethodConfig(model="ngt.reward:Constant")})
     ours, shared = (
-        variants.settings(resolving.resolve(c, env, name, CellConfig.mode, CellConfig.rate))
+        variants.settings(resolve.resolve(c, env, name, CellConfig.mode, CellConfig.rate))
         for c in (config, plain)
     )
     shared.pop("model")
@@ -129,26 +132,26 @@ class Setting:
     value: str
     meaning: str
 
-    def row(self) -> str:
-        return f"| `{self.name}` | {self.value} | {self.meaning} |"
-
 
 def settings(config: Config, name: str, cls: Any, envs: Sequence[str]) -> list[Setting]:
-    """A method's settings, its own first, each with its values on single envs."""
-    _, general = resolving.model_params(config, name, "")
-    on = {env: resolving.model_params(config, name, env)[1] for env in envs}
+    """Return a method's settings, its own first, each with its values on single envs."""
+    _, general = resolve.model_params(config, name, "")
+    on = {env: resolve.model_params(config, name, env)[1] for env in envs}
     rows = [
-        Setting(f.name, _values(general[f.name], {e: p[f.name] for e, p in on.items()}),
-                _meaning(f, typing.get_type_hints(cls.Config)[f.name]))
+        Setting(
+            f.name,
+            _values(general[f.name], {e: p[f.name] for e, p in on.items()}),
+            _meaning(f, typing.get_type_hints(cls.Config)[f.name]),
+        )
         for f in dataclasses.fields(cls.Config)
-    ]  # fmt: skip
+    ]
     agent = {env: agent_settings(config, name, env) for env in envs}
     for key in dict.fromkeys(k for changes in agent.values() for k in changes):
         value = {env: changes[key][0] for env, changes in agent.items() if key in changes}
         meaning = next(changes[key][1] for changes in agent.values() if key in changes)
         same = len(value) == len(agent) and len(set(value.values())) == 1
         text = _show(next(iter(value.values()))) if same else _values(None, value)
-        rows.append(Setting(key, text, escape(meaning).replace("|", "\\|")))
+        rows.append(Setting(key, text, escape(meaning)))
     return rows
 
 
@@ -169,43 +172,44 @@ def _show(value: Any) -> str:
 
 
 def _meaning(field: dataclasses.Field[Any], hint: Any) -> str:
-    said = escape(field.metadata.get("doc", "")).replace("|", "\\|")
+    text = escape(field.metadata.get("doc", ""))
     choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
-    return said + (f" ({', '.join(f'`{c}`' for c in choices)})" if choices else "")
+    return text + (f" ({', '.join(f'`{c}`' for c in choices)})" if choices else "")
 
 
 # ---------------------------------------------------------------- Markdown
 
 
 def escape(text: str) -> str:
-    """Text as Markdown shows it literally; what stands in backticks stays as it is."""
+    """Return text that Markdown shows literally; what is in backticks stays as it is."""
     parts = text.split("`")
     plain = [re.sub(r"[*<~\\]|(?<!\w)_|_(?!\w)", r"\\\g<0>", p) for p in parts[::2]]
-    return "`".join(p for pair in zip(plain, [*parts[1::2], None], strict=False)
-                    for p in pair if p is not None)  # fmt: skip
+    return "`".join(
+        p for pair in zip(plain, [*parts[1::2], None], strict=False) for p in pair if p is not None
+    )
 
 
 def title(config: Config, name: str) -> str:
-    """Heading of a method's section."""
-    return f"{escape(resolving.method_label(config, name))} (`{name}`)"
+    """Return the heading of a method's section."""
+    return f"{escape(resolve.method_label(config, name))} (`{name}`)"
 
 
 def link(config: Config, name: str) -> str:
-    """A link to a method's section, as forges name its anchor."""
-    anchor = re.sub(r"[^\w\- ]", "", f"{resolving.method_label(config, name)} {name}".lower())
-    return f"[{escape(resolving.method_label(config, name))}](#{anchor.replace(' ', '-')})"
+    """Return a link to a method's section; its anchor is named as GitHub and GitLab do."""
+    anchor = re.sub(r"[^\w\- ]", "", f"{resolve.method_label(config, name)} {name}".lower())
+    return f"[{escape(resolve.method_label(config, name))}](#{anchor.replace(' ', '-')})"
 
 
 def ordered(config: Config) -> list[str]:
-    """Every method that differs from the others, those of the main figure in its order first."""
+    """Return every method that differs from the others, first those of the main figure."""
     main = config.figures["main_figure"].methods
-    return list(dict.fromkeys((*main, *resolving.distinct_methods(config))))
+    return list(dict.fromkeys((*main, *resolve.distinct_methods(config))))
 
 
 def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
-    """A method's section; `before` holds the classes of the methods that precede it."""
-    path, _ = resolving.model_params(config, name, "")
-    cls = resolving.load_model(path, name)
+    """Yield a method's section; `before` holds the classes of the methods before it."""
+    path, _ = resolve.model_params(config, name, "")
+    cls = resolve.load_model(path, name)
     yield f"\n## {title(config, name)}\n"
     twin = next((n for n, c in before.items() if c is cls), None)
     if twin is None:
@@ -216,7 +220,7 @@ def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
         for label in LABELS:
             yield f"- **{label}:** {escape(text.labelled[label])}"
     else:
-        yield f"A variant of {link(config, twin)}: the same class, other settings."
+        yield f"A variant of {link(config, twin)}: the same class with other settings."
     yield f"\nClass `{path}`{_file(cls)}.\n"
     envs = list(dict.fromkeys((*config.figures["main_figure"].envs, *config.methods[name].envs)))
     rows = settings(config, name, cls, envs)
@@ -228,8 +232,8 @@ def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
     elif not rows:
         yield "Settings: none.\n"
     if rows:
-        yield "| setting | value | meaning |\n|---|---|---|"
-        yield "\n".join(row.row() for row in rows)
+        cells = [(f"`{row.name}`", row.value, row.meaning) for row in rows]
+        yield markdown([("setting", "value", "meaning"), *cells])
     before[name] = cls
 
 
@@ -242,27 +246,26 @@ def _file(cls: type) -> str:
 
 
 def document(config: Config) -> str:
-    """The whole document."""
+    """Return the whole page."""
     names = ordered(config)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name in names:
-        cls = resolving.load_model(resolving.model_params(config, name, "")[0], name)
+        cls = resolve.load_model(resolve.model_params(config, name, "")[0], name)
         shown = facts(config, name, cls)
-        rows.append(f"| {link(config, name)} | `{name}` | {' | '.join(shown.values())} |")
-    keys = " | ".join(shown)
-    table = [f"| method | key | {keys} |", "|---|---|" + "---|" * len(shown), *rows]
+        rows.append((link(config, name), f"`{name}`", *shown.values()))
     before: dict[str, Any] = {}
-    parts = [HEAD, "\n".join(table), *(p for n in names for p in section(config, n, before))]
+    parts = [HEAD, markdown([("method", "key", *shown), *rows])]
+    parts += (part for name in names for part in section(config, name, before))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """The command: the document on standard output."""
+    """Print the page."""
     about = (__doc__ or "").splitlines()[0]
 
     def run() -> None:
         Parser(prog="python -m paper.handbook.methods", description=about).parse_args(argv)
-        print(document(loading.load({"scale": "paper"})), end="")
+        print(document(load({"scale": "paper"})), end="")
 
     command.one_line_errors("methods", run)
 

@@ -30,24 +30,30 @@ from paper import command
 
 NAME = "video"
 LARGEST = 300_000  # bytes
-RATE = 25  # frames a second at most; a GIF counts in hundredths of a second
+RATE = 25  # most frames per second; a GIF counts in hundredths of a second
 
 # (pixels across, every n-th frame, colours), best first.
 QUALITY = (
-    (320, 1, 64), (280, 1, 48), (240, 1, 32), (240, 1, 16), (200, 1, 16), (240, 2, 32),
-    (160, 2, 32), (120, 2, 16),
-)  # fmt: skip
+    (320, 1, 64),
+    (280, 1, 48),
+    (240, 1, 32),
+    (240, 1, 16),
+    (200, 1, 16),
+    (240, 2, 32),
+    (160, 2, 32),
+    (120, 2, 16),
+)
 
 
 class Clip(NamedTuple):
-    """Frames of RGB bytes, and how long each is shown."""
+    """Frames of RGB bytes, and the seconds that each is shown."""
 
     frames: list[NDArray[np.uint8]]
     seconds: float
 
 
 def film(env_id: str, actor: Policy, seed: int, seconds: float) -> Clip:
-    """The start of a deterministic episode, in its own time; shorter where it ends before."""
+    """Film the start of a deterministic episode in real time; less if the episode ends earlier."""
     env = make(env_id, render_mode="rgb_array")
     try:
         step: float = env.unwrapped.dt  # type: ignore[attr-defined]
@@ -67,11 +73,11 @@ def film(env_id: str, actor: Policy, seed: int, seconds: float) -> Clip:
 
 
 def _prepare(env: Env) -> None:
-    """Before the first frame: what is seen, and at what cost."""
+    """Choose the camera and cheap rendering, before the first frame."""
     inner: Any = env.unwrapped
     dm_control = hasattr(inner, "render_kwargs")
     model = inner._env.physics.model if dm_control else inner.model
-    camera = 0 if model.ncam else -1  # the model's first, which follows; else a free one
+    camera = 0 if model.ncam else -1  # the model's first, which follows the body; or a free one
     if dm_control:
         inner.render_kwargs = {"camera_id": camera, "width": 480, "height": 360}
     else:
@@ -79,9 +85,9 @@ def _prepare(env: Env) -> None:
         if camera < 0:  # the env's own stands too far away for a small picture
             near = {"trackbodyid": -1, "distance": model.stat.extent, "azimuth": 120.0}
             inner.mujoco_renderer.default_cam_config = near
-    # Shadows and multisampling take 20 times as long as all the rest on a CPU.
+    # On a CPU, shadows and multisampling take 20 times as long as everything else.
     model.vis.quality.shadowsize = model.vis.quality.offsamples = 0
-    # Reflections, and small tiles that move, take most of a GIF's bytes.
+    # Reflections and small moving tiles take most of a GIF's bytes.
     model.mat_reflectance[:] = 0
     model.mat_texrepeat[:] /= 1 if dm_control else 3
 
@@ -89,7 +95,7 @@ def _prepare(env: Env) -> None:
 def _render(env: Env) -> NDArray[np.uint8]:
     try:
         frame: Any = env.render()
-    except Exception as error:  # every GL library has errors of its own
+    except Exception as error:  # every GL library raises its own errors
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(
             f"MUJOCO_GL: {os.environ.get('MUJOCO_GL')} can't render here ({reason:.200}); use egl "
@@ -99,7 +105,7 @@ def _render(env: Env) -> NDArray[np.uint8]:
 
 
 def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> bytes:
-    """A GIF in one palette for all frames, so that what stands still costs nothing."""
+    """Return a GIF with one palette for all frames, so that what stands still costs nothing."""
     images = [Image.fromarray(frame) for frame in clip.frames[::every]]
     height = round(images[0].height * width / images[0].width)
     small = [image.resize((width, height), Image.Resampling.LANCZOS) for image in images]
@@ -108,31 +114,37 @@ def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> byt
     for i, image in enumerate(some):
         strip.paste(image, (0, i * height))
     palette = strip.quantize(colors, dither=Image.Dither.NONE)
-    # Without dithering: it would move from frame to frame, which costs bytes.
+    # No dithering: it would move from frame to frame, which costs bytes.
     first, *rest = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in small)
     out = io.BytesIO()
     first.save(
-        out, "GIF", save_all=True, append_images=rest, loop=0, optimize=True,
-        duration=round(1000 * every * clip.seconds), comment=comment.encode(),
-    )  # fmt: skip
+        out,
+        "GIF",
+        save_all=True,
+        append_images=rest,
+        loop=0,
+        optimize=True,
+        duration=round(1000 * every * clip.seconds),
+        comment=comment.encode(),
+    )
     return out.getvalue()
 
 
 def shrink(clip: Clip, comment: str, largest: int = LARGEST) -> bytes:
-    """The best quality that fits; UserError where none does."""
+    """Return the GIF at the best quality that fits; a UserError if none does."""
     for width, every, colors in QUALITY:
         content = encode(clip, width, every, colors, comment)
         if len(content) <= largest:
             return content
-    raise UserError(f"--seconds: {len(content)} bytes at the lowest quality; ask for fewer")
+    raise UserError(f"--seconds: {len(content)} bytes at the lowest quality; ask for fewer seconds")
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The options."""
+    """Return the parser of the options."""
     parser = Parser(
-        prog=f"python -m paper.{NAME}",
+        prog="python -m paper.handbook.video",
         description=(__doc__ or "").splitlines()[0],
-        epilog=f"example: python -m paper.{NAME} HalfCheetah-v4 --out cheetah.gif",
+        epilog="example: python -m paper.handbook.video HalfCheetah-v4 --out cheetah.gif",
     )
     parser.add_argument("env", help="env id")
     parser.add_argument("--out", type=Path, required=True, help="GIF file")
@@ -143,8 +155,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    if sys.platform == "linux":  # without a display; before anything is made
+    """Film a policy and write the GIF."""
+    if sys.platform == "linux":  # renders without a display; must be set before an env is made
         os.environ.setdefault("MUJOCO_GL", "egl")
 
     def run() -> None:
@@ -170,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def comment_of(file: Path) -> str:
-    """What the GIF says of itself: whose policy it shows."""
+    """Return the GIF's comment, which names the policy it shows."""
     return f"policy sha256 {shipped.sha256(file)}"
 
 

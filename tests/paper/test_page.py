@@ -34,10 +34,17 @@ pytestmark = [
 ]
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +76,13 @@ def page(make_study: Make, make_artefacts: Make, browser: webdriver.Chrome) -> P
         window=1, envs=["Pendulum-v1", "Hopper-v4"], methods=list(SCORES), seeds=[0, 1]
     )
     study.settings["figures"]["grid_figure"] = {
-        "methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [4], "seeds": [0, 1],
-        "modes": ["state-action", "state-state"], "rates": [10, 20],
-    }  # fmt: skip
+        "methods": ["ngt"],
+        "envs": ["Pendulum-v1"],
+        "demos": [4],
+        "seeds": [0, 1],
+        "modes": ["state-action", "state-state"],
+        "rates": [10, 20],
+    }
     for key in report_curves.keys(study.config):
         scores = SCORES[key.method][key.seed]
         diverged = (key.method, key.env, key.demos, key.seed) == ("dac-r", "Hopper-v4", 1, 1)
@@ -151,8 +162,9 @@ class Page:
             "const p = line.getPointAtLength(line.getTotalLength() * arguments[1]);"
             "const box = line.ownerSVGElement.getBoundingClientRect();"
             "return [box.left + p.x, box.top + p.y]",
-            method, x,
-        )  # fmt: skip
+            method,
+            x,
+        )
         actions = ActionChains(self.browser, duration=0)
         actions.w3c_actions.pointer_action.move_to_location(round(at[0]), round(at[1]) - above)
         actions.perform()
@@ -241,12 +253,20 @@ def test_bands_and_units(page: Page) -> None:
 def test_pointing_at_a_curve_reads_its_values(page: Page) -> None:
     assert page.tip() == {}
     assert page.point("ngt", 0.999) == {
-        "method": "NGT", "step": "30,000", "mean": "0.900", "std": "0.141", "seeds": "2",
-    }  # fmt: skip
+        "method": "NGT",
+        "step": "30,000",
+        "mean": "0.900",
+        "std": "0.141",
+        "seeds": "2",
+    }
     assert page.point("ngt", 0.5)["step"] == "20,000"
     assert page.point("bc", 0.5) == {
-        "method": "BC", "step": "none: final score", "mean": "0.400", "std": "0.141", "seeds": "2",
-    }  # fmt: skip
+        "method": "BC",
+        "step": "none: final score",
+        "mean": "0.400",
+        "std": "0.141",
+        "seeds": "2",
+    }
     page.choose("env", "Hopper-v4")
     assert page.point("dac-r", 0.999)["diverged"] == "1"
     ActionChains(page.browser).move_to_element(page.one("h1")).perform()

@@ -441,7 +441,7 @@ def test_a_users_text_passes_through_the_workflow(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("differences", "message"),
     [
-        ({"methods": {"ngt": {"label": r"$\foo$"}}}, "no mathematics that figures can set"),
+        ({"methods": {"ngt": {"label": r"$\foo$"}}}, "figures can't set the mathematics"),
         ({"envs": {"Pendulum-v1": {"demos": "my {demos}.npz"}}}, "braces"),
     ],
 )

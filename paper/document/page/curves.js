@@ -1,4 +1,4 @@
-// The interactive chart: which cell, which methods, and what a curve says where one points.
+// The interactive chart: the choice of a cell and of methods, and the values under the pointer.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("curves-data").textContent);
@@ -29,7 +29,7 @@
   const minus = (text) => text.replace("-", "\u2212");
   const whole = (x) => minus(x.toLocaleString("en"));
   const short = (x) => x.toLocaleString("en", { notation: "compact" });
-  // Whether the chart shows returns: chosen, or for want of scores.
+  // True if the chart shows returns: by choice, or because the env has no scores.
   const inReturns = () => field("returns").checked || Boolean(envs[state.env].unscored);
   const score = (x) => (inReturns() ? whole(Number(x.toPrecision(4))) : minus(x.toFixed(3)));
 
@@ -51,7 +51,7 @@
   };
   const dashes = (method, width) => method.dashes.map((d) => d * width).join(" ");
 
-  // Round ticks: four to eight of them.
+  // Four to eight round ticks.
   const ticks = (low, high) => {
     const rough = (high - low) / 5;
     const power = 10 ** Math.floor(Math.log10(rough));
@@ -63,13 +63,13 @@
 
   // ------------------------------------------------------------ choices
 
-  // A method of a rate of its own (null) is shown whatever rate is chosen.
+  // A method that fixes its rate (null) is shown with every rate.
   const fits = (cell, axis) => cell[axis] === null || state[axis] === null || cell[axis] === state[axis];
 
   const choose = () => {
     AXES.forEach((axis, i) => {
       const fitting = data.cells.filter((cell) => AXES.slice(0, i).every((a) => fits(cell, a)));
-      const bound = fitting.filter((cell) => cell.rate !== null); // the others are only beside these
+      const bound = fitting.filter((cell) => cell.rate !== null); // the others are only compared with these
       const cells = bound.length ? bound : fitting;
       let values = [...new Set(cells.map((cell) => cell[axis]))].filter((v) => v !== null);
       values.sort((a, b) => (rank[axis] ? rank[axis].indexOf(a) - rank[axis].indexOf(b) : a - b));
@@ -111,7 +111,7 @@
 
   // ------------------------------------------------------------ drawing
 
-  // A cell in the unit that is shown; a method without env steps is a line from edge to edge.
+  // Return a cell in the unit that is shown; a method without env steps is a line across the chart.
   const curve = (cell, end) => {
     const { random, expert, unscored } = envs[cell.env];
     const asSent = unscored || !field("returns").checked;
@@ -223,7 +223,7 @@
 
   // ------------------------------------------------------------ reading values
 
-  // at: [curve, point], or null for none.
+  // at: [curve, point], or null.
   const focus = (at) => {
     const { curves, x, y, plot, dot, tip, width } = view;
     view.at = at;

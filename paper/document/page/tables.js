@@ -1,4 +1,4 @@
-// Tables: a click on a heading sorts (up, down, as it was), the field above filters rows by words.
+// Tables: a click on a heading sorts (ascending, descending, original order); a field filters rows.
 "use strict";
 (() => {
   const compare = (a, b) =>
@@ -6,7 +6,7 @@
       ? a - b
       : String(a).localeCompare(String(b), "en", { numeric: true });
 
-  // A cell's value: a number as it is, not as it is rounded; null where it is blank.
+  // Return a cell's value: a number before rounding, text, or null if the cell is blank.
   const value = (cell) => {
     if ("blank" in cell.dataset) return null;
     return "value" in cell.dataset ? Number(cell.dataset.value) : cell.textContent.trim();
@@ -67,7 +67,7 @@
     table.parentElement.before(bar);
   }
 
-  // The contents start folded where they would fill the screen.
+  // The contents start folded on a narrow screen, which they would fill.
   if (window.matchMedia("(max-width: 72rem)").matches) {
     document.getElementById("contents").open = false;
   }

@@ -53,7 +53,7 @@ def test_one_seed_has_no_spread_and_a_diverged_run_its_end(make_study: Make) -> 
     assert bc["std"] is None and bc["diverged"] == [[None, 7500]]
 
 
-def test_a_method_of_a_rate_of_its_own_has_none_to_choose(make_study: Make, fill: Make) -> None:
+def test_a_method_that_fixes_its_rate_has_none_to_choose(make_study: Make, fill: Make) -> None:
     study = make_study(methods=["ngt", "bc-full"])
     fill(study)
     rates = {cell["method"]: (cell["rate"], cell["kept"]) for cell in data(study)["cells"]}
@@ -62,8 +62,13 @@ def test_a_method_of_a_rate_of_its_own_has_none_to_choose(make_study: Make, fill
 
 def test_every_figure_of_curves_once_and_no_other(make_study: Make) -> None:
     study = make_study(methods=["ngt", "bc"], demos=[1], seeds=[0])
-    plan = {"methods": ["dac-r"], "beside": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1],
-            "seeds": [0]}  # fmt: skip
+    plan = {
+        "methods": ["dac-r"],
+        "beside": ["ngt"],
+        "envs": ["Pendulum-v1"],
+        "demos": [1],
+        "seeds": [0],
+    }
     study.settings["figures"]["ablation_init"] = plan
     study.settings["figures"]["speed_table"] = {**plan, "methods": ["red"]}
     for method in ("ngt", "bc", "dac-r", "red"):
@@ -71,23 +76,31 @@ def test_every_figure_of_curves_once_and_no_other(make_study: Make) -> None:
     made = data(study)
     assert [cell["method"] for cell in made["cells"]] == ["ngt", "bc", "dac-r"]
     assert {m["name"]: m["on"] for m in made["methods"]} == {
-        "ngt": True, "bc": True, "dac-r": False,
-    }  # fmt: skip
+        "ngt": True,
+        "bc": True,
+        "dac-r": False,
+    }
 
 
-def test_modes_and_rates_are_cells_of_their_own(make_study: Make) -> None:
+def test_each_mode_and_rate_is_its_own_cell(make_study: Make) -> None:
     study = make_study(methods=["ngt"], demos=[1], seeds=[0])
     study.settings["figures"]["grid_figure"] = {
-        "methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0],
-        "modes": ["state-action", "state-state"], "rates": [10, 20],
-    }  # fmt: skip
+        "methods": ["ngt"],
+        "envs": ["Pendulum-v1"],
+        "demos": [1],
+        "seeds": [0],
+        "modes": ["state-action", "state-state"],
+        "rates": [10, 20],
+    }
     for i, key in enumerate(report_curves.keys(study.config)):
         study.write(key, [i / 10])
     cells = {(c["mode"], c["rate"]): c["mean"] for c in data(study)["cells"]}
     assert cells == {
-        ("state-action", 10): [0], ("state-action", 20): [1000],
-        ("state-state", 10): [2000], ("state-state", 20): [3000],
-    }  # fmt: skip
+        ("state-action", 10): [0],
+        ("state-action", 20): [1000],
+        ("state-state", 10): [2000],
+        ("state-state", 20): [3000],
+    }
 
 
 @pytest.mark.parametrize("length", [1, 2, POINTS, POINTS + 1, 1000])

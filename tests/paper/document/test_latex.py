@@ -30,10 +30,10 @@ def fake(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_runs_until_nothing_moves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whatever size and time say: each of these files is as long as the one before."""
-    fake(tmp_path, "echo x >> runs; head -n 3 runs | wc -l > main.toc; touch main.log", monkeypatch)
+    fake(tmp_path, "echo x >> runs; head -n 3 runs | wc -l > main.aux", monkeypatch)
     assert latex.build(tmp_path, tmp_path / "log") == tmp_path / "main.pdf"
     assert (tmp_path / "runs").read_text().count("x") == 4, "3 that differ, 1 like the last"
-    fake(tmp_path, "echo x >> runs; wc -l < runs > main.toc; touch main.log", monkeypatch)
+    fake(tmp_path, "echo x >> runs; wc -l < runs > main.aux", monkeypatch)
     with pytest.raises(UserError, match=r"^LaTeX: Page numbers still move after 6 runs; its log:"):
         latex.build(tmp_path, tmp_path / "log")
 

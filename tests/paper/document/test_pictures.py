@@ -45,8 +45,11 @@ def test_flat_colours_stay_as_they_are_and_nothing_becomes_white(drawing: Path) 
     image = decode(picture)
     assert (image.width, picture.shown) == (1000, 700)
     assert [image.getpixel(at) for at in ((50, 200), (250, 200), (450, 200), (5, 5))] == [
-        (0, 114, 178), (0, 0, 0), (213, 94, 0), (255, 255, 255),
-    ]  # fmt: skip
+        (0, 114, 178),
+        (0, 0, 0),
+        (213, 94, 0),
+        (255, 255, 255),
+    ]
 
 
 def test_the_best_quality_that_fits_is_taken(photo: Path, drawing: Path) -> None:

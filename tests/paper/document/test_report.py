@@ -115,9 +115,7 @@ def test_the_page_needs_nothing_else(study: Any) -> None:
     assert not re.search(r"(src|href)\s*=\s*[\"']?(https?:)?//", text) and "@import" not in text
     assert all(link.startswith("data:") for link in page.all("link", "href"))
     assert page.all("script", "src") == []
-    (policy,) = (
-        a["content"] for t, a in page.elements if t == "meta" and "http-equiv" in a
-    )  # fmt: skip
+    (policy,) = (a["content"] for t, a in page.elements if t == "meta" and "http-equiv" in a)
     assert policy.startswith("default-src 'none'; img-src data:;"), "a browser is held to it"
 
 
@@ -138,11 +136,11 @@ def test_a_missing_file_is_an_error_or_a_gap(study: Any) -> None:
     (study.layout.root / "theory_figure.png").unlink()
     (study.layout.root / "main_table.json").unlink()
     command = "snakemake --cores all results/theory_figure.pdf"
-    with pytest.raises(UserError, match=rf"theory_figure\.png is not there; .*`{command}`"):
+    with pytest.raises(UserError, match=rf"theory_figure\.png is missing; .*`{command}`"):
         write(study)
     page = Page(write(study, allow_partial=True))
     assert "figures and tables that are not made yet: 2." in page.text
-    assert "main_table.json is not there; make it with snakemake --cores all results/main_t" in (
+    assert "main_table.json is missing; make it with snakemake --cores all results/main_t" in (
         page.text
     )
     assert "Caption of main_table" not in page.text and "Caption of claims_table" in page.text
@@ -215,9 +213,11 @@ def test_the_command(
     assert Path("out/page.html").read_text() == report.page(
         study.config, layout, Path("out/page.html")
     )
-    for arguments, words in ((["--out", "scales"], "scales: can't be written"),
-                             (["--results", "nowhere"], "nowhere/method_diagram.png is not there"),
-                             (["--ouch"], "--ouch")):  # fmt: skip
+    for arguments, words in (
+        (["--out", "scales"], "scales: can't be written"),
+        (["--results", "nowhere"], "nowhere/method_diagram.png is missing"),
+        (["--ouch"], "--ouch"),
+    ):
         with pytest.raises(SystemExit) as stop:
             command.main(["report", *arguments])
         err = capsys.readouterr().err

@@ -20,12 +20,21 @@ def study(make_study: Make) -> Any:
     """Six runs of two figures: two finished, one diverged, stale, begun and missing each."""
     made = make_study(methods=["ngt", "dac-r"], demos=[1], seeds=[0, 1, 2])
     made.settings["figures"]["seeds_figure"] = {
-        "methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0, 1],
-    }  # fmt: skip
+        "methods": ["ngt"],
+        "envs": ["Pendulum-v1"],
+        "demos": [1],
+        "seeds": [0, 1],
+    }
     here = {
-        "source_hash": source_hash(), "pack": 2, "train_seconds": 7200.0, "device": "cpu",
-        "machine": "Linux", "versions": {"torch": "2.13"}, "commit": "c0ffee", "dirty": False,
-    }  # fmt: skip
+        "source_hash": source_hash(),
+        "pack": 2,
+        "train_seconds": 7200.0,
+        "device": "cpu",
+        "machine": "Linux",
+        "versions": {"torch": "2.13"},
+        "commit": "c0ffee",
+        "dirty": False,
+    }
     made.write(made.key("ngt", seed=0), [0.1], **here)
     made.write(made.key("ngt", seed=1), [0.1], diverged=True, **here)
     changed = {"source_hash": "f" * 16, "dirty": True, "device": "cuda", "pack": 1}
@@ -56,51 +65,59 @@ def test_counts_by_artefact_and_each_run_once_in_all(study: Any, runs: Runs) -> 
 
 def test_what_is_not_finished_is_named(study: Any, runs: Runs) -> None:
     table = report_runs.incomplete(runs.statuses)
-    assert table is not None
     assert {(row["run"], row["status"]) for row in table.rows} == {
-        (str(study.key("ngt", seed=1)), "diverged"), (str(study.key("dac-r", seed=0)), "stale"),
-        (str(study.key("dac-r", seed=1)), "part"), (str(study.key("dac-r", seed=2)), "missing"),
-    }  # fmt: skip
+        (str(study.key("ngt", seed=1)), "diverged"),
+        (str(study.key("dac-r", seed=0)), "stale"),
+        (str(study.key("dac-r", seed=1)), "part"),
+        (str(study.key("dac-r", seed=2)), "missing"),
+    }
     finished = {k: s for k, s in runs.statuses.items() if s.status == "finished"}
-    assert report_runs.incomplete(finished) is None
+    assert report_runs.incomplete(finished).rows == []
 
 
-def test_sources_and_machines_are_told_apart(runs: Runs) -> None:
+def test_sources_and_machines_are_counted_apart(runs: Runs) -> None:
     rows = report_runs.sources(runs.records).rows
     assert [(r["source_hash"], r["here"], r["dirty"], r["runs"]) for r in rows] == [
-        (source_hash(), "yes", "no", 2), ("f" * 16, "no", "yes", 1),
-    ]  # fmt: skip
+        (source_hash(), "yes", "no", 2),
+        ("f" * 16, "no", "yes", 1),
+    ]
     rows = report_runs.machines(runs.records).rows
     assert [(r["device"], r["torch"], r["python"], r["runs"]) for r in rows] == [
-        ("cpu", "2.13", report_runs.UNKNOWN, 2), ("cuda", "2.13", report_runs.UNKNOWN, 1),
-    ]  # fmt: skip
+        ("cpu", "2.13", report_runs.UNKNOWN, 2),
+        ("cuda", "2.13", report_runs.UNKNOWN, 1),
+    ]
 
 
 def test_the_hours_of_a_pack_are_shared_out(study: Any, runs: Runs) -> None:
     (row,) = report_runs.times(study.config, runs.records).rows
     assert row == {
-        "env": "Pendulum-v1", "method": "NGT", "key": "ngt", "runs": 3, "pack": "1 to 2",
-        "rate": 100.0, "hours": 1.0 + 1.0 + 2.0,
-    }  # fmt: skip
+        "env": "Pendulum-v1",
+        "method": "NGT",
+        "key": "ngt",
+        "runs": 3,
+        "pack": "1 to 2",
+        "rate": 100.0,
+        "hours": 1.0 + 1.0 + 2.0,
+    }
 
 
 def test_facts_warn_of_what_is_wrong(study: Any, runs: Runs) -> None:
-    told = {name: (text, warning) for name, text, warning in report_runs.facts(study.config, runs)}
+    known = {name: (text, warning) for name, text, warning in report_runs.facts(study.config, runs)}
     counted = "6: 2 finished, 1 diverged, 1 stale, 1 part, 1 missing"
-    assert told["Runs"] == (counted, True)
-    text, warning = told["Code"]
+    assert known["Runs"] == (counted, True)
+    text, warning = known["Code"]
     assert warning and text.startswith(f"mixed sources: {source_hash()} (2 runs), ")
     assert "1 of 3 runs were made by other code" in text and "1 with uncommitted changes" in text
-    assert told["Machine"] == ("Linux (cpu); Linux (cuda)", False)
-    assert told["Training"] == ("4.0 hours of one process", False)
+    assert known["Machine"] == ("Linux (cpu); Linux (cuda)", False)
+    assert known["Training"] == ("4.0 hours of one process", False)
 
 
 def test_facts_of_sound_runs_warn_of_nothing(study: Any, runs: Runs) -> None:
     key = study.key("ngt", seed=0)
     sound = Runs(None, {key: runs.statuses[key]}, {key: runs.records[key]})
-    told = report_runs.facts(study.config, sound)
-    assert not any(warning for _, _, warning in told)
-    assert ("Code", source_hash(), False) in told
+    known = report_runs.facts(study.config, sound)
+    assert not any(warning for _, _, warning in known)
+    assert ("Code", source_hash(), False) in known
 
 
 def test_runs_without_times_have_none(study: Any, runs: Runs) -> None:
@@ -113,6 +130,6 @@ def test_runs_without_times_have_none(study: Any, runs: Runs) -> None:
 def test_facts_name_the_envs_without_scores(poor_study: Callable[..., Any]) -> None:
     study = poor_study(demos=[1])
     runs = read_keys(study.layout, study.config, study.table(), "figures")
-    told = {name: (text, warning) for name, text, warning in report_runs.facts(study.config, runs)}
-    text, warning = told["Scores"]
+    known = {name: (text, warning) for name, text, warning in report_runs.facts(study.config, runs)}
+    text, warning = known["Scores"]
     assert warning and text.startswith("none on Hopper-v4: the expert's mean return, 49,")

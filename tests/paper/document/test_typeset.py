@@ -11,7 +11,7 @@ import pytest
 
 from ngt.errors import UserError
 from paper import command
-from paper.document import latex, prose
+from paper.document import latex, macros
 from paper.document import typeset as paper
 from paper.drawing import style
 from paper.drawing.table import Column, Table, save
@@ -29,7 +29,7 @@ def study(
     made = make_study(methods=["ngt", "dac-r"], demos=[1])
     fill(made)
     make_artefacts(made)
-    for name, keys in prose.COLUMNS.items():
+    for name, keys in macros.COLUMNS.items():
         row = {key: "reproduced" if key == "verdict" else None for key in keys}
         made_table = Table(f"Caption of {name}, 5 %", {k: Column(k) for k in keys}, [row])
         save(made_table, made.layout.root / f"{name}.csv", made.config.scale)
@@ -39,7 +39,7 @@ def study(
     return made
 
 
-def test_the_text_has_no_number_of_its_own() -> None:
+def test_no_number_is_typed_in_the_text() -> None:
     math = r"\$[^$]*\$|\\begin{(equation|align)}.*?\\end{\1}"
     lengths = r"\[[^\]]*\]"
     text = re.sub(f"{math}|{lengths}", "", BODY, flags=re.DOTALL)
@@ -54,32 +54,35 @@ def test_the_text_knows_every_artefact_and_every_macro(study: Any, tmp_path: Pat
     shown = re.findall(r"\\artefact(?:figure|table){(\w+)}", BODY)
     assert sorted(shown) == sorted([*FIGURES, *TABLES])
     paper.gather(study.config, study.layout, tmp_path, allow_partial=False)
-    numbers = (tmp_path / "numbers.tex").read_text()
-    defined = set(re.findall(r"\\newcommand{\\(\w+)}", numbers))
+    numbers = (tmp_path / "macros.tex").read_text()
+    defined = set(re.findall(r"\\newcommand\*{\\(\w+)}", numbers))
     used = set(re.findall(r"\\([A-Z][A-Za-z]+)\b", BODY)) - {"Bigl", "Bigr", "Phi"}
-    assert used == defined, "no number that is not there, none that is not shown"
+    assert used == defined, "every number that is shown exists, and every one that exists is shown"
     said = set(re.findall(r"\\of{says}{(\w+)}", BODY))
     assert said <= set(re.findall(r"says@(\w+)", numbers))
-    asides = set(re.findall(r"\\aside{(\w+)}", BODY))
-    assert asides == {path.stem for path in tmp_path.glob("*.tex")} - {"main", "numbers", *TABLES}
+    extra = set(re.findall(r"\\extratable{(\w+)}", BODY))
+    assert extra == {path.stem for path in tmp_path.glob("*.tex")} - {"main", "macros", *TABLES}
 
 
-def test_what_is_not_there_is_named(study: Any, tmp_path: Path) -> None:
+def test_what_is_missing_is_named(study: Any, tmp_path: Path) -> None:
     (study.layout.root / "main_figure.pdf").unlink()
-    with pytest.raises(UserError, match=r"main_figure\.pdf is not there; make it with `snakemake"):
+    with pytest.raises(UserError, match=r"main_figure\.pdf is missing; make it with `snakemake"):
         paper.gather(study.config, study.layout, tmp_path, allow_partial=False)
     (study.layout.root / "grid_figure.pdf").touch()
     paper.gather(study.config, study.layout, tmp_path, allow_partial=True)
     assert not (tmp_path / "main_figure.pdf").exists()
     assert not (tmp_path / "grid_figure.pdf").exists(), "the scale has none, whatever lies there"
-    numbers = (tmp_path / "numbers.tex").read_text().replace(r"\allowbreak{}", "")
-    assert r"main\_figure.pdf is not there" in numbers
+    numbers = (tmp_path / "macros.tex").read_text().replace(r"\allowbreak{}", "")
+    assert r"main\_figure.pdf is missing" in numbers
 
 
 def test_without_latex_the_command_is_one_line(
-    study: Any, as_scale: Callable[..., None], monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str], tmp_path: Path,
-) -> None:  # fmt: skip
+    study: Any,
+    as_scale: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
     as_scale(study)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit) as caught:

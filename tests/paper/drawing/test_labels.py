@@ -1,4 +1,4 @@
-"""What a legend calls variants."""
+"""Legend names of variants."""
 
 from __future__ import annotations
 
@@ -28,37 +28,40 @@ def named(names: list[str], envs: list[str], **data: Any) -> list[str]:
         ("ngt-equal-sigma", CHEETAH, ["Huber", "HL-Gauss, σ = 0.1"]),
     ],
 )
-def test_both_say_what_they_have(variant: str, env: str, texts: list[str]) -> None:
+def test_each_variant_is_named_by_its_own_settings(
+    variant: str, env: str, texts: list[str]
+) -> None:
     assert named(["ngt", variant], [env]) == [f"NGT ({text})" for text in texts]
 
 
-def test_the_settings_count_and_not_the_name() -> None:
+def test_settings_decide_and_not_the_name() -> None:
     methods = {"ngt": {"label": "Ours", "params": {"m": 4}}, "ngt-m8": {"params": {"m": 2}}}
     assert named(["ngt", "ngt-m8"], [HUMANOID], methods=methods) == ["Ours (m = 4)", "Ours (m = 2)"]
 
 
 def test_values_of_several_envs() -> None:
     assert named(["ngt", "ngt-mse-softmax"], [HUMANOID, CHEETAH]) == [
-        "NGT (HL-Gauss or Huber)", "NGT (MSE-softmax)",
-    ]  # fmt: skip
+        "NGT (HL-Gauss or Huber)",
+        "NGT (MSE-softmax)",
+    ]
 
 
 @pytest.mark.parametrize(
     ("methods", "expected"),
     [
-        (["ngt", "dac-r"], ["NGT", "DAC, R"]),  # of no one kin
+        (["ngt", "dac-r"], ["NGT", "DAC, R"]),  # not variants of one method
         (["ngt", "ngt-release"], ["NGT", "NGT (release)"]),  # outside params, and many
         (["ngt", "red"], ["NGT", "RED*"]),  # another model
         (["ngt"], ["NGT"]),  # no difference
     ],
 )
-def test_where_words_do_not_serve_the_config_has_the_label(
+def test_the_configs_labels_are_used_if_words_do_not_serve(
     methods: list[str], expected: list[str]
 ) -> None:
     assert named(methods, [CHEETAH]) == expected
 
 
-def test_where_words_are_the_same_the_config_has_the_label() -> None:
+def test_the_configs_labels_are_used_if_words_are_the_same() -> None:
     own = {"a": {"label": "A", "like": "ngt", "params": {"pairing": "huber", "sigma_agent": 0.2}}}
     assert named(["ngt", "a"], [CHEETAH], methods=own) == ["NGT", "A"]
 

@@ -34,9 +34,11 @@ def panel(measure: Measure, ends: tuple[float, float] | None, values: list[float
     ],
 )
 def test_limits(
-    measure: Measure, ends: tuple[float, float] | None, values: list[float],
+    measure: Measure,
+    ends: tuple[float, float] | None,
+    values: list[float],
     limits: tuple[float, float],
-) -> None:  # fmt: skip
+) -> None:
     assert panel(measure, ends, values).limits() == pytest.approx(limits)
 
 

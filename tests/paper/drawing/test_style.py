@@ -16,8 +16,17 @@ from matplotlib.lines import Line2D
 from paper.drawing import style
 
 TEN = [
-    "ngt", "bc", "bc-full", "pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail",
-]  # fmt: skip
+    "ngt",
+    "bc",
+    "bc-full",
+    "pwil",
+    "dac-rplus",
+    "dac-r",
+    "wdac",
+    "mmd-dac",
+    "red",
+    "diffail",
+]
 
 
 @style.context()

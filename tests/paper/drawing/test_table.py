@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from paper.drawing import table as tables
-from paper.drawing.table import Column, Table
+from paper.drawing import tex
+from paper.drawing.table import Column, Table, from_json, markdown, save
 
 TABLE = Table(
     "A & B, 95%",
@@ -40,48 +40,15 @@ def test_markdown_shows_rounded_numbers_and_dashes() -> None:
     assert lines[-1] == "Scale test."
 
 
-def test_tex_escapes_and_aligns() -> None:
-    text = TABLE.tex()
-    assert r"\caption{A \& B, 95\%}" in text
-    assert r"\begin{tabular}{@{}lrr@{}}" in text
-    assert r"DAC\_R \textbar{} x & \ensuremath{-}0.1 & 4 \\" in text
-    assert r"\ensuremath{\sigma} \ensuremath{\leq} 1 & -- & 12 \\" in text
-    assert text.isascii()
-    greek = Table("αβγδε λμ ΓΔΩ", {"a": Column("a")}, [{"a": 1}]).tex()
-    assert greek.isascii() and r"\ensuremath{\lambda}\ensuremath{\mu}" in greek
-
-
-def test_tex_of_a_wide_or_long_table() -> None:
-    columns = {"a": Column("one\ntwo"), "b": Column("b\nc", width=0.2), "n": Column("n\n(s)")}
-    row = {"a": "[x]", "b": "sac.tau_b 0.5 a/b", "n": 1}
-    short = Table("T", columns, [row] * tables.PAGE).tex()
-    assert r"{@{}l>{\raggedright\arraybackslash}p{0.2\linewidth}r@{}}" in short
-    assert r"\shortstack[l]{one\\two} & b c & \shortstack[r]{n\\(s)} \\" in short
-    names = r"sac.\allowbreak{}tau\_\allowbreak{}b 0.5 a/\allowbreak{}b"
-    assert rf"{{[}}x] & {names} & 1 \\" in short, "a bracket would be the row before's argument"
-    long = Table("T", columns, [row] * (tables.PAGE + 1), notes=("N.",)).tex()
-    for text, part in ((short, "table"), (long, "longtable")):
-        assert text.count(rf"\begin{{{part}}}") == text.count(rf"\end{{{part}}}") == 1
-        assert text.count(r"\begin{") == text.count(r"\end{")
-    assert long.count(names) == tables.PAGE + 1 and long.count(r"\shortstack[l]") == 2
-    assert r"\begin{tabular}" not in long and "N." in long
-    assert Table("T", columns, [row]).markdown().startswith("| one two | b c | n (s) |")
-
-
-def test_cells_that_wrap_fill_a_page_sooner() -> None:
-    columns = {"a": Column("a", width=0.5), "b": Column("b")}
-    rows = [{"a": "x" * tables.LINE, "b": "short"}] * (tables.PAGE // 2)  # two lines each
-    assert r"\begin{table}" in Table("T", columns, rows).tex()
-    assert r"\begin{longtable}" in Table("T", columns, [*rows, rows[0]]).tex()
-
-
 def test_json_round_trip_but_for_what_is_not_finite() -> None:
-    again = tables.from_json(TABLE.json())
+    again = from_json(TABLE.json())
     assert again.csv().splitlines()[:3] == TABLE.csv().splitlines()[:3]
     assert again.rows[2]["score"] is None
     assert (again.caption, dict(again.columns), again.notes) == (
-        TABLE.caption, dict(TABLE.columns), TABLE.notes,
-    )  # fmt: skip
+        TABLE.caption,
+        dict(TABLE.columns),
+        TABLE.notes,
+    )
 
 
 def test_every_form_carries_the_marks() -> None:
@@ -93,8 +60,8 @@ def test_every_form_carries_the_marks() -> None:
     assert pd.read_csv(io.StringIO(marked.csv()))["runs"].tolist() == [4, 12, 0]
     for text in (marked.tex(), marked.markdown(), marked.json()):
         assert "PARTIAL: 1 run." in text and "OTHER, too." in text
-    assert tables.from_json(marked.json()).marks == tuple(marked.marks)
-    rows_of_it = [dict(TABLE.rows[0])] * (tables.PAGE + 1)
+    assert from_json(marked.json()).marks == tuple(marked.marks)
+    rows_of_it = [dict(TABLE.rows[0])] * (tex.LINES_PER_PAGE + 1)
     assert "PARTIAL" in dataclasses.replace(marked, rows=rows_of_it).tex()
 
 
@@ -102,7 +69,11 @@ def test_a_json_without_marks_is_read() -> None:
     """Tables of earlier versions have none."""
     data = json.loads(TABLE.json())
     del data["marks"]
-    assert tables.from_json(json.dumps(data)).marks == ()
+    assert from_json(json.dumps(data)).marks == ()
+
+
+def test_markdown_of_plain_rows() -> None:
+    assert markdown([["a", "b"], ["x | y", "1"]]) == "| a | b |\n| --- | --- |\n| x \\| y | 1 |\n"
 
 
 def test_a_row_of_other_columns_is_refused() -> None:
@@ -111,6 +82,6 @@ def test_a_row_of_other_columns_is_refused() -> None:
 
 
 def test_save_writes_three_files(tmp_path: Path) -> None:
-    tables.save(TABLE, tmp_path / "t.csv")
+    save(TABLE, tmp_path / "t.csv")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["t.csv", "t.json", "t.tex"]
     assert (tmp_path / "t.csv").read_text() == TABLE.csv()

@@ -62,11 +62,22 @@ def test_a_row_by_hand(data: Path) -> None:
     put(data, "Pusher-v5", [-40.0, -44.0, -36.0, -48.0], random=-150.0, wall_seconds=5400.0)
     shown = experts.row(TASKS["Pusher-v5"], True)
     assert shown == {
-        "env": "Pusher-v5", "mean": -42.0, "std": pytest.approx(80**0.5 / 3**0.5), "worst": -48.0,
-        "best": -36.0, "random": -150.0, "published": -31.0, "share": "91%", "aim": -40.0,
-        "met": "**no**", "demos": 4, "steps": "700 000", "updates": "175 000", "hours": 1.5,
+        "env": "Pusher-v5",
+        "mean": -42.0,
+        "std": pytest.approx(80**0.5 / 3**0.5),
+        "worst": -48.0,
+        "best": -36.0,
+        "random": -150.0,
+        "published": -31.0,
+        "share": "91%",
+        "aim": -40.0,
+        "met": "**no**",
+        "demos": 4,
+        "steps": "700 000",
+        "updates": "175 000",
+        "hours": 1.5,
         "video": "[gif](../docs/experts/Pusher-v5.gif)",
-    }  # fmt: skip
+    }
     put(data, "walker-walk", [800.0, 800.0], episodes=1)
     shown = experts.row(TASKS["walker-walk"], False)
     assert (shown["met"], shown["published"], shown["share"]) == ("yes", None, None)
@@ -82,9 +93,14 @@ def test_a_share_counts_from_the_random_policy() -> None:
 
 def test_aims() -> None:
     assert {task.id: task.aim for task in TASKS.values() if task.aim is not None} == {
-        "HalfCheetah-v4": 7000, "Hopper-v4": 2800, "Walker2d-v4": 3500, "Pusher-v5": -40,
-        "cheetah-run": 600, "walker-walk": 800, "finger-spin": 800,
-    }  # fmt: skip
+        "HalfCheetah-v4": 7000,
+        "Hopper-v4": 2800,
+        "Walker2d-v4": 3500,
+        "Pusher-v5": -40,
+        "cheetah-run": 600,
+        "walker-walk": 800,
+        "finger-spin": 800,
+    }
 
 
 def test_command(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

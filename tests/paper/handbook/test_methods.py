@@ -75,7 +75,7 @@ class Stored(Toy):
 # ---------------------------------------------------------------- docstrings
 
 
-def test_a_docstring_is_taken_apart() -> None:
+def test_a_docstring_is_parsed() -> None:
     text = methods.text_of(Toy)
     assert text.summary == "A toy."
     assert text.blocks == (
@@ -83,9 +83,11 @@ def test_a_docstring_is_taken_apart() -> None:
         ("text", "with x_t the `x` of **t**."),
     )
     assert text.labelled == {
-        "Reward": "|x|; high is expert-like.", "Range": "[0, inf).",
-        "Deviations": "a < b, * and more.", "Sources": "none.",
-    }  # fmt: skip
+        "Reward": "|x|; high is expert-like.",
+        "Range": "[0, inf).",
+        "Deviations": "a < b, * and more.",
+        "Sources": "none.",
+    }
 
 
 def test_paragraphs_and_equations_keep_their_order() -> None:
@@ -95,13 +97,13 @@ def test_paragraphs_and_equations_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("label", methods.LABELS)
-def test_a_label_may_not_lack(label: str) -> None:
+def test_a_label_must_not_be_missing(label: str) -> None:
     rest = "\n".join(line for line in LABELLED.splitlines() if not line.startswith(label))
     with pytest.raises(UserError, match=f"m: its docstring lacks a paragraph `{label}: ...`"):
         methods.read(f"One.\n\n  x = 1\n\n{rest}", "m")
 
 
-def test_an_equation_may_not_lack() -> None:
+def test_an_equation_must_not_be_missing() -> None:
     with pytest.raises(UserError, match="m: its docstring lacks an equation"):
         methods.read(f"One.\n\nwords\n\n{LABELLED}", "m")
 
@@ -146,36 +148,51 @@ def test_facts() -> None:
     config = config_of(
         toy=TOY, stored={"model": f"{__name__}:Stored", "rate": 1}, thin={"like": "bc", "rate": 5}
     )
-    shown = {n: methods.facts(config, n, resolving.load_model(resolving.model_params(config, n, "")[0], n))
-             for n in ("toy", "stored", "thin", "constant")}  # fmt: skip
+    shown = {
+        n: methods.facts(
+            config, n, resolving.load_model(resolving.model_params(config, n, "")[0], n)
+        )
+        for n in ("toy", "stored", "thin", "constant")
+    }
     every = "(s, a), (s, s') or (s)"
     assert [list(f.values()) for f in shown.values()] == [
         ["stepped", "a reward", "when a batch is drawn", "a batch each iteration", every],
-        ["stepped", "nothing", "when the step is taken", "known as a whole, all transitions",
-         every],
+        [
+            "stepped",
+            "nothing",
+            "when the step is taken",
+            "known as a whole, all transitions",
+            every,
+        ],
         ["none", "the policy", "never", "a batch each iteration, every 5th transition", "(s, a)"],
         ["stepped", "nothing", "when a batch is drawn", "none", "none"],
-    ]  # fmt: skip
+    ]
 
 
 def test_settings_of_a_method_and_of_single_envs() -> None:
     entry = {
-        **TOY, "params": {"width": [4]}, "train": {"batch": 64},
+        **TOY,
+        "params": {"width": [4]},
+        "train": {"batch": 64},
         "envs": {"Ant-v4": {"params": {"kind": "hard"}, "sac": {"gamma": 0.9}}},
-    }  # fmt: skip
+    }
     rows = methods.settings(config_of(toy=entry), "toy", Toy, ["Ant-v4", "Hopper-v4"])
     assert [(r.name, r.value) for r in rows] == [
-        ("width", "`[4]`"), ("rate", "`1e-5`"), ("kind", "`soft`, `hard` on Ant-v4"),
-        ("sac.gamma", "`0.9` on Ant-v4"), ("train.batch", "`64`"),
-    ]  # fmt: skip
+        ("width", "`[4]`"),
+        ("rate", "`1e-5`"),
+        ("kind", "`soft`, `hard` on Ant-v4"),
+        ("sac.gamma", "`0.9` on Ant-v4"),
+        ("train.batch", "`64`"),
+    ]
     assert rows[1].meaning == "a\\|b \\* c" and rows[2].meaning == "how (`soft`, `hard`)"
 
 
 def test_a_section_and_its_variants() -> None:
     config = config_of(
-        toy=TOY, b={"like": "toy", "params": {"rate": 1.0}},
+        toy=TOY,
+        b={"like": "toy", "params": {"rate": 1.0}},
         other={"like": "toy", "model": f"{__name__}:Stored"},
-    )  # fmt: skip
+    )
     before: dict[str, Any] = {}
     first, variant, other = (
         "\n".join(methods.section(config, name, before)) for name in ("toy", "b", "other")
@@ -199,7 +216,7 @@ def test_methods_come_in_the_figures_order() -> None:
     assert names[:2] == ["bc-full", "ngt"] and set(names) == set(config.methods) - timed
 
 
-def test_what_stands_in_backticks_is_not_escaped() -> None:
+def test_text_in_backticks_is_not_escaped() -> None:
     assert methods.escape("*a* `b*c` d_e _f_ <g") == "\\*a\\* `b*c` d_e \\_f\\_ \\<g"
 
 

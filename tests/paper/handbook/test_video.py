@@ -86,9 +86,12 @@ def test_the_best_quality_that_fits(clip: Clip) -> None:
     ],
 )
 def test_mistakes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    arguments: list[str], part: str,
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    part: str,
+) -> None:
     monkeypatch.chdir(tmp_path)
     cheetah = shipped.DATA / "HalfCheetah-v4" / shipped.POLICY
     (tmp_path / "cheetah").write_bytes(cheetah.read_bytes())
@@ -105,9 +108,12 @@ def record(
     """The command in a process of its own, since a process has one renderer."""
     return subprocess.run(
         [sys.executable, "-m", "paper.handbook.video", env, "--out", str(folder / "a.gif"), *more],
-        cwd=ROOT, capture_output=True, text=True, timeout=300,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
         env={**os.environ, "MUJOCO_GL": "egl", **variables},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.slow

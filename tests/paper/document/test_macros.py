@@ -11,7 +11,7 @@ import pytest
 from ngt.errors import UserError
 from ngt.runs.keys import run_table
 from ngt.runs.table import Runs, read_keys
-from paper.document import prose
+from paper.document.macros import MACHINE, claims_by_artefact, macros, of_aggregates, rows_of
 from paper.document.report import Item
 from paper.drawing.table import Column, Table
 from paper.register import FIGURES, TABLES
@@ -52,7 +52,7 @@ AGGREGATES = [
 
 
 def macro(text: str, name: str) -> str:
-    found = re.search(rf"\\newcommand{{\\{name}}}{{(.*)}}\n", text)
+    found = re.search(rf"\\newcommand\*{{\\{name}}}{{(.*)}}\n", text)
     assert found is not None, name
     return found[1]
 
@@ -83,23 +83,24 @@ def items(**rows: list[dict[str, Any]]) -> list[Item]:
 def test_numbers_are_those_of_runs_and_tables(made: tuple[Any, Runs]) -> None:
     study, runs = made
     found = items(
-        claims_table=CLAIMS, aggregate_table=AGGREGATES,
+        claims_table=CLAIMS,
+        aggregate_table=AGGREGATES,
         theory_table=[{"verdict": v} for v in ("false", "holds", "false")],
-    )  # fmt: skip
-    text = prose.numbers(study.config, runs, found)
+    )
+    text = macros(study.config, runs, found)
     counts = ("Claims", "ClaimsReproduced", "ClaimsPartly", "ClaimsNot", "ClaimsNotRun")
     assert [macro(text, name) for name in counts] == ["6", "3", "1", "1", "1"]
     theory = ("Statements", "StatementsHold", "StatementsLoose", "StatementsFalse")
     assert [macro(text, name) for name in theory] == ["3", "1", "0", "2"]
     of_runs = ("Runs", "RunsFinished", "RunsDiverged")
     assert [macro(text, name) for name in of_runs] == ["8", "6", "1"]
-    assert macro(text, "RunsMissing") == " and 1 are missing, so that this report is partial"
+    assert macro(text, "RunsMissing") == "1"
     assert macro(text, "NgtIqm") == "0.93 {[}0.83, 1.03]"
     assert macro(text, "Demos") == "1 and 4" and macro(text, "Steps") == "60,000"
     assert macro(text, "Window") == "3" and macro(text, "Seeds") == "2"
     assert r"50\% of cases" in macro(text, "Coverage") and macro(text, "OtherSettings") == ""
-    marked = prose.numbers(study.config, runs, [], "OTHER SETTINGS.")
-    assert macro(marked, "OtherSettings") == " OTHER SETTINGS."
+    marked = macros(study.config, runs, [], "OTHER SETTINGS.")
+    assert macro(marked, "OtherSettings") == "OTHER SETTINGS."
     assert named(text, "says", "references") == r"Pendulum-v1 \ensuremath{-}200 and 300"
     assert named(text, "says", "main_figure").startswith("Of the 4 claims")
     assert named(text, "says", "grid_figure") == ""
@@ -107,48 +108,53 @@ def test_numbers_are_those_of_runs_and_tables(made: tuple[Any, Runs]) -> None:
 
 def test_what_is_not_known_is_not_made_up(made: tuple[Any, Runs]) -> None:
     study, _ = made
-    nothing = prose.numbers(study.config, Runs(None, {}, {}), [])
-    assert macro(nothing, "NgtIqm") == "not known" and macro(nothing, "Claims") == "0"
-    assert {named(nothing, "says", n) for n in (*FIGURES, "aggregate", "references")} == {""}
+    nothing = macros(study.config, Runs(None, {}, {}), [])
+    unknown = ("NgtIqm", "NgtIqmByDemos", "BestMethod", "NgtBetter", "NoScores", "RunsMissing")
+    assert {macro(nothing, name) for name in unknown} == {""} and macro(nothing, "Claims") == "0"
+    assert {named(nothing, "says", n) for n in (*FIGURES, "references")} == {""}
 
 
 def test_a_gap_says_why(made: tuple[Any, Runs]) -> None:
     study, runs = made
-    lost = Item(FIGURES["main_figure"], (), gap="x/main_figure.pdf is not there", command="make it")
-    text = prose.numbers(study.config, runs, [lost])
+    lost = Item(FIGURES["main_figure"], (), gap="x/main_figure.pdf is missing", command="make it")
+    text = macros(study.config, runs, [lost])
     gap = named(text, "gap", "main_figure").replace(r"\allowbreak{}", "")
-    assert gap == r"x/main\_figure.pdf is not there"
+    assert gap == r"x/main\_figure.pdf is missing"
     assert named(text, "gap", "grid_figure") == "scale quick has no runs for it"
     assert named(text, "title", "grid_figure") == FIGURES["grid_figure"].title
     assert named(text, "caption", "main_figure").endswith(": 8 runs of scale quick.")
 
 
 def test_outcomes_are_the_verdicts() -> None:
-    says = prose.claims_by_artefact(CLAIMS)
+    says = claims_by_artefact(CLAIMS)
     assert says["main_figure"] == (
-        "Of the 4 claims that the paper rests on these runs 2 are reproduced, 1 is not reproduced "
+        "Of the 4 claims that the paper rests on these runs, 2 are reproduced, 1 is not reproduced "
         "and 1 is reproduced in part."
     )
     assert says["seeds_figure"] == "Claimed: f – not run at this scale."
-    assert says[prose.MACHINE].endswith("g – reproduced (0.9 [0.8, 1.0]).")
+    assert says[MACHINE].endswith("g – reproduced (0.9 [0.8, 1.0]).")
 
 
 def test_ngt_is_placed_among_the_methods(made: tuple[Any, Runs]) -> None:
     config = made[0].config
-    text = prose.aggregate(AGGREGATES, config)
-    assert "mean is 0.93 [0.83, 1.03], and by number of demonstrations 0.50 [0.40, 0.60]" in text
-    assert "with 1 and 0.97 [0.87, 1.07] with 4. Of the 3 other methods 2 have a higher one" in text
-    assert "that of PWIL, 1.04 [0.94, 1.14]. " in text
-    assert text.endswith("above one half for 1 of them and below for 1."), "one straddles it"
-    alone = [row | dict.fromkeys(("better_low", "better_high")) for row in AGGREGATES]
-    assert prose.aggregate(alone, config).endswith("1.04 [0.94, 1.14]."), "one seed: no interval"
-    assert prose.aggregate([AGGREGATES[1]], config).endswith("mean is 0.93 [0.83, 1.03].")
+    values = of_aggregates(AGGREGATES, config)
+    assert str(values["NgtIqm"]) == "0.93 [0.83, 1.03]"
+    assert values["NgtIqmByDemos"] == "0.50 [0.40, 0.60] with 1 and 0.97 [0.87, 1.07] with 4"
+    assert (values["OtherMethods"], values["HigherMethods"]) == (3, 2)
+    assert (values["BestMethod"], str(values["BestIqm"])) == ("PWIL", "1.04 [0.94, 1.14]")
+    assert (values["NgtBetter"], values["NgtWorse"]) == (1, 1), "one interval contains one half"
+    one_seed = [row | dict.fromkeys(("better_low", "better_high")) for row in AGGREGATES]
+    values = of_aggregates(one_seed, config)
+    assert (values["NgtBetter"], values["NgtWorse"]) == ("", "") and values["BestMethod"] == "PWIL"
+    alone = of_aggregates([AGGREGATES[1]], config)
+    assert str(alone["NgtIqm"]) == "0.93 [0.83, 1.03]"
+    assert (alone["NgtIqmByDemos"], alone["BestMethod"], alone["NgtBetter"]) == ("", "", "")
 
 
 def test_a_table_of_another_form_is_one_line() -> None:
     tables = {"claims_table": Table("Claims", {"claim": Column("claim")}, [{"claim": "a"}])}
     with pytest.raises(UserError, match=r"claims_table\.json: lacks column artefact; make the tab"):
-        prose.rows_of(tables, "claims_table")
+        rows_of(tables, "claims_table")
 
 
 def test_what_has_no_scores_is_said(poor_study: Callable[..., Any]) -> None:
@@ -156,7 +162,7 @@ def test_what_has_no_scores_is_said(poor_study: Callable[..., Any]) -> None:
     runs = read_keys(study.layout, study.config, study.table(), "figures")
     a = aggregate_table.collect(runs.rows, study.config, [])
     made = Item(TABLES["aggregate_table"], (), table=aggregate_table.table(a))
-    text = prose.numbers(study.config, runs, [made])
-    assert macro(text, "NgtIqm") == "not known"
-    assert named(text, "says", "aggregate").startswith("No task of the main figure has scores")
+    text = macros(study.config, runs, [made])
+    assert macro(text, "NgtIqm") == ""
+    assert macro(text, "NoScores") == "no task of the main figure has scores"
     assert "(no scores there: the expert's mean return" in named(text, "says", "references")

@@ -1,0 +1,66 @@
+"""Tables that the LaTeX report shows besides the artefacts: the methods, and facts on the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ngt.errors import UserError
+from ngt.runs.table import Runs
+from ngt.settings import resolve
+from ngt.settings.config import Config
+from paper.document import runs as report_runs
+from paper.drawing.table import Cell, Column, Table
+from paper.handbook import methods
+
+MAIN = "main_figure"
+
+
+def extra_tables(config: Config, runs: Runs) -> dict[str, Table]:
+    """Return these tables by the names that main.tex uses, without those that have no rows."""
+    found = {"methods": methods_table(config), "glance": glance_table(config, runs)}
+    found |= report_runs.tables(config, runs)
+    found.pop("incomplete", None)  # it may fill many pages; the web report has it
+    return found
+
+
+def methods_table(config: Config) -> Table:
+    """Return what each method learns and rewards, taken from its own docstring."""
+    columns = {
+        "method": Column("method", width=0.1),
+        "what": Column("what it is", width=0.3),
+        "learned": Column("learned", width=0.08),
+        "formed": Column("reward formed", width=0.12),
+        "reward": Column("reward", width=0.33),
+    }
+    note = "Equations, deviations and their reasons, and sources: docs/methods.md."
+    return Table("The methods", columns, list(_methods(config)), [note])
+
+
+def _methods(config: Config) -> Iterator[dict[str, Cell]]:
+    plan = config.figures.get(MAIN)
+    for name in plan.methods if plan else resolve.distinct_methods(config):
+        model = resolve.load_model(resolve.model_params(config, name, "")[0], name)
+        facts = methods.facts(config, name, model)
+        try:
+            text = methods.text_of(model)
+            what, reward = text.summary, text.labelled["Reward"]
+        except UserError:  # a user's own method need not have such a docstring
+            what, reward = (model.__doc__ or "").partition("\n")[0], None
+        yield {
+            "method": resolve.method_label(config, name),
+            "what": what.rstrip(".") or None,
+            "learned": facts["learned"],
+            "formed": facts["reward formed"],
+            "reward": reward and reward.rstrip("."),
+        }
+
+
+def glance_table(config: Config, runs: Runs) -> Table:
+    """Return the facts on the runs, one per row."""
+    columns = {
+        "what": Column("of the runs", width=0.12),
+        "known": Column("what is known", width=0.84),
+    }
+    facts = report_runs.facts(config, runs)
+    rows: list[dict[str, Cell]] = [{"what": fact.name, "known": fact.text} for fact in facts]
+    return Table("The runs at a glance", columns, rows)

@@ -1,0 +1,219 @@
+r"""macros.tex: every number and every outcome in the text of main.tex.
+
+\Name           a number, a name or a clause; empty if it is not known, see \given in main.tex
+\csname KIND@X  for the artefact X, its `title`, its `caption`, why it is missing (`gap`), and what
+                the claims that rest on it come to (`says`)
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ngt.errors import UserError
+from ngt.runs.provenance import provenance
+from ngt.runs.status import COMPLETE
+from ngt.runs.table import Runs, unscored_envs
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label
+from paper.claims.evidence import FEW
+from paper.document.report import Item, about
+from paper.drawing.table import Cell, Table
+from paper.drawing.tex import escape
+from paper.numbers.statistics import OURS, Estimate, caution
+from paper.register import FIGURES, TABLES, Artefact, envs
+from paper.words import listed, show
+
+Row = Mapping[str, Cell]
+Tables = Mapping[str, Table]
+
+MACHINE = "machine"  # the key of claims that rest on measurements of a machine, on no artefact
+
+
+def macros(config: Config, runs: Runs, found: Sequence[Item], warning: str = "") -> str:
+    """Return the file; found: the scale's artefacts. warning: of records with other settings."""
+    tables = {item.anchor: item.table for item in found if item.table is not None}
+    values = {
+        **of_scale(config),
+        **of_runs(runs),
+        **of_verdicts(tables),
+        **of_aggregates(rows_of(tables, "aggregate_table"), config),
+        **of_source(),
+        "OtherSettings": warning,
+    }
+    lines = [rf"\newcommand*{{\{name}}}{{{escape(str(value))}}}" for name, value in values.items()]
+    gaps = {item.anchor: item.gap for item in found if item.gap}
+    for artefact in (*FIGURES.values(), *TABLES.values()):
+        lines += of_artefact(config, artefact, gaps)
+    says = claims_by_artefact(rows_of(tables, "claims_table")) | {"references": references(runs)}
+    for name in (*FIGURES, *TABLES, MACHINE, "references"):
+        lines.append(_named("says", name, says.get(name, "")))
+    return "\n".join(lines) + "\n"
+
+
+def _named(kind: str, name: str, text: str) -> str:
+    """Return a macro whose name has characters other than letters."""
+    body = escape(text, breakable=True)
+    return rf"\expandafter\def\csname {kind}@{name}\endcsname{{{body}}}"
+
+
+# The columns that are read of each table.
+COLUMNS = {
+    "claims_table": {"claim", "ours", "verdict", "artefact"},
+    "theory_table": {"verdict"},
+    "aggregate_table": {"demos", "method"}
+    | {f"{key}{end}" for key in ("iqm", "better") for end in ("", "_low", "_high")},
+}
+
+
+def rows_of(tables: Tables, name: str) -> Sequence[Row]:
+    """Return a table's rows, none if it is missing; check that it has the columns to be read."""
+    if name not in tables:
+        return ()
+    if absent := sorted(COLUMNS[name] - set(tables[name].columns)):
+        raise UserError(f"{name}.json: lacks column {absent[0]}; make the table again")
+    return tables[name].rows
+
+
+def of_scale(config: Config) -> dict[str, Any]:
+    """Return what the scale runs."""
+    plans = config.figures.values()
+
+    def axis(name: str) -> list[Any]:
+        return sorted({value for plan in plans for value in getattr(plan, name)})
+
+    seeds = sorted({len(plan.seeds) for plan in plans})
+    return {
+        "Scale": config.scale,
+        "Window": config.window,
+        "Envs": listed(envs(config)),
+        "Demos": listed(axis("demos")),
+        "Rates": listed(axis("rates")),
+        "Seeds": f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else listed(seeds),
+        "Steps": f"{config.train.steps:,}",
+        "Batch": config.train.batch,
+        "Lockstep": config.train.num_envs,
+        "EvalEvery": f"{config.train.eval_every:,}",
+        "EvalEpisodes": config.train.eval_episodes,
+        "ExpertEpisodes": config.expert.episodes,
+        "Reps": config.statistics.reps,
+        "Coverage": caution(seeds, tasks=sum(len(p.envs) * len(p.demos) for p in plans)),
+    }
+
+
+def of_runs(runs: Runs) -> dict[str, Any]:
+    """Return the numbers of runs by status."""
+    count = Counter(status.status for status in runs.statuses.values())
+    return {
+        "Runs": len(runs.statuses),
+        "RunsFinished": count["finished"],
+        "RunsDiverged": count["diverged"],
+        "RunsMissing": len(runs.statuses) - sum(count[name] for name in COMPLETE) or "",
+    }
+
+
+def of_verdicts(tables: Tables) -> dict[str, Any]:
+    """Return the numbers of claims and statements by verdict."""
+    claims = Counter(str(row["verdict"]) for row in rows_of(tables, "claims_table"))
+    theory = Counter(str(row["verdict"]) for row in rows_of(tables, "theory_table"))
+    return {
+        "Claims": claims.total(),
+        "ClaimsReproduced": claims["reproduced"],
+        "ClaimsPartly": claims["partly"],
+        "ClaimsNot": claims["not reproduced"],
+        "ClaimsNotRun": claims["not run at this scale"],
+        "Statements": theory.total(),
+        "StatementsHold": theory["holds"],
+        "StatementsLoose": theory["loose"],
+        "StatementsFalse": theory["false"],
+    }
+
+
+def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
+    """Return NGT's interquartile mean, and how the other methods compare with it."""
+    label = method_label(config, OURS)
+    ours = {str(r["demos"]): _estimate(r, "iqm") for r in rows if r["method"] == label}
+    unscored = "all" in ours and ours["all"] is None
+    mine = ours.pop("all", None)
+    others = [r for r in rows if r["demos"] == "all" and r["method"] != label]
+    means = {str(r["method"]): mean for r in others if mine and (mean := _estimate(r, "iqm"))}
+    best = max(means, key=lambda name: means[name].value, default="")
+    chances = [chance for r in others if (chance := _estimate(r, "better"))]
+    known = best and any(not math.isnan(chance.low) for chance in chances)
+    return {
+        "NgtIqm": mine or "",
+        "NgtIqmByDemos": listed(f"{mean} with {demos}" for demos, mean in ours.items()),
+        "NoScores": "no task of the main figure has scores" if unscored else "",
+        "OtherMethods": len(means),
+        "HigherMethods": sum(mean.value > mine.value for mean in means.values() if mine),
+        "BestMethod": best,
+        "BestIqm": means.get(best, ""),
+        "NgtBetter": sum(chance.low > 0.5 for chance in chances) if known else "",
+        "NgtWorse": sum(chance.high < 0.5 for chance in chances) if known else "",
+    }
+
+
+def _estimate(row: Row, key: str) -> Estimate | None:
+    """Return a value of the aggregates with its interval; None if it has no value."""
+    if row[key] is None:
+        return None
+    ends = (row[key], row[f"{key}_low"], row[f"{key}_high"])
+    return Estimate(*(float("nan") if x is None else float(x) for x in ends))
+
+
+def of_source() -> dict[str, str]:
+    """Return the code that makes this report."""
+    made = provenance()
+    commit = f"commit {made['commit'][:12]}" if made["commit"] else "no git checkout"
+    versions = [f"{name} {value}" for name, value in made["versions"].items() if value]
+    return {
+        "Commit": commit + ", with uncommitted changes" * bool(made["dirty"]),
+        "SourceHash": made["source_hash"],
+        "Versions": listed([f"Python {made['python']}", *versions]),
+    }
+
+
+def of_artefact(config: Config, artefact: Artefact, gaps: Mapping[str, str]) -> Iterator[str]:
+    """Yield an artefact's title and caption, and what replaces it if it is missing."""
+    needed = "expert of this suite" if artefact.experts else "runs"
+    absent = f"scale {config.scale} has no {needed} for it"
+    yield _named("title", artefact.name, artefact.title)
+    yield _named("caption", artefact.name, about(config, artefact)[1])
+    yield _named("gap", artefact.name, gaps.get(artefact.name, absent))
+
+
+def claims_by_artefact(rows: Sequence[Row]) -> dict[str, str]:
+    """Return what the claims that rest on each artefact come to."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(str(row["artefact"] or MACHINE), []).append(row)
+    return {name: summary(group) for name, group in groups.items()}
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Return a few claims with verdict and evidence; of more, the number with each verdict."""
+    if len(rows) <= FEW:
+        each = "; ".join(
+            f"{row['claim']} – {row['verdict']}" + (f" ({row['ours']})" if row["ours"] else "")
+            for row in rows
+        )
+        return f"Claimed: {each}."
+    count = Counter(str(row["verdict"]).replace("partly", "reproduced in part") for row in rows)
+    verdicts = listed(f"{n} {'is' if n == 1 else 'are'} {word}" for word, n in count.most_common())
+    return f"Of the {len(rows)} claims that the paper rests on these runs, {verdicts}."
+
+
+def references(runs: Runs) -> str:
+    """Return each env's returns of a random policy and of the expert."""
+    if runs.rows is None:
+        return ""
+    each = runs.rows.groupby("env", sort=False)[["random", "expert"]].first()
+    unscored = unscored_envs(runs.rows)
+    texts = (
+        f"{env} {show(row['random'], '{:,.0f}')} and {show(row['expert'], '{:,.0f}')}"
+        + f" (no scores there: {unscored.get(str(env))})" * (env in unscored)
+        for env, row in each.iterrows()
+    )
+    return "; ".join(texts)

@@ -1,0 +1,51 @@
+"""Tables as LaTeX sets them."""
+
+from __future__ import annotations
+
+from paper.drawing import tex
+from paper.drawing.table import Column, Table
+
+TABLE = Table(
+    "A & B, 95%",
+    {"method": Column("method"), "score": Column("score", "{:.1f}"), "runs": Column("runs")},
+    [
+        {"method": "DAC_R | x", "score": -0.123456789012345678, "runs": 4},
+        {"method": "σ ≤ 1", "score": None, "runs": 12},
+    ],
+)
+
+
+def test_tex_escapes_and_aligns() -> None:
+    text = TABLE.tex()
+    assert r"\caption{A \& B, 95\%}" in text
+    assert r"\begin{tabular}{@{}lrr@{}}" in text
+    assert r"DAC\_R \textbar{} x & \ensuremath{-}0.1 & 4 \\" in text
+    assert r"\ensuremath{\sigma} \ensuremath{\leq} 1 & -- & 12 \\" in text
+    assert text.isascii()
+    greek = Table("αβγδε λμ ΓΔΩ", {"a": Column("a")}, [{"a": 1}]).tex()
+    assert greek.isascii() and r"\ensuremath{\lambda}\ensuremath{\mu}" in greek
+
+
+def test_tex_of_a_wide_or_long_table() -> None:
+    columns = {"a": Column("one\ntwo"), "b": Column("b\nc", width=0.2), "n": Column("n\n(s)")}
+    row = {"a": "[x]", "b": "sac.tau_b 0.5 a/b", "n": 1}
+    short = Table("T", columns, [row] * tex.LINES_PER_PAGE).tex()
+    assert r"{@{}l>{\raggedright\arraybackslash}p{0.2\linewidth}r@{}}" in short
+    assert r"\shortstack[l]{one\\two} & b c & \shortstack[r]{n\\(s)} \\" in short
+    names = r"sac.\allowbreak{}tau\_\allowbreak{}b 0.5 a/\allowbreak{}b"
+    assert rf"{{[}}x] & {names} & 1 \\" in short, "a bracket would be the row before's argument"
+    long = Table("T", columns, [row] * (tex.LINES_PER_PAGE + 1), notes=("N.",)).tex()
+    for text, part in ((short, "table"), (long, "longtable")):
+        assert text.count(rf"\begin{{{part}}}") == text.count(rf"\end{{{part}}}") == 1
+        assert text.count(r"\begin{") == text.count(r"\end{")
+    assert long.count(names) == tex.LINES_PER_PAGE + 1 and long.count(r"\shortstack[l]") == 2
+    assert r"\begin{tabular}" not in long and "N." in long
+    assert Table("T", columns, [row]).markdown().startswith("| one two | b c | n (s) |")
+
+
+def test_cells_that_wrap_fill_a_page_sooner() -> None:
+    columns = {"a": Column("a", width=0.5), "b": Column("b")}
+    row = {"a": "x" * tex.CHARACTERS_PER_LINE, "b": "short"}  # two lines
+    rows = [row] * (tex.LINES_PER_PAGE // 2)
+    assert r"\begin{table}" in Table("T", columns, rows).tex()
+    assert r"\begin{longtable}" in Table("T", columns, [*rows, rows[0]]).tex()
