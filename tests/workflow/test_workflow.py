@@ -45,7 +45,7 @@ TRAIN_EXPERT = "envs: {Pendulum-v1: {demos: ''}}"
 
 
 def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run Snakemake in a checkout; stdout and stderr together."""
+    """Run Snakemake in a checkout, with stdout and stderr together."""
     return subprocess.run(
         [sys.executable, "-m", "snakemake", "--cores", "2", *args],
         cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800,
@@ -56,7 +56,7 @@ def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 def jobs(output: str) -> dict[str, int]:
-    """Rule -> number of jobs, from the table that Snakemake prints."""
+    """Return the number of jobs of each rule, from the table that Snakemake prints."""
     return {
         name: int(count)
         for name, count in re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE)
@@ -71,12 +71,12 @@ def dry_run(folder: Path, *args: str) -> dict[str, int]:
 
 
 def unstamped(content: bytes) -> bytes:
-    """A figure's file without the hash of what it was drawn from."""
+    """Return a figure's file without the hash of what it was drawn from."""
     return re.sub(rb"drawn from [0-9a-f]{16}", b"", content)
 
 
 def checkout(folder: Path) -> Path:
-    """A copy of the tracked tree as it stands."""
+    """Return a copy of what the workflow needs."""
     keep = (
         "Snakefile", "workflow", "ngt", "baselines", "paper", "data", "tests/data",
         "environment.yml",
@@ -95,7 +95,7 @@ def checkout(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout with every artefact of scale `test` made from nothing by one command."""
+    """Return a checkout with every artefact of scale `test`, made from nothing by one command."""
     folder = checkout(tmp_path_factory.mktemp("workflow") / "suite")
     done = snakemake(folder, "--config", "scale=test")
     assert done.returncode == 0, done.stdout
@@ -156,7 +156,7 @@ def test_fresh_mtimes_train_nothing(built: Path) -> None:
 
 
 def dry_run_with(folder: Path, differences: str) -> dict[str, int]:
-    """A dry run at scale `test` with a file of differences."""
+    """Return the jobs of a dry run at scale `test` with a file of differences."""
     file = folder / "mine.yaml"
     file.write_text(differences)
     return dry_run(folder, FIGURE, "--configfile", file.name, "--config", "scale=test")
@@ -205,7 +205,7 @@ def test_new_measurements_of_a_gpu_are_judged_again(built: Path) -> None:
 
 def test_published_records_train_nothing(built: Path) -> None:
     subprocess.run(
-        [sys.executable, "-m", "ngt.cli", "publish", "--scale", "test"], cwd=built, check=True
+        [sys.executable, "-m", "ngt", "publish", "--scale", "test"], cwd=built, check=True
     )
     published = ("--config", "scale=test", "records=published")
     planned = dry_run(built, "--forceall", *published)
@@ -324,7 +324,7 @@ def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     assert (folder / FIGURE).exists()
 
 
-def test_a_killed_job_is_tried_again_and_goes_on(tmp_path: Path) -> None:
+def test_a_killed_job_is_tried_again_and_resumes(tmp_path: Path) -> None:
     """Under the profile of this machine."""
     folder = checkout(tmp_path / "suite")
     grid = """
@@ -347,7 +347,7 @@ def test_a_killed_job_is_tried_again_and_goes_on(tmp_path: Path) -> None:
 
 
 def begin(folder: Path, *args: str) -> subprocess.Popen[bytes]:
-    """Snakemake in a checkout, in a process group of its own."""
+    """Start Snakemake in a checkout, in its own process group."""
     return subprocess.Popen(
         [sys.executable, "-m", "snakemake", "--cores", "2", *args], cwd=folder,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
@@ -358,7 +358,7 @@ def begin(folder: Path, *args: str) -> subprocess.Popen[bytes]:
 
 
 def finished(folder: Path) -> dict[Path, int]:
-    """When each run's record was written."""
+    """Return when each run's record was written."""
     return {p: p.stat().st_mtime_ns for p in (folder / "results/test/runs").rglob("run.json")}
 
 
@@ -378,7 +378,7 @@ RUN = "results/test/runs/Pendulum-v1/ngt/state-action-demos1-rate20/seed{}"
 
 
 def small(folder: Path) -> Path:
-    """A checkout with two configs of two short runs of one's own demonstrations."""
+    """Return a checkout with two configs of two short runs, which imitate a file of ours."""
     checkout(folder)
     rng = np.random.default_rng(0)
     steps = 200
@@ -411,7 +411,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def copied(drawn: Path, tmp_path: Path) -> Path:
-    """A copy of results without what Snakemake remembers, as in another clone."""
+    """Return a copy of the results without what Snakemake remembers, as in another clone."""
     folder = tmp_path / "clone"
     shutil.copytree(drawn, folder, ignore=shutil.ignore_patterns(".snakemake"))
     return folder
@@ -442,10 +442,7 @@ def test_there_and_back_and_a_false_receipt(drawn: Path, tmp_path: Path) -> None
     folder, mtime = copied(drawn, tmp_path), ("--rerun-triggers", "mtime")
     first = (folder / FIGURE).read_bytes()
     config = load(other_at(folder))
-    for seed in (
-        0,
-        1,
-    ):  # as a fault may leave them: receipts of settings that nothing was made with
+    for seed in (0, 1):  # false receipts, as a fault may leave them
         key = run_table(config)[seed]
         (folder / RUN.format(seed) / f"done.{run_hash(config, key)}").touch()
     done = run_small(folder, "other", *mtime)
