@@ -72,20 +72,17 @@ class Plan:
         self.settings_file = str(layout.settings(config))
         self.settings_text = to_file(config)
         self.folders = Folders(layout, config)
-        published = config.records == "published"
-        self.records = Published(layout.published, config) if published else None
+        self.records = (
+            Published(layout.published, config) if config.records == "published" else None
+        )
         self.expert_hash = {env: config_hash(resolve_expert(config, env)) for env in TASKS}
         # An env without demonstrations stops only what needs it.
-        self.run_hash: dict[RunKey, str] = {}
-        self.run_hash |= {k: self._hash_of(k) for k in run_table(config) if self._has_demos(k.env)}
-        runs = list(self.run_hash) if main else []
-        self.missing = [key for key in runs if self.folders.status(key).status not in COMPLETE]
-        lacking = {key for key in runs if not os.path.exists(self.run_receipt(key))}
-        self.uncertified = lacking | set(self.missing)
+        self.runs = [key for key in run_table(config) if main and self._has_demos(key.env)]
+        self.missing = [k for k in self.runs if self.folders.status(k).status not in COMPLETE]
         self.packs = self._packs()
         self.pack_of = {key: pack for pack in self.packs for key in pack}
         self.has_expert, self.has_recording = cache(self._has_expert), cache(self._has_recording)
-        self.stamp, self.job = cache(self._stamp), cache(self._job)
+        self.job = cache(self._job)
 
     def _packs(self) -> list[tuple[RunKey, ...]]:
         """Group the missing runs into packs as large as the site allows.
@@ -112,9 +109,13 @@ class Plan:
 
     # ---------------------------------------------------------------- receipts
 
+    def run_hash(self, key: RunKey) -> str:
+        """Return the hash that names a run and the settings that it must have."""
+        return named_by(str(key), self.folders.config_hash(key))
+
     def run_receipt(self, key: RunKey) -> str:
-        """Return a run's receipt, which names the settings that the run must have."""
-        return f"{self.layout.run(key)}/done.{self.run_hash.get(key) or self._hash_of(key)}"
+        """Return the receipt of a run."""
+        return f"{self.layout.run(key)}/done.{self.run_hash(key)}"
 
     def expert_receipt(self, env: str) -> str:
         """Return the receipt of an env's expert."""
@@ -126,7 +127,12 @@ class Plan:
 
     def run_hashes(self) -> list[str]:
         """Return the hashes of the run receipts that a rule may write."""
-        return [hash for key, hash in self.run_hash.items() if key in self.uncertified]
+        missing = set(self.missing)
+        return [
+            self.run_hash(key)
+            for key in self.runs
+            if key in missing or not os.path.exists(self.run_receipt(key))
+        ]
 
     def expert_hashes(self) -> list[str]:
         """Return the hashes of the expert receipts that a rule may write."""
@@ -208,16 +214,18 @@ class Plan:
         if artefact is PAPER and (reason := latex.lacking()):
             raise UserError(f"{root}/{name}.pdf: {reason}")
         own = [f"{root}/{name}.{ending}" for ending in STAMPED[name]]
-        intact = all(carries(Path(file), self.stamp(name)) for file in own)
+        text = stamp(self.config, self.layout, artefact, PICTURE.get(name, ""))
+        intact = all(carries(Path(file), text) for file in own)
         runs, envs = artefact.keys(self.config), artefact.experts_of(self.config)
         files = [file for file in artefact.files if Path(file).exists()]
-        if self.records is not None:
-            self.records.check(runs, envs)
-            published = self.layout.published
-            shown = artefact.shown(self.config)
-            files += [str(published), str(published.with_suffix(".json"))] if shown else []
-        else:
+        if self.records is None:
             files += [self.run_receipt(key) for key in runs] + [self._expert_of(e) for e in envs]
+        else:
+            self.records.check(runs, envs)
+            table = self.layout.published
+            files += [str(table), str(table.with_suffix(".json"))] * bool(
+                artefact.shown(self.config)
+            )
         return Inputs(files, [] if intact else own)
 
     def parts(self, picture: str) -> list[str]:
@@ -226,9 +234,8 @@ class Plan:
 
     def everything(self) -> list[str]:
         """Return every figure and table of the scale, the report, and the paper if LaTeX exists."""
-        names = [*at_scale(self.config), f"{REPORT.name}.html"]
-        names += [] if latex.lacking() else [f"{PAPER.name}.pdf"]
-        return [f"{self.layout.root}/{name}" for name in names]
+        readings = [f"{REPORT.name}.html", *([] if latex.lacking() else [f"{PAPER.name}.pdf"])]
+        return [f"{self.layout.root}/{name}" for name in (*at_scale(self.config), *readings)]
 
     # ---------------------------------------------------------------- what jobs ask
 
@@ -238,14 +245,14 @@ class Plan:
 
     def pack_job(self, env: str, method: str, mode: Mode, rate: str, members: str) -> Job:
         """Return what training a pack asks."""
-        runs = len(self.members(env, method, mode, rate, members))
-        return self.job(runs, env, method, mode, int(rate))
+        runs = self.members(env, method, mode, rate, members)
+        return self.job(len(runs), env, method, mode, int(rate))
 
-    def expert_job(self, env: str) -> Job:
+    def expert_job(self, env: str, **_: str) -> Job:
         """Return what training an expert asks."""
         return self.job(1, env)
 
-    def record_job(self, env: str) -> Job:
+    def record_job(self, env: str, **_: str) -> Job:
         """Return what recording an expert asks."""
         return recording(env, expert_config(self.config, env).episodes, self.site)
 
@@ -261,14 +268,10 @@ class Plan:
 
     # ---------------------------------------------------------------- helpers
 
-    def _hash_of(self, key: RunKey) -> str:
-        """Return the hash that names a run and its settings."""
-        return named_by(str(key), self.folders.config_hash(key))
-
     def _has_demos(self, env: str) -> bool:
         """Return True if an env's demonstrations exist or can be made: not every expert ships."""
-        trained = self.config.demos == "trained"
-        return trained or bool(own_file(self.config, env)) or shipped.ships(env)
+        own = own_file(self.config, env)
+        return self.config.demos == "trained" or bool(own) or shipped.ships(env)
 
     def _has_expert(self, env: str) -> bool:
         """Return True if an env's expert is complete."""
@@ -287,10 +290,6 @@ class Plan:
             return self.expert_receipt(env)
         shipped.read(env)
         return _as_input(str(shipped.DATA / env / shipped.EXPERT))
-
-    def _stamp(self, name: str) -> str:
-        """Return the text that an artefact would carry if it were drawn from what exists now."""
-        return stamp(self.config, self.layout, ARTEFACTS[name], PICTURE.get(name, ""))
 
     def _job(self, runs: int, env: str, *cell: Any) -> Job:
         """Return what training runs of a cell asks, or an env's expert if no cell is given."""

@@ -17,7 +17,8 @@ from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.settings.load import load
 from ngt.settings.resolve import resolve
 from paper.document import latex
-from paper.register import FIGURES
+from paper.drawing.stamps import stamp
+from paper.register import FIGURES, REPORT
 from workflow.plan import Plan, read
 from workflow.resources import Site, host_mb
 
@@ -71,7 +72,7 @@ def complete(made: Plan, keys: Iterable[RunKey]) -> None:
 def made(tmp_path: Path) -> Plan:
     """The small grid with every run complete."""
     empty = plan(tmp_path)
-    complete(empty, empty.run_hash)
+    complete(empty, empty.runs)
     found = plan(tmp_path)
     assert found.missing == [] and found.run_hashes() == [] and found.packs == []
     return found
@@ -103,7 +104,7 @@ def test_from_nothing_each_run_has_one_pack(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pack", [1, 3])
 def test_the_pack_size_retrains_nothing(made: Plan, tmp_path: Path, pack: int) -> None:
-    assert plan(tmp_path, {"pack": pack}).uncertified == set()
+    assert plan(tmp_path, {"pack": pack}).run_hashes() == []
     key = made.folders.layout.run(run_table(made.config)[0])
     shutil.rmtree(key)
     assert list(map(len, plan(tmp_path, {"pack": pack}).packs)) == [1]
@@ -122,8 +123,12 @@ def test_a_changed_setting_retrains_what_uses_it(
     made: Plan, tmp_path: Path, differences: dict[str, Any], expected: set[str]
 ) -> None:
     found = plan(tmp_path, differences)
-    assert methods(found.missing) == methods(found.uncertified) == expected
-    assert len(found.missing) == sum(key.method in expected for key in made.run_hash)
+    assert methods(found.missing) == expected
+    assert (
+        len(found.missing)
+        == len(found.run_hashes())
+        == sum(key.method in expected for key in made.runs)
+    )
 
 
 def test_an_added_seed_leaves_finished_runs_alone(made: Plan, tmp_path: Path) -> None:
@@ -139,7 +144,7 @@ def test_a_lost_receipt_costs_no_training(made: Plan, tmp_path: Path) -> None:
     key = run_table(made.config)[0]
     Path(made.run_receipt(key)).unlink()
     found = plan(tmp_path)
-    assert found.missing == [] and found.run_hashes() == [found.run_hash[key]]
+    assert found.missing == [] and found.run_hashes() == [found.run_hash(key)]
     assert found.run(str(key)) == ([], [made.run_receipt(key)])
 
 
@@ -151,7 +156,7 @@ def test_a_damaged_run_is_trained_again_whatever_its_receipt(
     (made.layout.run(key) / file).unlink()
     assert Path(made.run_receipt(key)).exists()
     found = plan(tmp_path)
-    assert found.missing == [key] and found.run_hashes() == [found.run_hash[key]]
+    assert found.missing == [key] and found.run_hashes() == [found.run_hash(key)]
 
 
 def test_the_process_of_a_job_looks_at_no_run(tmp_path: Path) -> None:
@@ -303,7 +308,7 @@ def test_an_artefact_is_outdated_unless_drawn_from_what_exists(made: Plan, tmp_p
     keys = run_table(made.config, ["main_figure"])
     assert found == ([made.run_receipt(key) for key in keys], own)
     for file in own:
-        Path(file).write_text(f"... {made.stamp('main_figure')} ...")
+        Path(file).write_text(f"... {stamp(made.config, made.layout, FIGURES['main_figure'])} ...")
     assert made.artefact("main_figure").outdated == []
     assert plan(tmp_path).artefact("main_figure").outdated == []
     record = made.layout.run(keys[0]) / "run.json"
@@ -314,7 +319,7 @@ def test_an_artefact_is_outdated_unless_drawn_from_what_exists(made: Plan, tmp_p
 
 def test_a_report_is_outdated_with_a_part_of_it(made: Plan, tmp_path: Path) -> None:
     page = tmp_path / "results/report.html"
-    page.write_text(made.stamp("report"))
+    page.write_text(stamp(made.config, made.layout, REPORT, "png"))
     assert made.artefact("report").outdated == []
     part = Path(made.parts("png")[0])
     assert part.name == "method_diagram.png"

@@ -11,7 +11,7 @@ rule record:
         f"{WORK}/logs/record/{{env}}.{{hash}}.log",
     threads: 1
     resources:
-        **asked(record_job),
+        **asked(PLAN.record_job),
     conda:
         ENVIRONMENT
     message:

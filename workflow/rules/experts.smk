@@ -10,10 +10,10 @@ rule expert:
         f"{WORK}/logs/expert/{{env}}.{{hash}}.log",
     benchmark:
         f"{WORK}/benchmarks/expert/{{env}}.{{hash}}.tsv"
-    threads: lambda wildcards: expert_job(wildcards).cpus_per_task
+    threads: lambda wildcards: PLAN.expert_job(**wildcards).cpus_per_task
     retries: RETRIES
     resources:
-        **asked(expert_job),
+        **asked(PLAN.expert_job),
     conda:
         ENVIRONMENT
     message:

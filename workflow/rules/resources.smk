@@ -10,26 +10,11 @@ if workflow.is_main_process:
 RETRIES = PLAN.retries()
 
 
-def pack_job(wildcards):
-    """Return what training a pack asks."""
-    return PLAN.pack_job(**wildcards)
-
-
-def expert_job(wildcards):
-    """Return what training an expert asks."""
-    return PLAN.expert_job(wildcards.env)
-
-
-def record_job(wildcards):
-    """Return what recording an expert asks."""
-    return PLAN.record_job(wildcards.env)
-
-
 def asked(job):
-    """Return a rule's resources, from what `job(wildcards)` asks; unused ones are left out."""
+    """Return a rule's resources, from what `job` says of its wildcards; unused ones are left out."""
 
     def value_of(name):
-        return lambda wildcards: getattr(job(wildcards), name)
+        return lambda wildcards: getattr(job(**wildcards), name)
 
     unused = {"gpu", "gpu_model"} if PLAN.site.gpu is None else set()
     return {name: value_of(name) for name in Job._fields if name not in unused}

@@ -11,10 +11,10 @@ rule train:
         f"{WORK}/logs/train/{PACK}.log",
     benchmark:
         f"{WORK}/benchmarks/train/{PACK}.tsv"
-    threads: lambda wildcards: pack_job(wildcards).cpus_per_task
+    threads: lambda wildcards: PLAN.pack_job(**wildcards).cpus_per_task
     retries: RETRIES
     resources:
-        **asked(pack_job),
+        **asked(PLAN.pack_job),
     params:
         runs=lambda wildcards: PLAN.members(**wildcards),
     conda:
