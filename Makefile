@@ -1,5 +1,5 @@
-# One command a task; `make` lists them. Needs only make and Python.
-#   SCALE=lite         another scale than the default (make figure, make report)
+# One command per task; `make` lists them. Needs only make and Python.
+#   SCALE=lite         choose a scale (make figure, make report)
 #   RECORDS=published  draw from the records that ship, train nothing
 #   DEMOS=shipped      imitate the experts that ship, train none
 #   PYTHON=path    the Python that a new .venv is made with
@@ -31,8 +31,8 @@ CHOICES = $(strip $(SCALE:%=scale=%) $(RECORDS:%=records=%) $(DEMOS:%=demos=%))
 SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES)) \
   --workflow-profile workflow/profiles/default
 
-# Prints "ok VERSION COMMAND" of the first Python that runs, is in range and can make environments,
-# else what was found. Each is tried by running it: a version manager's shim may exist and fail.
+# Print "ok VERSION COMMAND" for the first Python that runs, is in range and can make environments, or
+# what was found. Each is run, because a version manager's shim may exist and fail.
 PICK_PYTHON = found=; \
   for p in $(if $(PYTHON),"$(PYTHON)",$(PYTHONS:%=python%) python3); do \
     v=$$("$$p" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null) || v=; \
@@ -46,7 +46,7 @@ PICK_PYTHON = found=; \
   done; \
   echo "$${found:-; no Python}" | cut -c 3-
 
-# A copied checkout must not go on running the code of the folder that its .venv was made in.
+# A copied checkout must not run the code of the folder that its .venv was made in.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 .PHONY: $(READY)
 endif
@@ -58,12 +58,12 @@ figure: setup  ## train, evaluate and draw results/main_figure.pdf (SCALE=test|q
 	@$(SNAKEMAKE) results/main_figure.pdf
 	@echo "figure: results/main_figure.pdf"
 
-report: setup  ## every figure and table too, in results/report.html (the same choices)
+report: setup  ## every figure and table in results/report.html (same choices)
 	@$(SNAKEMAKE) results/report.html
 	@echo "report: results/report.html"
 
 experts: SCALE := $(or $(SCALE),lite)
-experts: setup  ## train and ship experts that data/ lacks: as it stands, none has to be
+experts: setup  ## train and ship the experts that data/ lacks (at present none)
 	@$(SNAKEMAKE) experts
 	@echo "experts: data/README.md"
 
@@ -78,8 +78,8 @@ check: setup  ## linters and types only
 	@echo "check: mypy"
 	@$(BIN)/python -m mypy
 
-# No set-up: it takes the Python at hand, with the torch that fits its CUDA, and needs few packages
-# (ngt/bench/gpu.py names them): the tests' shared fixtures, which need more, are left out.
+# No set-up: this uses the Python at hand, with the torch that fits its CUDA, and the few packages that
+# ngt/bench/gpu.py names. The tests' shared fixtures need more packages, so they are left out.
 gpu-check:  ## on a CUDA machine: tests marked gpu, then rates into results/published/gpu.json
 	@$(or $(PYTHON),python3) -m pytest -q -o minversion=7 -o filterwarnings= -p no:cacheprovider \
 	  --noconftest tests/ngt/training/test_graphs.py

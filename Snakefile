@@ -5,9 +5,9 @@
 
 
 rule all:
-    """Every figure and table of the scale, the report, and the paper where there is LaTeX."""
+    """Every figure and table of the scale, the report, and the paper if LaTeX is installed."""
     input:
-        lambda _: [f"results/{name}" for name in (*at_scale(CONFIG), *READINGS)],
+        lambda _: PLAN.everything(),
 
 
 include: "workflow/rules/common.smk"

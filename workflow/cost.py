@@ -1,19 +1,57 @@
-"""What a plan asks of a cluster, printed behind a dry run."""
+"""What a plan asks of a cluster, and what all runs of a scale cost.
+
+    python -m workflow.cost paper [--site site.yaml]
+
+prints Markdown tables: GPU-hours (one pack per job, as the workflow makes them), core-hours without
+a GPU, how the sums grow, and memory per run. The hours follow from the speeds measured in
+`workflow.resources`, without margins. A dry run of the workflow prints what its jobs ask, with
+margins.
+"""
 
 from __future__ import annotations
 
+import argparse
 import atexit
+import dataclasses
 import logging
 from collections import defaultdict
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
 
-HEAD = ("rule", "jobs", "CPU-hours", "GPU-hours", "hours a job", "memory a job", "disk")
+from ngt.runs.keys import packs, run_table
+from ngt.settings.config import CellConfig, Config
+from ngt.settings.load import load, read_yaml
+from ngt.settings.resolve import method_label, resolve, resolve_expert
+from workflow.resources import (
+    GpuSite,
+    Site,
+    device_mb,
+    env_workers,
+    pack_size,
+    site_of,
+    used_minutes,
+)
+
+EXPERTS = "experts"
+BUFFERS = (1, 2, 4)  # millions of transitions
+ASKED = ("rule", "jobs", "CPU-hours", "GPU-hours", "hours per job", "memory per job", "disk")
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    first, *rest = (f"| {' | '.join(line)} |" for line in (head, *rows))
+    return "\n".join([first, "|---" * len(head) + "|", *rest])
+
+
+# ---------------------------------------------------------------- what a plan asks
 
 
 class Asked(logging.Handler):
-    """Gathers the resources of the jobs that Snakemake says it would run.
+    """Collects the resources of the jobs of a dry run, and prints their sums at its end.
 
-    Rules that ask for nothing are run beside Snakemake.
+    Rules that ask for nothing run beside Snakemake and are left out.
     """
 
     def __init__(self) -> None:
@@ -21,50 +59,164 @@ class Asked(logging.Handler):
         self.jobs: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Snakemake tells each job in a record of its own, and at last that nothing was run."""
+        """Read Snakemake's record of a job, or its last one, which says that nothing was run."""
         asked = getattr(record, "resources", None)
         if asked is not None and asked.get("parts"):
             self.jobs[getattr(record, "rule_name", "")].append(dict(asked.items()))
         elif self.jobs and record.getMessage().startswith("This was a dry-run"):
-            atexit.register(print, f"\nWhat the jobs ask (upper estimates):\n{self.table()}")
+            atexit.register(print, f"\nWhat the jobs ask (upper estimates):\n\n{self.table()}")
 
     def table(self) -> str:
-        """One line a rule and one of sums; hours are those asked, not those that will be used."""
-        rows: list[tuple[str, ...]] = [HEAD]
-        sums: list[Any] = [0, 0.0, 0.0, 0.0]
+        """Return one row per rule and one of sums. Hours are those asked, not those to be used."""
+        sums = {rule: _sums(jobs) for rule, jobs in self.jobs.items()}
+        rows = []
         for rule, jobs in self.jobs.items():
-            hours = [job["runtime"] / 60 for job in jobs]
-            memory = [job["mem_mb"] / 1000 for job in jobs]
-            own = [
-                len(jobs),
-                sum(_hours(job) * job["cpus_per_task"] for job in jobs),
-                sum(_hours(job) * job.get("gpu", 0) for job in jobs),
-                sum(job["disk_mb"] / 1000 for job in jobs),
-            ]
-            sums = [a + b for a, b in zip(sums, own, strict=True)]
-            rows.append(_row(rule, own, _range(hours, "h"), _range(memory, "GB")))
-        rows.append(_row("total", sums, "", ""))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(
-                text.ljust(width) if i == 0 else text.rjust(width)
-                for i, (text, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        )
+            hours = _range([job["runtime"] / 60 for job in jobs], "h")
+            memory = _range([job["mem_mb"] / 1000 for job in jobs], "GB")
+            rows.append(_row(rule, sums[rule], hours, memory))
+        total = [sum(column) for column in zip(*sums.values(), strict=True)]
+        return markdown(ASKED, [*rows, _row("total", total, "", "")])
 
 
-def _hours(job: dict[str, Any]) -> float:
-    """Of all the jobs that it may take, one after another."""
-    hours: float = job["runtime"] / 60 * job["parts"]
-    return hours
+def _sums(jobs: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return the number of jobs, their CPU-hours and GPU-hours, and their disk in GB."""
+    hours = [job["runtime"] / 60 * job["parts"] for job in jobs]
+    return [
+        len(jobs),
+        sum(h * job["cpus_per_task"] for h, job in zip(hours, jobs, strict=True)),
+        sum(h * job.get("gpu", 0) for h, job in zip(hours, jobs, strict=True)),
+        sum(job["disk_mb"] / 1000 for job in jobs),
+    ]
 
 
-def _row(name: str, own: list[Any], hours: str, memory: str) -> tuple[str, ...]:
-    jobs, cpu, gpu, disk = own
-    return name, f"{jobs}", f"{cpu:.0f}", f"{gpu:.0f}", hours, memory, f"{disk:.0f} GB"
+def _row(rule: str, sums: Sequence[float], hours: str, memory: str) -> list[str]:
+    jobs, cpu, gpu, disk = (f"{value:.0f}" for value in sums)
+    return [rule, jobs, cpu, gpu, hours, memory, f"{disk} GB"]
 
 
-def _range(values: list[float], unit: str) -> str:
+def _range(values: Sequence[float], unit: str) -> str:
     low, high = f"{min(values):.1f}", f"{max(values):.1f}"
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+
+
+# ---------------------------------------------------------------- what a scale costs
+
+
+class Cost(NamedTuple):
+    """A number of runs, their GPU-hours, core-hours beside the GPUs, and core-hours without."""
+
+    runs: float = 0
+    gpu: float = 0.0
+    beside: float = 0.0
+    cores: float = 0.0
+
+
+Costs = dict[tuple[str, str], Cost]  # by method and env
+
+
+def added(costs: Iterable[Cost]) -> Cost:
+    """Return the sum of some costs."""
+    return Cost(*map(sum, zip(Cost(), *costs, strict=True)))
+
+
+def pack_cost(cell: CellConfig, runs: int, site: Site) -> Cost:
+    """Return the cost of a pack, and of as many runs each alone on a core."""
+    assert site.gpu is not None
+    hours = used_minutes(cell, runs, site) / 60
+    alone = runs * used_minutes(cell, 1, Site()) / 60
+    return Cost(runs, hours, hours * (1 + env_workers(cell, runs, site.gpu)), alone)
+
+
+def costs_of(config: Config, site: Site) -> Costs:
+    """Return the cost of every run of a config and of its experts."""
+    found: dict[tuple[str, str], list[Cost]] = defaultdict(list)
+    keys = run_table(config)
+    for name, own in groupby(keys, lambda key: key.cell):
+        cell = resolve(config, *name)
+        found[method_label(config, cell.method), cell.env] += [
+            pack_cost(cell, len(pack), site)
+            for pack in packs(list(own), pack_size(cell, config.pack, site))
+        ]
+    for env in sorted({key.env for key in keys}):
+        found[EXPERTS, env] = [pack_cost(resolve_expert(config, env), 1, site)]
+    return {place: added(costs) for place, costs in found.items()}
+
+
+def by_method_and_env(costs: Costs, value: Callable[[Cost], float]) -> str:
+    """Return a table with one row per method, one column per env, and sums at the edges."""
+    envs = sorted({env for _, env in costs})
+    rows = []
+    for method in dict.fromkeys(method for method, _ in sorted(costs)):
+        own = {env: value(cost) for (name, env), cost in costs.items() if name == method}
+        shown = (_number(own[env]) if env in own else "" for env in envs)
+        rows.append([method, *shown, _number(sum(own.values()))])
+    sums = [sum(value(cost) for (_, e), cost in costs.items() if e == env) for env in envs]
+    rows.append(["all", *map(_number, [*sums, sum(sums)])])
+    return markdown(["method", *envs, "all"], rows)
+
+
+def growth(config: Config, site: Site) -> str:
+    """Return a table of the sums of the grid as it is, and of larger and smaller ones."""
+
+    def changed(name: str, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Config:
+        figures = {}
+        for figure, entry in config.figures.items():
+            values: dict[str, Any] = {name: change(getattr(entry, name))}
+            figures[figure] = dataclasses.replace(entry, **values)
+        return dataclasses.replace(config, figures=figures)
+
+    def twice(values: tuple[int, ...]) -> tuple[int, ...]:
+        return (*values, *(max(values) + 1 + i for i in range(len(values))))
+
+    cases = {
+        "as it is": config,
+        "twice the seeds": changed("seeds", twice),
+        "twice the numbers of demonstrations": changed("demos", twice),
+        "one seed": changed("seeds", lambda seeds: seeds[:1]),
+        "packs of 4": dataclasses.replace(config, pack=4),
+        "no packs": dataclasses.replace(config, pack=1),
+    }
+    head = ["grid", "runs", "GPU-hours", "core-hours beside them", "core-hours without"]
+    totals = {name: added(costs_of(case, site).values()) for name, case in cases.items()}
+    return markdown(head, [[name, *map(_number, total)] for name, total in totals.items()])
+
+
+def memory(config: Config, method: str) -> str:
+    """Return a table of a run's memory where it trains, in GB, by env and size of the buffer."""
+    rows = []
+    for env in sorted({key.env for key in run_table(config)}):
+        cell = resolve(config, env, method, "state-action", 20)
+        sizes = []
+        for millions in BUFFERS:
+            train = dataclasses.replace(cell.train, buffer=millions * 10**6)
+            sizes.append(f"{device_mb(dataclasses.replace(cell, train=train)) / 1000:.2f}")
+        rows.append([env, *sizes])
+    return markdown(["env", *(f"{n} million transitions" for n in BUFFERS)], rows)
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print every table of a scale."""
+    parser = argparse.ArgumentParser(prog="python -m workflow.cost", description=__doc__)
+    parser.add_argument("scale")
+    parser.add_argument("--site", type=Path, help="the cluster's YAML file, as for the workflow")
+    args = parser.parse_args(arguments)
+    config, site = load({"scale": args.scale}), Site(gpu=GpuSite(env_workers=12))
+    if args.site is not None:
+        site = site_of(read_yaml(args.site))
+        site = dataclasses.replace(site, gpu=site.gpu or GpuSite())
+    costs = costs_of(config, site)
+    for title, table in (
+        ("GPU-hours", by_method_and_env(costs, lambda cost: cost.gpu)),
+        ("Core-hours without a GPU", by_method_and_env(costs, lambda cost: cost.cores)),
+        ("How the sums grow", growth(config, site)),
+        ("Memory of a run where it trains, GB", memory(config, "ngt")),
+    ):
+        print(f"{title}:\n\n{table}\n")
+
+
+if __name__ == "__main__":
+    main()

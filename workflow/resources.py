@@ -1,7 +1,7 @@
 """What a training job asks of a machine, from its own sizes and from measured speeds.
 
-Time and memory are upper estimates. A job that reaches its time limit loses nothing: it is told
-before, writes a checkpoint, and is tried again.
+Time and memory are upper estimates. A job that reaches its time limit loses nothing: it is warned
+in advance, writes a checkpoint, and is tried again.
 """
 
 from __future__ import annotations
@@ -17,62 +17,73 @@ from ngt.settings.config import CellConfig
 from ngt.settings.resolve import load_model
 from ngt.settings.schema import opt, parse
 
-# Milliseconds of one thread, unless said: a 2-core AMD EPYC, torch 2.13 (docs/performance.md).
-UPDATE = (18.5, 0.04)  # an iteration of a run, and per observation: the slowest methods on
-# HalfCheetah-v4 (17 observations: 18.4), Ant-v4 (111: 21.1) and Humanoid-v4 (376: 33.3)
-FIT = (1.3, 0.0028)  # a gradient step of an offline method: 1.3 to 2.4 on the same three
-GPU_UPDATE = (1.7, 0.05, 0.0002)  # an iteration on an H200, per run, and per run's observation:
-# packs of 12 take 1.67 on Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json), and 0.7
-# for acting and storing
-ENV_STEP = {  # one env step of a random policy, times 1.5: bodies that stand cost the solver more.
-    "Ant-v4": 0.32, "HalfCheetah-v4": 0.09, "Hopper-v4": 0.18, "Humanoid-v4": 0.33,
-    "Pendulum-v1": 0.02, "Pusher-v5": 0.07, "Reacher-v5": 0.06, "Walker2d-v4": 0.2,
-    "cheetah-run": 0.06, "finger-spin": 0.09, "walker-walk": 0.22,
-}  # fmt: skip
-# An env that is not here is taken to be as slow as the slowest.
+# Milliseconds on one thread of a 2-core AMD EPYC with torch 2.13 (docs/performance.md).
+# An iteration of a run, and per observation: the slowest methods on HalfCheetah-v4 (17
+# observations: 18.4), Ant-v4 (111: 21.1) and Humanoid-v4 (376: 33.3).
+UPDATE = (18.5, 0.04)
+# A gradient step of an offline method: 1.3 to 2.4 on the same three envs.
+FIT = (1.3, 0.0028)
+# An iteration on an H200, per run, and per observation of a run. Packs of 12 take 1.67 on
+# Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json). Acting and storing take 0.7.
+GPU_UPDATE = (1.7, 0.05, 0.0002)
+# An env step of a random policy, times 1.5, because bodies that stand cost the solver more. Other
+# envs are assumed to be as slow as the slowest.
+ENV_STEP = {
+    "Ant-v4": 0.32,
+    "HalfCheetah-v4": 0.09,
+    "Hopper-v4": 0.18,
+    "Humanoid-v4": 0.33,
+    "Pendulum-v1": 0.02,
+    "Pusher-v5": 0.07,
+    "Reacher-v5": 0.06,
+    "Walker2d-v4": 0.2,
+    "cheetah-run": 0.06,
+    "finger-spin": 0.09,
+    "walker-walk": 0.22,
+}
 ACT = 0.1  # policy and bookkeeping of an env step
-WORKERS = 5.0  # env processes that do the work of one thread's: 12 of them are 2.4 times as fast
+WORKERS = 5.0  # env processes that equal one thread stepping envs: 12 are 2.4 times as fast
 MARGIN = 1.5  # rates drift by a fifth on a shared machine, and other processors are slower
 START = 15.0  # minutes: Snakemake and imports, twice, on a slow file system
 
 # Megabytes.
-PROCESS = 1500  # the trainer (500) and the Snakemakes around it (3 x 250)
+PROCESS = 1500  # the trainer (500) and the Snakemake processes around it (3 x 250)
 GPU_PROCESS = 6000  # with CUDA's libraries and context
-RUN = 50  # nets, targets, moments and graphs of a run; 40 of Humanoid's
-ENV = 13  # an env; dm_control's 13, Gymnasium's 1
-WORKER = 150  # an env process; there are as many again for evaluation
-CONTEXT = 3000  # of the device
+RUN = 50  # nets, targets, moments and graphs of a run; Humanoid-v4 needs 40
+ENV = 13  # an env of dm_control; Gymnasium's take 1
+WORKER = 150  # an env process; evaluation has as many again
+CONTEXT = 3000  # CUDA's own memory on the device
 
 
 @dataclass(frozen=True)
 class GpuSite:
-    """Where training gets a GPU."""
+    """The GPUs that training jobs get."""
 
-    partition: str = opt("", "partition of training jobs; the other jobs' where empty")
-    model: str = opt("", "which GPU, as the cluster calls it; any where empty")
-    memory_gb: float = opt(80.0, "memory of one: packs are cut to fit", 4)
-    env_workers: int = opt(0, "processes that step the envs, a core each", 0)
+    partition: str = opt("", "partition of training jobs; that of the other jobs if empty")
+    model: str = opt("", "which GPU, as the cluster calls it; any if empty")
+    memory_gb: float = opt(80.0, "memory of one GPU: packs are cut to fit", 4)
+    env_workers: int = opt(0, "processes that step the envs, one core each", 0)
 
 
 @dataclass(frozen=True)
 class Site:
-    """The user's own cluster."""
+    """The cluster that jobs run on: the section `cluster` of a user's config."""
 
-    partition: str = opt("", "partition of every job; the cluster's default where empty")
-    account: str = opt("", "account to charge; the user's default where empty")
+    partition: str = opt("", "partition of every job; the cluster's default if empty")
+    account: str = opt("", "account to charge; the user's default if empty")
     max_hours: float | None = opt(None, "longest job that the partitions take: packs are cut", 0.1)
     memory_gb: float | None = opt(None, "most memory of a job: packs are cut to fit", 1)
     gpu: GpuSite | None = None
 
 
 class Job(NamedTuple):
-    """What one job asks; the names are Snakemake's and its Slurm executor's."""
+    """What one job asks. The names are those of Snakemake and of its Slurm executor."""
 
     cpus_per_task: int
     mem_mb: int
     runtime: int  # minutes
     disk_mb: int  # its checkpoints, until it has finished
-    parts: int = 1  # such jobs, one after another, where no job may last as long as it
+    parts: int = 1  # number of such jobs, one after another, if one would last too long
     device: str = "cpu"
     env_workers: int = 0
     gpu: int = 0
@@ -82,13 +93,13 @@ class Job(NamedTuple):
 
 
 def site_of(config: Mapping[str, Any]) -> Site:
-    """The `cluster` section of a user's config; UserError names what is wrong in it."""
+    """Return the site that a user's config describes; UserError names what is wrong in it."""
     site: Site = parse(Site, config.get("cluster", {}), "cluster")
     return site
 
 
 def training(cell: CellConfig, runs: int, site: Site) -> Job:
-    """A pack of a cell's runs, or an expert."""
+    """Return what training a pack of a cell's runs, or an expert, asks."""
     gpu = site.gpu
     needed = minutes(cell, runs, site)
     job = Job(
@@ -97,30 +108,38 @@ def training(cell: CellConfig, runs: int, site: Site) -> Job:
         runtime=_up(needed, 10) if needed <= _limit(site) else math.floor(_limit(site)),
         disk_mb=_up(runs * (device_mb(cell) + RUN), 500),
         parts=max(1, math.ceil(needed / _limit(site))),
-        slurm_partition=site.partition, slurm_account=site.account,
-    )  # fmt: skip
+        slurm_partition=site.partition,
+        slurm_account=site.account,
+    )
     if gpu is None:
         return job
     workers = env_workers(cell, runs, gpu)
     return job._replace(
-        cpus_per_task=1 + workers, device="cuda", env_workers=workers, gpu=1, gpu_model=gpu.model,
+        cpus_per_task=1 + workers,
+        device="cuda",
+        env_workers=workers,
+        gpu=1,
+        gpu_model=gpu.model,
         slurm_partition=gpu.partition or site.partition,
-    )  # fmt: skip
+    )
 
 
 def recording(env: str, episodes: int, site: Site) -> Job:
-    """Episodes of an expert and of a random policy."""
+    """Return what recording episodes of an expert and of a random policy asks."""
     steps = 2 * episodes * get_task(env).time_limit
     needed = _up(START + MARGIN * steps * _env_step(env) / 60e3, 10)
     return Job(
-        cpus_per_task=1, mem_mb=_up(PROCESS + episodes * ENV, 500),
+        cpus_per_task=1,
+        mem_mb=_up(PROCESS + episodes * ENV, 500),
         runtime=int(min(needed, _limit(site))),
-        disk_mb=500, slurm_partition=site.partition, slurm_account=site.account,
-    )  # fmt: skip
+        disk_mb=500,
+        slurm_partition=site.partition,
+        slurm_account=site.account,
+    )
 
 
 def pack_size(cell: CellConfig, most: int, site: Site) -> int:
-    """The largest pack up to `most` that the site has memory and time for; at least 1."""
+    """Return the largest pack size, from 1 to `most`, that the site has memory and time for."""
     for runs in range(most, 1, -1):
         fits = host_mb(cell, runs, site) <= 1000 * (site.memory_gb or math.inf)
         if site.gpu is not None:
@@ -135,12 +154,12 @@ def _limit(site: Site) -> float:
 
 
 def minutes(cell: CellConfig, runs: int, site: Site) -> float:
-    """Wall time to ask for a whole training."""
+    """Return the wall time to ask for a whole training."""
     return START + MARGIN * used_minutes(cell, runs, site)
 
 
 def used_minutes(cell: CellConfig, runs: int, site: Site) -> float:
-    """Wall time of iterations, env steps and evaluations, one after another, without a margin."""
+    """Return the wall time of iterations, env steps and evaluations in turn, without a margin."""
     train, task, gpu = cell.train, get_task(cell.env), site.gpu
     offline = _offline(cell)
     if gpu is not None:
@@ -158,9 +177,9 @@ def used_minutes(cell: CellConfig, runs: int, site: Site) -> float:
 
 
 def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
-    """Memory beside the GPU's. A training that goes on holds what it has read of its buffers."""
+    """Return the host's memory. A training that resumes holds the buffers that it has read."""
     buffer = _buffer_mb(cell)
-    read = (runs + 1) * buffer  # all runs', and one of them while it is put together
+    read = (runs + 1) * buffer  # of all runs, and of one more while it is put together
     envs = runs * cell.train.num_envs
     own = runs * (RUN + ENV * cell.train.eval_episodes) + envs * ENV
     if site.gpu is None:
@@ -169,12 +188,12 @@ def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
 
 
 def device_mb(cell: CellConfig) -> float:
-    """Memory of a run where it trains, on a GPU or here: buffer and nets."""
+    """Return the memory of a run on the device that trains it: buffer and nets."""
     return _buffer_mb(cell) + RUN
 
 
 def _buffer_mb(cell: CellConfig) -> float:
-    """The most that a run's buffer takes, of a policy that never learns to stand."""
+    """Return the largest size of a run's buffer, which a policy that always falls fills."""
     task, train = get_task(cell.env), cell.train
     if _offline(cell):
         return 0.0
@@ -184,7 +203,7 @@ def _buffer_mb(cell: CellConfig) -> float:
 
 
 def env_workers(cell: CellConfig, runs: int, gpu: GpuSite) -> int:
-    """Processes that step a pack's envs: never more than there are."""
+    """Return the number of processes that step a pack's envs: at most one per env."""
     return 0 if _offline(cell) else min(gpu.env_workers, runs * cell.train.num_envs)
 
 

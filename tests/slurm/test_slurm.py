@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 
 
 class Grid(NamedTuple):
-    """A grid that went through Slurm beside the same one made here."""
+    """A grid that went through Slurm, and the same grid made here."""
 
     here: Path
     there: Path
@@ -40,7 +40,7 @@ class Grid(NamedTuple):
 
 
 def start(folder: Path, slurm: Any, *args: str) -> subprocess.Popen[str]:
-    """Snakemake in a checkout, at scale `test`."""
+    """Start Snakemake in a checkout at scale `test`."""
     env = slurm.env | {
         "PATH": f"{Path(sys.executable).parent}:{slurm.env['PATH']}", "OMP_NUM_THREADS": "1",
     }  # fmt: skip
@@ -54,7 +54,7 @@ def start(folder: Path, slurm: Any, *args: str) -> subprocess.Popen[str]:
 
 
 def through(slurm: Any) -> tuple[str, ...]:
-    """The profile, with what this Slurm has not: accounting, a slow file system, hours."""
+    """Return the profile's options, for a Slurm without accounting and without delays."""
     soon = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5")
     return (
         "--workflow-profile", "workflow/profiles/slurm", "--slurm-status-command", "squeue", *soon,
@@ -62,7 +62,7 @@ def through(slurm: Any) -> tuple[str, ...]:
 
 
 def checkout(folder: Path) -> Path:
-    """A copy of what the workflow runs."""
+    """Return a copy of what the workflow needs."""
     (folder / "tests").mkdir(parents=True)
     for name in ("workflow", "ngt", "baselines", "paper", "data", "tests/data"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -72,7 +72,7 @@ def checkout(folder: Path) -> Path:
 
 
 def finish(process: subprocess.Popen[str], folder: Path) -> str:
-    """What it said, when it has succeeded."""
+    """Wait for Snakemake to succeed and return what it said."""
     code = process.wait(400)
     said = (folder / "said").read_text()
     assert code == 0, said
@@ -81,7 +81,7 @@ def finish(process: subprocess.Popen[str], folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def grid(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Grid:
-    """The grid through Slurm, from nothing, each training losing a job in another way; and here."""
+    """Run the grid from nothing, here and through Slurm, where each training loses a job."""
     here, there = (checkout(tmp_path_factory.mktemp(n) / "suite") for n in ("here", "there"))
     both = {here: start(here, slurm, "--cores", "1"), there: start(there, slurm, *through(slurm))}
     try:
@@ -96,11 +96,11 @@ def grid(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Grid:
 
 
 def disturb(slurm: Any, folder: Path) -> dict[str, str]:
-    """Four jobs on two nodes: a limit and a scancel on one, a kill and a crash on the other."""
+    """Lose four jobs on two nodes: by a limit, a scancel, a kill and a crash."""
     held: dict[str, int] = {}
 
     def hold() -> bool:
-        """Whether each training stands still at a checkpoint: none ends before its job is lost."""
+        """Return True if each training is held at a checkpoint, so that none ends too early."""
         for method in METHODS:
             if method not in held and list(folder.glob(f"{RUNS / method / ONE}/checkpoint/step-*")):
                 held[method] = trainer(folder, method)
@@ -130,8 +130,8 @@ def disturb(slurm: Any, folder: Path) -> dict[str, str]:
 
 
 def trainer(folder: Path, method: str) -> int:
-    """The process that trains a method in a checkout."""
-    command = ["-m", "ngt.cli", "train", f"Pendulum-v1/{method}/{ONE}"]
+    """Return the process that trains a method in a checkout."""
+    command = ["-m", "ngt", "train", f"Pendulum-v1/{method}/{ONE}"]
 
     def is_it(process: Path) -> bool:
         try:
@@ -145,7 +145,7 @@ def trainer(folder: Path, method: str) -> int:
 
 
 def stands_still(pid: int) -> bool:
-    """Whether a process is there, and stopped."""
+    """Return True if a process exists and is stopped."""
     try:
         return "State:\tT" in Path(f"/proc/{pid}/status").read_text()
     except OSError:  # it has ended
@@ -164,7 +164,7 @@ def test_the_same_numbers_as_here(grid: Grid) -> None:
     assert there == here
 
 
-def test_every_lost_job_goes_on_from_its_checkpoint(grid: Grid) -> None:
+def test_every_lost_job_resumes_from_its_checkpoint(grid: Grid) -> None:
     assert sorted(grid.lost.values()) == ["crash", "kill", "limit", "scancel"]
     for method, how in grid.lost.items():
         (log,) = (grid.there / LOGS / method).rglob("*.log")
@@ -173,9 +173,9 @@ def test_every_lost_job_goes_on_from_its_checkpoint(grid: Grid) -> None:
 
 
 def test_a_job_that_is_told_to_stop_writes_a_checkpoint_first(grid: Grid) -> None:
-    """Its log, which Snakemake prints, says at which step; the next try goes on from that one."""
+    """Its log, which Snakemake prints, says at which step; the next try resumes from that one."""
     for how in ("limit", "scancel"):
         (method,) = (m for m, h in grid.lost.items() if h == how)
         (log,) = (grid.there / LOGS / method).rglob("*.log")
         at = re.search(r"resumes from its checkpoint at step (\d+)", log.read_text())
-        assert at and f"ngt: stopped at step {at[1]}; the same command goes on" in grid.said
+        assert at and f"ngt: stopped at step {at[1]}; the same command" in grid.said

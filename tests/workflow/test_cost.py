@@ -1,23 +1,42 @@
-"""What a dry run says that its jobs ask."""
+"""What a dry run says that its jobs ask, and what a scale costs."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import logging
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workflow.cost import Asked
+from ngt.experience.envs import get_task
+from ngt.runs.keys import run_table
+from ngt.settings.config import Config
+from ngt.settings.load import load
+from ngt.settings.resolve import resolve
+from paper.register import FIGURES
+from workflow.cost import (
+    EXPERTS,
+    Asked,
+    Cost,
+    added,
+    by_method_and_env,
+    costs_of,
+    growth,
+    main,
+    memory,
+)
+from workflow.resources import GPU_UPDATE, GpuSite, Site, used_minutes
 
 ROOT = Path(__file__).resolve().parents[2]
-SITE = """
+SITE_FILE = """
 cluster:
   partition: cpu
   max_hours: 48
@@ -33,20 +52,28 @@ def tell(handler: Asked, rule: str, **resources: Any) -> None:
     handler.handle(record)
 
 
-def test_sums_by_hand() -> None:
+def test_what_jobs_ask_by_hand() -> None:
     asked = Asked()
     tell(asked, "record", runtime=30, mem_mb=2000, disk_mb=500, cpus_per_task=1, parts=1)
     tell(asked, "figure", mem_mb=1000)  # made beside Snakemake
     for minutes, gpu, parts in ((90, 1, 1), (120, 2, 3)):
         tell(asked, "train", runtime=minutes, gpu=gpu, mem_mb=500 * minutes, disk_mb=4000,
              cpus_per_task=13, parts=parts)  # fmt: skip
-    rows = [re.split(r" {2,}", line) for line in asked.table().splitlines()]
+    head, line, *rows = (cells(row) for row in asked.table().splitlines())
+    assert head == [
+        "rule", "jobs", "CPU-hours", "GPU-hours", "hours per job", "memory per job", "disk",
+    ]  # fmt: skip
+    assert set(line) == {"---"}
     assert rows == [
-        ["rule", "jobs", "CPU-hours", "GPU-hours", "hours a job", "memory a job", "disk"],
         ["record", "1", "0", "0", "0.5 h", "2.0 GB", "0 GB"],
         ["train", "2", "98", "14", "1.5 to 2.0 h", "45.0 to 60.0 GB", "8 GB"],
-        ["total", "3", "98", "14", "8 GB"],
+        ["total", "3", "98", "14", "", "", "8 GB"],
     ]
+
+
+def cells(row: str) -> list[str]:
+    """Return the cells of a row of Markdown."""
+    return [cell.strip() for cell in row.strip().strip("|").split("|")]
 
 
 def dry_run(*args: str, path: str = os.environ["PATH"]) -> str:
@@ -61,8 +88,9 @@ def dry_run(*args: str, path: str = os.environ["PATH"]) -> str:
 
 
 def counts(table: str) -> dict[str, int]:
-    """Rule -> jobs, of Snakemake's table or of ours."""
-    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)(?: .*)?$", table, re.MULTILINE)}
+    """Return the number of jobs of each rule, from Snakemake's table or from ours."""
+    found = re.findall(r"^(?:\| )?(\w+) +(?:\| )?(\d+)(?: .*)?$", table, re.MULTILINE)
+    return {rule: int(n) for rule, n in found}
 
 
 @pytest.mark.slow
@@ -70,28 +98,95 @@ def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None
     """All of scale `paper`; no program of Slurm's is on the path."""
     for name in ("which", "sh", "bash"):
         (tmp_path / name).symlink_to(shutil.which(name) or "")
-    (tmp_path / "site.yaml").write_text(SITE)
+    (tmp_path / "site.yaml").write_text(SITE_FILE)
     args = ("--quiet", "rules", "--configfile", f"{tmp_path}/site.yaml", "--config", "scale=paper")
-    start = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     plan, _, asked = dry_run(*args, path=f"{Path(sys.executable).parent}:{tmp_path}").rpartition(
         "What the"
     )
-    assert time.monotonic() - start < 60, "10 seconds on an idle machine"
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 60, "CPU seconds"
     jobs, planned = counts(asked), counts(plan)
     assert jobs == {r: planned[r] for r in ("expert", "record", "train")} | {"total": jobs["total"]}
+    assert (planned["run"], planned["figure"]) == (1162, len(FIGURES))
     assert jobs["expert"] == 9 and jobs["train"] > 116, "more packs than cells: Humanoid's are cut"
-    line = next(x for x in asked.splitlines() if x.startswith("train"))
-    cpu, gpu = map(int, line.split()[2:4])
+    line = next(x for x in asked.splitlines() if x.startswith("| train"))
+    cpu, gpu = map(int, cells(line)[2:4])
     assert 500 < gpu < 10_000, line
     assert 2 * gpu < cpu <= 13 * gpu, "13 cores beside a GPU, and one for what steps no env"
 
 
-@pytest.mark.slow
-def test_a_wrong_site_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "site.yaml").write_text("cluster: {partitions: cpu}")
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "-n", "--configfile", f"{tmp_path}/site.yaml"],
-        cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+# ---------------------------------------------------------------- what a scale costs
+
+SITE = Site(gpu=GpuSite(env_workers=12))
+
+
+@pytest.fixture(scope="module")
+def paper() -> Config:
+    return load({"scale": "paper"})
+
+
+@pytest.fixture(scope="module")
+def small(paper: Config) -> Config:
+    """One artefact of the paper's: two methods, one env, two numbers of demonstrations, a seed."""
+    figure = dataclasses.replace(
+        paper.figures["main_figure"], methods=("ngt", "dac-r"), beside=(), envs=("Hopper-v4",),
+        demos=(1, 4), seeds=(0,), modes=("state-action",), rates=(20,),
     )  # fmt: skip
-    assert (done.returncode, done.stdout.count("\n")) == (2, 1)
-    assert "cluster.partitions: unknown key; did you mean partition" in done.stdout
+    return dataclasses.replace(paper, figures={"main_figure": figure}, pack=2)
+
+
+def test_what_a_scale_costs_by_hand(small: Config) -> None:
+    costs = costs_of(small, SITE)
+    assert {at: p.runs for at, p in costs.items()} == {
+        ("NGT", "Hopper-v4"): 2, ("DAC, R", "Hopper-v4"): 2, (EXPERTS, "Hopper-v4"): 1,
+    }  # fmt: skip
+    cell = resolve(small, "Hopper-v4", "ngt", "state-action", 20)
+    ngt = costs["NGT", "Hopper-v4"]
+    assert ngt.gpu == used_minutes(cell, 2, SITE) / 60, "one job of two runs"
+    assert ngt.beside == 9 * ngt.gpu, "8 processes, one an env, and the trainer"
+    assert ngt.cores == 2 * used_minutes(cell, 1, Site()) / 60
+    assert added(costs.values()).gpu == pytest.approx(sum(p.gpu for p in costs.values()))
+    lines = by_method_and_env(costs, lambda p: p.runs).splitlines()
+    assert lines[0] == "| method | Hopper-v4 | all |" and lines[-1] == "| all | 5.0 | 5.0 |"
+
+
+def test_every_run_of_the_paper_is_counted_once(paper: Config) -> None:
+    costs = costs_of(paper, SITE)
+    runs = sum(p.runs for (method, _), p in costs.items() if method != EXPERTS)
+    assert runs == len(run_table(paper))
+    assert added(costs.values()) == pytest.approx(
+        [sum(getattr(p, name) for p in costs.values()) for name in Cost._fields]
+    )
+
+
+def test_growth_and_memory(small: Config) -> None:
+    rows = [re.split(r" *\| *", line)[1:-1] for line in growth(small, SITE).splitlines()[2:]]
+    runs = {name: int(float(count)) for name, count, *_ in rows}
+    assert runs == {
+        "as it is": 5, "twice the seeds": 9, "twice the numbers of demonstrations": 9,
+        "one seed": 5, "packs of 4": 5, "no packs": 5,
+    }  # fmt: skip
+    assert "| Hopper-v4 | 0.13 |" in memory(small, "ngt")
+
+
+def test_the_gpus_speeds_are_those_that_ship() -> None:
+    """Graphs of NGT, and 0.7 ms for acting and storing."""
+    told = json.loads((ROOT / "results" / "published" / "gpu.json").read_text())
+    rows = [row for row in told["rates"] if row["model"] == "NGT"]
+    assert len(rows) >= 8
+    base, run, wide = GPU_UPDATE
+    for row in rows:
+        estimated = base + row["pack"] * (run + wide * get_task(row["env"]).obs)
+        assert estimated == pytest.approx(row["graph_ms"] + 0.7, rel=0.2), row
+
+
+def test_the_command_prints_every_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text("cluster: {max_hours: 24}")
+    main(["quick", "--site", str(site)])
+    said = capsys.readouterr().out
+    assert [line for line in said.splitlines() if line.endswith(":")] == [
+        "GPU-hours:", "Core-hours without a GPU:", "How the sums grow:",
+        "Memory of a run where it trains, GB:",
+    ]  # fmt: skip

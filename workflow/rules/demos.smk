@@ -1,9 +1,9 @@
-# Sixteen episodes of each expert, and of a uniform-random policy, in demos/<env>.npz.
+# Episodes of each expert, and of a uniform-random policy, in demos/<env>.npz.
 
 
 rule record:
     input:
-        settings=ancient(settings_of),
+        settings=ancient(settings_file),
         expert=ancient(f"{WORK}/experts/{{env}}/done.{{hash}}"),
     output:
         temp(f"{WORK}/packs/{{env}}/record/{{hash}}.outcome"),
@@ -11,7 +11,7 @@ rule record:
         f"{WORK}/logs/record/{{env}}.{{hash}}.log",
     threads: 1
     resources:
-        **asked(record_job),
+        **asked(PLAN.record_job),
     conda:
         ENVIRONMENT
     message:
@@ -22,16 +22,16 @@ rule record:
 
 
 rule recorded:
-    """A recording's receipt, written if it is of the planned expert."""
+    """A recording's receipt, written if the planned expert was recorded."""
     input:
-        recording_job_of,
+        lambda wildcards: inputs(PLAN.recording, wildcards.env),
     output:
         f"{WORK}/demos/{{env}}.done.{{hash}}",
     log:
         f"{WORK}/logs/record/{{env}}.{{hash}}.receipt.log",
     retries: 0
     wildcard_constraints:
-        hash=without(recording_of, has_recording),
+        hash=one_of(PLAN.recording_hashes()),
     conda:
         ENVIRONMENT
     message:

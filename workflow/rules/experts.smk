@@ -1,19 +1,19 @@
-# One SAC expert an env, on the env's own reward; and those that ship in data/.
+# One SAC expert per env, trained on the env's own reward, and the experts that ship in data/.
 
 
 rule expert:
     input:
-        settings=ancient(settings_of),
+        settings=ancient(settings_file),
     output:
         temp(f"{WORK}/packs/{{env}}/expert/{{hash}}.outcome"),
     log:
         f"{WORK}/logs/expert/{{env}}.{{hash}}.log",
     benchmark:
         f"{WORK}/benchmarks/expert/{{env}}.{{hash}}.tsv"
-    threads: lambda wildcards: expert_job(wildcards).cpus_per_task
+    threads: lambda wildcards: PLAN.expert_job(**wildcards).cpus_per_task
     retries: RETRIES
     resources:
-        **asked(expert_job),
+        **asked(PLAN.expert_job),
     conda:
         ENVIRONMENT
     message:
@@ -27,14 +27,14 @@ rule expert:
 rule trained:
     """An expert's receipt, written if its folder is what was planned."""
     input:
-        expert_job_of,
+        lambda wildcards: inputs(PLAN.expert, wildcards.env),
     output:
         f"{WORK}/experts/{{env}}/done.{{hash}}",
     log:
         f"{WORK}/logs/expert/{{env}}.{{hash}}.receipt.log",
     retries: 0
     wildcard_constraints:
-        hash=without(trained_of, has_expert),
+        hash=one_of(PLAN.expert_hashes()),
     conda:
         ENVIRONMENT
     message:
@@ -44,9 +44,12 @@ rule trained:
 
 
 rule ship:
-    """Into data/, unless a better one ships; no output there, which Snakemake would remove first."""
+    """An expert copied into data/, unless a better one ships.
+
+    Nothing in data/ is an output, because Snakemake removes outputs before a job starts.
+    """
     input:
-        settings=ancient(settings_of),
+        settings=ancient(settings_file),
         demos=ancient(f"{WORK}/demos/{{env}}.done.{{hash}}"),
     output:
         touch(f"{WORK}/shipped/{{env}}.done.{{hash}}"),
@@ -61,9 +64,9 @@ rule ship:
 
 
 rule experts_page:
-    """The page that says how good each is."""
+    """The page that says how good each expert is."""
     input:
-        [f"{WORK}/shipped/{env}.done.{expert_hash(env)}" for env in UNSHIPPED],
+        PLAN.shipping_receipts(),
     output:
         touch(f"{WORK}/shipped/page.done"),
     log:
@@ -77,6 +80,6 @@ rule experts_page:
 
 
 rule experts:
-    """Every expert that the suite means to ship; those that ship already are not trained again."""
+    """Every expert that the suite means to ship. Those that ship are not trained again."""
     input:
         rules.experts_page.output,

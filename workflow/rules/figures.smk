@@ -3,8 +3,8 @@
 
 rule figure:
     input:
-        settings=settings_of,
-        records=lambda wildcards: records_of(FIGURES[wildcards.figure]),
+        settings=settings_file,
+        records=lambda wildcards: inputs(PLAN.artefact, wildcards.figure),
     output:
         pdf="results/{figure}.pdf",
         png="results/{figure}.png",

@@ -3,10 +3,9 @@
 
 rule paper:
     input:
-        settings=settings_of,
-        figures=[f"results/{a.name}.pdf" for a in FIGURES.values() if a.at(CONFIG)],
-        tables=[f"results/{a.name}.json" for a in TABLES.values() if a.at(CONFIG)],
-        records=records_of_paper,
+        settings=settings_file,
+        parts=PLAN.parts("pdf"),
+        records=lambda _: inputs(PLAN.artefact, "paper"),
     output:
         "results/paper.pdf",
     log:

@@ -3,12 +3,11 @@
 
 rule report:
     input:
-        settings=settings_of,
-        figures=[f"results/{a.name}.png" for a in FIGURES.values() if a.at(CONFIG)],
-        tables=[f"results/{a.name}.json" for a in TABLES.values() if a.at(CONFIG)],
-        records=lambda _: records_of(REPORT),
+        settings=settings_file,
+        parts=PLAN.parts("png"),
+        records=lambda _: inputs(PLAN.artefact, "report"),
     output:
-        f"results/{REPORT.name}.html",
+        "results/report.html",
     log:
         f"{WORK}/logs/report.log",
     conda:

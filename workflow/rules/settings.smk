@@ -1,14 +1,14 @@
-# What every job is told.
+# The settings that every job reads.
 
 
 rule settings:
     """The merged settings, for every job, in a file named by their hash."""
     output:
-        SETTINGS,
+        PLAN.settings_file,
     log:
         f"{WORK}/logs/settings.log",
     params:
-        text=lambda _: to_file(CONFIG),  # a function keeps braces as they are
+        text=lambda _: PLAN.settings_text,  # a function keeps braces as they are
     conda:
         ENVIRONMENT
     message:

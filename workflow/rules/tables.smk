@@ -3,8 +3,8 @@
 
 rule table:
     input:
-        settings=settings_of,
-        records=lambda wildcards: records_of(TABLES[wildcards.table]),
+        settings=settings_file,
+        records=lambda wildcards: inputs(PLAN.artefact, wildcards.table),
     output:
         csv="results/{table}.csv",
         tex="results/{table}.tex",

@@ -1,22 +1,22 @@
-# Imitation: a pack of runs is one job; a run's receipt is its own.
+# Imitation: a pack of runs is one job, and each run has its own receipt.
 
 
 rule train:
     input:
-        settings=ancient(settings_of),
-        demos=ancient(demos_of),
+        settings=ancient(settings_file),
+        demos=ancient(lambda wildcards: one_line(PLAN.demos, wildcards.env)),
     output:
-        temp(f"{WORK}/packs/{{env}}/{{method}}/{{mode}}-rate{{rate}}/{{members}}.outcome"),
+        temp(f"{WORK}/packs/{PACK}.outcome"),
     log:
-        f"{WORK}/logs/train/{{env}}/{{method}}/{{mode}}-rate{{rate}}/{{members}}.log",
+        f"{WORK}/logs/train/{PACK}.log",
     benchmark:
-        f"{WORK}/benchmarks/train/{{env}}/{{method}}/{{mode}}-rate{{rate}}/{{members}}.tsv"
-    threads: lambda wildcards: pack_job(wildcards).cpus_per_task
+        f"{WORK}/benchmarks/train/{PACK}.tsv"
+    threads: lambda wildcards: PLAN.pack_job(**wildcards).cpus_per_task
     retries: RETRIES
     resources:
-        **asked(pack_job),
+        **asked(PLAN.pack_job),
     params:
-        runs=members,
+        runs=lambda wildcards: PLAN.members(**wildcards),
     conda:
         ENVIRONMENT
     message:
@@ -28,13 +28,13 @@ rule train:
 
 
 rule pack:
-    """Whether a pack is trained; if that was refused, the reason, once and beside Snakemake."""
+    """A pack's receipt; if its training was refused, print the reason once, beside Snakemake."""
     input:
         rules.train.output,
     output:
-        temp(touch(f"{WORK}/packs/{{env}}/{{method}}/{{mode}}-rate{{rate}}/{{members}}.done")),
+        temp(touch(f"{WORK}/packs/{PACK}.done")),
     log:
-        f"{WORK}/logs/pack/{{env}}/{{method}}/{{mode}}-rate{{rate}}/{{members}}.log",
+        f"{WORK}/logs/pack/{PACK}.log",
     retries: 0
     conda:
         ENVIRONMENT
@@ -45,16 +45,16 @@ rule pack:
 
 
 rule run:
-    """One run's receipt, written if the run's folder is what was planned."""
+    """A run's receipt, written if the run's folder is what was planned."""
     input:
-        pack_of,
+        lambda wildcards: inputs(PLAN.run, RUN.format(**wildcards)),
     output:
-        f"{WORK}/runs/{{env}}/{{method}}/{{mode}}-demos{{demos}}-rate{{rate}}/seed{{seed}}/done.{{hash}}",
+        f"{WORK}/runs/{RUN}/done.{{hash}}",
     log:
-        f"{WORK}/logs/run/{{env}}/{{method}}/{{mode}}-demos{{demos}}-rate{{rate}}/seed{{seed}}.{{hash}}.log",
+        f"{WORK}/logs/run/{RUN}.{{hash}}.log",
     retries: 0
     wildcard_constraints:
-        hash="|".join(RUN_HASH[key] for key in WITHOUT_RECEIPT) or "(?!)",
+        hash=one_of(PLAN.run_hashes()),
     conda:
         ENVIRONMENT
     message:

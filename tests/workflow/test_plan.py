@@ -1,0 +1,418 @@
+"""What a plan finds: missing runs and their packs, receipts, and outdated files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ngt.errors import UserError
+from ngt.experience import shipped
+from ngt.experience.envs import TASKS
+from ngt.files import write_json
+from ngt.runs.keys import Layout, RunKey, run_table
+from ngt.settings.load import load
+from ngt.settings.resolve import resolve
+from paper.document import latex
+from paper.drawing.stamps import stamp
+from paper.register import FIGURES, REPORT
+from workflow.plan import Plan, read
+from workflow.resources import Site, host_mb
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL: dict[str, Any] = {
+    "scale": "test",
+    "figures": {
+        "main_figure": {
+            "methods": ["ngt", "bc", "red"],
+            "envs": ["Pendulum-v1"],
+            "demos": [1, 2],
+            "seeds": [0, 1],
+        },
+        "grid_figure": None,
+        "seeds_figure": {"methods": ["ngt"], "demos": [1], "seeds": [0, 1, 2]},
+        "dmc_figure": None,
+        "speed_table": None,
+        "ablation_mse_softmax": None,
+        "ablation_hlg_elsewhere": None,
+        "ablation_init": None,
+        "ablation_spectral_norm": None,
+        "ablation_embedding": None,
+        "ablation_sigma": None,
+    },
+}
+
+
+def plan(root: Path, differences: Any = None, site: Site | None = None, **options: Any) -> Plan:
+    """Return the plan of the small grid with some differences, over the folders under `root`."""
+    config = load({**SMALL, **(differences or {})})
+    return Plan(config, Layout(config.scale, root / "results"), site or Site(), **options)
+
+
+def complete(made: Plan, keys: Iterable[RunKey]) -> None:
+    """Write folders that hold complete runs and their receipts."""
+    for key in keys:
+        folder = made.layout.run(key)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "eval.csv").touch()
+        record = {
+            "key": key.record,
+            "config_hash": made.folders.config_hash(key),
+            "status": "finished",
+            "reference": made.folders.reference(key.env),
+        }
+        write_json(folder / "run.json", record)
+        Path(made.run_receipt(key)).touch()
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Plan:
+    """The small grid with every run complete."""
+    empty = plan(tmp_path)
+    complete(empty, empty.runs)
+    found = plan(tmp_path)
+    assert found.missing == [] and found.run_hashes() == [] and found.packs == []
+    return found
+
+
+def methods(keys: Iterable[RunKey]) -> set[str]:
+    return {key.method for key in keys}
+
+
+# ---------------------------------------------------------------- runs and packs
+
+
+def test_from_nothing_each_run_has_one_pack(tmp_path: Path) -> None:
+    empty = plan(tmp_path)
+    assert empty.missing == run_table(empty.config) and len(empty.missing) == 13
+    assert sorted(key for pack in empty.packs for key in pack) == empty.missing
+    assert len(empty.run_hashes()) == 13
+    # Those of NGT that the seeds' figure counts too are packed apart, and so is its third seed.
+    assert sorted(map(len, empty.packs)) == [1, 2, 2, 4, 4]
+    found = empty.run("Pendulum-v1/bc/state-action-demos2-rate20/seed1")
+    pack = f"{empty.work}/packs/Pendulum-v1/bc/state-action-rate20/1.0-1_2.0-1"
+    assert found.files == [f"{pack}.done"]
+    key = RunKey("Pendulum-v1", "bc", "state-action", 20, 2, 1)
+    assert found.outdated == [empty.run_receipt(key), f"{pack}.done", f"{pack}.outcome"]
+    assert empty.members("Pendulum-v1", "bc", "state-action", "20", "1.0-1_2.0-1") == [
+        str(k) for k in empty.missing if k.method == "bc"
+    ]
+
+
+@pytest.mark.parametrize("pack", [1, 3])
+def test_the_pack_size_retrains_nothing(made: Plan, tmp_path: Path, pack: int) -> None:
+    assert plan(tmp_path, {"pack": pack}).run_hashes() == []
+    key = made.folders.layout.run(run_table(made.config)[0])
+    shutil.rmtree(key)
+    assert list(map(len, plan(tmp_path, {"pack": pack}).packs)) == [1]
+
+
+@pytest.mark.parametrize(
+    ("differences", "expected"),
+    [
+        ({"methods": {"ngt": {"params": {"lr": 0.002}}}}, {"ngt", "red"}),
+        ({"methods": {"bc": {"train": {"batch": 8}}}}, {"bc"}),
+        ({"sac": {"gamma": 0.98}}, {"ngt", "bc", "red"}),
+        ({"window": 3}, set()),
+    ],
+)
+def test_a_changed_setting_retrains_what_uses_it(
+    made: Plan, tmp_path: Path, differences: dict[str, Any], expected: set[str]
+) -> None:
+    found = plan(tmp_path, differences)
+    assert methods(found.missing) == expected
+    assert (
+        len(found.missing)
+        == len(found.run_hashes())
+        == sum(key.method in expected for key in made.runs)
+    )
+
+
+def test_an_added_seed_leaves_finished_runs_alone(made: Plan, tmp_path: Path) -> None:
+    figure = {**SMALL["figures"]["main_figure"], "seeds": [0, 1, 2]}
+    found = plan(tmp_path, {"figures": {**SMALL["figures"], "main_figure": figure}})
+    # NGT's third seed exists with one demonstration, for the seeds' figure.
+    assert {(k.method, k.demos, k.seed) for k in found.missing} == {
+        ("ngt", 2, 2), ("bc", 1, 2), ("bc", 2, 2), ("red", 1, 2), ("red", 2, 2),
+    }  # fmt: skip
+
+
+def test_a_lost_receipt_costs_no_training(made: Plan, tmp_path: Path) -> None:
+    key = run_table(made.config)[0]
+    Path(made.run_receipt(key)).unlink()
+    found = plan(tmp_path)
+    assert found.missing == [] and found.run_hashes() == [found.run_hash(key)]
+    assert found.run(str(key)) == ([], [made.run_receipt(key)])
+
+
+@pytest.mark.parametrize("file", ["run.json", "eval.csv"])
+def test_a_damaged_run_is_trained_again_whatever_its_receipt(
+    made: Plan, tmp_path: Path, file: str
+) -> None:
+    key = run_table(made.config)[0]
+    (made.layout.run(key) / file).unlink()
+    assert Path(made.run_receipt(key)).exists()
+    found = plan(tmp_path)
+    assert found.missing == [key] and found.run_hashes() == [found.run_hash(key)]
+
+
+def test_the_process_of_a_job_looks_at_no_run(tmp_path: Path) -> None:
+    job = plan(tmp_path, main=False)
+    assert job.missing == job.packs == job.run_hashes() == [] and job.retries() == 0
+    assert job.expert("walker-walk") == job.recording("walker-walk") == ([], [])
+
+
+def test_packs_are_cut_to_fit_the_site(tmp_path: Path) -> None:
+    empty = plan(tmp_path)
+    cell = resolve(empty.config, "Pendulum-v1", "bc", "state-action", 20)
+    site = Site(memory_gb=host_mb(cell, 3, Site()) / 1000)
+    sizes = [
+        sorted(len(pack) for pack in found.packs if pack[0].method == "bc")
+        for found in (empty, plan(tmp_path, site=site))
+    ]
+    assert sizes == [[4], [1, 3]]
+
+
+# ---------------------------------------------------------------- scale paper
+
+
+@pytest.fixture(scope="module")
+def paper() -> Plan:
+    """The paper's grid from nothing."""
+    return Plan(load({"scale": "paper"}), Layout("paper", Path("/nowhere")), Site())
+
+
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [
+        ("main_figure", 720), ("grid_figure", 72), ("seeds_figure", 20), ("dmc_figure", 252),
+        ("speed_figure", 14), ("claims_table", 1162),
+    ],
+)  # fmt: skip
+def test_runs_of_the_papers_artefacts(paper: Plan, name: str, runs: int) -> None:
+    """The total is 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 14, and ablation_sigma's 12."""
+    receipts = [file for file in paper.artefact(name).files if "/done." in file]
+    assert len(receipts) == len(set(receipts)) == runs
+
+
+def test_the_papers_packs_are_cells(paper: Plan) -> None:
+    """NGT on HalfCheetah-v4 has two: the figure of ten seeds counts some of its runs too."""
+    keys = run_table(paper.config, ["main_figure"])
+    assert len({paper.pack_of[key] for key in keys}) == 10 * 6 + 1
+
+
+@pytest.mark.parametrize(
+    ("figure", "own", "shared"),
+    [
+        ("ablation_mse_softmax", 12, 12),
+        ("ablation_hlg_elsewhere", 20, 20),
+        ("ablation_init", 24, 24),
+        ("ablation_spectral_norm", 24, 24),
+        ("ablation_embedding", 12, 4),
+    ],
+)
+def test_ablations_add_their_own_runs_to_the_main_figures(
+    paper: Plan, figure: str, own: int, shared: int
+) -> None:
+    main = {paper.run_receipt(key) for key in run_table(paper.config, ["main_figure"])}
+    receipts = set(paper.artefact(figure).files)
+    assert (len(receipts - main), len(receipts & main)) == (own, shared)
+
+
+# ---------------------------------------------------------------- experts and demonstrations
+
+
+def test_every_expert_that_should_ship_does() -> None:
+    found = read({"scale": "lite"}, main=False)
+    assert found.unshipped() == found.shipping_receipts() == []
+
+
+def test_an_expert_that_does_not_ship_is_to_be_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = next(env for env in TASKS if TASKS[env].aim is not None)
+    ships = shipped.ships
+    monkeypatch.setattr(shipped, "ships", lambda name: name != env and ships(name))
+    found = read({"scale": "lite"}, main=False)
+    assert found.unshipped() == [env]
+    assert found.shipping_receipts() == [
+        f"results/lite/shipped/{env}.done.{found.expert_hash[env]}"
+    ]
+
+
+def test_a_missing_expert_is_trained_and_recorded(tmp_path: Path) -> None:
+    env = "Pendulum-v1"
+    found = plan(tmp_path, {"envs": {env: {"demos": ""}}})
+    outcome = f"{found.work}/packs/{env}/{{}}/{found.expert_hash[env]}.outcome"
+    for inputs, job, receipt in (
+        (found.expert(env), "expert", found.expert_receipt(env)),
+        (found.recording(env), "record", found.recording_receipt(env)),
+    ):
+        assert inputs == ([outcome.format(job)], [receipt, outcome.format(job)])
+    assert found.demos(env) == found.recording_receipt(env)
+    assert found.expert_hash[env] in found.expert_hashes()
+    assert found.expert_hash[env] in found.recording_hashes()
+
+
+def test_a_receipt_hides_no_missing_expert_of_a_missing_run(tmp_path: Path) -> None:
+    env, differences = "Pendulum-v1", {"envs": {"Pendulum-v1": {"demos": ""}}}
+    found = plan(tmp_path, differences)
+    for receipt in (found.expert_receipt(env), found.recording_receipt(env)):
+        Path(receipt).parent.mkdir(parents=True, exist_ok=True)
+        Path(receipt).touch()
+    again = plan(tmp_path, differences)
+    assert again.expert_hash[env] in again.expert_hashes()
+    assert again.expert_hash[env] in again.recording_hashes()
+    job = plan(tmp_path, differences, main=False)
+    assert job.expert_hash[env] not in job.expert_hashes()
+
+
+def test_ones_own_demonstrations_need_no_expert(tmp_path: Path) -> None:
+    own = {"Hopper-v4": {"demos": "data/Hopper-v4/demos.npz"}}
+    figures = {**SMALL["figures"], "seeds_figure": None}
+    figure = {"methods": ["bc"], "envs": ["Hopper-v4", "Walker2d-v4"], "demos": [1], "seeds": [0]}
+    found = plan(tmp_path, {"envs": own, "figures": {**figures, "main_figure": figure}})
+    assert found.demos("Hopper-v4") == "data/Hopper-v4/demos.npz"
+    assert found.demos("Walker2d-v4") == found.recording_receipt("Walker2d-v4")
+    assert found.artefact("expert_figure").files == [found.expert_receipt("Walker2d-v4")]
+
+
+def test_an_env_without_shipped_demonstrations_stops_only_what_needs_it(tmp_path: Path) -> None:
+    figures = {
+        **SMALL["figures"],
+        "main_figure": {"methods": ["bc"], "envs": ["Hopper-v4"], "demos": [1], "seeds": [0]},
+        "seeds_figure": {"methods": ["bc"], "envs": ["Reacher-v5"], "demos": [1], "seeds": [0]},
+    }
+    found = plan(tmp_path, {"demos": "shipped", "figures": figures})
+    assert len(found.artefact("main_figure").files) == 1
+    assert found.artefact("expert_figure").files == ["data/Hopper-v4/expert.json"]
+    with pytest.raises(UserError, match="no expert of Reacher-v5 ships"):
+        found.artefact("seeds_figure")
+
+
+def test_a_name_that_snakemake_would_fill_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "my {demos}.npz"
+    shutil.copy(ROOT / "data/Hopper-v4/demos.npz", file)
+    found = plan(tmp_path, {"envs": {"Pendulum-v1": {"demos": str(file)}}})
+    with pytest.raises(UserError, match="braces"):
+        found.demos("Pendulum-v1")
+
+
+# ---------------------------------------------------------------- artefacts and settings
+
+
+def test_an_artefact_is_outdated_unless_drawn_from_what_exists(made: Plan, tmp_path: Path) -> None:
+    own = [f"{tmp_path}/results/main_figure.{ending}" for ending in ("pdf", "png")]
+    found = made.artefact("main_figure")
+    keys = run_table(made.config, ["main_figure"])
+    assert found == ([made.run_receipt(key) for key in keys], own)
+    for file in own:
+        Path(file).write_text(f"... {stamp(made.config, made.layout, FIGURES['main_figure'])} ...")
+    assert made.artefact("main_figure").outdated == []
+    assert plan(tmp_path).artefact("main_figure").outdated == []
+    record = made.layout.run(keys[0]) / "run.json"
+    record.write_text(record.read_text().replace("finished", "diverged"))
+    assert plan(tmp_path).artefact("main_figure").outdated == own
+    assert plan(tmp_path, {"window": 3}).artefact("main_figure").outdated == own
+
+
+def test_a_report_is_outdated_with_a_part_of_it(made: Plan, tmp_path: Path) -> None:
+    page = tmp_path / "results/report.html"
+    page.write_text(stamp(made.config, made.layout, REPORT, "png"))
+    assert made.artefact("report").outdated == []
+    part = Path(made.parts("png")[0])
+    assert part.name == "method_diagram.png"
+    part.write_text("drawn anew")
+    assert plan(tmp_path).artefact("report").outdated == [str(page)]
+
+
+def test_settings_are_outdated_if_cut(made: Plan) -> None:
+    file = Path(made.settings_file)
+    assert made.settings() == ([str(file)], [])
+    file.parent.mkdir(parents=True)
+    file.write_text(made.settings_text)
+    assert made.settings().outdated == []
+    file.write_text(made.settings_text[:-9])
+    assert made.settings().outdated == [str(file)]
+
+
+def test_without_latex_everything_else_is_made(made: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    for reason in ("", "pdflatex is not installed"):
+        monkeypatch.setattr(latex, "lacking", lambda reason=reason: reason)
+        names = {Path(file).name for file in made.everything()}
+        assert ("paper.pdf" in names) == (not reason) and {"report.html"} < names
+    with pytest.raises(UserError, match=r"results/paper\.pdf: pdflatex is not installed"):
+        made.artefact("paper")
+    assert "main_figure.pdf" in names and "dmc_figure.pdf" not in names
+
+
+# ---------------------------------------------------------------- published records
+
+
+def test_published_records_need_no_run() -> None:
+    found = read({"scale": "quick", "records": "published"})
+    assert found.artefact("main_figure").files == [
+        "results/published/quick.parquet", "results/published/quick.json",
+    ]  # fmt: skip
+    assert found.artefact("method_diagram").files == []
+
+
+@pytest.mark.parametrize(
+    ("differences", "message"),
+    [
+        ({"sac": {"gamma": 0.5}}, r"sac\.gamma is 0\.99 in the records and 0\.5 in the config"),
+        ({"methods": {"ngt-kaiming": {"train": {"batch": 32}}}}, ""),  # not of the main figure
+    ],
+)
+def test_published_records_with_other_settings(differences: dict[str, Any], message: str) -> None:
+    found = read({"records": "published", **differences})
+    if message:
+        with pytest.raises(UserError, match=message):
+            found.artefact("main_figure")
+    else:
+        assert len(found.artefact("main_figure").files) == 2
+
+
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ({"scale": "paper", "records": "published"}, "paper.parquet.*write `records: trained`"),
+        ({"scal": "test"}, "scal: unknown key; did you mean scale"),
+        ({"train": "{steps: 8}"}, "found text"),
+        ({"train": {"steps": "8"}}, "found text '8'; remove the quotes"),
+        ({"cluster": {"partitions": "cpu"}}, "cluster.partitions: unknown key"),
+        ({"methods": {"ngt": {"label": r"$\foo$"}}}, "no mathematics that figures can set"),
+    ],
+)
+def test_a_mistake_is_one_line(user: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        read(user)
+    assert "\n" not in str(error.value)
+
+
+def test_a_key_that_stands_twice_in_the_users_file_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("pack: 1\npack: 2\n")
+    with pytest.raises(UserError, match="'pack' stands twice"):
+        read({"pack": 2}, [file])
+
+
+# ---------------------------------------------------------------- jobs
+
+
+def test_what_jobs_ask_and_how_often_they_are_tried(tmp_path: Path) -> None:
+    empty = plan(tmp_path)
+    job = empty.pack_job("Pendulum-v1", "bc", "state-action", "20", "1.0-1_2.0-1")
+    assert job == empty.job(4, "Pendulum-v1", "bc", "state-action", 20)
+    assert empty.expert_job("Pendulum-v1").cpus_per_task == 1
+    assert empty.record_job("Pendulum-v1").parts == 1
+    assert empty.retries() == 3
+    hour = plan(tmp_path, {"train": {"steps": 1_000_000}}, Site(max_hours=0.5))
+    assert hour.retries() > 3, "the longest training needs more than one job"
+
+
+def test_wildcards_take_what_the_config_has(tmp_path: Path) -> None:
+    names = plan(tmp_path).names()
+    assert {"ngt", "bc", "red"} < set(names["method"]) and set(names["env"]) == set(TASKS)
+    assert set(names["figure"]) == set(FIGURES)
