@@ -341,10 +341,7 @@ def make_evidence(paper_config: Config) -> Callable[..., Any]:
                 row = {**asdict(key), "step": 1000 * step, "score": scores.get(key, 0.5)}
                 rows.append({**row, "seconds": second, "status": "finished"})
         keys = {RunKey(*(row[f.name] for f in fields(RunKey))) for row in rows} | {*silent}
-        hashes = {
-            cell: config_hash(resolve(config, *cell))
-            for cell in {k.cell for k in keys}
-        }
+        hashes = {cell: config_hash(resolve(config, *cell)) for cell in {k.cell for k in keys}}
         reference = {"random": RANDOM, "expert": EXPERT}
         records = {
             key: {"config_hash": hashes[key.cell], "reference": reference, **(record or {})}

@@ -84,8 +84,7 @@ def test_potential_panels(figure: Figure, theory_numbers: Study) -> None:
     for pairing, t in theory_numbers.trainings.items():
         look = theory.PAIRED[pairing]
         dotted, dashed = (
-            {**look, "linestyle": s}
-            for s in (theory.DOTTED, theory.SOURCE["linestyle"])
+            {**look, "linestyle": s} for s in (theory.DOTTED, theory.SOURCE["linestyle"])
         )
         np.testing.assert_array_equal(line(bound, look), t.gradient)
         np.testing.assert_array_equal(line(bound, dashed), t.product)
@@ -104,9 +103,7 @@ def test_concentration_panels(figure: Figure, theory_numbers: Study) -> None:
     np.testing.assert_array_equal(line(coins, theory.EXACT), theory_numbers.coins)
     assert (theory_numbers.coins <= bounds.two_sided_bound(theory_numbers.epsilon, COINS)).all()
     learned = panel(figure, "Th. rewloss, h learned")
-    np.testing.assert_allclose(
-        line(learned, theory.EXACT), theory_numbers.one_law.mean(axis=1)
-    )
+    np.testing.assert_allclose(line(learned, theory.EXACT), theory_numbers.one_law.mean(axis=1))
     allowed = line(learned, theory.SOURCE)
     n = np.geomspace(SIZES[0], SIZES[-1], len(allowed))
     np.testing.assert_allclose(bounds.concentration_bound(allowed, n), 0.05)
