@@ -54,9 +54,14 @@ class Statement:
         """Return the verdict of `paper.theory.bounds.judge`."""
         return bounds.judge(self.claimed, self.found, self.relation, self.tolerance)
 
+    @property
+    def pair(self) -> tuple[float, float]:
+        """Return the pair that the table shows."""
+        return self.shown or (np.asarray(self.claimed).item(), np.asarray(self.found).item())
+
     def row(self) -> dict[str, str | float]:
         """Return a row of the table."""
-        source, ours = self.shown or (np.asarray(x).item() for x in (self.claimed, self.found))
+        source, ours = self.pair
         return {
             "statement": self.text,
             "source": source,

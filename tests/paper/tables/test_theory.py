@@ -65,9 +65,9 @@ def test_other_numbers_give_other_verdicts(theory_numbers: Study) -> None:
 def test_the_pair_shown_is_among_what_was_tried(theory_numbers: Study) -> None:
     for s in statements(theory_numbers):
         claimed, found = np.broadcast_arrays(s.claimed, s.found)
-        assert ((claimed == s.source) & (found == s.ours)).any(), s.key
+        assert ((claimed == s.pair[0]) & (found == s.pair[1])).any(), s.key
         if s.key != "near_one":  # whose largest slope is shown, not the one that makes it loose
-            assert judge(s.source, s.ours, s.relation, s.tolerance) == s.verdict, s.key
+            assert judge(s.pair[0], s.pair[1], s.relation, s.tolerance) == s.verdict, s.key
 
 
 def test_a_statement_follows_the_rule() -> None:
