@@ -18,7 +18,7 @@ from ngt.runs.keys import Layout, RunKey
 from ngt.runs.published import Published
 from ngt.runs.table import read_runs
 from ngt.settings.config import Config
-from ngt.settings.options import Parser, add_planned, load_config, user_settings
+from ngt.settings.options import Parser, add_settings, load_config, user_settings
 from ngt.text import show_any_text
 from paper.drawing import labels, style
 from paper.drawing import table as tables
@@ -134,27 +134,13 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="draw published records whose settings differ from the config's, and say so",
     )
-    group = parser.add_argument_group("settings")
-    group.add_argument("--scale", help="which workflow/config/<scale>.yaml")
-    group.add_argument("--config", type=Path, help="a YAML file of further differences")
-    group.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="settings",
-        help="one setting, e.g. --set window=10 (repeatable)",
-    )
-    group.add_argument(
-        "--results", type=Path, default=Path("results"), help="root folder (default: results)"
-    )
-    group.add_argument(
+    add_settings(parser)
+    parser.add_argument(
         "--records",
         type=Path,
         metavar="FILE",
         help="draw from this file of published records (.parquet, its .json beside it)",
     )
-    add_planned(group)
     return parser
 
 
