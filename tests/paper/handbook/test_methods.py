@@ -13,12 +13,12 @@ import pytest
 from ngt.errors import UserError
 from ngt.reward import RewardModel
 from ngt.settings import config as cfg
-from ngt.settings import load as loading
-from ngt.settings import resolve as resolving
+from ngt.settings import resolve
+from ngt.settings.load import load
 from ngt.settings.schema import opt
 from paper.handbook import methods
 
-CONFIG = loading.load({"scale": "paper"})
+CONFIG = load({"scale": "paper"})
 SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "methods.md"
 LABELLED = "Reward: r.\nRange: [0, 1].\nDeviations: none.\nSources: a paper."
 
@@ -109,15 +109,15 @@ def test_an_equation_must_not_be_missing() -> None:
 
 
 def test_a_module_speaks_for_its_class_unless_the_class_does() -> None:
-    cls = resolving.load_model(CONFIG.methods["ngt"].model, "")
+    cls = resolve.load_model(CONFIG.methods["ngt"].model, "")
     assert methods.text_of(cls).summary.startswith("Noise-Guided Transport")
-    constant = resolving.load_model(CONFIG.methods["constant"].model, "")
+    constant = resolve.load_model(CONFIG.methods["constant"].model, "")
     assert methods.text_of(constant).summary.startswith("A constant reward")
 
 
 @pytest.mark.parametrize("name", CONFIG.methods)
 def test_every_method_has_its_paragraphs(name: str) -> None:
-    cls = resolving.load_model(resolving.model_params(CONFIG, name, "")[0], name)
+    cls = resolve.load_model(resolve.model_params(CONFIG, name, "")[0], name)
     text = methods.text_of(cls)
     assert list(text.labelled) == list(methods.LABELS)
     assert all(f.metadata.get("doc") for f in dataclasses.fields(cls.Config)), "a meaning each"
@@ -128,7 +128,7 @@ def test_every_method_has_its_paragraphs(name: str) -> None:
 
 
 def config_of(**entries: Any) -> cfg.Config:
-    config: cfg.Config = loading.load({"scale": "paper", "methods": entries})
+    config: cfg.Config = load({"scale": "paper", "methods": entries})
     return config
 
 
@@ -138,9 +138,11 @@ TOY = {"label": "T*", "model": f"{__name__}:Toy"}
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """This file's classes can be named in a config."""
-    real = resolving.load_model
+    real = resolve.load_model
     mine = {f"{__name__}:{c.__name__}": c for c in (Toy, Stored)}
-    monkeypatch.setattr(cfg, "load_model", lambda path, where: mine.get(path) or real(path, where))
+    monkeypatch.setattr(
+        resolve, "load_model", lambda path, where: mine.get(path) or real(path, where)
+    )
 
 
 def test_facts() -> None:
@@ -149,9 +151,7 @@ def test_facts() -> None:
         toy=TOY, stored={"model": f"{__name__}:Stored", "rate": 1}, thin={"like": "bc", "rate": 5}
     )
     shown = {
-        n: methods.facts(
-            config, n, resolving.load_model(resolving.model_params(config, n, "")[0], n)
-        )
+        n: methods.facts(config, n, resolve.load_model(resolve.model_params(config, n, "")[0], n))
         for n in ("toy", "stored", "thin", "constant")
     }
     every = "(s, a), (s, s') or (s)"
@@ -184,7 +184,7 @@ def test_settings_of_a_method_and_of_single_envs() -> None:
         ("sac.gamma", "`0.9` on Ant-v4"),
         ("train.batch", "`64`"),
     ]
-    assert rows[1].meaning == "a\\|b \\* c" and rows[2].meaning == "how (`soft`, `hard`)"
+    assert rows[1].meaning == "a|b \\* c" and rows[2].meaning == "how (`soft`, `hard`)"
 
 
 def test_a_section_and_its_variants() -> None:
@@ -208,9 +208,7 @@ def test_a_section_and_its_variants() -> None:
 
 
 def test_methods_come_in_the_figures_order() -> None:
-    config = loading.load(
-        {"scale": "paper", "figures": {"main_figure": {"methods": ["bc-full", "ngt"]}}}
-    )
+    config = load({"scale": "paper", "figures": {"main_figure": {"methods": ["bc-full", "ngt"]}}})
     names = methods.ordered(config)
     timed = set(config.figures["speed_table"].methods)
     assert names[:2] == ["bc-full", "ngt"] and set(names) == set(config.methods) - timed
