@@ -76,6 +76,9 @@ def shown(setting: str) -> list[str]:
     return ["config", "--scale", "test", "--set", setting]
 
 
+# Scale `test` imitates a file of its own; without it, the env's expert.
+OWN_EXPERT = ("--set", "envs.Pendulum-v1.demos=''")
+
 # name: (arguments, what the line must hold); {place} is the folder of files
 CASES: dict[str, tuple[list[str], list[str]]] = {
     # environments
@@ -159,7 +162,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["figures.main_figure.seeds: 0 stands twice; name it once"],
     ),
     "more demonstrations than the expert's": (
-        shown("figures.main_figure.demos=[4]"),
+        [*shown("figures.main_figure.demos=[4]"), *OWN_EXPERT],
         ["figures.main_figure.demos: 4 asked for", "3 episodes; raise expert.episodes"],
     ),
     "method's name that is no folder's": (
@@ -221,7 +224,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     # demonstrations
     "demonstrations of another expert": (
-        train(KEY, "--results", "{place}/results"),
+        train(KEY, "--results", "{place}/results", *OWN_EXPERT),
         [
             "field 'source': found toy, expected ",
             ": these settings have another expert; `ngt expert` and ",
@@ -236,7 +239,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["demonstrations {place}/none.npz: no such file; `ngt record` makes it"],
     ),
     "no demonstrations recorded yet": (
-        train(KEY, "--results", "{place}/fresh"),
+        train(KEY, "--results", "{place}/fresh", *OWN_EXPERT),
         ["{place}/fresh/test/demos/Pendulum-v1.npz: no such file; `ngt record` makes it"],
     ),
     "truncated demonstrations": (
@@ -350,8 +353,8 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["--watch: it counts every status; leave out what chooses among them"],
     ),
     "file for the results": (
-        train(KEY, "--results", "{place}/good.npz", "--demos", "{place}/good.npz"),
-        ["{place}/good.npz/test/runs/", "Not a directory"],
+        train(KEY, "--results", "{place}/good.npz"),
+        ["{place}/good.npz/test/runs/", "a file, where a folder must be; move it away"],
     ),
     "missing argument": (["train"], ["required: RUN; see `ngt train --help`"]),
     "no command": ([], ["required: command; see `ngt --help`"]),

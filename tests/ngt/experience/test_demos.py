@@ -352,7 +352,7 @@ def test_a_file_of_something_else(file: Path, tmp_path: Path) -> None:
     assert message(file).startswith("field 'obs': truncated, or not a NumPy archive (")
     np.savez(file, obs=np.zeros(3))
     assert message(file).startswith(
-        "field 'meta' is missing or not JSON; ngt.experience.demos.save writes"
+        "field 'meta' is missing or not JSON; write the file with ngt.experience.demos.save"
     )
 
 
