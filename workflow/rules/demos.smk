@@ -3,8 +3,8 @@
 
 rule record:
     input:
-        settings=ancient(settings_file),
-        expert=ancient(f"{WORK}/experts/{{env}}/done.{{hash}}"),
+        settings=settings_file,
+        expert=f"{WORK}/experts/{{env}}/done.{{hash}}",
     output:
         temp(f"{WORK}/packs/{{env}}/record/{{hash}}.outcome"),
     log:

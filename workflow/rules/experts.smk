@@ -3,7 +3,7 @@
 
 rule expert:
     input:
-        settings=ancient(settings_file),
+        settings=settings_file,
     output:
         temp(f"{WORK}/packs/{{env}}/expert/{{hash}}.outcome"),
     log:

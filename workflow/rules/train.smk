@@ -1,10 +1,14 @@
 # Imitation: a pack of runs is one job, and each run has its own receipt.
+#
+# The plan names a training or a recording as an input only if it must run, so no time stamp starts
+# one. Inputs are not `ancient`: Snakemake skips an outdated job behind an ancient input that is made
+# in the same command.
 
 
 rule train:
     input:
-        settings=ancient(settings_file),
-        demos=ancient(lambda wildcards: one_line(PLAN.demos, wildcards.env)),
+        settings=settings_file,
+        demos=lambda wildcards: one_line(PLAN.demos, wildcards.env),
     output:
         temp(f"{WORK}/packs/{PACK}.outcome"),
     log:
