@@ -3,11 +3,11 @@
 #   RECORDS=published  draw from the records that ship, train nothing
 #   DEMOS=shipped      imitate the experts that ship, train none
 #   PYTHON=path    the Python that a new .venv is made with
-#   ARGS="-k sac"  more arguments for pytest (make test)
+#   ARGS="-k sac"  more arguments for pytest (make test, make long)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help figure report experts test check gpu-check setup unlock clean
+.PHONY: help figure report experts test long check gpu-check setup unlock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -28,6 +28,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Jobs of the workflow find `python` and `ngt` on the path.
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 CHOICES = $(strip $(SCALE:%=scale=%) $(RECORDS:%=records=%) $(DEMOS:%=demos=%))
+PYTEST = $(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
 SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES)) \
   --workflow-profile workflow/profiles/default
 
@@ -67,9 +68,13 @@ experts: setup  ## train and ship the experts that data/ lacks (at present none)
 	@$(SNAKEMAKE) experts
 	@echo "experts: data/README.md"
 
-test: check  ## linters, types and the whole test suite
+test: check  ## linters, types and the test suite but for the tests marked long
 	@echo "test: pytest on $(TEST_JOBS) processes"
-	@$(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile $(ARGS)
+	@$(PYTEST) -m "not long" $(ARGS)
+
+long: setup  ## the tests marked long: a browser, a cluster
+	@echo "long: pytest on $(TEST_JOBS) processes"
+	@$(PYTEST) -m long $(ARGS)
 
 check: setup  ## linters and types only
 	@echo "check: ruff"

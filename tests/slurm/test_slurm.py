@@ -27,7 +27,7 @@ envs: {{Pendulum-v1: {{demos: ''}}}}
 checkpoint_every: 500
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.slurm]
+pytestmark = [pytest.mark.long, pytest.mark.slurm]
 
 
 class Grid(NamedTuple):
