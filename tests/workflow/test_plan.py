@@ -382,7 +382,7 @@ def test_published_records_with_other_settings(differences: dict[str, Any], mess
         ({"train": "{steps: 8}"}, "found text"),
         ({"train": {"steps": "8"}}, "found text '8'; remove the quotes"),
         ({"cluster": {"partitions": "cpu"}}, "cluster.partitions: unknown key"),
-        ({"methods": {"ngt": {"label": r"$\foo$"}}}, "no mathematics that figures can set"),
+        ({"methods": {"ngt": {"label": r"$\foo$"}}}, "figures can't set the mathematics"),
     ],
 )
 def test_a_mistake_is_one_line(user: dict[str, Any], message: str) -> None:
