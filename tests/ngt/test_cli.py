@@ -284,7 +284,7 @@ def test_a_refusal_leaves_its_reason_and_is_no_failure(
     def fail(*args: Any, **named: Any) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("ngt.commands.train.train_pack", fail)
+    monkeypatch.setattr("ngt.commands.train.member_of", fail)
     with pytest.raises(SystemExit) as stop:
         ngt(*command, demos_file)
     assert stop.value.code == 2 and not out.exists(), "it is tried again"
