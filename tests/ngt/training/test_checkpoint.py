@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from ngt import files
 from ngt.bench.cases import random_batch
 from ngt.errors import Interrupted, UserError
 from ngt.experience.envs import get_task
@@ -179,7 +180,7 @@ def test_a_damaged_one_is_passed_over_for_the_older(tmp_path: Path) -> None:
 def test_what_the_disk_does_not_give_now_is_not_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not for an older one either: to go on from that drops it."""
+    """Nor for an older one: resuming from that would drop it."""
     cell, member = interrupted(tmp_path)
 
     def failing(path: Path, mode: str) -> Any:
@@ -187,7 +188,7 @@ def test_what_the_disk_does_not_give_now_is_not_given_up(
             raise OSError(errno.EIO, "Input/output error", str(path))
         return open(path, mode)
 
-    monkeypatch.setattr(checkpoint, "open", failing, raising=False)
+    monkeypatch.setattr(files, "open", failing, raising=False)
     with pytest.raises(UserError, match=r"state-240.safetensors can't be read: Input/output error"):
         usable(cell, member)
     assert checkpoint.steps(member.folder) == [240, 160]
