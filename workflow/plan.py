@@ -174,7 +174,10 @@ class Plan:
     def settings(self) -> Inputs:
         """Return the settings' file; it is outdated if it was cut or changed."""
         file = Path(self.settings_file)
-        intact = not file.exists() or file.read_text(errors="replace") == self.settings_text
+        intact = (
+            not file.exists()
+            or file.read_text(encoding="utf-8", errors="replace") == self.settings_text
+        )
         return Inputs([str(file)], [] if intact else [str(file)])
 
     def run(self, name: str) -> Inputs:

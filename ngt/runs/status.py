@@ -83,7 +83,7 @@ def _unfinished(folder: Path) -> Status:
 
 def last_step(path: Path) -> int:
     """Return the step of the last evaluation in a file; 0 if there is none."""
-    last = path.read_text(errors="replace").splitlines()[-1:]
+    last = path.read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
     step = last[0].split(",")[0] if last else ""
     return int(step) if step.isdigit() else 0
 
