@@ -39,7 +39,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = register.read_text()
     head, found, tail = text.partition("    for artefact in (\n")
     assert found
-    register.write_text(head + found + textwrap.indent(entry, " " * 8) + tail)
+    register.write_text(head + found + textwrap.indent(f"{entry.rstrip()},\n", " " * 8) + tail)
     return folder
 
 

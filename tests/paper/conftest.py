@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -307,7 +308,7 @@ def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study
         (folder / "base.yaml").write_text(yaml.safe_dump(study.settings))
         (folder / "quick.yaml").write_text("scale: quick\n")
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(load, "__defaults__", (folder,))
+        monkeypatch.setattr("ngt.settings.options.load", partial(load, directory=folder))
 
     return place
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def study(make_study: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.Mo
     folder.mkdir()
     (folder / "base.yaml").write_text(yaml.safe_dump(made.settings))
     (folder / "quick.yaml").write_text("scale: quick\n")
-    monkeypatch.setattr(load, "__defaults__", (folder,))
+    monkeypatch.setattr("ngt.settings.options.load", partial(load, directory=folder))
     return made
 
 
@@ -84,7 +85,7 @@ OTHER = "sac.gamma is 0.99 in the records and 0.5 in the config"
 def published(study: Any, fill: Callable[..., None]) -> list[str]:
     """Arguments that draw the study's records with a setting that they do not have."""
     fill(study)
-    publish(study.layout, load({"scale": "quick"}))
+    publish(study.layout, load({"scale": "quick"}, Path("scales")))
     return ["--records", str(study.layout.published), "--set", "sac.gamma=0.5"]
 
 

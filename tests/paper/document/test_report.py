@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -205,7 +206,7 @@ def test_the_command(
     scales.mkdir()
     (scales / "base.yaml").write_text(yaml.safe_dump(study.settings))
     (scales / "quick.yaml").write_text("scale: quick\n")
-    monkeypatch.setattr(load, "__defaults__", (scales,))
+    monkeypatch.setattr("ngt.settings.options.load", partial(load, directory=scales))
     command.main(["report", "--scale", "quick", "--out", "out/page.html"])
     size = Path("out/page.html").stat().st_size
     assert capsys.readouterr().out == f"out/page.html: {size / 1000:.0f} kB\n"

@@ -11,6 +11,7 @@ import pytest
 
 from ngt.errors import UserError
 from ngt.files import write_json
+from ngt.runs.folder import expert_key
 from ngt.runs.keys import Layout
 from ngt.settings.config import Config, EnvConfig, FigureConfig
 from ngt.settings.resolve import config_hash, resolve_expert
@@ -31,7 +32,9 @@ def write_expert(layout: Layout, env: str, rows: list[tuple[int, int, float]]) -
     (folder / "train.csv").write_text("step,auc\n")
     source = config_hash(resolve_expert(CONFIG, env))
     kept = {"step": 2000, "return": 30.0}
-    write_json(folder / "run.json", {"config_hash": source, "step": 2000, "kept": kept})
+    key = expert_key(env, CONFIG.expert.seed)
+    record = {"key": key, "config_hash": source, "status": "finished", "step": 2000, "kept": kept}
+    write_json(folder / "run.json", record)
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ Make = Callable[..., Any]
 
 GPU = Path(__file__).parents[3] / "results" / "published" / "gpu.json"
 
+OPTIONS = Options(TABLES["claims_table"], Path("t.csv"))
+
 
 def row(made: Any, text: str) -> dict[str, Any]:
     (found,) = (row for row in made.rows if row["claim"] == text)
@@ -54,7 +56,7 @@ def test_a_scale_s_own_runs(make_study: Make, fill: Make) -> None:
     study = make_study(methods=["ngt", "bc"], demos=[1, 4])
     fill(study)
     study.write(study.key("bc", 4, 0), [0.1], diverged=True)
-    made = table(collect(study.config, study.layout))
+    made = table(collect(study.config, study.layout, OPTIONS))
     assert {r["verdict"] for r in made.rows} == {"not run at this scale"}
     shown = row(made, "NGT outperforms BC")
     assert shown["runs"] == 12 and shown["ours"].endswith("(Pendulum-v1)")
@@ -117,7 +119,7 @@ def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_a_claim_that_rests_on_an_env_without_scores_says_so(poor_study: Make) -> None:
     study = poor_study(demos=[1])
-    made = table(collect(study.config, study.layout))
+    made = table(collect(study.config, study.layout, OPTIONS))
     found = row(made, "NGT outperforms BC")
     assert found["verdict"] == "not run at this scale"
     assert "0.90 − 0.50" in found["ours"] and found["ours"].endswith("[no scores on Hopper-v4]")
