@@ -74,7 +74,8 @@ def test_25_kills_at_random_instants(tmp_path: Path) -> None:
         import json, os, random, signal, sys, time
         from pathlib import Path
         import torch
-        from ngt import checkpoint, cli
+        from ngt import cli
+        from ngt.training import checkpoint
 
         torch.set_num_threads(1)
         undisturbed, disturbed, folder = json.loads(sys.argv[1])
