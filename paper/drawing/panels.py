@@ -137,8 +137,12 @@ class Panel:
     def _add_curve(self, c: Curve, series: Series, number: int, count: int, each: bool) -> None:
         look, front = series.look, count - number
         every = max(1, round(len(c.step) / 6))
-        marker: dict[str, Any] = {"marker": look.marker, "markeredgecolor": "white"}
-        marker |= {"markeredgewidth": 0.3, "markevery": (number * every // count, every)}
+        marker: dict[str, Any] = {
+            "marker": look.marker,
+            "markeredgecolor": "white",
+            "markeredgewidth": 0.3,
+            "markevery": (number * every // count, every),
+        }
         strong: dict[str, Any] = {**look.line, "linewidth": series.width, "zorder": 400 + front}
         self.axes.plot(c.step, c.mean, **strong, **marker)
         self.lines.append((look, c.step, c.mean))

@@ -74,8 +74,7 @@ class Statement:
 def statements(s: Study) -> list[Statement]:
     """Return all statements, in the paper's order."""
     topics = (_duality, _lipschitz, _networks, _pairings, _hlg, _sigma, _concentration)
-    parts = (topic(s) for topic in topics)
-    return [statement for part in parts for statement in part]
+    return [statement for topic in topics for statement in topic(s)]
 
 
 def _duality(s: Study) -> Iterator[Statement]:
@@ -337,8 +336,8 @@ def table(s: Study) -> Table:
         f"{SAMPLES} with noise on the states and uniform actions; one potential a pairing, one "
         "seed. No runs: the same at every scale.",
     )
-    rows = [statement.row() for statement in statements(s)]
-    return Table("The paper's theoretical statements, computed.", COLUMNS, rows, notes)
+    caption = "The paper's theoretical statements, computed."
+    return Table(caption, COLUMNS, [statement.row() for statement in statements(s)], notes)
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
