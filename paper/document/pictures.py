@@ -50,8 +50,7 @@ def _open(path: Path) -> Image.Image:
             image = file.convert("RGBA")
     except (UnidentifiedImageError, OSError) as error:
         raise UserError(f"{path}: not a picture ({error}); make it again") from None
-    paper = Image.new("RGBA", image.size, "white")
-    return Image.alpha_composite(paper, image).convert("RGB")
+    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
 
 
 def _encode(image: Image.Image, width: int, colors: int) -> Picture:

@@ -50,8 +50,7 @@ def gather(
     for item in found:
         if item.table is None and not item.gap:
             shutil.copy(layout.root / f"{item.anchor}.pdf", folder)
-    warning = command.other_settings(PAPER, config, layout)
-    text = macros(config, runs, found, warning)
+    text = macros(config, runs, found, command.other_settings(PAPER, config, layout))
     (folder / "macros.tex").write_text(text, encoding="utf-8")
     shutil.copy(MAIN, folder)
 

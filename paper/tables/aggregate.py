@@ -76,7 +76,7 @@ class Aggregates:
     def both(
         self, method: str, scores: Scores, group: str = "all"
     ) -> tuple[Estimate | None, Estimate | None]:
-        """Return a method's interquartile mean and optimality gap, or None if no task has scores."""
+        """Return a method's interquartile mean and optimality gap; None if no task has scores."""
         if not scores.tasks:
             return None, None
         return statistics.aggregates(scores.of[method], self.config.statistics, group, method)
@@ -96,8 +96,7 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
     present = sorted(set(keys) - set(absent))
     scored = [key for key in keys if key.env not in lack]
     if scored:
-        final = statistics.final(runs, present, config.window)
-        scores = statistics.gather(scored, final, FIGURE)
+        scores = statistics.gather(scored, statistics.final(runs, present, config.window), FIGURE)
     else:
         scores = statistics.nothing(present, len(config.figures[FIGURE].seeds))
     if OURS not in scores.of:

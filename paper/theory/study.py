@@ -293,16 +293,14 @@ def one_law(dim: int) -> Floats:
     """
     side = dim**-0.5
     draw = rng(0, "theory", "one law")
-    distances = [
-        [bounds.emd(*(draw.random((2, n, dim)) * side)) for _ in range(DRAWS)] for n in SIZES
-    ]
-    return np.array(distances)
+    return np.array(
+        [[bounds.emd(*(draw.random((2, n, dim)) * side)) for _ in range(DRAWS)] for n in SIZES]
+    )
 
 
 def uniform(epsilon: Floats) -> Floats:
     """Return P(|L^ - L| >= epsilon) for samples of COINS uniform numbers on [0, 1], h(x) = x."""
-    draw = rng(0, "theory", "uniform")
-    mean = draw.random((2, TRIALS, COINS)).mean(-1)
+    mean = rng(0, "theory", "uniform").random((2, TRIALS, COINS)).mean(-1)
     deviation = np.abs(mean[0] - mean[1])
     return np.array([(deviation >= e).mean() for e in epsilon])
 
