@@ -27,7 +27,7 @@ class Picture(NamedTuple):
 
 
 def embed(files: Mapping[str, Path], budget: int) -> dict[str, Picture]:
-    """Return the pictures at the best quality at which their text is at most `budget` bytes in all.
+    """Return the pictures at the best quality whose text fits into `budget` bytes altogether.
 
     A file that is not a picture, and a budget that no quality meets, are UserErrors.
     """

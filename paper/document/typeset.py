@@ -1,4 +1,4 @@
-"""A scale's results as a report in LaTeX, results/paper.pdf; no number in it is typed."""
+"""A scale's results as a report in LaTeX, results/paper.pdf. All its numbers are computed."""
 
 from __future__ import annotations
 

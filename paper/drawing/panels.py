@@ -38,7 +38,7 @@ LIMIT = (-0.5, 1.5)  # and at most
 
 
 def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates")) -> FigureConfig:
-    """Return an artefact's entry; check that each axis in `one` has one value, as is shown."""
+    """Return an artefact's entry; check that each axis in `one` has a single value."""
     plan = config.figures[name]
     for axis in one:
         values = getattr(plan, axis)
