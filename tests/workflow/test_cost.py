@@ -96,7 +96,7 @@ def dry_run(*args: str, path: str = os.environ["PATH"]) -> str:
             sys.executable,
             "-m",
             "snakemake",
-            *"--dry-run --workflow-profile workflow/profiles/slurm".split(),
+            *["--dry-run", "--workflow-profile", "workflow/profiles/slurm"],
             *args,
         ],
         cwd=ROOT,
