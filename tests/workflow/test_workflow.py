@@ -372,7 +372,34 @@ def test_a_killed_job_is_tried_again_and_resumes(tmp_path: Path) -> None:
     os.kill(trainer, signal.SIGKILL)
     assert process.wait(600) == 0 and (folder / FIGURE).exists()
     (log,) = (folder / "results/test/logs/train").rglob("*.log")
-    assert re.search(r"resumes from its checkpoint at step [1-9]", log.read_text())
+    assert re.search(r"resumes from its stopped at step [1-9]", log.read_text())
+
+
+@pytest.mark.parametrize("profile", [(), ("--workflow-profile", "workflow/profiles/default")])
+def test_sigterm_to_the_whole_group_ends_it_and_the_last_job_leaves_a_checkpoint(
+    tmp_path: Path, profile: tuple[str, ...]
+) -> None:
+    """The only job left gets the signal at the same time as Snakemake."""
+    folder = checkout(tmp_path / "suite")
+    grid = """
+        figures: {main_figure: {methods: [ngt], demos: [1], seeds: [0]}}
+        train: {steps: 400000}
+        checkpoint_every: 100
+    """
+    (folder / "grid.yaml").write_text(textwrap.dedent(grid))
+    process = begin(folder, FIGURE, "--configfile", "grid.yaml", "--config", "scale=test", *profile)
+    runs = folder / "results/test/runs"
+    try:
+        while process.poll() is None and not list(runs.rglob("checkpoint/step-*.json")):
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(120) != 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    (log,) = (folder / "results/test/logs/train").rglob("*.log")
+    assert re.search(r"stopped at step [1-9]", log.read_text())
+    assert not (folder / FIGURE).exists() and not finished(folder)
 
 
 def begin(folder: Path, *args: str) -> subprocess.Popen[bytes]:
