@@ -1,7 +1,8 @@
 """Final scores, and aggregates over tasks with 95% intervals by rliable.
 
-A task is an env with a number of demonstrations. A score is a run's final score: the mean of its last
-evaluations, as ngt/runs/table.py takes it. The unit is the seed: the stratified bootstrap resamples seeds within each task.
+A task is an env with a number of demonstrations. A score is a run's final score: the mean of its
+last evaluations, as ngt/runs/table.py takes it. The unit is the seed: the stratified bootstrap
+resamples seeds within each task.
 """
 
 from __future__ import annotations
