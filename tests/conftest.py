@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -27,6 +30,29 @@ VECTORS = Path(__file__).parent / "data" / "vectors"  # README.md there says wha
 def one_thread() -> None:
     """Torch on one thread: tests run side by side, and sums keep one order."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def run_python() -> Callable[..., str]:
+    """Return run(folder, args, **variables), which runs Python in a folder and returns its output.
+
+    The exit code must be 0. The variables are added to the environment.
+    """
+
+    def run(folder: Path, args: Sequence[str], **variables: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *args],
+            cwd=folder,
+            text=True,
+            timeout=300,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"OMP_NUM_THREADS": "1"} | variables,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture

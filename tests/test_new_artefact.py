@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,26 +41,16 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, number: int) -> str:
-    """Return the output of one of the page's commands."""
+def arguments(number: int) -> list[str]:
+    """Return what one of the page's commands gives to Python."""
     command = shlex.split([line for block in blocks("") for line in block.splitlines()][number])
     if command[0] == "snakemake":
         command = ["python", "-m", *command, "--dry-run"]
-    done = subprocess.run(
-        [sys.executable, *command[1:]],
-        cwd=folder,
-        text=True,
-        timeout=300,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(folder)},
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return command[1:]
 
 
-def test_the_command_makes_the_table(checkout: Path) -> None:
-    shown = run(checkout, 0)
+def test_the_command_makes_the_table(checkout: Path, run_python: Callable[..., str]) -> None:
+    shown = run_python(checkout, arguments(0), PYTHONPATH=str(checkout))
     assert shown.startswith("| env | demonstrations | best method | mean score |")
     assert shown.count("| Pendulum-v1 | ") == len({*re.findall(r"Pendulum-v1 \| (\d+)", shown)}) > 0
     assert shown.endswith("best.csv\n")
@@ -71,7 +59,7 @@ def test_the_command_makes_the_table(checkout: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_workflow_plans_it(checkout: Path) -> None:
-    shown = run(checkout, 1)
+def test_the_workflow_plans_it(checkout: Path, run_python: Callable[..., str]) -> None:
+    shown = run_python(checkout, arguments(1), PYTHONPATH=str(checkout))
     assert "make best_table at scale quick" in shown
     assert not re.search(r"^train ", shown, re.MULTILINE)

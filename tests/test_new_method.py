@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,23 +115,7 @@ def checkout(folder: Path, *names: str) -> Path:
     return folder
 
 
-def run(folder: Path, command: list[str]) -> str:
-    """The output of a command that goes well."""
-    assert command[0] == "python"
-    done = subprocess.run(
-        [sys.executable, *command[1:]],
-        cwd=folder,
-        text=True,
-        timeout=300,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-def test_the_workflow_plans_it(tmp_path: Path) -> None:
+def test_the_workflow_plans_it(tmp_path: Path, run_python: Callable[..., str]) -> None:
     """The document's command, without running its jobs: settings, expert and a pack a method."""
     folder = checkout(
         tmp_path / "suite",
@@ -145,13 +128,13 @@ def test_the_workflow_plans_it(tmp_path: Path) -> None:
         "environment.yml",
     )
     (command,) = (c for c in commands() if c[0] == "snakemake")
-    shown = run(folder, ["python", "-m", *command, "--dry-run"])
+    shown = run_python(folder, ["-m", *command, "--dry-run"])
     assert all(f"train {name} on Pendulum-v1" in shown for name in NEW)
     assert re.search(r"^train +4$", shown, re.MULTILINE) and "main_figure" in shown
 
 
 @pytest.mark.slow
-def test_the_contract_tests_try_it(tmp_path: Path) -> None:
+def test_the_contract_tests_try_it(tmp_path: Path, run_python: Callable[..., str]) -> None:
     """Once its entry stands in base.yaml."""
     folder = checkout(
         tmp_path / "suite",
@@ -169,7 +152,8 @@ def test_the_contract_tests_try_it(tmp_path: Path) -> None:
     assert text.count("\nmethods:\n") == 1
     base.write_text(text.replace("\nmethods:\n", f"\nmethods:\n{entry}"))
     (command,) = (c for c in commands() if c[1:3] == ["-m", "pytest"])
-    shown = run(folder, [*command, "-q", "-p", "no:cacheprovider"])
+    assert command[0] == "python"
+    shown = run_python(folder, [*command[1:], "-q", "-p", "no:cacheprovider"])
     passed = re.search(r"(\d+) passed, (\d+) skipped", shown)
     assert passed and int(passed[1]) >= 45 and int(passed[2]) == 2, shown
 

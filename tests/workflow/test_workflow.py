@@ -356,23 +356,14 @@ def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
 def test_a_killed_job_is_tried_again_and_resumes(tmp_path: Path) -> None:
     """Under the profile of this machine."""
     folder = checkout(tmp_path / "suite")
-    grid = """
-        figures: {main_figure: {methods: [ngt], demos: [1], seeds: [0]}}
-        train: {steps: 4000}
-        checkpoint_every: 100
-    """
-    (folder / "grid.yaml").write_text(textwrap.dedent(grid))
-    profile = ("--workflow-profile", "workflow/profiles/default")
-    process = begin(folder, FIGURE, "--configfile", "grid.yaml", "--config", "scale=test", *profile)
-    runs = folder / "results/test/runs"
-    while process.poll() is None and not list(runs.rglob("checkpoint/step-*.json")):
-        time.sleep(0.05)
+    process = begin_one_run(folder, 4000, "--workflow-profile", "workflow/profiles/default")
+    wait_for_checkpoint(folder, process)
     files = Path(f"/proc/{process.pid}/task").glob("*/children")
     (trainer,) = (int(child) for file in files for child in file.read_text().split())
     os.kill(trainer, signal.SIGKILL)
     assert process.wait(600) == 0 and (folder / FIGURE).exists()
     (log,) = (folder / "results/test/logs/train").rglob("*.log")
-    assert re.search(r"resumes from its stopped at step [1-9]", log.read_text())
+    assert re.search(r"resumes from its checkpoint at step [1-9]", log.read_text())
 
 
 @pytest.mark.parametrize("profile", [(), ("--workflow-profile", "workflow/profiles/default")])
@@ -381,17 +372,9 @@ def test_sigterm_to_the_whole_group_ends_it_and_the_last_job_leaves_a_checkpoint
 ) -> None:
     """The only job left gets the signal at the same time as Snakemake."""
     folder = checkout(tmp_path / "suite")
-    grid = """
-        figures: {main_figure: {methods: [ngt], demos: [1], seeds: [0]}}
-        train: {steps: 400000}
-        checkpoint_every: 100
-    """
-    (folder / "grid.yaml").write_text(textwrap.dedent(grid))
-    process = begin(folder, FIGURE, "--configfile", "grid.yaml", "--config", "scale=test", *profile)
-    runs = folder / "results/test/runs"
+    process = begin_one_run(folder, 400_000, *profile)
     try:
-        while process.poll() is None and not list(runs.rglob("checkpoint/step-*.json")):
-            time.sleep(0.05)
+        wait_for_checkpoint(folder, process)
         os.killpg(process.pid, signal.SIGTERM)
         assert process.wait(120) != 0
     finally:
@@ -400,6 +383,24 @@ def test_sigterm_to_the_whole_group_ends_it_and_the_last_job_leaves_a_checkpoint
     (log,) = (folder / "results/test/logs/train").rglob("*.log")
     assert re.search(r"stopped at step [1-9]", log.read_text())
     assert not (folder / FIGURE).exists() and not finished(folder)
+
+
+def begin_one_run(folder: Path, steps: int, *profile: str) -> subprocess.Popen[bytes]:
+    """Start the main figure of one run, with a checkpoint every 100 steps."""
+    grid = f"""
+        figures: {{main_figure: {{methods: [ngt], demos: [1], seeds: [0]}}}}
+        train: {{steps: {steps}}}
+        checkpoint_every: 100
+    """
+    (folder / "grid.yaml").write_text(textwrap.dedent(grid))
+    return begin(folder, FIGURE, "--configfile", "grid.yaml", "--config", "scale=test", *profile)
+
+
+def wait_for_checkpoint(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the run has a checkpoint, or Snakemake has ended."""
+    runs = folder / "results/test/runs"
+    while process.poll() is None and not list(runs.rglob("checkpoint/step-*.json")):
+        time.sleep(0.05)
 
 
 def begin(folder: Path, *args: str) -> subprocess.Popen[bytes]:
