@@ -7,8 +7,6 @@ it up to 1. The slope is per unit of input. A coordinate of large scale therefor
 observations are normalised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -33,8 +33,6 @@ Sources: Wang et al., "DiffAIL: Diffusion Adversarial Imitation Learning", AAAI 
 (ML-Group-SDU/DiffAIL); lionelblonde/ngt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -28,8 +28,6 @@ Sources: Li et al., MMD GAN, NeurIPS 2017; Bińkowski et al., Demystifying MMD G
 et al., Wasserstein Adversarial Imitation Learning, 2019; OctoberChang/MMD-GAN.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -19,8 +19,6 @@ Wasserstein GANs, NeurIPS 2017; Kostrikov et al., Discriminator-Actor-Critic, IC
 lionelblonde/ngt.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Files that are complete or absent, and digests of their content."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

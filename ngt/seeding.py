@@ -4,8 +4,6 @@ There is no global generator. A run's numbers depend only on its own key, so a r
 draws alone and in a pack.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

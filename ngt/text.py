@@ -1,7 +1,5 @@
 """Lines that a user reads, and names and labels that a user chooses."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

@@ -8,8 +8,6 @@ a GPU, how the sums grow, and memory per run. The hours follow from the speeds m
 margins.
 """
 
-from __future__ import annotations
-
 import argparse
 import atexit
 import dataclasses

@@ -4,8 +4,6 @@ Every answer follows from the config and from the content of the files at hand. 
 Snakemake's own memory decide nothing. The rules ask a `Plan`, which does without Snakemake.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache

@@ -4,8 +4,6 @@ Time and memory are upper estimates. A job that reaches its time limit loses not
 in advance, writes a checkpoint, and is tried again.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

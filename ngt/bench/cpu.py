@@ -1,7 +1,5 @@
 """`ngt bench`: updates per second on one thread, beside peers or methods beside each other."""
 
-from __future__ import annotations
-
 import multiprocessing
 import statistics
 from collections.abc import Sequence

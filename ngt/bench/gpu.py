@@ -4,8 +4,6 @@
 numpy, einops, gymnasium[mujoco], safetensors and tqdm; the tests need pytest too. No network.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

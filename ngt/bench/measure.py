@@ -1,7 +1,5 @@
 """How the benchmarks measure: one timing loop, one floor, one agreement, one profile."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import statistics

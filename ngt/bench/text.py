@@ -1,7 +1,5 @@
 """The benchmarks' results as text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

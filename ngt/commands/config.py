@@ -1,7 +1,5 @@
 """ngt config: print the resolved settings of a scale, or of one run."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """ngt publish: gather a scale's complete runs into one file of records that ships."""
 
-from __future__ import annotations
-
 import argparse
 
 from ngt.runs.gather import publish, summary

@@ -1,7 +1,5 @@
 """ngt runs: print the run table, every key with its status."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """ngt ship: put an env's recorded expert among those that ship, in data/."""
 
-from __future__ import annotations
-
 import argparse
 
 from ngt.commands.shared import one_thread

@@ -1,7 +1,5 @@
 """ngt train: imitate demonstrations; runs that share a cell are trained in packs."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ random policy's returns, for normalisation. An episode of T steps has T + 1 obse
 each transition keeps its own next observation.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Sequence

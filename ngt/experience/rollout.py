@@ -1,7 +1,5 @@
 """Whole episodes of a policy, for evaluation and for recording."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

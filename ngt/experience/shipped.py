@@ -7,8 +7,6 @@ data/<env>/
   expert.json         returns, settings, what made it, and the SHA-256 of each other file
 """
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Any

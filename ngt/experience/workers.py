@@ -4,8 +4,6 @@ The inputs and outputs of a step are in arrays that keep their place. Processes 
 shared memory, so that a step costs each process one short message each way.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import multiprocessing

@@ -1,7 +1,5 @@
 """What made a run: the code that decides its numbers, library versions and the machine."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import platform

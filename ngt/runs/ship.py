@@ -1,7 +1,5 @@
 """Put a trained and recorded expert among those that ship (`ngt.experience.shipped`)."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from dataclasses import asdict, replace

@@ -10,8 +10,6 @@ The previous checkpoint stays beside the newest, with the ring items that it nee
 nothing: the files are JSON, safetensors and raw floats.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -5,8 +5,6 @@ direction takes one copy through pinned memory. A vector step waits for the devi
 it reads the actions. By then everything launched earlier has run, including the last step's copy.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 

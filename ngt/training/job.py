@@ -1,7 +1,5 @@
 """A training job: lock the folders, resume from checkpoints, and stop on a signal."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

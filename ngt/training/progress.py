@@ -1,7 +1,5 @@
 """One line of progress: step, steps/s, last return, time left."""
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import TextIO

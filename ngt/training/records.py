@@ -1,7 +1,5 @@
 """The records of a pack: rows of measurements, policies, and the training time."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time

@@ -15,8 +15,6 @@ is an env at all. A run that becomes non-finite ends with status `diverged`, its
 of the tensor; the other runs continue.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
