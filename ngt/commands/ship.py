@@ -24,5 +24,4 @@ def run(args: argparse.Namespace) -> None:
     one_thread()
     config = load_config(args)
     get_task(args.env)
-    layout = Layout(config.scale, args.results)
-    say(ship(layout, config, args.env, replace_better=args.replace))
+    say(ship(Layout(config.scale, args.results), config, args.env, replace_better=args.replace))
