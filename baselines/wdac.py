@@ -39,5 +39,4 @@ class Wdac(Adversarial):
 
     def value(self, x: Tensor) -> Tensor:
         """Return D(x) of inputs x (R, B, input), (R, B)."""
-        value: Tensor = self.net(x).squeeze(-1)
-        return value
+        return self.net(x).squeeze(-1)
