@@ -7,8 +7,6 @@ it up to 1. The slope is per unit of input. A coordinate of large scale therefor
 observations are normalised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -51,8 +49,7 @@ def gradient_penalty(
     one_sided: do not penalise slopes below 1.
     The result can be differentiated in the net's parameters, even at a zero gradient.
     """
-    x = agent + epsilon[..., None] * (expert - agent)
-    x = x.detach().requires_grad_()
+    x = (agent + epsilon[..., None] * (expert - agent)).detach().requires_grad_()
     (slope,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
     excess = torch.linalg.vector_norm(slope, dim=-1) - 1.0  # its subgradient at 0 is 0, not NaN
     if one_sided:
@@ -82,7 +79,7 @@ class Adversarial(RewardModel):
         super().__init__(config, spec)
         if config.absorbing and spec.gamma >= 1.0:
             raise UserError("params.absorbing: an endless reward has no value at sac.gamma 1")
-        flags = {"state-action": 1, "state-state": 2, "state-only": 1}[spec.mode]
+        flags = 2 if spec.mode == "state-state" else 1
         width = spec.input + (flags if config.absorbing else 0)
         self.net = PackedMLP(
             [width, *config.hidden, outputs],
@@ -92,10 +89,8 @@ class Adversarial(RewardModel):
         self.learn_with(config.lr)
 
     def draws(self) -> dict[str, Draw]:
-        draws = {"epsilon": Draw("uniform", (self.spec.batch,))}
-        if self.config.absorbing:
-            draws |= {name: Draw("uniform", (self.spec.batch,)) for name in ("coin_e", "coin_a")}
-        return draws
+        names = ("epsilon", "coin_e", "coin_a") if self.config.absorbing else ("epsilon",)
+        return {name: Draw("uniform", (self.spec.batch,)) for name in names}
 
     def inputs(self, batch: Batch) -> Tensor:
         """Return the inputs of D, (R, B, input), with flags if states are absorbing."""
@@ -150,8 +145,7 @@ class Adversarial(RewardModel):
         x = self.inputs(batch)
         reward = self.value(x)
         if self.config.absorbing:
-            gamma = self.spec.gamma
-            after = gamma / (1.0 - gamma) * self.value(self.absorbing(x))
-            reward = reward + batch.terminated * after
+            steps = self.spec.gamma / (1.0 - self.spec.gamma)  # the sum of all discounts
+            reward = reward + batch.terminated * (steps * self.value(self.absorbing(x)))
         self.metrics["reward_std"] = reward.std(dim=1, correction=0)
         return reward

@@ -16,8 +16,6 @@ Sources: Pomerleau, "ALVINN: An Autonomous Land Vehicle in a Neural Network", Ne
 lionelblonde/ngt.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from ngt.agent.optim import descend

@@ -26,8 +26,6 @@ Sample-Efficient Imitation Learning via Generative Adversarial Nets, AISTATS 201
 2017 (penalty); google-research/google-research (dac), lionelblonde/sam-tf, lionelblonde/ngt.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

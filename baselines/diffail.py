@@ -33,8 +33,6 @@ Sources: Wang et al., "DiffAIL: Diffusion Adversarial Imitation Learning", AAAI 
 (ML-Group-SDU/DiffAIL); lionelblonde/ngt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -108,11 +106,10 @@ class DiffAil(RewardModel):
         self.learn_with(config.lr)
 
     def _net(self, name: str, sizes: Sequence[int]) -> PackedMLP:
-        leaky = Rectifier(self.config.leak)
         return PackedMLP(
             sizes,
             [torch_generator(seed, "init", name) for seed in self.spec.seeds],
-            activation=F.mish if self.config.activation == "mish" else leaky,
+            activation=F.mish if self.config.activation == "mish" else Rectifier(self.config.leak),
             init="uniform",  # as the original: eps_hat starts near 0, D near 1 / e
         )
 
@@ -131,8 +128,7 @@ class DiffAil(RewardModel):
         # a product, since the gradient of indexing is summed in no fixed order on a GPU
         at = (t[..., None] == self.index).to(x.dtype) @ embedded
         x_t = self.signal[t][..., None] * x + self.spread[t][..., None] * noise
-        error: Tensor = self.net(torch.cat([x_t, at], dim=-1)) - noise
-        return error
+        return self.net(torch.cat([x_t, at], dim=-1)) - noise
 
     def mean_error(self, x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
         """Return -log D: the squared error averaged over dims, (R, B)."""
@@ -147,26 +143,26 @@ class DiffAil(RewardModel):
         )
         on_expert, on_agent = error.chunk(2, dim=1)
         rest = -torch.expm1(-on_agent)  # 1 - D
-        log_rest = rest.clamp(min=self.config.floor).log()
-        entropy = on_expert.mean(dim=1) - log_rest.mean(dim=1)
+        entropy = on_expert.mean(dim=1) - rest.clamp(min=self.config.floor).log().mean(dim=1)
         slope = gradient_penalty(
             lambda x: torch.exp(-self.mean_error(x, t[:, 2], noise)),
             x_expert,
             x_agent,
             self.noise["epsilon"],
         )
-        self.metrics["d_expert"] = torch.exp(-on_expert.detach()).mean(dim=1)
-        self.metrics["d_agent"] = 1.0 - rest.detach().mean(dim=1)
-        self.metrics["cross_entropy"] = entropy.detach()
-        self.metrics["gradient_penalty"] = slope.detach()
+        self.metrics |= {
+            "d_expert": torch.exp(-on_expert.detach()).mean(dim=1),
+            "d_agent": 1.0 - rest.detach().mean(dim=1),
+            "cross_entropy": entropy.detach(),
+            "gradient_penalty": slope.detach(),
+        }
         return entropy + self.config.penalty * slope
 
     def value(self, x: Tensor, noise: Tensor) -> Tensor:
         """Return R+ or R of inputs x (R, B, input) with noise (R, T, B, input), (R, B)."""
         steps = self.config.steps
-        t = self.index.repeat_interleave(x.shape[1]).expand(
-            x.shape[0], -1
-        )  # one pass for all steps
+        # one pass for all steps
+        t = self.index.repeat_interleave(x.shape[1]).expand(x.shape[0], -1)
         error = self.error(x.repeat(1, steps, 1), t, noise.flatten(1, 2))
         square = error.square().view(noise.shape)
         rest = -torch.expm1(-square).mean(dim=(1, 3))  # 1 - D', exact if D' is near 1

@@ -28,8 +28,6 @@ Sources: Li et al., MMD GAN, NeurIPS 2017; Bińkowski et al., Demystifying MMD G
 et al., Wasserstein Adversarial Imitation Learning, 2019; OctoberChang/MMD-GAN.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -64,9 +62,9 @@ def rbf_mixture(u: Tensor, v: Tensor, sigmas: Sequence[float]) -> Tensor:
 
 def mmd_squared(u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
     """Return the biased estimate of MMD^2, with diagonals, of (R, B, m) and (R, C, m), (R,)."""
-    within_expert = rbf_mixture(u_expert, u_expert, sigmas).mean(dim=(1, 2))
-    within_agent = rbf_mixture(u_agent, u_agent, sigmas).mean(dim=(1, 2))
-    return within_expert + within_agent - 2.0 * rbf_mixture(u_expert, u_agent, sigmas).mean((1, 2))
+    sides = (u_expert, u_expert), (u_agent, u_agent), (u_expert, u_agent)
+    expert, agent, between = (rbf_mixture(u, v, sigmas).mean(dim=(1, 2)) for u, v in sides)
+    return expert + agent - 2.0 * between
 
 
 def witness(u: Tensor, u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:

@@ -26,8 +26,6 @@ Sources: Dadashi, Hussenot, Geist & Pietquin, "Primal Wasserstein Imitation Lear
 google-research/google-research (pwil), google-deepmind/acme, lionelblonde/ngt.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

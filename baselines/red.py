@@ -18,8 +18,6 @@ acts as a temperature.
 Sources: Wang et al., Random Expert Distillation, ICML 2019; RuohanW/RED; lionelblonde/ngt.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from ngt.potential import Potential

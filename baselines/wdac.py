@@ -19,8 +19,6 @@ Wasserstein GANs, NeurIPS 2017; Kostrikov et al., Discriminator-Actor-Critic, IC
 lionelblonde/ngt.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -41,5 +39,4 @@ class Wdac(Adversarial):
 
     def value(self, x: Tensor) -> Tensor:
         """Return D(x) of inputs x (R, B, input), (R, B)."""
-        value: Tensor = self.net(x).squeeze(-1)
-        return value
+        return self.net(x).squeeze(-1)

@@ -1,7 +1,5 @@
 """The command, also as `python -m ngt`; it handles signals before the slow imports start."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal

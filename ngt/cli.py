@@ -3,8 +3,6 @@
 Each command is a module of `ngt.commands`. Only the one that is asked for is imported.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

@@ -19,7 +19,6 @@ def lacks_memory(error: BaseException) -> bool:
 
 def suggest(name: str, known: Sequence[str]) -> str:
     """Return the fix for an unknown name: the nearest known names, or all of them."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    if near:
+    if near := difflib.get_close_matches(name, known, n=3, cutoff=0.5):
         return f"did you mean {' or '.join(near)}?"
     return f"known: {', '.join(sorted(known)) or 'none'}"

@@ -1,10 +1,9 @@
 """Files that are complete or absent, and digests of their content."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib
+import io
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -55,9 +54,13 @@ def read_json(path: Path) -> Any | None:
     """Return the JSON in a file; None if the file is missing or is not readable JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return None
-    except (ValueError, RecursionError):  # not text, not JSON, a number too long, nested too deep
+    except (
+        FileNotFoundError,
+        NotADirectoryError,
+        IsADirectoryError,
+        ValueError,  # not text, not JSON, or a number too long
+        RecursionError,  # nested too deep
+    ):
         return None
 
 
@@ -72,7 +75,5 @@ def checksum(content: bytes | Path) -> str:
 
 
 def _digest(content: bytes | Path, algorithm: Callable[..., Any]) -> str:
-    if isinstance(content, bytes):
-        return str(algorithm(content).hexdigest())
-    with open(content, "rb") as file:
+    with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()

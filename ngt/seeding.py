@@ -4,10 +4,8 @@ There is no global generator. A run's numbers depend only on its own key, so a r
 draws alone and in a pack.
 """
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
 
@@ -45,6 +43,14 @@ class Draw(NamedTuple):
     shape: tuple[int, ...]
 
 
+# How each kind of draw is made.
+DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = {
+    "normal": lambda generator, size: generator.standard_normal(size, dtype=np.float32),
+    "uniform": lambda generator, size: generator.random(size, dtype=np.float32),
+    "index": lambda generator, size: generator.integers(0, 1 << 48, size),
+}
+
+
 class Streams:
     """Random tensors of a pack, drawn ahead per run, in blocks, into fixed storage.
 
@@ -61,11 +67,13 @@ class Streams:
         self.draws = dict(draws)
         self.generators = {name: [rng(seed, "draw", name) for seed in seeds] for name in self.draws}
         cuda = torch.device(device).type == "cuda"
-        shapes = {n: (self.BLOCK, len(seeds), *draw.shape) for n, draw in self.draws.items()}
-        dtypes = {"index": torch.int64, "normal": torch.float32, "uniform": torch.float32}
         self.host = {
-            name: torch.empty(shape, dtype=dtypes[self.draws[name].kind], pin_memory=cuda)
-            for name, shape in shapes.items()
+            name: torch.empty(
+                (self.BLOCK, len(seeds), *draw.shape),
+                dtype=torch.int64 if draw.kind == "index" else torch.float32,
+                pin_memory=cuda,
+            )
+            for name, draw in self.draws.items()
         }
         self.blocks = {n: t.to(device) for n, t in self.host.items()} if cuda else self.host
         self.cursor = self.BLOCK
@@ -77,9 +85,8 @@ class Streams:
         """Return the tensors of the next iteration, by name, each (R, *shape)."""
         if self.cursor == self.BLOCK:
             self._refill()
-        at = self.cursor
         self.cursor += 1
-        return {name: block[at] for name, block in self.blocks.items()}
+        return {name: block[self.cursor - 1] for name, block in self.blocks.items()}
 
     def _refill(self) -> None:
         if self.ahead is None:
@@ -89,9 +96,8 @@ class Streams:
         self.before, self.after = self.after, self._states()
         if self.thread is not None:
             for name, block in self.blocks.items():
-                block.copy_(
-                    self.host[name]
-                )  # a blocking copy, since the thread overwrites its source next
+                # a blocking copy, since the thread overwrites its source next
+                block.copy_(self.host[name])
             self.ahead = self.thread.submit(self._draw)
         self.cursor = 0
 
@@ -99,13 +105,7 @@ class Streams:
         for name, draw in self.draws.items():
             size = (self.BLOCK, *draw.shape)
             for run, generator in enumerate(self.generators[name]):
-                values: np.ndarray
-                if draw.kind == "normal":
-                    values = generator.standard_normal(size, dtype=np.float32)
-                elif draw.kind == "uniform":
-                    values = generator.random(size, dtype=np.float32)
-                else:
-                    values = generator.integers(0, 1 << 48, size)
+                values = DRAWN[draw.kind](generator, size)
                 self.host[name][:, run].copy_(torch.from_numpy(values))
 
     def _states(self) -> dict[str, Any]:

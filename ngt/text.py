@@ -1,10 +1,10 @@
 """Lines that a user reads, and names and labels that a user chooses."""
 
-from __future__ import annotations
-
 import io
+import itertools
 import re
 import sys
+from collections.abc import Iterable
 
 from ngt.errors import UserError
 
@@ -31,6 +31,13 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the first and the last number of each block of consecutive ones; numbers rise."""
+    blocks = itertools.groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
+    members = ([int(number) for _, number in block] for _, block in blocks)
+    return [(block[0], block[-1]) for block in members]
+
+
 def check_name(name: str, where: str) -> None:
     """Check that a name can be used for a folder, in a command and in a pattern."""
     if not NAME.fullmatch(name):
@@ -50,8 +57,7 @@ def label_fault(label: str) -> str:
     """Say why a label cannot be shown and what to write; empty if it can."""
     if len(label) > LONGEST:
         return f"has {len(label)} characters; use at most {LONGEST}"
-    odd = "".join(dict.fromkeys(c for c in label if c not in SETTABLE))
-    if odd:
+    if odd := "".join(dict.fromkeys(c for c in label if c not in SETTABLE)):
         return f"holds {odd!r}, which figures or LaTeX cannot set; use other characters"
     if label != label.strip():
         return "begins or ends with a space; remove it"

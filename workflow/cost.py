@@ -8,8 +8,6 @@ a GPU, how the sums grow, and memory per run. The hours follow from the speeds m
 margins.
 """
 
-from __future__ import annotations
-
 import argparse
 import atexit
 import dataclasses
@@ -69,11 +67,15 @@ class Asked(logging.Handler):
     def table(self) -> str:
         """Return one row per rule and one of sums. Hours are those asked, not those to be used."""
         sums = {rule: _sums(jobs) for rule, jobs in self.jobs.items()}
-        rows = []
-        for rule, jobs in self.jobs.items():
-            hours = _range([job["runtime"] / 60 for job in jobs], "h")
-            memory = _range([job["mem_mb"] / 1000 for job in jobs], "GB")
-            rows.append(_row(rule, sums[rule], hours, memory))
+        rows = [
+            _row(
+                rule,
+                sums[rule],
+                _range([job["runtime"] / 60 for job in jobs], "h"),
+                _range([job["mem_mb"] / 1000 for job in jobs], "GB"),
+            )
+            for rule, jobs in self.jobs.items()
+        ]
         total = [sum(column) for column in zip(*sums.values(), strict=True)]
         return markdown(ASKED, [*rows, _row("total", total, "", "")])
 
@@ -123,8 +125,12 @@ def pack_cost(cell: CellConfig, runs: int, site: Site) -> Cost:
     """Return the cost of a pack, and of as many runs each alone on a core."""
     assert site.gpu is not None
     hours = used_minutes(cell, runs, site) / 60
-    alone = runs * used_minutes(cell, 1, Site()) / 60
-    return Cost(runs, hours, hours * (1 + env_workers(cell, runs, site.gpu)), alone)
+    return Cost(
+        runs,
+        gpu=hours,
+        beside=hours * (1 + env_workers(cell, runs, site.gpu)),
+        cores=runs * used_minutes(cell, 1, Site()) / 60,
+    )
 
 
 def costs_of(config: Config, site: Site) -> Costs:
@@ -186,11 +192,9 @@ def memory(config: Config, method: str) -> str:
     rows = []
     for env in sorted({key.env for key in run_table(config)}):
         cell = resolve(config, env, method, "state-action", 20)
-        sizes = []
-        for millions in BUFFERS:
-            train = dataclasses.replace(cell.train, buffer=millions * 10**6)
-            sizes.append(f"{device_mb(dataclasses.replace(cell, train=train)) / 1000:.2f}")
-        rows.append([env, *sizes])
+        trains = (dataclasses.replace(cell.train, buffer=n * 10**6) for n in BUFFERS)
+        sizes = (device_mb(dataclasses.replace(cell, train=train)) / 1000 for train in trains)
+        rows.append([env, *(f"{size:.2f}" for size in sizes)])
     return markdown(["env", *(f"{n} million transitions" for n in BUFFERS)], rows)
 
 

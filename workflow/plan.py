@@ -4,8 +4,6 @@ Every answer follows from the config and from the content of the files at hand. 
 Snakemake's own memory decide nothing. The rules ask a `Plan`, which does without Snakemake.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -128,11 +126,10 @@ class Plan:
 
     def run_hashes(self) -> list[str]:
         """Return the hashes of the run receipts that a rule may write."""
-        missing = set(self.missing)
         return [
             self.run_hash(key)
             for key in self.runs
-            if key in missing or not os.path.exists(self.run_receipt(key))
+            if key in self.pack_of or not os.path.exists(self.run_receipt(key))
         ]
 
     def expert_hashes(self) -> list[str]:
@@ -249,8 +246,8 @@ class Plan:
 
     def pack_job(self, env: str, method: str, mode: Mode, rate: str, members: str) -> Job:
         """Return what training a pack asks."""
-        runs = self.members(env, method, mode, rate, members)
-        return self.job(len(runs), env, method, mode, int(rate))
+        runs = len(self.members(env, method, mode, rate, members))
+        return self.job(runs, env, method, mode, int(rate))
 
     def expert_job(self, env: str, **_: str) -> Job:
         """Return what training an expert asks."""
@@ -297,8 +294,7 @@ class Plan:
 
     def _job(self, runs: int, env: str, *cell: Any) -> Job:
         """Return what training runs of a cell asks, or an env's expert if no cell is given."""
-        config = self.config
-        settings = resolve(config, env, *cell) if cell else resolve_expert(config, env)
+        settings = resolve(self.config, env, *cell) if cell else resolve_expert(self.config, env)
         return training(settings, runs, self.site)
 
 

@@ -4,8 +4,6 @@ Time and memory are upper estimates. A job that reaches its time limit loses not
 in advance, writes a checkpoint, and is tried again.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -94,8 +92,7 @@ class Job(NamedTuple):
 
 def site_of(config: Mapping[str, Any]) -> Site:
     """Return the site that a user's config describes; UserError names what is wrong in it."""
-    site: Site = parse(Site, config.get("cluster", {}), "cluster")
-    return site
+    return parse(Site, config.get("cluster", {}), "cluster")
 
 
 def training(cell: CellConfig, runs: int, site: Site) -> Job:
@@ -180,8 +177,7 @@ def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
     """Return the host's memory. A training that resumes holds the buffers that it has read."""
     buffer = _buffer_mb(cell)
     read = (runs + 1) * buffer  # of all runs, and of one more while it is put together
-    envs = runs * cell.train.num_envs
-    own = runs * (RUN + ENV * cell.train.eval_episodes) + envs * ENV
+    own = runs * (RUN + ENV * (cell.train.eval_episodes + cell.train.num_envs))
     if site.gpu is None:
         return PROCESS + own + runs * buffer + read
     return GPU_PROCESS + own + 2 * env_workers(cell, runs, site.gpu) * WORKER + read

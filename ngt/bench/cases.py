@@ -1,7 +1,5 @@
 """What the benchmarks measure: learners on filled buffers, whole training steps, peers."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path

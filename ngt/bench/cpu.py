@@ -1,7 +1,5 @@
 """`ngt bench`: updates per second on one thread, beside peers or methods beside each other."""
 
-from __future__ import annotations
-
 import multiprocessing
 import statistics
 from collections.abc import Sequence
@@ -35,20 +33,22 @@ def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
         timed[f"{what}: floor"] = Contender(floor(updating[what].call), runs)
         timed[f"{what}: whole"] = Contender(whole(cell, seeds), runs)
     others, envs = peers(env), TrainConfig().num_envs
-    alone = {"envs": Contender(stepping(env, envs))}
-    rates = measure(timed | others | alone, repeats, updates)
+    timed["envs"] = Contender(stepping(env, envs))
+    rates = measure(timed | others, repeats, updates)
     rows = []
     for what in [*updating, *others]:
         row: dict[str, Any] = {"what": what, "runs": 1, **rate(rates[what], "updates")}
         if others:
             row["over_peer"] = ratio(rates[what], rates[next(iter(others))])
         if what in updating:
-            row["runs"] = updating[what].runs
-            row["over_floor"] = ratio(rates[f"{what}: floor"], rates[what])
-            steps = statistics.median(rates[f"{what}: whole"]) * envs / row["runs"]
-            row["env_steps_per_second"] = round(steps, 1)
-            row["update_ms"] = round(1000 / row["updates_per_second"], 2)
-            row["products_ms"] = round(in_place(updating[what], updates), 2)
+            steps = statistics.median(rates[f"{what}: whole"]) * envs
+            row |= {
+                "runs": updating[what].runs,
+                "over_floor": ratio(rates[f"{what}: floor"], rates[what]),
+                "env_steps_per_second": round(steps / updating[what].runs, 1),
+                "update_ms": round(1000 / row["updates_per_second"], 2),
+                "products_ms": round(in_place(updating[what], updates), 2),
+            }
         rows.append(row)
     return {
         "env": env,
@@ -67,20 +67,23 @@ def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
 def pack_agreement(env: str) -> list[dict[str, Any]]:
     """Return the differences between a pack of three runs and each of its runs alone."""
     cell = cell_of("NGT", env)
-    alone = [pack_of(cell, [seed]) for seed in range(3)]
-    return agreement({"pack": [pack_of(cell, range(3))], "alone": alone})
+    return agreement(
+        {
+            "pack": [pack_of(cell, range(3))],
+            "alone": [pack_of(cell, [seed]) for seed in range(3)],
+        }
+    )
 
 
 def together(env: str, *, processes: int, repeats: int, updates: int) -> dict[str, Any]:
     """Return NGT's updates per second in one process and in several at once, one thread each."""
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(processes) as pool:
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
         job = partial(_rate_here, env, updates)
         pool.map(job, range(processes), chunksize=1)  # burn-in
-        rows = []
-        for _ in range(repeats):
-            (one,) = pool.map(job, range(1))
-            rows.append((one, sum(pool.map(job, range(processes), chunksize=1))))
+        rows = [
+            (pool.map(job, range(1))[0], sum(pool.map(job, range(processes), chunksize=1)))
+            for _ in range(repeats)
+        ]
     alone, at_once = zip(*rows, strict=True)
     return {
         "processes": processes,
@@ -109,23 +112,22 @@ def bench_methods(
     The cost is the median over rounds of the ratio of times. One run on one thread, as in `bench`.
     """
     torch.set_num_threads(1)
-    contenders = {}
-    for name in dict.fromkeys([*names, relative_to]):
-        every = method_rate(config, name) or CellConfig.rate
-        contenders[name] = Contender(iteration(resolve(config, env, name, "state-action", every)))
+    every = {name: method_rate(config, name) or CellConfig.rate for name in (*names, relative_to)}
+    cells = {name: resolve(config, env, name, "state-action", n) for name, n in every.items()}
+    contenders = {name: Contender(iteration(cell)) for name, cell in cells.items()}
     rates = measure(contenders, repeats, updates)
-    rows, reference = [], rates[relative_to]
-    for name, own in rates.items():
-        rows.append(
-            {
-                "what": method_label(config, name),
-                "method": name,
-                **rate(own, "iterations"),
-                "cost": ratio(reference, own),
-                "least": ratio(reference, own, min),
-                "most": ratio(reference, own, max),
-            }
-        )
+    reference = rates[relative_to]
+    rows = [
+        {
+            "what": method_label(config, name),
+            "method": name,
+            **rate(own, "iterations"),
+            "cost": ratio(reference, own),
+            "least": ratio(reference, own, min),
+            "most": ratio(reference, own, max),
+        }
+        for name, own in rates.items()
+    ]
     return {
         "env": env,
         "scale": config.scale,

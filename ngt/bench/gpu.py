@@ -4,13 +4,12 @@
 numpy, einops, gymnasium[mujoco], safetensors and tqdm; the tests need pytest too. No network.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics
 import tempfile
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -36,9 +35,8 @@ TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # env steps of a whole training, by s
 
 def agreement(model: str, env: str) -> list[dict[str, Any]]:
     """Return the differences between CPU and eager CUDA, and between eager and graph."""
-    cell = cell_of(model, env)
     sides = {
-        name: [pack_of(cell, range(2), device, graphs=name == "graph", filled=5000)]
+        name: [pack_of(cell_of(model, env), range(2), device, graphs=name == "graph", filled=5000)]
         for name, device in (("cpu", "cpu"), ("eager", DEVICE), ("graph", DEVICE))
     }
     return [{"model": model, "env": env, **row} for row in measure.agreement(sides)]
@@ -73,8 +71,8 @@ def rate(model: str, env: str, pack: int) -> dict[str, Any]:
         row[f"{name}_ms"] = milliseconds(name, Contender(made.update))
         row[f"{name}_per_run"] = 1000 / row[f"{name}_ms"]
         row["memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
-        buffer = (made.replay.rows, made.replay.after, made.replay.finals)
-        row["buffer_gb"] = sum(t.nbytes for t in buffer) / 1e9
+        kept = made.replay
+        row["buffer_gb"] = sum(t.nbytes for t in (kept.rows, kept.after, kept.finals)) / 1e9
     return row
 
 
@@ -131,17 +129,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(kind, fields(row), flush=True)
         write_json(args.json, result)
 
-    for model in args.models:
-        for env in args.envs:
-            note("agreement", *agreement(model, env))
-    for env in args.envs:
-        for model in args.models:
-            for pack in args.packs:
-                note("rates", rate(model, env, pack))
-    for env in args.envs:
-        for pack, steps in TRAININGS.items():
-            workers = args.workers if pack > 1 else 0
-            note("training", training(args.models[0], env, pack, steps, workers))
+    for model, env in product(args.models, args.envs):
+        note("agreement", *agreement(model, env))
+    for env, model, pack in product(args.envs, args.models, args.packs):
+        note("rates", rate(model, env, pack))
+    for env, (pack, steps) in product(args.envs, TRAININGS.items()):
+        workers = args.workers if pack > 1 else 0
+        note("training", training(args.models[0], env, pack, steps, workers))
 
 
 if __name__ == "__main__":

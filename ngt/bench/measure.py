@@ -1,7 +1,5 @@
 """How the benchmarks measure: one timing loop, one floor, one agreement, one profile."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import statistics
@@ -46,8 +44,8 @@ def measure(
     rates: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(repeats):
         for name, contender in contenders.items():
-            took = seconds(contender.call, counts[name])
-            rates[name].append(counts[name] * contender.runs / took)
+            made = counts[name] * contender.runs
+            rates[name].append(made / seconds(contender.call, counts[name]))
     return rates
 
 
@@ -141,10 +139,8 @@ def in_place(contender: Contender, updates: int) -> float:
 
 def parameters(learner: Any) -> Tensor:
     """Return all parameters of each run, (runs, parameters), on the CPU."""
-    nets = (learner.agent, learner.model)
-    return torch.cat(
-        [p.detach().reshape(len(p), -1).cpu().double() for n in nets for p in n.parameters()], dim=1
-    )
+    every = itertools.chain(learner.agent.parameters(), learner.model.parameters())
+    return torch.cat([p.detach().reshape(len(p), -1).cpu().double() for p in every], dim=1)
 
 
 def agreement(

@@ -1,7 +1,5 @@
 """The benchmarks' results as text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,10 +32,16 @@ def table(result: Mapping[str, Any]) -> str:
     cells: list[Sequence[object]] = [
         ("", "updates/s", "(range)", "/ SB3", "/ floor", "env steps/s")
     ]
-    for r in rows:
-        peer, floor = (f"{r[key]:.2f}" if key in r else "" for key in ("over_peer", "over_floor"))
-        steps = r.get("env_steps_per_second", "")
-        cells.append((r["what"], r["updates_per_second"], spread(r), peer, floor, steps))
+    cells += [
+        (
+            r["what"],
+            r["updates_per_second"],
+            spread(r),
+            *(f"{r[key]:.2f}" if key in r else "" for key in ("over_peer", "over_floor")),
+            r.get("env_steps_per_second", ""),
+        )
+        for r in rows
+    ]
     lines = [
         f"{result['env']}, {result['threads']} thread, batch {result['batch']}, "
         f"median of {result['repeats']}",
@@ -58,17 +62,16 @@ def table(result: Mapping[str, Any]) -> str:
             f"{t['processes']} processes at once: {t['all']} updates/s of NGT, {t['gain']:.2f} "
             f"times one process's {t['one']}"
         )
-    lines.append("\none NGT update, by kind of work (profiler on, so slower than above)")
-    lines += aligned(
-        [(p["kind"], f"{p['ms']:.2f} ms", f"{p['share']:.1%}") for p in result["profile"]]
-    )
-    lines.append("\na pack of 3 against its runs alone: largest difference of any parameter")
-    lines += aligned(
-        [
-            (f"after {a['updates']:>4} updates", f"{a['pack_alone']:.1e}")
-            for a in result["agreement"]
-        ]
-    )
+    parts = [(p["kind"], f"{p['ms']:.2f} ms", f"{p['share']:.1%}") for p in result["profile"]]
+    far = [
+        (f"after {a['updates']:>4} updates", f"{a['pack_alone']:.1e}") for a in result["agreement"]
+    ]
+    lines += [
+        "\none NGT update, by kind of work (profiler on, so slower than above)",
+        *aligned(parts),
+        "\na pack of 3 against its runs alone: largest difference of any parameter",
+        *aligned(far),
+    ]
     return "\n".join(lines)
 
 
@@ -76,9 +79,17 @@ def methods_table(result: Mapping[str, Any]) -> str:
     """Return the result of `bench_methods`."""
     reference = next(r for r in result["rows"] if r["method"] == result["relative_to"])
     cells: list[Sequence[object]] = [("", "", "iterations/s", "(range)", "time", "(range)")]
-    for r in result["rows"]:
-        cost, costs = f"{r['cost']:.2f}", f"({r['least']:.2f}-{r['most']:.2f})"
-        cells.append((r["what"], r["method"], r["iterations_per_second"], spread(r), cost, costs))
+    cells += [
+        (
+            r["what"],
+            r["method"],
+            r["iterations_per_second"],
+            spread(r),
+            f"{r['cost']:.2f}",
+            f"({r['least']:.2f}-{r['most']:.2f})",
+        )
+        for r in result["rows"]
+    ]
     heading = (
         f"{result['env']}, scale {result['scale']}, {result['threads']} thread, one run, median of "
         f"{result['repeats']}; time of one iteration over that of {reference['what']}"

@@ -1,7 +1,5 @@
 """ngt bench: measure updates per second on one thread."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

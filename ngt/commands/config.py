@@ -1,14 +1,12 @@
 """ngt config: print the resolved settings of a scale, or of one run."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from dataclasses import asdict
 
 from ngt.experience.envs import get_task
 from ngt.runs.keys import RunKey, resolve_key
-from ngt.settings.config import CellConfig, Config
+from ngt.settings.config import Config
 from ngt.settings.options import RUN_HELP, load_config
 from ngt.settings.schema import schema
 from ngt.text import say
@@ -26,12 +24,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Print the settings, or their schema."""
     if args.schema:
-        say(json.dumps(schema(Config), indent=1))
-        return
-    config = load_config(args)
-    chosen: Config | CellConfig = config
-    if args.key:
-        key = RunKey.parse(args.key)
+        shown = schema(Config)
+    elif args.key:
+        config, key = load_config(args), RunKey.parse(args.key)
         get_task(key.env)
-        chosen = resolve_key(config, key)
-    say(json.dumps(asdict(chosen), indent=1))
+        shown = asdict(resolve_key(config, key))
+    else:
+        shown = asdict(load_config(args))
+    say(json.dumps(shown, indent=1))

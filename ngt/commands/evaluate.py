@@ -1,7 +1,5 @@
 """ngt evaluate: run a policy's deterministic episodes and print the returns."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """ngt expert: train an env's SAC expert on the env's own reward."""
 
-from __future__ import annotations
-
 import argparse
 
 from ngt.commands.shared import add_training, needs_training, one_thread, report, train_members

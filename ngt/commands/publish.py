@@ -1,7 +1,5 @@
 """ngt publish: gather a scale's complete runs into one file of records that ships."""
 
-from __future__ import annotations
-
 import argparse
 
 from ngt.runs.gather import publish, summary
@@ -22,5 +20,4 @@ def run(args: argparse.Namespace) -> None:
     """Write the records and their manifest."""
     config = load_config(args)
     layout = Layout(config.scale, args.results)
-    manifest = publish(layout, config, allow_partial=args.allow_partial)
-    say(f"{layout.published}: {summary(manifest)}")
+    say(f"{layout.published}: {summary(publish(layout, config, allow_partial=args.allow_partial))}")

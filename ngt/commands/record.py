@@ -1,7 +1,5 @@
 """ngt record: record whole episodes of an expert, and of a random policy."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """ngt runs: print the run table, every key with its status."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections import Counter
@@ -63,12 +61,10 @@ def run(args: argparse.Namespace) -> None:
     records = source(layout, config)
     for key in keys:
         status = records.status(key)
-        if args.status and status.status != args.status:
-            continue
-        if args.other_source and not status.other_source:
-            continue
-        counts[status.status] += 1
-        say(str(key) if args.keys else f"{status.status:<9} {key!s:<70} {status.note}".rstrip())
+        chosen = not args.status or status.status == args.status
+        if chosen and (status.other_source or not args.other_source):
+            counts[status.status] += 1
+            say(str(key) if args.keys else f"{status.status:<9} {key!s:<70} {status.note}".rstrip())
     if not args.keys:
         say(counted(counts, config))
 

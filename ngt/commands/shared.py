@@ -1,7 +1,5 @@
 """What the commands that train or run a policy share."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """ngt ship: put an env's recorded expert among those that ship, in data/."""
 
-from __future__ import annotations
-
 import argparse
 
 from ngt.commands.shared import one_thread
@@ -26,5 +24,4 @@ def run(args: argparse.Namespace) -> None:
     one_thread()
     config = load_config(args)
     get_task(args.env)
-    layout = Layout(config.scale, args.results)
-    say(ship(layout, config, args.env, replace_better=args.replace))
+    say(ship(Layout(config.scale, args.results), config, args.env, replace_better=args.replace))

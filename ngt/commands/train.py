@@ -1,10 +1,7 @@
 """ngt train: imitate demonstrations; runs that share a cell are trained in packs."""
 
-from __future__ import annotations
-
 import argparse
 import functools
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +20,7 @@ from ngt.experience.demos import Demos
 from ngt.experience.envs import get_task
 from ngt.experience.reference import reference_of
 from ngt.runs.keys import Layout, RunKey, packs, resolve_key
-from ngt.settings.config import CellConfig, Config
+from ngt.settings.config import CellConfig
 from ngt.settings.options import RUN_HELP, at_least, load_config
 from ngt.settings.resolve import demos_file, file_hash
 from ngt.training.learner import Member
@@ -53,15 +50,23 @@ def run(args: argparse.Namespace) -> None:
     read = functools.cache(demos.load)  # a file's warnings are then given once
     for i, (cell, pack) in enumerate(jobs, 1):
         source = args.demos or Path(demos_file(config, cell.env) or layout.demos(cell.env))
-        unhealthy = cell.terminate_when_unhealthy
-        data = read(source, cell.env, strict=args.strict, terminate_when_unhealthy=unhealthy)
+        data = read(
+            source,
+            cell.env,
+            strict=args.strict,
+            terminate_when_unhealthy=cell.terminate_when_unhealthy,
+        )
         cell = with_demos(cell, data, source, args)
         members = [member_of(key, data, source, layout) for key in pack]
         left = [m for m in members if needs_training(cell, m, run_name(m), args)]
         if not left:
             continue
         warn_of_scale(data)  # not an error: training does not depend on it
-        if train_pack(cell, left, config, args) and i < len(jobs):
+        name = f"{cell.method} {cell.env}" + (f" x{len(left)}" if len(left) > 1 else "")
+        stopped = train_members(cell, left, name, config, args)
+        for member in left:
+            report(member.folder, run_name(member))
+        if stopped and i < len(jobs):
             raise Interrupted(cell.train.steps)
 
 
@@ -83,21 +88,16 @@ def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Names
 
 def member_of(key: RunKey, data: Demos, source: Path, layout: Layout) -> Member:
     """Return a run as a member of its pack, with its own demonstrations."""
-    subset = demos.subsample(data, key.demos, key.rate, key.seed, f"demonstrations {source}")
-    return Member(layout.run(key), key.record, key.seed, key.demos, subset, reference_of(data))
+    return Member(
+        layout.run(key),
+        key.record,
+        key.seed,
+        key.demos,
+        demos.subsample(data, key.demos, key.rate, key.seed, f"demonstrations {source}"),
+        reference_of(data),
+    )
 
 
 def run_name(member: Member) -> str:
     """Return the name of a run in messages."""
     return f"run {member.key['run']}"
-
-
-def train_pack(
-    cell: CellConfig, members: Sequence[Member], config: Config, args: argparse.Namespace
-) -> bool:
-    """Train runs together; return True if a stop signal came when nothing was left to do."""
-    name = f"{cell.method} {cell.env}" + (f" x{len(members)}" if len(members) > 1 else "")
-    stopped = train_members(cell, members, name, config, args)
-    for member in members:
-        report(member.folder, run_name(member))
-    return stopped

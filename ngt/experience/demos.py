@@ -5,8 +5,7 @@ random policy's returns, for normalisation. An episode of T steps has T + 1 obse
 each transition keeps its own next observation.
 """
 
-from __future__ import annotations
-
+import contextlib
 import json
 import zipfile
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.utils.rnn import pad_sequence
 
 from ngt.errors import UserError
 from ngt.experience.envs import get_task
@@ -97,8 +97,10 @@ def from_episodes(
     task = get_task(env)
 
     def arrays(name: str) -> list[NDArray[Any]]:
-        parts = [getattr(episode, name) for episode in episodes]
-        return [numbers(part, f"episodes: episode {i}: {name}") for i, part in enumerate(parts)]
+        return [
+            numbers(getattr(episode, name), f"episodes: episode {i}: {name}")
+            for i, episode in enumerate(episodes)
+        ]
 
     obs, action, reward = map(arrays, ("obs", "action", "reward"))
     for i, (o, a, r) in enumerate(zip(obs, action, reward, strict=True)):
@@ -154,15 +156,10 @@ def record(
         return torch.from_numpy(actions.astype(np.float32))[None]
 
     vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
-    try:
+    with contextlib.closing(vec):
         random_returns = rollout(vec, random_act, random_seeds, runs=1).returns[0]
         expert = rollout(vec, act, seeds, runs=1, keep=True)
-    finally:
-        vec.close()
-    parts = [
-        Episode(obs, action, reward, terminated, s)
-        for (obs, action, reward, terminated), s in zip(expert.episodes, seeds, strict=True)
-    ]
+    parts = [Episode(*trace, s) for trace, s in zip(expert.episodes, seeds, strict=True)]
     return from_episodes(env, parts, random_returns, source)
 
 
@@ -181,9 +178,8 @@ def save(path: Path, demos: Demos) -> None:
         "source": demos.source,
         "checksum": demos.checksum,
     }
-    arrays = {name: getattr(demos, name) for name in ARRAYS}
-    if demos.spread is not None:
-        arrays["spread"] = demos.spread
+    fields = {name: getattr(demos, name) for name in ARRAYS | OPTIONAL}
+    arrays = {name: array for name, array in fields.items() if array is not None}
     with atomic(path) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, meta=np.array(json.dumps(meta)), **arrays)
 
@@ -204,8 +200,7 @@ def load(
     where = f"demonstrations {path}"
     data = _read(path, where)
     meta = _meta(data, where)
-    missing = [name for name in ARRAYS if name not in data]
-    if missing:
+    if missing := [name for name in ARRAYS if name not in data]:
         raise UserError(f"{where}: field {missing[0]!r} is missing; found {', '.join(data)}")
     arrays = {name: data.get(name) for name in ARRAYS | OPTIONAL}
     demos = Demos(env=meta["env"], source=meta["source"], **arrays)  # type: ignore[arg-type]
@@ -241,8 +236,10 @@ def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
         ) from None
     except Exception as error:  # zipfile, zlib and NumPy may raise anything on a damaged file
         text = " ".join(str(error).split())[:120]
-        field = f"field {name!r}: " if name else ""
-        raise UserError(f"{where}: {field}truncated, or not a NumPy archive ({text})") from None
+        raise UserError(
+            f"{where}: {f'field {name!r}: ' if name else ''}truncated, or not a NumPy archive "
+            f"({text})"
+        ) from None
     return data
 
 
@@ -281,14 +278,12 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
     starts = np.concatenate([[0], np.cumsum(demos.length + 1)])  # rows of obs
     rows, steps, terminal = [], [], []
     for episode in range(count):
-        length = int(demos.length[episode])
-        if length < rate:
+        if (length := int(demos.length[episode])) < rate:
             raise UserError(
                 f"{where}: episode {episode} has {length} steps, fewer than rate {rate}; "
                 f"lower the rate or leave the episode out"
             )
-        offset = int(rng(seed, "demos", demos.env, episode).integers(rate))
-        kept = np.arange(offset, length, rate)
+        kept = np.arange(int(rng(seed, "demos", demos.env, episode).integers(rate)), length, rate)
         rows.append(starts[episode] + kept)
         steps.append(starts[episode] - episode + kept)  # actions have one row less per episode
         terminal.append((kept == length - 1) & demos.terminated[episode])
@@ -306,17 +301,9 @@ class DemoSet:
     """The demonstrations of a pack: sets of different sizes, padded and drawn with replacement."""
 
     def __init__(self, sets: Sequence[Batch], device: torch.device | str = "cpu") -> None:
-        sizes = [s.obs.shape[1] for s in sets]
-        self.size = torch.tensor(sizes, device=device)[:, None]
-        most = max(sizes)
-
-        def pad(parts: Sequence[torch.Tensor]) -> torch.Tensor:
-            out = torch.zeros(len(parts), most, *parts[0].shape[2:], device=device)
-            for run, part in enumerate(parts):
-                out[run, : part.shape[1]] = part[0]
-            return out
-
-        self.data = Batch(*(pad(parts) for parts in zip(*sets, strict=True)))
+        self.size = torch.tensor([s.obs.shape[1] for s in sets], device=device)[:, None]
+        fields = ([part[0] for part in parts] for parts in zip(*sets, strict=True))
+        self.data = Batch(*(pad_sequence(f, batch_first=True).to(device) for f in fields))
         self._run = torch.arange(len(sets), device=device)[:, None]
 
     def sample(self, index: torch.Tensor) -> Batch:

@@ -115,8 +115,7 @@ def never_terminates(task_id: str, terminate_when_unhealthy: bool = True) -> boo
 
     Nothing is known of a user's own task without the choice to terminate, so it gives False.
     """
-    can = get_task(task_id).can_terminate
-    return task_id in _ENDLESS or (can and not terminate_when_unhealthy)
+    return task_id in _ENDLESS or (get_task(task_id).can_terminate and not terminate_when_unhealthy)
 
 
 def _leaves(space: spaces.Space[Any]) -> list[spaces.Space[Any]]:
@@ -186,8 +185,7 @@ def _import_dm_control(env_id: str) -> None:
 
 
 def _log_mujoco(message: str) -> None:
-    level = logging.DEBUG if "deprecated" in message else logging.WARNING
-    _log.log(level, "mujoco: %s", message)
+    (_log.debug if "deprecated" in message else _log.warning)("mujoco: %s", message)
 
 
 def _catch_mujoco_warnings() -> None:
@@ -217,18 +215,13 @@ def _check_live(task: Task, env: gym.Env[Any, Any]) -> None:
 
 def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | None = None) -> Env:
     """Make one env of a task, as `make` does."""
-    with _renderer(render_mode is not None):
-        return _make(task, terminate_when_unhealthy, render_mode)
-
-
-def _make(task: Task, terminate_when_unhealthy: bool, render_mode: str | None) -> Env:
-    if task.gym_id.startswith("dm_control/"):
-        _import_dm_control(task.id)
-    _catch_mujoco_warnings()
     kwargs = dict(task.kwargs)
     if task.can_terminate:
         kwargs["terminate_when_unhealthy"] = terminate_when_unhealthy
-    with warnings.catch_warnings():
+    with _renderer(render_mode is not None), warnings.catch_warnings():
+        if task.gym_id.startswith("dm_control/"):
+            _import_dm_control(task.id)
+        _catch_mujoco_warnings()
         warnings.filterwarnings("ignore", message=".*is out of date")  # the paper's ids are v4
         warnings.filterwarnings("ignore", message=".*precision lowered")  # float32 is wanted
         try:
@@ -238,8 +231,9 @@ def _make(task: Task, terminate_when_unhealthy: bool, render_mode: str | None) -
                 task.gym_id, render_mode=render_mode, disable_env_checker=True, **kwargs
             )
         except (gym.error.Error, ImportError, TypeError) as error:
-            why = " ".join(str(error).split())
-            raise UserError(f"env {task.id!r}: gymnasium can't make it: {why}") from error
+            raise UserError(
+                f"env {task.id!r}: gymnasium can't make it: {' '.join(str(error).split())}"
+            ) from error
         try:
             _check_live(task, env)
         except UserError:
@@ -266,9 +260,7 @@ def check_registered(names: Iterable[str]) -> None:
 
     UserError if the agent can't handle an env, or if making it raises anything.
     """
-    for name in dict.fromkeys(names):
-        if name in OURS:
-            continue
+    for name in [n for n in dict.fromkeys(names) if n not in OURS]:
         try:
             make(name).close()
         except UserError:

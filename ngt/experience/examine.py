@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import warnings
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from ngt.errors import UserError
 from ngt.experience.envs import get_task, never_terminates
 from ngt.experience.vector import VectorEnv
 from ngt.seeding import derive, rng
+from ngt.text import ranges
 
 if TYPE_CHECKING:
     from ngt.experience.demos import Demos
@@ -84,16 +86,14 @@ def _check_types(demos: Demos, where: str) -> None:
 def _check_values(demos: Demos, where: str) -> None:
     for name in ("obs", "action", "reward", "returns", "random_returns"):
         array = getattr(demos, name)
-        place = _first(~np.isfinite(array))
-        if place is not None:
+        if (place := _first(~np.isfinite(array))) is not None:
             raise UserError(
                 f"{where}: field {name!r}: {_row(demos, name, place[0])}: found {array[place]}, "
                 f"expected finite numbers"
             )
     if demos.spread is not None and not (demos.spread >= 0).all():
         raise UserError(f"{where}: field 'spread': expected numbers that are not negative")
-    place = _first(np.abs(demos.action) > 1.0)
-    if place is not None:
+    if (place := _first(np.abs(demos.action) > 1.0)) is not None:
         raise UserError(
             f"{where}: field 'action': {_row(demos, 'action', place[0])}: found "
             f"{demos.action[place]:.9g}, expected values in [-1, 1]; divide by the env's bound, or "
@@ -131,8 +131,7 @@ def to_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
     """Return an array in float32; UserError if a finite number is too large for it."""
     with np.errstate(over="ignore"):
         cast = array.astype(np.float32)
-    place = _first(np.isinf(cast) & np.isfinite(array))
-    if place is not None:
+    if (place := _first(np.isinf(cast) & np.isfinite(array))) is not None:
         raise UserError(
             f"{where}: row {place[0]}: found {array[place]:.6g}, which is finite but too large for "
             f"float32 (at most 3.4e38); rescale it"
@@ -150,17 +149,14 @@ def measure_spread(env: str) -> NDArray[np.float32]:
     So a column that is constant in most episodes counts as constant: a goal, or the force on a body
     that seldom touches anything. The seed is fixed, so the same env gives the same numbers.
     """
-    vec = VectorEnv(env, 1)
     dice = rng(0, "spread", env)
-    try:
+    with contextlib.closing(VectorEnv(env, 1)) as vec:
         episodes = [[vec.reset([derive(0, "spread", env)])[0]]]
         for _ in range(SPREAD_STEPS):
             step = vec.step(dice.uniform(-1.0, 1.0, (1, vec.task.act)))
             episodes[-1].append(step.next_obs[0])
             if step.terminated[0] or step.truncated[0]:
                 episodes.append([step.obs[0]])
-    finally:
-        vec.close()
     moved = [np.ptp(rows, axis=0) for rows in episodes if len(rows) > 1]
     return np.median(moved, axis=0).astype(np.float32)
 
@@ -170,22 +166,16 @@ def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
 
     terminate_when_unhealthy: the setting of the env that will be trained on.
     """
-    found, ended = [], demos.terminated
+    ended = demos.terminated
     absorbing = "an absorbing method learns an end that does not exist; write terminated=False"
     if never_terminates(demos.env, terminate_when_unhealthy):
         never = "" if never_terminates(demos.env) else " with terminate_when_unhealthy=False"
-        if ended.any():
-            episodes = listed("episode", np.flatnonzero(ended))
-            found.append(f"{episodes}: terminated, but {demos.env} never does{never}: {absorbing}")
+        wrong, why = np.flatnonzero(ended), f", but {demos.env} never does{never}"
     else:
         limit = get_task(demos.env).time_limit
-        late = np.flatnonzero(ended & (demos.length == limit))
-        if len(late):
-            episodes = listed("episode", late)
-            found.append(
-                f"{episodes}: terminated at step {limit}, which is the time limit of {demos.env}: "
-                f"{absorbing}"
-            )
+        wrong = np.flatnonzero(ended & (demos.length == limit))
+        why = f" at step {limit}, which is the time limit of {demos.env}"
+    found = [f"{listed('episode', wrong)}: terminated{why}: {absorbing}"] if len(wrong) else []
     return found + _still(demos)
 
 
@@ -213,13 +203,9 @@ def _still(demos: Demos) -> list[str]:
 
 def listed(noun: str, numbers: Iterable[int]) -> str:
     """Return rising numbers as text, with ranges: `columns 3, 27 to 110`."""
-    ordered = [int(number) for number in numbers]
-    parts = []
-    for _, group in itertools.groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0]):
-        block = [number for _, number in group]
-        many = len(block) > 1
-        parts.append(f"{block[0]} to {block[-1]}" if many else str(block[0]))
-    return f"{noun}{'s' if len(ordered) > 1 else ''} {', '.join(parts)}"
+    rising = list(numbers)
+    parts = [str(low) if low == high else f"{low} to {high}" for low, high in ranges(rising)]
+    return f"{noun}{'s' if len(rising) > 1 else ''} {', '.join(parts)}"
 
 
 def tell(

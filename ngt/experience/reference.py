@@ -44,7 +44,6 @@ def unscored(reference: Mapping[str, float]) -> str:
     error = math.hypot(reference.get("random_error", 0.0), reference.get("expert_error", 0.0))
     if expert > random and expert - random >= ERRORS * error:
         return ""
-    far = "not above"
-    if expert > random:
-        far = f"less than {ERRORS:g} standard errors of the difference ({error:.4g}) above"
+    near = f"less than {ERRORS:g} standard errors of the difference ({error:.4g}) above"
+    far = near if expert > random else "not above"
     return f"the expert's mean return, {expert:.6g}, is {far} the random policy's, {random:.6g}"

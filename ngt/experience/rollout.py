@@ -1,7 +1,5 @@
 """Whole episodes of a policy, for evaluation and for recording."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -45,7 +43,7 @@ def rollout(
     obs = env.reset(seeds)
     returns, lengths = np.zeros(total), np.zeros(total, np.int64)
     running, terminated = np.ones(total, bool), np.zeros(total, bool)
-    observed, acted, rewarded = [obs], [], []
+    first, kept = obs, []
     while running.any():
         x = torch.from_numpy(obs).to(device).view(runs, total // runs, -1)
         action = act(x).cpu().numpy().reshape(total, -1)
@@ -56,13 +54,12 @@ def rollout(
         running &= ~(step.terminated | step.truncated)
         obs = step.obs
         if keep:
-            observed.append(step.next_obs)
-            acted.append(action)
-            rewarded.append(step.reward)
+            kept.append((step.next_obs, action, step.reward))
     shape = (runs, total // runs)
     result = Rollout(returns.reshape(shape), lengths.reshape(shape))
     if keep:
-        o, a, r = np.stack(observed), np.stack(acted), np.stack(rewarded)
+        observed, acted, rewarded = zip(*kept, strict=True)
+        o, a, r = np.stack([first, *observed]), np.stack(acted), np.stack(rewarded)
         result.episodes = [
             (o[: n + 1, i], a[:n, i], r[:n, i], bool(terminated[i])) for i, n in enumerate(lengths)
         ]

@@ -7,8 +7,6 @@ data/<env>/
   expert.json         returns, settings, what made it, and the SHA-256 of each other file
 """
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Any
@@ -41,12 +39,10 @@ def read(env: str) -> dict[str, Any]:
         )
     if not isinstance(expert, dict) or expert.get("format") != FORMAT:
         raise _damaged(folder / EXPERT, f"not an expert's record of format {FORMAT}")
-    wrong = [name for name, valid in _fields(env, expert).items() if not valid]
-    if wrong:
+    if wrong := [name for name, valid in _fields(env, expert).items() if not valid]:
         raise _damaged(folder / EXPERT, f"field {wrong[0]!r}: found {expert.get(wrong[0])!r:.40}")
     for name, known in expert["files"].items():
-        found = sha256(folder / name)
-        if found != known:
+        if (found := sha256(folder / name)) != known:
             raise _damaged(folder / name, f"checksum {found[:12]}, expected {known[:12]}")
     return expert
 
@@ -55,8 +51,6 @@ def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
     """Return, for each field that other code reads, if it is valid."""
     files, returns, kept = (expert.get(name) for name in ("files", "returns", "kept"))
     count = len(returns) if isinstance(returns, list) else 0
-    numbers = {name: _number(expert.get(name)) for name in ("random", "wall_seconds")}
-    counts = {name: type(expert.get(name)) is int for name in ("step", "updates")}
     return {
         "env": expert.get("env") == env,
         "files": isinstance(files, dict)
@@ -66,8 +60,8 @@ def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
         "episodes": expert.get("episodes") in range(1, count + 1),
         "kept": isinstance(kept, dict) and all(_number(kept.get(k)) for k in ("step", "return")),
         "config": isinstance(expert.get("config"), dict),
-        **numbers,
-        **counts,
+        **{name: _number(expert.get(name)) for name in ("random", "wall_seconds")},
+        **{name: type(expert.get(name)) is int for name in ("step", "updates")},
     }
 
 

@@ -33,9 +33,7 @@ class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         self.base, self.episode = (self.base, self.episode + 1) if seed is None else (seed, 0)
-        actions: Sequence[np.ndarray] | np.ndarray = ()
-        if self.resume is not None:
-            (self.episode, actions), self.resume = self.resume, None
+        (self.episode, actions), self.resume = self.resume or (self.episode, ()), None
         own_seed = self.base
         if self.episode > 0:
             mixed = np.random.SeedSequence((self.base, self.episode)).generate_state(1, np.uint64)
@@ -120,12 +118,11 @@ class VectorEnv:
 
     def state(self, envs: slice = slice(None)) -> State:
         """Return each env's seed, its episode's number and the actions taken in that episode."""
-        longest = max(self._length[envs].max(), 1)
         arrays = {
             "seed": self._seed,
             "episode": self._episode,
             "length": self._length,
-            "actions": self._actions[:, :longest],
+            "actions": self._actions[:, : max(self._length[envs].max(), 1)],
         }
         return State({n: torch.from_numpy(array[envs].copy()) for n, array in arrays.items()})
 

@@ -4,8 +4,6 @@ The inputs and outputs of a step are in arrays that keep their place. Processes 
 shared memory, so that a step costs each process one short message each way.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import multiprocessing
@@ -51,9 +49,8 @@ def ending(code: int | None) -> str:
 
 def reason(error: Exception) -> str:
     """Return an exception in one line."""
-    if isinstance(error, Raised):
-        return str(error)
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    name = "" if isinstance(error, Raised) else f"{type(error).__name__}: "
+    return name + " ".join(str(error).split())
 
 
 class Arrays(NamedTuple):
@@ -69,9 +66,14 @@ class Arrays(NamedTuple):
 
 def layout(num: int, obs: int, act: int) -> Shapes:
     """Return shape and type of each field of `Arrays`."""
-    shapes = (num, act), (num, obs), (num, obs), (num,), (num,), (num,)
-    types = np.float32, np.float32, np.float32, np.float64, np.bool_, np.bool_
-    return list(zip(shapes, types, strict=True))
+    return [
+        ((num, act), np.float32),
+        ((num, obs), np.float32),
+        ((num, obs), np.float32),
+        ((num,), np.float64),
+        ((num,), np.bool_),
+        ((num,), np.bool_),
+    ]
 
 
 class Group:
@@ -164,8 +166,12 @@ class Workers:
 
 def _view(memory: Sequence[Any], shapes: Shapes, share: slice) -> Arrays:
     """Return the arrays that a share of the envs has in the shared memory."""
-    parts = zip(memory, shapes, strict=True)
-    return Arrays(*(np.frombuffer(raw, kind).reshape(shape)[share] for raw, (shape, kind) in parts))
+    return Arrays(
+        *(
+            np.frombuffer(raw, kind).reshape(shape)[share]
+            for raw, (shape, kind) in zip(memory, shapes, strict=True)
+        )
+    )
 
 
 def _end(pipes: list[Connection], processes: list[Any]) -> None:

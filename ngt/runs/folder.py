@@ -58,14 +58,22 @@ class Folders:
 
     def status(self, key: RunKey) -> Status:
         """Return the status of a run's folder under the config."""
-        wanted = key.record, self.config_hash(key), self.reference(key.env)
-        return status_of(self.layout.run(key), *wanted, source_hash())
+        return status_of(
+            self.layout.run(key),
+            key.record,
+            self.config_hash(key),
+            self.reference(key.env),
+            source_hash(),
+        )
 
     def expert_status(self, env: str) -> Status:
         """Return the status of an expert's folder under the config."""
-        cell = resolve_expert(self.config, env)
-        key = expert_key(env, expert_config(self.config, env).seed)
-        return status_of(self.layout.expert(env), key, config_hash(cell), source=source_hash())
+        return status_of(
+            self.layout.expert(env),
+            expert_key(env, expert_config(self.config, env).seed),
+            config_hash(resolve_expert(self.config, env)),
+            source=source_hash(),
+        )
 
     def reference(self, env: str) -> dict[str, Any]:
         """Return what runs record of an env's demonstrations; empty if the config's are missing."""
@@ -78,10 +86,9 @@ class Folders:
 
     def read(self, key: RunKey) -> Record:
         """Read a complete run; UserError if its run.json is of another run."""
-        record = read_folder(self.layout.run(key), f"run {key}")
-        found = run_in(record.run)
-        if found != str(key):
-            folder = self.layout.run(key)
+        folder = self.layout.run(key)
+        record = read_folder(folder, f"run {key}")
+        if (found := run_in(record.run)) != str(key):
             raise UserError(
                 f"run {key}: {folder}/run.json is of another run, {found}; train it again"
             )
@@ -150,8 +157,10 @@ def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]
         steps, (env, method, mode, rate) = resolve(config, *cell).train.steps, cell
         low, high = min(found), max(found)
         at = f"step {low}" if low == high else f"steps {low} to {high}"
-        share = f"{100 * sum(found) / len(found) / steps:.0f}%"
-        lines.append(f"{env}/{method}/{mode}-rate{rate}: {len(found)} at {at} of {steps}, {share}")
+        lines.append(
+            f"{env}/{method}/{mode}-rate{rate}: {len(found)} at {at} of {steps}, "
+            f"{100 * sum(found) / len(found) / steps:.0f}%"
+        )
     return lines
 
 
@@ -163,8 +172,10 @@ def read_folder(folder: Path, name: str) -> Record:
     if damage := changed(folder, record, ("eval.csv", "train.csv")):
         raise UserError(f"{name}: {damage}; train it again")
     means = _means(folder / "eval.csv", name)
-    means["auc"] = _logged(folder / "train.csv", "auc", name).reindex(means.index)
-    means["seconds"] = _clock(record, f"{folder}/run.json", name).reindex(means.index)
+    means = means.assign(
+        auc=_logged(folder / "train.csv", "auc", name).reindex(means.index),
+        seconds=_clock(record, f"{folder}/run.json", name).reindex(means.index),
+    )
     return Record(record, means.reset_index())
 
 
@@ -173,9 +184,8 @@ def read_shipped(env: str) -> Record:
     name, folder = f"expert {env}", shipped.DATA / env
     record = shipped.read(env)
     means = _means(folder / shipped.CURVE, name)
-    means["auc"] = float("nan")
-    means["seconds"] = _clock(record, f"{folder / shipped.EXPERT}", name).reindex(means.index)
-    return Record(record, means.reset_index())
+    seconds = _clock(record, f"{folder / shipped.EXPERT}", name).reindex(means.index)
+    return Record(record, means.assign(auc=float("nan"), seconds=seconds).reset_index())
 
 
 def _means(path: Path, name: str) -> pd.DataFrame:
@@ -187,13 +197,11 @@ def _means(path: Path, name: str) -> pd.DataFrame:
         table = pd.read_csv(path, float_precision="round_trip", dtype=types)
         grouped = table.groupby("step")["return"]
     except (OSError, ValueError, KeyError, OverflowError) as error:  # pandas' own are ValueErrors
-        reason = " ".join(str(error).split())
-        raise UserError(f"{name}: {path}: {reason}; train it again") from None
-    finite = np.isfinite(table["return"]).groupby(table["step"]).all()
+        raise UserError(f"{name}: {path}: {' '.join(str(error).split())}; train it again") from None
     means = grouped.agg(["mean", "std", "min", "max", "size"])
     means.columns = pd.Index(VALUES[:5])
-    means["return"] = means["return"].where(finite)
-    return means
+    finite = np.isfinite(table["return"]).groupby(table["step"]).all()
+    return means.assign(**{"return": means["return"].where(finite)})
 
 
 def _clock(record: dict[str, Any], where: str, name: str) -> pd.Series:
@@ -201,8 +209,7 @@ def _clock(record: dict[str, Any], where: str, name: str) -> pd.Series:
     import pandas as pd
 
     try:
-        clock = {int(step): float(seconds) for step, seconds in record.get("timing", [])}
-        return pd.Series(clock, dtype=float)
+        return pd.Series({int(s): float(t) for s, t in record.get("timing", [])}, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise UserError(
             f"{name}: {where}: timing is not pairs of step and seconds; train it again"
@@ -218,9 +225,7 @@ def _logged(path: Path, column: str, name: str) -> pd.Series:
     except pd.errors.EmptyDataError:
         table = pd.DataFrame(columns=["step"])
     except (OSError, ValueError, OverflowError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{name}: {path}: {reason}; train it again") from None
+        raise UserError(f"{name}: {path}: {' '.join(str(error).split())}; train it again") from None
     if column not in table or "step" not in table:
         return pd.Series(dtype=float)
-    values: pd.Series = table.drop_duplicates("step", keep="last").set_index("step")[column]
-    return values
+    return table.drop_duplicates("step", keep="last").set_index("step")[column]

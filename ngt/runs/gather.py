@@ -66,7 +66,7 @@ def publish(layout: Layout, config: Config, *, allow_partial: bool = False) -> d
             gathered[expert_name(env)] = folders.read_expert(env)
     if not gathered:
         raise UserError(f"none of the {len(keys)} runs of scale {config.scale} is complete")
-    frames = [record.evaluations.assign(run=name) for name, record in gathered.items()]
+    frames = (record.evaluations.assign(run=name) for name, record in gathered.items())
     content = to_parquet(pd.concat(frames, ignore_index=True))
     manifest = describe(config, gathered, content)
     with atomic(layout.published) as temporary:
@@ -89,10 +89,11 @@ def describe(config: Config, gathered: dict[str, Record], content: bytes) -> dic
     cells: list[dict[str, Any]] = []
     runs = {}
     for name, record in gathered.items():
-        shared = {field: record.run.get(field) for field in SHARED}
-        own = {field: record.run[field] for field in OWN if field in record.run}
-        cell = made_with(config, name, record)
-        runs[name] = {**own, "made": index(made, shared), "cell": index(cells, cell)}
+        runs[name] = {
+            **{field: record.run[field] for field in OWN if field in record.run},
+            "made": index(made, {field: record.run.get(field) for field in SHARED}),
+            "cell": index(cells, made_with(config, name, record)),
+        }
     return {
         "format": FORMAT,
         "scale": config.scale,
@@ -119,22 +120,20 @@ def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
     if "config" in record.run:
         return dict(record.run["config"])
     env, _, kind = name.partition("/")
-    expert = kind == "expert"
-    cell = resolve_expert(config, env) if expert else resolve_key(config, RunKey.parse(name))
-    return plain(cell)
+    if kind == "expert":
+        return plain(resolve_expert(config, env))
+    return plain(resolve_key(config, RunKey.parse(name)))
 
 
 def summary(manifest: dict[str, Any]) -> str:
     """Say in one line what a manifest holds, and whether its runs are of different sources."""
-    statuses = Counter(run["status"] for run in manifest["runs"].values())
-    counts = ", ".join(f"{n} {status}" for status, n in sorted(statuses.items()))
-    sources = Counter(
-        manifest["made"][run["made"]]["source_hash"] for run in manifest["runs"].values()
-    )
-    text = f"{len(manifest['runs'])} runs and experts ({counts})"
+    runs = manifest["runs"].values()
+    statuses = sorted(Counter(run["status"] for run in runs).items())
+    sources = Counter(manifest["made"][run["made"]]["source_hash"] for run in runs)
+    text = f"{len(runs)} runs and experts ({', '.join(f'{n} {status}' for status, n in statuses)})"
     if manifest["missing"]:
         text += f", {len(manifest['missing'])} missing"
     if len(sources) > 1:
-        mixed = ", ".join(f"{name} ({n})" for name, n in sources.most_common())
-        text += f"; of mixed sources: {mixed}"
+        text += "; of mixed sources: "
+        text += ", ".join(f"{name} ({n})" for name, n in sources.most_common())
     return text

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from ngt.errors import UserError
-from ngt.runs.receipt import receipt_hash
 from ngt.settings.config import MODES, CellConfig, Config, Mode
 from ngt.settings.resolve import config_hash, method_rate, resolve
+from ngt.text import ranges
 
 _CELL = re.compile(r"(?P<mode>.+)-demos(?P<demos>\d+)-rate(?P<rate>\d+)")
 
@@ -114,7 +114,7 @@ def run_table(
             rate = method_rate(config, method)
             rates = f.rates if rate is None else (rate,)
             axes = itertools.product(f.envs, [method], f.modes, rates, f.demos, f.seeds)
-            keys |= {RunKey(*values) for values in axes}
+            keys |= set(itertools.starmap(RunKey, axes))
     return sorted(keys)
 
 
@@ -159,18 +159,7 @@ def parse_pack(cell: tuple[str, str, Mode, int], name: str) -> list[RunKey]:
 
 
 def _ranges(values: Sequence[int]) -> str:
-    groups: list[list[int]] = []
-    for value in values:
-        if groups and value == groups[-1][1] + 1:
-            groups[-1][1] = value
-        else:
-            groups.append([value, value])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in groups)
-
-
-def run_hash(config: Config, key: RunKey) -> str:
-    """Return the hash of a run and its settings, which its receipt's name carries."""
-    return receipt_hash(str(key), config_hash(resolve_key(config, key)))
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges(values))
 
 
 def resolve_key(config: Config, key: RunKey) -> CellConfig:

@@ -1,7 +1,5 @@
 """What made a run: the code that decides its numbers, library versions and the machine."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import platform
@@ -94,12 +92,11 @@ def provenance() -> dict[str, Any]:
 def _git(*args: str) -> str | None:
     """Return what git prints; None outside a checkout."""
     try:
-        done = subprocess.run(
+        return subprocess.run(
             ["git", *args], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=10, check=True
-        )
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
 
 
 def _version(name: str) -> str | None:

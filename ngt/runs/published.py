@@ -58,8 +58,7 @@ def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
 
 def settings_hash(settings: dict[str, Any]) -> str:
     """Return the `config_hash` of the cell with these settings, which may be of another version."""
-    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
-    return short(sha256(text.encode()))
+    return short(sha256(json.dumps(settings, sort_keys=True, separators=(",", ":")).encode()))
 
 
 def complete(cell: CellConfig) -> CellConfig:
@@ -74,8 +73,7 @@ def difference(made: CellConfig, wanted: CellConfig) -> str:
     `demos_source` comes last, since a hash tells a reader little.
     """
     theirs, ours = flat(plain(made)), flat(plain(wanted))
-    names = sorted(ours | theirs, key=lambda name: name == "demos_source")
-    for name in names:
+    for name in sorted(ours | theirs, key=lambda name: name == "demos_source"):
         there, here = (json.dumps(side[name]) if name in side else "-" for side in (theirs, ours))
         if there != here:
             return f"{name} is {there} in the records and {here} in the config"
@@ -150,8 +148,7 @@ class Published:
 
         content = self.path.read_bytes()
         try:
-            table = pd.read_parquet(io.BytesIO(content))
-            table = table[list(COLUMNS)]
+            table = pd.read_parquet(io.BytesIO(content))[list(COLUMNS)]
         except Exception as error:  # pyarrow may raise anything on a damaged file
             raise self._fail(" ".join(str(error).split())) from None
         twice = table[table.duplicated(["run", "step"])]
@@ -175,13 +172,11 @@ class Published:
 
     def _record(self, name: str) -> Record:
         own = self.manifest["runs"][name]
-        run = {**own, **self.manifest["made"][own["made"]]}
-        return Record(run, self.frames[name])
+        return Record({**own, **self.manifest["made"][own["made"]]}, self.frames[name])
 
     def difference(self, key: RunKey) -> str:
         """Return the first setting in which a run differs from the config; empty if none does."""
-        own = self.manifest["runs"].get(str(key))
-        if own is None:
+        if (own := self.manifest["runs"].get(str(key))) is None:
             return ""
         place = (key.cell, own["cell"])
         if place not in self._differences:
@@ -216,14 +211,12 @@ class Published:
 
     def status(self, key: RunKey) -> Status:
         """Return the status of a run: complete, missing, or stale if its settings differ."""
-        own = self.manifest["runs"].get(str(key))
-        if own is None:
+        if (own := self.manifest["runs"].get(str(key))) is None:
             return Status("missing", "not among the published records")
         other = self.manifest["made"][own["made"]].get("source_hash") != source_hash()
         differs = self.difference(key)
         note = f"step {own.get('step')}" + f", other settings: {differs}" * bool(differs)
-        stale = bool(differs) and not self.other_settings
-        status = "stale" if stale else own.get("status", "part")
+        status = "stale" if differs and not self.other_settings else own.get("status", "part")
         return Status(status, note + ", other source" * other, other)
 
     def read(self, key: RunKey) -> Record:

@@ -7,8 +7,6 @@ recording. The hash names the settings. A receipt is only written if the result 
 and has these settings; otherwise it is an error.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Put a trained and recorded expert among those that ship (`ngt.experience.shipped`)."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from dataclasses import asdict, replace
@@ -114,16 +112,16 @@ def write(
     """Replace the four files, once all are written; return a line that says what ships."""
     folder, count = shipped.DATA / env, len(data.length)
     for episodes in range(count, 0, -1):
-        whole = episodes == count
         content = {
             shipped.POLICY: files.policy.read_bytes(),
-            shipped.DEMOS: files.demos.read_bytes() if whole else to_bytes(first(data, episodes)),
+            shipped.DEMOS: files.demos.read_bytes()
+            if episodes == count
+            else to_bytes(first(data, episodes)),
             shipped.CURVE: files.curve.read_bytes(),
         }
         expert = describe(run, settings, data, episodes, content)
         content[shipped.EXPERT] = json_text(expert).encode()
-        size = sum(map(len, content.values()))
-        if size <= LARGEST:
+        if (size := sum(map(len, content.values()))) <= LARGEST:
             break
     else:
         raise UserError(f"expert {env}: with one episode {size} bytes, at most {LARGEST} ship")
@@ -145,7 +143,6 @@ def describe(
 ) -> dict[str, Any]:
     """Return what expert.json states. run: its run.json; settings: those of its cell."""
     elsewhere = ("files", "reference", "timing")
-    made = {name: value for name, value in run.items() if name not in elsewhere}
     return {
         "format": shipped.FORMAT,
         "env": data.env,
@@ -154,7 +151,7 @@ def describe(
         "random": data.random,  # mean return of as many uniform-random episodes
         "episodes": episodes,  # how many of them demos.npz holds
         "files": {name: sha256(part) for name, part in content.items()},
-        **made,
+        **{name: value for name, value in run.items() if name not in elsewhere},
         "config": settings,
         "timing": run["timing"],
     }

@@ -5,8 +5,6 @@ of the folder; time stamps do not count. Records that ship have no folders: for 
 `ngt.runs.published.Published.status` compares the settings.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Iterable, Mapping

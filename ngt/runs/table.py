@@ -135,8 +135,14 @@ def read_runs(
     unless other_settings allows them.
     """
     keys = run_table(config, [figure], beside=True)
-    allowed = {"allow_partial": allow_partial, "other_settings": other_settings}
-    runs = read_keys(layout, config, keys, f"figures.{figure}", **allowed)
+    runs = read_keys(
+        layout,
+        config,
+        keys,
+        f"figures.{figure}",
+        allow_partial=allow_partial,
+        other_settings=other_settings,
+    )
     if runs.rows is None:
         raise UserError(f"{figure}: none of its {len(keys)} runs is finished under {layout.runs}")
     return runs.rows, runs.absent
@@ -158,8 +164,7 @@ def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
 def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
     """Return a run's evaluations as rows of `read_runs`, with scores if these can be computed."""
     run, frame = record
-    known = run.get("reference")
-    known = known if isinstance(known, dict) else {}
+    known = run["reference"] if isinstance(run.get("reference"), dict) else {}
     errors = [name for name in ("random_error", "expert_error") if name in known]
     reference = {name: _number(known, name, key) for name in ("random", "expert", *errors)}
     if run.get("status") not in COMPLETE:
@@ -167,19 +172,26 @@ def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
     reason = unscored(reference)
     random, expert = reference["random"], reference["expert"]
     span = float("nan") if reason else expert - random
-    score = (frame["return"] - random) / span
-    columns = {**asdict(key), "score": score, "random": random, "expert": expert}
-    frame = frame.assign(**columns, status=run.get("status"))
-    demos = str(known.get("demos", ""))
-    frame.attrs = {"run": str(key), "env": key.env, "demos": demos, "unscored": reason}
+    frame = frame.assign(
+        **asdict(key),
+        score=(frame["return"] - random) / span,
+        random=random,
+        expert=expert,
+        status=run.get("status"),
+    )
+    frame.attrs = {
+        "run": str(key),
+        "env": key.env,
+        "demos": str(known.get("demos", "")),
+        "unscored": reason,
+    }
     return frame
 
 
 def _number(reference: dict[str, Any], name: str, key: RunKey) -> float:
     """Return a number of a run's reference; UserError if it is not a finite number."""
     value: Any = reference.get(name)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not abs(value) < 1e300:
+    if type(value) not in (int, float) or not abs(value) < 1e300:
         raise UserError(
             f"run {key}: its run.json: reference.{name} is {value!r:.20}, not a finite number; "
             f"train it again"

@@ -8,8 +8,6 @@ run.json      status, versions, source, times; it is written last and atomically
               complete if it exists
 """
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import os

@@ -10,8 +10,6 @@ The previous checkpoint stays beside the newest, with the ring items that it nee
 nothing: the files are JSON, safetensors and raw floats.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
@@ -145,20 +143,18 @@ def drop_after(run: Path, step: int | None) -> None:
     """
     if step is None:
         remove(run)
-    for later in steps(run):
-        if later > (step or 0):
-            (folder_of(run) / f"step-{later}.json").unlink()
+    for later in (found for found in steps(run) if found > (step or 0)):
+        (folder_of(run) / f"step-{later}.json").unlink()
 
 
 def remove(run: Path) -> None:
     """Drop all checkpoints of a run."""
     folder = folder_of(run)
-    if folder.is_dir():
-        for file in sorted(folder.iterdir(), reverse=True):  # manifests first
-            if not file.is_dir():
-                file.unlink()
-        with contextlib.suppress(OSError):  # a folder in it is not ours
-            folder.rmdir()
+    for file in sorted(folder.glob("*"), reverse=True):  # manifests first
+        if not file.is_dir():
+            file.unlink()
+    with contextlib.suppress(OSError):  # it does not exist, or a folder in it is not ours
+        folder.rmdir()
 
 
 def _of(name: str) -> str:

@@ -5,8 +5,6 @@ direction takes one copy through pinned memory. A vector step waits for the devi
 it reads the actions. By then everything launched earlier has run, including the last step's copy.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -47,8 +45,7 @@ class Collector:
 
     def reset(self, seeds: Sequence[int]) -> None:
         """Start every env from its own seed."""
-        obs = torch.from_numpy(self.env.reset(seeds))
-        self.obs.copy_(obs.view(*self.shape, -1))
+        self.obs.copy_(torch.from_numpy(self.env.reset(seeds)).view_as(self.obs))
 
     def act(self, random: bool = False) -> NDArray[np.float32]:
         """Return exploring (or uniform random) actions (R, n, act) for the last observations."""
@@ -102,10 +99,12 @@ class Collector:
     def state(self, run: int) -> State:
         """Return one run's envs, buffer and exploration."""
         n = self.shape[1]
-        envs = self.env.state(slice(run * n, (run + 1) * n))
-        seen = State({"obs": slice_of(self.obs, run)})
         return (
-            seen | envs | self.replay.state(run) | self.explore.state(run) | self.returns.state(run)
+            State({"obs": slice_of(self.obs, run)})
+            | self.env.state(slice(run * n, (run + 1) * n))
+            | self.replay.state(run)
+            | self.explore.state(run)
+            | self.returns.state(run)
         )
 
     def restore(self, states: Sequence[State]) -> None:

@@ -1,7 +1,5 @@
 """CUDA graphs: a step of fixed tensors is captured once, then replayed as one launch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

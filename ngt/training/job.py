@@ -1,7 +1,5 @@
 """A training job: lock the folders, resume from checkpoints, and stop on a signal."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform
@@ -88,8 +86,7 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
     for member, found in zip(members, steps, strict=True):
         if not found and checkpoint.steps(member.folder):
             say(f"{member.folder}: no checkpoint is intact; starting over")
-    common = set(steps[0]).intersection(*steps[1:])
-    if common:
+    if common := set(steps[0]).intersection(*steps[1:]):
         return {max(common): list(members)}
     out: dict[int | None, list[Member]] = {}
     for member, found in zip(members, steps, strict=True):
@@ -125,8 +122,10 @@ def stops(trainer: Trainer) -> Iterator[None]:
             raise KeyboardInterrupt
         trainer.stop = True
 
-    numbers = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
-    former = {number: signal.signal(number, stop) for number in numbers}
+    former = {
+        number: signal.signal(number, stop)
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+    }
     try:
         yield
     finally:

@@ -1,7 +1,5 @@
 """One line of progress: step, steps/s, last return, time left."""
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import TextIO
@@ -38,13 +36,13 @@ class Progress:
             self.bar.set_postfix_str(self.note, refresh=False)
             self.bar.update(step - self.step)
         self.step = step
-        now = time.monotonic()
-        if self.bar is None and now - self.last >= self.EVERY and step < self.total:
-            self.last = now
-            self._line(now)
+        due = time.monotonic() - self.last >= self.EVERY
+        if self.bar is None and due and step < self.total:
+            self._line()
 
-    def _line(self, now: float) -> None:
-        rate = (self.step - self.first) / max(now - self.start, 1e-9)
+    def _line(self) -> None:
+        self.last = time.monotonic()
+        rate = (self.step - self.first) / max(self.last - self.start, 1e-9)
         left = duration((self.total - self.step) / rate) if rate else "?"
         print(
             f"{self.name}: step {self.step}/{self.total}, {rate:.0f} steps/s, {self.note}, "
@@ -57,7 +55,7 @@ class Progress:
         if self.bar is not None:
             self.bar.close()
         else:
-            self._line(time.monotonic())
+            self._line()
 
 
 def duration(seconds: float) -> str:

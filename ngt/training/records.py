@@ -1,7 +1,5 @@
 """The records of a pack: rows of measurements, policies, and the training time."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time
@@ -41,8 +39,13 @@ class Records:
 
     def log(self, run: int, step: int, metrics: Mapping[str, NDArray[np.float64]]) -> None:
         """Write a run's row of train.csv."""
-        row = {name: float(values[run]) for name, values in metrics.items()}
-        self.writers[run].training({"step": step, "update": self.learner.updates, **row})
+        self.writers[run].training(
+            {
+                "step": step,
+                "update": self.learner.updates,
+                **{name: float(values[run]) for name, values in metrics.items()},
+            }
+        )
 
     def evaluated(self, run: int, step: int, result: Rollout) -> None:
         """Write a run's rows of eval.csv; keep its policy if it is the best so far."""
@@ -50,8 +53,9 @@ class Records:
         self.writers[run].evaluation(step, returns.tolist(), result.lengths[run].tolist())
         mean, best = float(returns.mean()), self.kept[run].data.get("return", -math.inf)
         if self.cell.train.keep == "best" and mean > best:
-            policy = self.learner.policy.snapshot(run)
-            self.kept[run] = State(policy, {"step": step, "return": mean})
+            self.kept[run] = State(
+                self.learner.policy.snapshot(run), {"step": step, "return": mean}
+            )
 
     def finish(self, run: int, step: int, broken: str | None = None) -> None:
         """Complete a run's folder. broken: the tensor that was not finite, if the run diverged."""
@@ -75,13 +79,15 @@ class Records:
 
     def state(self, run: int) -> State:
         """Return one run's records so far, with the policy that it keeps."""
-        data = {
-            "evaluations": self.evaluations,
-            "timing": self.timing,
-            "train_seconds": round(self.seconds(), 3),
-            "kept": self.kept[run].data,
-        }
-        return self.writers[run].state() | State(self.kept[run].tensors, data)
+        return self.writers[run].state() | State(
+            self.kept[run].tensors,
+            {
+                "evaluations": self.evaluations,
+                "timing": self.timing,
+                "train_seconds": round(self.seconds(), 3),
+                "kept": self.kept[run].data,
+            },
+        )
 
     def restore(self, states: Sequence[State]) -> None:
         """Put back the records of all runs."""

@@ -15,8 +15,6 @@ is an env at all. A run that becomes non-finite ends with status `diverged`, its
 of the tensor; the other runs continue.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -189,8 +187,7 @@ class Trainer:
         for run in np.flatnonzero(self.alive).tolist():
             self.records.log(run, self.step, {**means, **episodes})
             losses = (name for name, values in means.items() if not np.isfinite(values[run]))
-            broken = next(losses, None) or self.learner.non_finite(run)
-            if broken:
+            if broken := next(losses, None) or self.learner.non_finite(run):
                 self._diverge(run, broken)
 
     def _evaluate(self) -> None:
@@ -224,9 +221,12 @@ class Trainer:
         with self.records.paused():
             for run in np.flatnonzero(self.alive).tolist():
                 member = self.members[run]
-                sections = {name: part.state(run) for name, part in self.parts.items()}
-                must_match = made_with(self.cell, member)
-                checkpoint.save(member.folder, must_match, self.step, sections)
+                checkpoint.save(
+                    member.folder,
+                    made_with(self.cell, member),
+                    self.step,
+                    {name: part.state(run) for name, part in self.parts.items()},
+                )
 
     def _restore(self, saved: Sequence[Mapping[str, State]]) -> None:
         """Put back every part; UserError if an intact checkpoint does not fit this training."""

@@ -23,7 +23,8 @@ from ngt.experience import demos
 from ngt.experience.demos import Episode, from_episodes
 from ngt.experience.envs import TASKS
 from ngt.experience.reference import unscored
-from ngt.runs.keys import run_hash, run_table
+from ngt.runs.keys import resolve_key, run_table
+from ngt.runs.receipt import receipt_hash
 from ngt.settings.config import Config
 from ngt.settings.load import load
 from ngt.settings.resolve import config_hash, resolve_expert
@@ -511,7 +512,11 @@ def test_there_and_back_and_a_false_receipt(drawn: Path, tmp_path: Path) -> None
     config = load(other_at(folder))
     for seed in (0, 1):  # false receipts, as a fault may leave them
         key = run_table(config)[seed]
-        (folder / RUN.format(seed) / f"done.{run_hash(config, key)}").touch()
+        (
+            folder
+            / RUN.format(seed)
+            / f"done.{receipt_hash(str(key), config_hash(resolve_key(config, key)))}"
+        ).touch()
     done = run_small(folder, "other", *mtime)
     assert done.returncode == 0 and jobs(done.stdout) == EVERY, done.stdout
     for seed in (0, 1):

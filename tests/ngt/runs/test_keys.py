@@ -19,11 +19,12 @@ from ngt.runs.keys import (
     packs,
     parse_pack,
     resolve_key,
-    run_hash,
     run_table,
 )
-from ngt.settings.config import MODES
+from ngt.runs.receipt import receipt_hash
+from ngt.settings.config import MODES, Config
 from ngt.settings.load import load
+from ngt.settings.resolve import config_hash
 
 CELL = ("Hopper-v4", "ngt", "state-action", 20)
 KEY = RunKey("Hopper-v4", "ngt", "state-action", 20, 4, 2)
@@ -203,6 +204,10 @@ def test_run_hash_is_of_key_and_settings() -> None:
         dataclasses.replace(KEY, method="bc"),
         dataclasses.replace(KEY, env="Pendulum-v1"),
     ]
+
+    def run_hash(config: Config, key: RunKey) -> str:
+        return receipt_hash(str(key), config_hash(resolve_key(config, key)))
+
     hashes = [run_hash(config, key) for key in keys]
     assert len(set(hashes)) == len(keys)
     changed = load({"scale": "test", "sac": {"gamma": 0.5}})
