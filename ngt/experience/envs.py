@@ -48,6 +48,11 @@ class Task:
     # Mean return that a shipped expert should reach; None if no expert is meant to ship.
     aim: float | None = None
 
+    @property
+    def half_range(self) -> float:
+        """Return half the width of the action bounds."""
+        return 0.5 * (self.high - self.low)
+
     def least_episode(self, terminate_when_unhealthy: bool = True) -> int:
         """Return a lower bound of the mean episode length over a training.
 

@@ -93,7 +93,7 @@ class Learner:
     ) -> None:
         task, seeds = get_task(cell.env), [run_seed(cell, m) for m in members]
         self.cell, self.device, self.runs = cell, torch.device(device), len(members)
-        self.agent = Sac(task.obs, task.act, cell.sac, seeds).to(device)
+        self.agent = Sac(task.obs, task.act, cell.sac, seeds, task.half_range).to(device)
         data = [m.data for m in members if m.data is not None]
         self.demos = DemoSet(data, device) if data else None
         self.model = build_model(cell, seeds, self.demos).to(device)
