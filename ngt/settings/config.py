@@ -91,7 +91,9 @@ class CellConfig:
     params: dict[str, Any] = field(default_factory=dict)  # complete, as in the model's Config
     mode: Mode = opt("state-action", "what the reward model sees: (s,a), (s,s') or (s)")
     rate: int = opt(20, "every rate-th transition of a demonstration is kept", 1)
-    terminate_when_unhealthy: bool = opt(True, "Gymnasium's default; the paper is silent")
+    terminate_when_unhealthy: bool = opt(
+        True, "as the authors' backbone, Gymnasium's default; the paper is silent"
+    )
     normalise_obs: bool = opt(False, "running mean and std of the agent's observations")
     demos_source: str = opt("", "hash of the expert's config, or of the demonstrations' file")
     sac: SacConfig = field(default_factory=SacConfig)
@@ -188,7 +190,8 @@ class Config:
     sac: SacConfig = field(default_factory=SacConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     terminate_when_unhealthy: bool = opt(
-        CellConfig.terminate_when_unhealthy, "Gymnasium's default; the paper is silent"
+        CellConfig.terminate_when_unhealthy,
+        "as the authors' backbone, Gymnasium's default; the paper is silent",
     )
     normalise_obs: bool = opt(
         CellConfig.normalise_obs, "running mean and std of the agent's observations"

@@ -55,8 +55,9 @@ DEFAULTS: dict[type, dict[str, Any]] = {
     SacConfig: {
         "hidden": (256, 256), "activation": "relu", "layer_norm": False, "head_gain": 1.0,
         "gamma": 0.99, "tau": 0.005,
-        "lr_actor": 3e-4, "lr_critic": 1e-3, "lr_alpha": 3e-4,
-        "alpha": 0.2, "alpha_form": "exp", "learn_alpha": True, "target_entropy_scale": 1.0,
+        "lr_actor": 3e-4, "lr_critic": 1e-3, "lr_alpha": 1e-3,
+        "alpha": 0.2, "alpha_form": "exp", "alpha_loss": "alpha",
+        "learn_alpha": True, "target_entropy_scale": 1.0, "entropy_units": "env",
         "actor_grad_clip": 20.0, "critic_grad_clip": None,
         "log_std_min": -5.0, "log_std_max": 2.0,
     },
@@ -67,7 +68,7 @@ DEFAULTS: dict[type, dict[str, Any]] = {
     },
     PotentialConfig: {
         "pairing": "huber", "hidden": (256, 256), "leak": 0.05, "m": 32, "lr": 1e-3,
-        "spectral_norm": True, "init": "orthogonal", "head_init": "orthogonal",
+        "spectral_norm": True, "power_iterations": 3, "init": "orthogonal", "head_init": "orthogonal",
         "squash": True, "rescale": 5.0, "hlg_target": "tanh", "delta": 1.0, "bins": 21,
         "support": 1.0,
         "sigma_expert": 0.25, "sigma_agent": 0.05, "reward_sigma": "expert",
@@ -512,6 +513,7 @@ def other(value: Any) -> Any:
     return {
         "last": "best", "huber": "hl_gauss", "orthogonal": "kaiming", "tanh": "rescaled",
         "expert": "agent", "percentile": "none", "relu": "silu", "exp": "softplus",
+        "alpha": "log_alpha", "env": "tanh",
     }[value]  # fmt: skip
 
 
@@ -538,7 +540,7 @@ def test_hash_changes_with_everything_that_matters(tmp_path: Path) -> None:
     ]
     hashes = [hash_of({}), *map(hash_of, changes)]
     hashes += [hash_of({}, rate=5), hash_of({}, mode="state-only"), hash_of({}, env="Hopper-v4")]
-    assert len(set(hashes)) == len(hashes) == 17 + 10 + 21 + 4 + 4
+    assert len(set(hashes)) == len(hashes) == 19 + 10 + 22 + 4 + 4
 
 
 def test_ones_own_demonstrations_are_hashed_by_content(tmp_path: Path) -> None:
