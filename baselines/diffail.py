@@ -19,11 +19,11 @@ second derivative, which is NaN for Mish on inputs near 100. Its slope is 0.05, 
 gives for all reward nets; the public code of its authors has 0.2. The original standardises the
 observations of Hopper and Walker2d by the demonstrations' statistics and has width 256 on Hopper.
 `diffail-official` has these widths, the slope 0.2, and running statistics of the agent's
-observations on these two tasks. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >= 1e-10.
-The original takes logarithms of D and cuts them at -100, so no gradient is left once err exceeds
-about 100. Some gradients still vanish for such errors. D is 0 in float32, so the penalty is a
-constant. A dim with e^2 above 100 adds nothing to D', and if all dims are like that the reward is 0
-(R: -23.03). Inputs are not clamped. Raw Humanoid rows, with values up to 4500, start at an err of
+observations on these two tasks. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >=
+1e-10. The original takes logarithms of D and cuts them at -100, so no gradient is left once err
+exceeds about 100. Some gradients still vanish for such errors. D is 0 in float32, so the penalty is
+a constant. A dim with e^2 above 100 adds nothing to D', and if all dims are like that the reward is
+0 (R: -23.03). Inputs are not clamped. Raw Humanoid rows, with values up to 4500, start at an err of
 1.3 in the median and at most 39. This is due to torch's default initialisation, as in the original,
 which begins near eps_hat = 0; orthogonal nets start at 8 and 1200. In the loss, expert, agent and
 interpolated rows share one normal draw per row and dim. For the reward, the rows of one block of

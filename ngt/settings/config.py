@@ -32,9 +32,7 @@ class SacConfig:
     lr_critic: float = opt(1e-3, "Adam", 0)
     lr_alpha: float = opt(1e-3, "Adam; the paper is silent, the authors' backbone has 1e-3", 0)
     alpha: float = opt(0.2, "initial temperature; with softplus, that is softplus(log(this))", 1e-8)
-    alpha_form: Literal["exp", "softplus"] = opt(
-        "exp", "alpha as a function of what is learned"
-    )
+    alpha_form: Literal["exp", "softplus"] = opt("exp", "alpha as a function of what is learned")
     alpha_loss: Literal["alpha", "log_alpha"] = opt(
         "alpha", "weight of the temperature's loss; alpha is Algorithm 1's"
     )

@@ -17,7 +17,7 @@ import yaml
 from ngt.cli import main
 from ngt.errors import UserError
 from ngt.experience import shipped
-from ngt.experience.envs import TASKS, get_task
+from ngt.experience.envs import TASKS
 from ngt.potential import PotentialConfig
 from ngt.settings.config import (
     CellConfig,
@@ -68,7 +68,8 @@ DEFAULTS: dict[type, dict[str, Any]] = {
     },
     PotentialConfig: {
         "pairing": "huber", "hidden": (256, 256), "leak": 0.05, "m": 32, "lr": 1e-3,
-        "spectral_norm": True, "power_iterations": 3, "init": "orthogonal", "head_init": "orthogonal",
+        "spectral_norm": True, "power_iterations": 3,
+        "init": "orthogonal", "head_init": "orthogonal",
         "squash": True, "rescale": 5.0, "hlg_target": "tanh", "delta": 1.0, "bins": 21,
         "support": 1.0,
         "sigma_expert": 0.25, "sigma_agent": 0.05, "reward_sigma": "expert",
