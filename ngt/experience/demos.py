@@ -323,7 +323,7 @@ class DemoSet:
     def sample(self, index: torch.Tensor) -> Batch:
         """Return rows `index % size` of each run's own set; index (R, B) integers."""
         row = index % self.size
-        return self.data._make(field[self._run, row] for field in self.data)
+        return type(self.data)(*(field[self._run, row] for field in self.data))
 
     def hidden(self) -> DemoSet:
         """Return the same sets without the env's reward."""

@@ -36,7 +36,7 @@ class Hidden(Batch):
     """Transitions without the env's reward: NaN as an entry, an error as an attribute."""
 
     @property
-    def reward(self) -> Tensor:  # type: ignore[override]
+    def reward(self) -> Tensor:
         """Raise UserError: a model must declare that it uses the reward."""
         raise UserError(
             "batch.reward: the env's own reward, which is hidden from reward models; a class that "

@@ -184,9 +184,7 @@ def peeking(make_batch, cls, at: str, uses: bool) -> None:
     module.Model = Model
     sys.modules["peeking"] = module
     train, sac = TrainConfig(batch=8, buffer=64, num_envs=4), SacConfig(hidden=(8,))
-    cell = CellConfig(
-        "Pendulum-v1", "peek", "peeking:Model", train=small, sac=SacConfig(hidden=(8,))
-    )
+    cell = CellConfig("Pendulum-v1", "peek", "peeking:Model", train=train, sac=sac)
     members = [Member(Path(), {}, s, 1, make_batch(1, 5, 3, 1, seed=s)) for s in (0, 1)]
     learner = Learner(cell, members)
     replay = Replay(2, 64, 3, 1, envs=4)
