@@ -60,6 +60,9 @@ class PotentialConfig:
     m: int = opt(32, "outputs of the embedding", 1)
     lr: float = opt(1e-3, "Adam, predictor", 0)
     spectral_norm: bool = opt(True, "on every layer of both nets")
+    power_iterations: int = opt(
+        3, "of the spectral norm per update; torch's makes one per training forward, three there", 1
+    )
     init: Init = opt("orthogonal", "of the hidden layers")
     head_init: Init = opt("orthogonal", "of the output layers")
     squash: bool = opt(True, "outputs pass through rescale * tanh")
@@ -164,9 +167,9 @@ class Potential(RewardModel):
         return h_expert - h_agent
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Take one power iteration, then one step down L."""
+        """Take the power iterations, then one step down L."""
         if self.config.spectral_norm:
-            self.predictor.power_iteration()
+            self.predictor.power_iteration(self.config.power_iterations)
         super().update(agent, expert)
 
     @torch.no_grad()

@@ -27,7 +27,7 @@ from ngt.reward import RewardModel
 from ngt.settings.config import MODES, CellConfig, Config
 from ngt.settings.load import load
 from ngt.settings.resolve import distinct_methods, load_model, method_rate, resolve
-from ngt.training.learner import Learner, Member, build_model
+from ngt.training.learner import Learner, Member, build_model, shown
 from ngt.training.trainer import Trainer
 
 RUNS = (0, 1, 2)  # the seeds of a pack
@@ -159,7 +159,9 @@ class Rig:
         taken = self.transitions(self.n, self.taken)
         if self.learner.normaliser is not None:
             self.learner.normaliser.update(taken.obs)
-        reward = self.model.observe(taken, taken.terminated > 0)
+        reward = taken.reward
+        if self.model.stores:
+            reward = self.model.observe(shown(self.model, taken), taken.terminated > 0)
         assert reward.shape == taken.reward.shape
         self.replay.add(taken._replace(reward=reward))
         self.learner.update(self.replay)
@@ -210,7 +212,8 @@ def test_it_builds_from_its_defaults(method: str, env: str, mode: str) -> None:
     cell, task = cell_of(method, env, mode), get_task(env)
     demos = DemoSet([m.data for m in members(plain, task, RUNS, {}) if m.data is not None])
     model = build_model(cell, RUNS, demos)
-    assert model.spec.demos is demos
+    assert model.spec.demos is not None
+    assert torch.equal(model.spec.demos.data.obs, demos.data.obs)
     for name, parameter in model.named_parameters():
         assert parameter.shape[0] == len(RUNS) and parameter.dtype == torch.float32, name
     for draw in model.draws().values():
@@ -344,6 +347,28 @@ def test_high_is_expert_like(method: str) -> None:
     wins = rig.learner.auc(expert, agent)
     print(f"AUC {wins.tolist()}")
     assert (wins > 0.6).all()
+
+
+@every_method
+def test_no_number_depends_on_the_envs_reward(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither on that of the agent's steps nor on that of the demonstrations."""
+    assert not class_of(method).uses_env_reward
+    cell = cell_of(method, scale="test")
+    found = []
+    for factor in (1.0, -7.0):
+
+        def paid(task: Task, rows: int, seed: int, factor: float = factor) -> Batch:
+            batch = plain(task, rows, seed)
+            return batch._replace(reward=factor * batch.reward)
+
+        rig = Rig(cell, make=paid)
+        for _ in range(3):
+            rig.step()
+        logged = rig.learner.drain()
+        logged.pop("rank_correlation", None)  # with the env's reward: a diagnostic
+        found.append({**numbers(rig), **logged})
+    for name, value in found[0].items():
+        np.testing.assert_array_equal(value, found[1][name], err_msg=name)
 
 
 @every_method

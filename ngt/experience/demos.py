@@ -6,12 +6,13 @@ each transition keeps its own next observation.
 """
 
 import contextlib
+import copy
 import json
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ from ngt.experience.examine import (
     tell,
     to_float32,
 )
-from ngt.experience.replay import Batch
+from ngt.experience.replay import Batch, hide
 from ngt.experience.rollout import Act, rollout
 from ngt.experience.vector import VectorEnv
 from ngt.files import atomic, sha256
@@ -309,4 +310,10 @@ class DemoSet:
     def sample(self, index: torch.Tensor) -> Batch:
         """Return rows `index % size` of each run's own set; index (R, B) integers."""
         row = index % self.size
-        return Batch(*(field[self._run, row] for field in self.data))
+        return type(self.data)(*(field[self._run, row] for field in self.data))
+
+    def hidden(self) -> Self:
+        """Return the same sets without the env's reward."""
+        out = copy.copy(self)
+        out.data = hide(self.data)
+        return out

@@ -149,7 +149,8 @@ def _networks(s: Study) -> Iterator[Statement]:
         "<=",
         1.0,
         norms,
-        f"One power iteration an update lags: up to {norms.max():.2f}; {norms[:, -1].min():.2f} to "
+        f"{s.config.power_iterations} power iterations an update lag: up to {norms.max():.2f}; "
+        f"{norms[:, -1].min():.2f} to "
         f"{norms[:, -1].max():.2f} after {STEPS[-1]} updates.",
         shown=(1.0, norms.max()),
         tolerance=ROUNDED,

@@ -93,6 +93,7 @@ def official(request, vectors, load_layers, float64) -> tuple[DiffAil, dict[str,
         frequencies=file["time_w1"].shape[1] // 2,
         steps=steps,
         activation=activation,
+        leak=0.2,
     )
     load_layers(model.time_net, [(file[f"time_w{i}"], file[f"time_b{i}"]) for i in (1, 2)])
     load_layers(model.net, [(file[w], file[w.replace("_w", "_b")]) for w in TRUNK])
@@ -451,14 +452,26 @@ def test_its_draws_do_not_take_an_agents_name():
     assert not others & set(build().draws())
 
 
-def test_defaults_are_the_originals():
+def test_defaults_are_the_originals_but_for_the_slope():
     model = DiffAil(DiffAilConfig(), Spec(OBS, ACT, "state-action", 256, (1,), 1000, 4, 0.99))
     (group,) = model.optimiser.param_groups
     assert (group["lr"], group["betas"][0]) == (3e-5, 0.9)
     assert {id(p) for p in group["params"]} == {id(p) for p in model.parameters()}
-    assert model.config.leak == 0.2 and model.config.form == "softplus"
+    assert model.config.leak == 0.05 and model.config.form == "softplus"
     assert (model.spread - torch.tensor([0.010, 0.310])[[0] + [1] * 9]).abs()[[0, 9]].max() < 5e-4
     assert sorted(model.state_dict()) == sorted(n for n, _ in model.named_parameters())
+
+
+def test_the_official_variant():
+    config = load({"scale": "paper"})
+    for env, width, normalised in (
+        ("Hopper-v4", 256, True),
+        ("Walker2d-v4", 128, True),
+        ("HalfCheetah-v4", 128, False),
+    ):
+        cell = resolve(config, env, "diffail-official", "state-action", 20)
+        assert (cell.params["leak"], cell.params["hidden"]) == (0.2, (width,) * 3)
+        assert cell.normalise_obs == normalised
 
 
 def test_the_config_names_it():

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,14 @@ import torch
 
 from ngt.agent.sac import Sac
 from ngt.errors import UserError
-from ngt.experience.replay import Batch
+from ngt.experience.envs import get_task
+from ngt.experience.replay import Batch, Replay, hide
+from ngt.experience.vector import Step
 from ngt.reward import Constant, EnvReward, NoParams, RewardModel, Spec
-from ngt.training.learner import Learner, rewards
+from ngt.seeding import Streams
+from ngt.settings.config import CellConfig, SacConfig, TrainConfig
+from ngt.training.collector import Collector
+from ngt.training.learner import Learner, Member, rewards
 
 SPEC = Spec(
     obs=3,
@@ -127,6 +134,98 @@ def test_update_descends_the_loss_of_each_run(make_batch):
     torch.testing.assert_close(model.weight.detach(), torch.tensor([0.9, 1.1]))  # Adam's first step
     assert model.fixed.eq(1.0).all()
     assert [p for g in model.optimiser.param_groups for p in g["params"]] == [model.weight]
+
+
+# --- the env's own reward
+
+
+class Peek(RewardModel):
+    """Reads the env's reward wherever it is given a batch; `at` says where."""
+
+    Config = NoParams
+    at = ""
+
+    def __init__(self, config, spec):
+        super().__init__(config, spec)
+        self.weight = torch.nn.Parameter(torch.ones(len(spec.seeds)))
+        self.learn_with(0.1)
+        if self.at == "demos":
+            _ = spec.demos.sample(torch.zeros(2, 3, dtype=torch.long)).reward
+
+    def look(self, where, batch):
+        return batch.reward if self.at == where else torch.ones_like(batch.terminated)
+
+    def loss(self, agent, expert):
+        seen = self.look("agent", agent).mean(dim=1) + self.look("expert", expert).mean(dim=1)
+        return self.weight * seen
+
+    def reward(self, batch):
+        return self.look("reward", batch)
+
+    def score(self, batch):
+        return self.look("score", batch)
+
+
+class PeekAtStep(Peek):
+    """Stores rewards of its own, which it may read again."""
+
+    def observe(self, transition, done):
+        return self.look("observe", transition)
+
+
+def peeking(make_batch, cls, at: str, uses: bool) -> None:
+    """Build a model, take a step and an update, and read the diagnostics."""
+
+    class Model(cls):
+        uses_env_reward = uses
+
+    Model.at = at
+    module = ModuleType("peeking")
+    module.Model = Model
+    sys.modules["peeking"] = module
+    train, sac = TrainConfig(batch=8, buffer=64, num_envs=4), SacConfig(hidden=(8,))
+    cell = CellConfig("Pendulum-v1", "peek", "peeking:Model", train=train, sac=sac)
+    members = [Member(Path(), {}, s, 1, make_batch(1, 5, 3, 1, seed=s)) for s in (0, 1)]
+    learner = Learner(cell, members)
+    replay = Replay(2, 64, 3, 1, envs=4)
+    env = SimpleNamespace(task=get_task("Pendulum-v1"), num=8)
+    explore = Streams((0, 1), Sac.exploration(4, 1), "cpu")
+    collector = Collector(env, learner, replay, explore)
+    rng = np.random.default_rng(0)
+    obs, no = rng.normal(size=(8, 3)).astype(np.float32), np.zeros(8, bool)
+    for _ in range(2):
+        collector.act()
+        collector.store(Step(obs, obs, rng.normal(size=8), no, no))
+    learner.update(replay)
+    learner.drain()
+
+
+@pytest.mark.parametrize("at", ["demos", "agent", "expert", "reward", "score"])
+def test_a_model_that_reads_the_envs_reward_must_declare_it(make_batch, at):
+    with pytest.raises(UserError, match="declares `uses_env_reward = True`"):
+        peeking(make_batch, Peek, at, uses=False)
+    peeking(make_batch, Peek, at, uses=True)
+
+
+@pytest.mark.parametrize("at", ["demos", "expert", "observe", "score"])
+def test_a_model_that_stores_its_own_reward_must_declare_the_envs_too(make_batch, at):
+    with pytest.raises(UserError, match="declares `uses_env_reward = True`"):
+        peeking(make_batch, PeekAtStep, at, uses=False)
+    peeking(make_batch, PeekAtStep, at, uses=True)
+
+
+@pytest.mark.parametrize("at", ["agent", "reward"])
+def test_a_model_reads_the_rewards_that_it_stored(make_batch, at):
+    peeking(make_batch, PeekAtStep, at, uses=False)
+
+
+def test_a_hidden_reward_cannot_be_reached_by_unpacking(make_batch):
+    batch = make_batch(2, 4, 3, 2)
+    *_, reward, terminated = hide(batch)
+    assert reward.isnan().all() and torch.equal(terminated, batch.terminated)
+    again = hide(batch)._replace(obs=batch.obs + 1.0)
+    with pytest.raises(UserError, match="uses_env_reward"):
+        _ = again.reward
 
 
 # --- the reward's AUC, expert against agent

@@ -46,6 +46,8 @@ def test_a_draw_of_the_suites_own_name_is_refused(
 class Spy(RewardModel):
     """Keeps the batches that it is given; its reward is a function of the observation."""
 
+    uses_env_reward = True  # so that whole batches can be compared
+
     Config = NoParams
 
     def __init__(self, config: NoParams, spec: Spec) -> None:

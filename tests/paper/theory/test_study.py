@@ -87,7 +87,7 @@ def test_training(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (t.gradient <= t.chain).all() and (t.pairs <= t.chain).all()
     np.testing.assert_allclose(t.chain, t.product, err_msg="Huber's arguments are alike")
     assert t.product[0] == pytest.approx(10 / math.sqrt(32), rel=1e-4)
-    assert t.layer[0] == pytest.approx(1.0, abs=1e-5) and t.layer[1] > 1.05
+    assert t.layer[0] == pytest.approx(1.0, abs=1e-5) and t.layer[1] > 1.02
     again = study.train("huber", expert, agent)
     for field in dataclasses.fields(t):
         np.testing.assert_array_equal(getattr(t, field.name), getattr(again, field.name))
