@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import source
 from ngt.settings.config import Config
@@ -19,14 +21,18 @@ REFERENCE = "ngt"  # whose rate is 1
 def make(config: Config, layout: Layout, options: Options) -> Made:
     """Make a row per method: its rate at the end of a run on each env, and over NGT's."""
     runs, absent = read(config, layout, options)
-    plan = plan_of(config, NAME, one=("modes", "rates", "demos", "seeds"))
-    at_end: dict[tuple[str, str], float] = {}
-    for (env, method), run in runs.groupby(["env", "method"]):
-        at_end[env, method] = speed.rates(*speed.clock(run, f"{env}/{method}"))[1][-1]
+    plan = plan_of(config, NAME, one=("modes", "rates", "demos"))
+    means: dict[tuple[str, str], float] = {}
+    ends: dict[tuple[str, str], float] = {}
+    for (env, method), some in runs.groupby(["env", "method"]):
+        clocks = [speed.clock(run, f"{env}/{method}") for _, run in some.groupby("seed")]
+        means[env, method] = float(np.mean([speed.mean_rate(*clock) for clock in clocks]))
+        ends[env, method] = float(np.mean([speed.stretches(*clock)[-1] for clock in clocks]))
     ours = next((m for m in plan.methods if speed.base(config, m) == REFERENCE), None)
     columns = {"method": Column("method")}
     for env in plan.envs:
         columns[f"{env} steps/s"] = Column(f"{env}\nenv steps/s", "{:.0f}")
+        columns[f"{env} last"] = Column("last\nfifth", "{:.0f}")
         columns[f"{env} relative"] = Column("over\nNGT's", "{:.2f}")
     for env in REPORTED_ENVS:
         columns[f"paper {env} steps/s"] = Column(f"paper: {env}\nenv steps/s", "{:.0f}")
@@ -35,8 +41,9 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
     for method in plan.methods:
         row: dict[str, Cell] = {"method": method_label(config, method)}
         for env in plan.envs:
-            rate, reference = at_end.get((env, method)), at_end.get((env, ours or ""))
+            rate, reference = means.get((env, method)), means.get((env, ours or ""))
             row[f"{env} steps/s"] = rate
+            row[f"{env} last"] = ends.get((env, method))
             row[f"{env} relative"] = rate / reference if rate and reference else None
         theirs = REPORTED.get(speed.base(config, method))
         for i, env in enumerate(REPORTED_ENVS):
@@ -47,10 +54,13 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
     made = [records.read(key).run for key in run_table(config, [NAME]) if key not in absent]
     machines = sorted({f"{run.get('machine')} ({run.get('device')})" for run in made})
     steps = sorted({int(step) for step in runs.groupby(["env", "method"])["step"].max()})
+    count = len(plan.seeds)
+    repeats = f"Each is the mean of {count} repeats." if count > 1 else "Of one run, no repeat."
     notes = [
-        f"Scale {config.scale}. A run in a process of its own on: {'; '.join(machines)}. Rate over "
-        f"the last {speed.STRETCH:.0%} of {' or '.join(f'{s:,}' for s in steps)} env steps, "
-        f"evaluations left out.",
+        f"Scale {config.scale}. A run in its own process on: {'; '.join(machines)}. env "
+        f"steps/s: the mean since the start, over {' or '.join(f'{s:,}' for s in steps)} env "
+        f"steps, which is what the paper reports. last fifth: the rate over the last "
+        f"{speed.STRETCH:.0%}. Evaluations are left out. {repeats}",
         "paper: one NVIDIA RTX 4090, at 200,000 env steps. Rates of different machines do not "
         "compare; the columns over NGT's do.",
     ]
