@@ -4,6 +4,7 @@ A method is a RewardModel. It defines `loss` and `reward`, or overrides exactly 
 `observe`, if the reward is known when the step is taken, or `fit`, if no env is stepped. The
 trainer, the agent and the buffer do not know which method is trained.
 
+How NGT computes and scales its reward stands in ngt/potential.py, the other methods in baselines/.
 A method's file imports from here: `from ngt.reward import Batch, Draw, RewardModel, Spec, opt`.
 """
 

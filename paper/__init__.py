@@ -1,7 +1,7 @@
-"""What the suite shows of its runs: figures, tables, claims, the theory, and documents of these.
+"""The suite's results: figures, tables, claims, computed theory, and reports that show them.
 
 `python -m paper` lists every artefact, and `python -m paper main_figure` makes one of them.
-`paper.register` has each of them once; docs/new-artefact.md shows how to add another.
+`paper.register` lists them all; docs/new-artefact.md shows how to add another.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The command of every artefact, `python -m paper NAME`: settings, reading, saving, errors."""
+"""The command `python -m paper NAME`, which makes any artefact and writes its files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAME = "paper"  # what errors start with if the user names no artefact
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asks of an artefact, besides the config.
+    """The user's choices for an artefact, besides the config.
 
     allow_partial: draw the runs that exist. other_settings: draw published records with other
     settings than the config's.
@@ -47,7 +47,7 @@ class Options:
 
 
 class Made(NamedTuple):
-    """An artefact, and what the command says after the name of its file."""
+    """An artefact, and the text that the command prints after the name of its file."""
 
     content: Figure | Table | bytes
     note: str = ""
@@ -125,9 +125,13 @@ def build_parser() -> argparse.ArgumentParser:
         help="PDF file of a figure, CSV file of a table (.tex and .json beside it), HTML file of "
         "the report (default: under the root folder, where the workflow puts it)",
     )
-    parser.add_argument("--png", type=Path, metavar="FILE", help="PNG file of a figure too")
     parser.add_argument(
-        "--allow-partial", action="store_true", help="draw the runs that exist, name the others"
+        "--png", type=Path, metavar="FILE", help="also write the figure to this PNG file"
+    )
+    parser.add_argument(
+        "--allow-partial",
+        action="store_true",
+        help="draw the runs that exist, and name the missing ones",
     )
     parser.add_argument(
         "--other-settings",

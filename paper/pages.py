@@ -1,4 +1,4 @@
-"""Generated parts of the pages in docs/: each stands between two lines that name its module."""
+"""Generated parts of the pages in docs/. Each stands between two lines that name its module."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ngt.files import atomic
 
 
 def markers(name: str) -> tuple[str, str]:
-    """The lines around what the module `name` of this package writes."""
+    """Return the lines around the part that this package's module `name` writes."""
     return f"<!-- begin: paper.{name} -->\n", f"<!-- end: paper.{name} -->\n"
 
 
 def between(page: str, where: str, name: str) -> tuple[str, str, str]:
-    """A page up to its generated part, that part, and what follows."""
+    """Return a page up to its generated part, that part, and what follows."""
     begin, end = markers(name)
     head, found_begin, rest = page.partition(begin)
     part, found_end, tail = rest.partition(end)
@@ -24,7 +24,7 @@ def between(page: str, where: str, name: str) -> tuple[str, str, str]:
 
 
 def write_into(path: Path, text: str, name: str) -> None:
-    """Put the text where the page has the module's lines."""
+    """Replace the text between the module's lines of a page."""
     try:
         head, _, tail = between(path.read_text(encoding="utf-8"), str(path), name)
         with atomic(path) as temporary:

@@ -1,4 +1,4 @@
-"""Everything that the suite makes of its runs, each thing once: see docs/new-artefact.md."""
+"""The register of all figures, tables and documents; docs/new-artefact.md shows how to add one."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class Artefact:
         return [] if self.experts else run_table(config, self.shown(config), beside=True)
 
     def experts_of(self, config: Config) -> list[str]:
-        """Return the envs whose experts it shows: those without demonstrations of the user's."""
+        """Return the envs whose experts it shows, except those with the user's demonstrations."""
         envs = [env for name in self.shown(config) for env in config.figures[name].envs]
         return [env for env in envs if not own_file(config, env)] if self.experts else []
 
 
 def _curves(name: str, title: str, source: str = "") -> Artefact:
-    """Return a figure of learning curves, which shows the entry of `figures` of its own name."""
+    """Return a figure of learning curves that shows the entry of `figures` with the same name."""
     return Artefact(name, title, CURVE_FIGURES, source, runs=(name,))
 
 

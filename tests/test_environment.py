@@ -37,9 +37,13 @@ NOWHERE = "/proc/nowhere"
 
 def python(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True,
-        errors="replace", env=os.environ | {"PYTHONPATH": str(ROOT), **environment},
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=os.environ | {"PYTHONPATH": str(ROOT), **environment},
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +60,7 @@ def python(code: str, folder: Path, **environment: str) -> subprocess.CompletedP
         (TABLE, {"PYTHONIOENCODING": "ascii"}),
         (TABLE, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
     ],
-)  # fmt: skip
+)
 def test_a_bad_value_stops_nothing_that_does_not_use_it(
     code: str, environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -134,9 +134,16 @@ def hidden_imports(root: Path) -> list[str]:
 
 # Where a method's name may stand: its own file, the config, and what is written about methods.
 ABOUT_METHODS = (
-    "baselines", "ngt/potential.py", "ngt/bench", "paper/register.py", "paper/drawing/style.py",
-    "paper/claims", "paper/theory", "paper/handbook", "workflow/config",
-)  # fmt: skip
+    "baselines",
+    "ngt/potential.py",
+    "ngt/bench",
+    "paper/register.py",
+    "paper/drawing/style.py",
+    "paper/claims",
+    "paper/theory",
+    "paper/handbook",
+    "workflow/config",
+)
 
 
 def method_words() -> set[str]:

@@ -49,9 +49,12 @@ def stores(cls: type[RewardModel]) -> bool:
 
 
 def cell_of(
-    method: str, env: str = "Pendulum-v1", mode: Any = "state-action", scale: str = "paper",
+    method: str,
+    env: str = "Pendulum-v1",
+    mode: Any = "state-action",
+    scale: str = "paper",
     **changes: Any,
-) -> CellConfig:  # fmt: skip
+) -> CellConfig:
     """The method's cell at a scale; the agent's nets are small, and at `test` the method's too."""
     config = configs(scale)
     cell = resolve(config, env, method, mode, method_rate(config, method) or 20)
@@ -59,9 +62,12 @@ def cell_of(
     if scale == "test" and "hidden" in params:
         params["hidden"] = tuple(16 for _ in params["hidden"])
     return dataclasses.replace(
-        cell, params=params, sac=dataclasses.replace(cell.sac, hidden=(16, 16)),
-        train=dataclasses.replace(cell.train, batch=16, buffer=1000), **changes,
-    )  # fmt: skip
+        cell,
+        params=params,
+        sac=dataclasses.replace(cell.sac, hidden=(16, 16)),
+        train=dataclasses.replace(cell.train, batch=16, buffer=1000),
+        **changes,
+    )
 
 
 # ---------------------------------------------------------------- a pack without envs
@@ -77,9 +83,12 @@ def plain(task: Task, rows: int, seed: int) -> Batch:
         return torch.randn(1, rows, width, generator=g)
 
     return Batch(
-        normal(task.obs), torch.tanh(normal(task.act)), normal(task.obs), normal(1)[..., 0],
+        normal(task.obs),
+        torch.tanh(normal(task.act)),
+        normal(task.obs),
+        normal(1)[..., 0],
         (torch.rand(1, rows, generator=g) < 0.2).float(),
-    )  # fmt: skip
+    )
 
 
 def raw(task: Task, rows: int, seed: int) -> Batch:
@@ -116,9 +125,13 @@ class Rig:
     """The learner of a pack on made-up transitions; each run's depend on its seed alone."""
 
     def __init__(
-        self, cell: CellConfig, runs: Sequence[int] = RUNS, make: Make = plain,
-        poison: dict[int, float] | None = None, seeds: Sequence[int] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        cell: CellConfig,
+        runs: Sequence[int] = RUNS,
+        make: Make = plain,
+        poison: dict[int, float] | None = None,
+        seeds: Sequence[int] | None = None,
+    ) -> None:
         """seeds: of the nets and draws; the runs' own by default."""
         self.task, self.runs, self.make = get_task(cell.env), runs, make
         self.poison, self.n, self.taken = poison or {}, cell.train.num_envs, 0
@@ -358,9 +371,11 @@ def test_the_state_goes_round(method: str) -> None:
 
 @functools.cache
 def history(
-    method: str, runs: tuple[int, ...] = RUNS, poison: float = 1.0,
+    method: str,
+    runs: tuple[int, ...] = RUNS,
+    poison: float = 1.0,
     dtype: torch.dtype = torch.float32,
-) -> list[dict[str, Tensor]]:  # fmt: skip
+) -> list[dict[str, Tensor]]:
     """A pack's numbers before and after each of ten updates; poison multiplies run 1's data."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)

@@ -120,9 +120,14 @@ def run(folder: Path, command: list[str]) -> str:
     """The output of a command that goes well."""
     assert command[0] == "python"
     done = subprocess.run(
-        [sys.executable, *command[1:]], cwd=folder, text=True, timeout=300,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+        [sys.executable, *command[1:]],
+        cwd=folder,
+        text=True,
+        timeout=300,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert done.returncode == 0, done.stdout
     return done.stdout
 
@@ -130,9 +135,15 @@ def run(folder: Path, command: list[str]) -> str:
 def test_the_workflow_plans_it(tmp_path: Path) -> None:
     """The document's command, without running its jobs: settings, expert and a pack a method."""
     folder = checkout(
-        tmp_path / "suite", "Snakefile", "workflow", "ngt", "baselines", "paper", "tests/data",
+        tmp_path / "suite",
+        "Snakefile",
+        "workflow",
+        "ngt",
+        "baselines",
+        "paper",
+        "tests/data",
         "environment.yml",
-    )  # fmt: skip
+    )
     (command,) = (c for c in commands() if c[0] == "snakemake")
     shown = run(folder, ["python", "-m", *command, "--dry-run"])
     assert all(f"train {name} on Pendulum-v1" in shown for name in NEW)
@@ -143,9 +154,15 @@ def test_the_workflow_plans_it(tmp_path: Path) -> None:
 def test_the_contract_tests_try_it(tmp_path: Path) -> None:
     """Once its entry stands in base.yaml."""
     folder = checkout(
-        tmp_path / "suite", "workflow", "ngt", "baselines", "pyproject.toml", "tests/conftest.py",
-        "tests/test_methods.py", "tests/data",
-    )  # fmt: skip
+        tmp_path / "suite",
+        "workflow",
+        "ngt",
+        "baselines",
+        "pyproject.toml",
+        "tests/conftest.py",
+        "tests/test_methods.py",
+        "tests/data",
+    )
     base = folder / "workflow/config/base.yaml"
     entry = files()["mine.yaml"].partition("figures:")[0].removeprefix("methods:\n")
     text = base.read_text()

@@ -1,4 +1,4 @@
-"""The tables that figures are drawn from.
+"""The tables that figures are drawn from, and the final scores of runs.
 
 A run's record comes from its folder, or from the records that ship (`records: published`). In both
 cases a missing, stale, duplicate or foreign run is an error that names it.

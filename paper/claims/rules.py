@@ -1,6 +1,7 @@
 """Rules on final scores, as data: what is compared with which threshold, and the rule in words.
 
 The paper gives few numbers. What its words mean in numbers is decided here, once.
+paper/claims/evidence.py makes a verdict of what a rule finds.
 """
 
 from __future__ import annotations

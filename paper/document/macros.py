@@ -49,8 +49,8 @@ def macros(config: Config, runs: Runs, found: Sequence[Item], warning: str = "")
     for artefact in (*FIGURES.values(), *TABLES.values()):
         lines += of_artefact(config, artefact, gaps)
     says = claims_by_artefact(rows_of(tables, "claims_table")) | {"references": references(runs)}
-    for name in (*FIGURES, *TABLES, MACHINE, "references"):
-        lines.append(_named("says", name, says.get(name, "")))
+    names = (*FIGURES, *TABLES, MACHINE, "references")
+    lines += [_named("says", name, says.get(name, "")) for name in names]
     return "\n".join(lines) + "\n"
 
 

@@ -27,7 +27,7 @@ class Picture(NamedTuple):
 
 
 def embed(files: Mapping[str, Path], budget: int) -> dict[str, Picture]:
-    """Return the pictures at the best quality at which their text is at most `budget` bytes in all.
+    """Return the pictures at the best quality whose text fits into `budget` bytes altogether.
 
     A file that is not a picture, and a budget that no quality meets, are UserErrors.
     """
@@ -50,8 +50,7 @@ def _open(path: Path) -> Image.Image:
             image = file.convert("RGBA")
     except (UnidentifiedImageError, OSError) as error:
         raise UserError(f"{path}: not a picture ({error}); make it again") from None
-    paper = Image.new("RGBA", image.size, "white")
-    return Image.alpha_composite(paper, image).convert("RGB")
+    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
 
 
 def _encode(image: Image.Image, width: int, colors: int) -> Picture:

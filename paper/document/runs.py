@@ -63,8 +63,9 @@ def counts(config: Config, statuses: Mapping[RunKey, Status]) -> Table:
     rows: list[dict[str, Cell]] = []
     for title, keys in groups.items():
         found = Counter(statuses[key].status for key in keys)
-        by_status = {name: found[name] for name in STATUSES}
-        rows.append({"artefact": title, "runs": len(keys), **by_status})
+        rows.append(
+            {"artefact": title, "runs": len(keys), **{name: found[name] for name in STATUSES}}
+        )
     columns = {name: Column(name) for name in ("artefact", "runs", *STATUSES)}
     notes = [f"{name}: {text}." for name, text in MEANING.items() if text]
     return Table("Runs by artefact", columns, rows, notes)

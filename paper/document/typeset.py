@@ -1,4 +1,4 @@
-"""A scale's results as a report in LaTeX, results/paper.pdf; no number in it is typed."""
+"""A scale's results as a report in LaTeX, results/paper.pdf. All its numbers are computed."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ def gather(
     for item in found:
         if item.table is None and not item.gap:
             shutil.copy(layout.root / f"{item.anchor}.pdf", folder)
-    warning = command.other_settings(PAPER, config, layout)
-    text = macros(config, runs, found, warning)
+    text = macros(config, runs, found, command.other_settings(PAPER, config, layout))
     (folder / "macros.tex").write_text(text, encoding="utf-8")
     shutil.copy(MAIN, folder)
 

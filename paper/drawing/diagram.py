@@ -90,9 +90,17 @@ def add_arrow(axes: Axes, gid: str, arrow: Arrow) -> None:
     look = FLOWS[arrow.flow]
     x, y = zip(*arrow.points, strict=True)
     axes.plot(x, y, linewidth=1.0, solid_joinstyle="miter", gid=gid, zorder=1, **look)
-    tip: dict[str, Any] = {"arrowstyle": "-|>,head_width=0.3,head_length=0.5", "mutation_scale": 9}
-    tip |= {"linewidth": 0, "color": look["color"], "shrinkA": 0, "shrinkB": 0, "zorder": 1}
-    axes.add_patch(FancyArrowPatch(path=Path(arrow.points[-2:]), **tip))
+    tip = FancyArrowPatch(
+        path=Path(arrow.points[-2:]),
+        arrowstyle="-|>,head_width=0.3,head_length=0.5",
+        mutation_scale=9,
+        linewidth=0,
+        color=look["color"],
+        shrinkA=0,
+        shrinkB=0,
+        zorder=1,
+    )
+    axes.add_patch(tip)
 
 
 def add_label(axes: Axes, gid: str, label: Label) -> None:

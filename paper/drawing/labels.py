@@ -45,9 +45,8 @@ def labels(config: Config, methods: Sequence[str], envs: Sequence[str]) -> dict[
         name: " or ".join(dict.fromkeys(describe(different, cell) for cell in cells))
         for name, cells in settings.items()
     }
-    if not all(words.values()) or len(set(words.values())) < len(words):
-        return own_labels
-    if any(map(label_fault, words.values())):  # a parameter may be any text
+    told = all(words.values()) and len(set(words.values())) == len(words)
+    if not told or any(map(label_fault, words.values())):  # a parameter may be any text
         return own_labels
     root = method_label(config, roots.pop())
     return {name: f"{root} ({text})" for name, text in words.items()}

@@ -38,7 +38,7 @@ LIMIT = (-0.5, 1.5)  # and at most
 
 
 def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates")) -> FigureConfig:
-    """Return an artefact's entry; check that each axis in `one` has one value, as is shown."""
+    """Return an artefact's entry; check that each axis in `one` has a single value."""
     plan = config.figures[name]
     for axis in one:
         values = getattr(plan, axis)
@@ -137,8 +137,12 @@ class Panel:
     def _add_curve(self, c: Curve, series: Series, number: int, count: int, each: bool) -> None:
         look, front = series.look, count - number
         every = max(1, round(len(c.step) / 6))
-        marker: dict[str, Any] = {"marker": look.marker, "markeredgecolor": "white"}
-        marker |= {"markeredgewidth": 0.3, "markevery": (number * every // count, every)}
+        marker: dict[str, Any] = {
+            "marker": look.marker,
+            "markeredgecolor": "white",
+            "markeredgewidth": 0.3,
+            "markevery": (number * every // count, every),
+        }
         strong: dict[str, Any] = {**look.line, "linewidth": series.width, "zorder": 400 + front}
         self.axes.plot(c.step, c.mean, **strong, **marker)
         self.lines.append((look, c.step, c.mean))

@@ -197,8 +197,12 @@ def head(figure: Figure, text: str) -> None:
 def _legend(figure: Figure, handles: Sequence[Artist], width: float) -> Any:
     """Return a centred legend in as few rows as fit, with columns of equal length."""
     for rows in range(1, len(handles) + 1):
-        place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.5)}
-        legend = figure.legend(handles=list(handles), ncols=-(-len(handles) // rows), **place)
+        legend = figure.legend(
+            handles=list(handles),
+            ncols=-(-len(handles) // rows),
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0.5),
+        )
         legend.set_in_layout(False)
         if legend.get_window_extent().width <= width * figure.dpi or rows == len(handles):
             break

@@ -25,15 +25,15 @@ from paper.tables.aggregate import Aggregates, collect, notes
 if TYPE_CHECKING:
     import pandas as pd
 
-ROW = 0.17  # inches a method
+ROW = 0.17  # inches per method
 TAUS = 101  # scores at which a profile is evaluated
 
 
 @style.context()
 def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-    """IQM, optimality gap and P(NGT > method), a row a method; performance profiles below.
+    """Draw IQM, optimality gap and P(NGT > method) of each method, above performance profiles.
 
-    runs: rows of `ngt.runs.table.read_runs`. absent: the keys that are not there.
+    runs: rows of `ngt.runs.table.read_runs`. absent: the keys of missing runs.
     """
     a = collect(runs, config, absent)
     looks = style.looks(a.methods)
@@ -41,21 +41,17 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     figure = style.new_figure(style.TEXT_WIDTH, top + 2.1)
     grid = figure.add_gridspec(2, 3, height_ratios=(top, 2.1))
     first = figure.add_subplot(grid[0, 0])
-    gap = figure.add_subplot(grid[0, 1], sharey=first)
-    better = figure.add_subplot(grid[0, 2], sharey=first)
+    gap, better = (figure.add_subplot(grid[0, i], sharey=first) for i in (1, 2))
     both = {m: a.both(m, a.scores) for m in a.methods}
     _rows(first, a, looks, lambda m: both[m][0])
     _rows(gap, a, looks, lambda m: both[m][1])
     _rows(better, a, looks, lambda m: a.better(m, a.scores))
     first.axvline(1, **EXPERT)
     better.axvline(0.5, **EXPERT)
-    better.set_xlim(0, 1)
-    gap.set_xlim(left=0)
-    first.set_xlabel("interquartile mean (higher is better)")
-    gap.set_xlabel("optimality gap (lower is better)")
-    better.set_xlabel("P(NGT > method)")
+    better.set(xlim=(0, 1), xlabel="P(NGT > method)")
+    gap.set(xlim=(0, None), xlabel="optimality gap (lower is better)")
     first.set_yticks(range(len(a.methods)), [method_label(config, m) for m in a.methods])
-    first.set_ylim(len(a.methods) - 0.5, -0.5)
+    first.set(xlabel="interquartile mean (higher is better)", ylim=(len(a.methods) - 0.5, -0.5))
     for axes in (first, gap, better):
         axes.tick_params(axis="y", length=0, labelleft=axes is first)
         axes.grid(visible=False, axis="y")
@@ -85,7 +81,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
 def _rows(
     axes: Axes, a: Aggregates, looks: dict[str, Look], value: Callable[[str], Estimate | None]
 ) -> None:
-    """An estimate a method, the first on top: a marker on a bar as long as its interval."""
+    """Draw each method's estimate as a marker on a bar for its interval, the first on top."""
     for y, method in enumerate(a.methods):
         e, look = value(method), looks[method]
         if e is None:
@@ -112,10 +108,10 @@ def _rows(
 
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
-    """Share of runs above each score, the band its interval at that score."""
+    """Draw the share of runs above each score, with its interval at that score as a band."""
     axes.set(ylim=(-0.02, 1.02), xlabel="normalised return τ", ylabel="share of runs above τ")
-    axes.xaxis.set_major_locator(MultipleLocator(0.25))
-    axes.yaxis.set_major_locator(MultipleLocator(0.25))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MultipleLocator(0.25))
     axes.axvline(1, **EXPERT, zorder=300)
     if not a.scores.tasks:
         axes.set_xlim(*SHOWN)
@@ -126,8 +122,9 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
     taus: Array = np.linspace(low, high, TAUS)
     for place, method in enumerate(a.methods):
         look, front = looks[method], len(a.methods) - place
-        profile = statistics.profile(a.scores.of[method], taus, a.config.statistics, method)
-        value, lower, upper = np.array(profile).T
+        value, lower, upper = np.array(
+            statistics.profile(a.scores.of[method], taus, a.config.statistics, method)
+        ).T
         axes.fill_between(
             taus,
             lower,
@@ -155,7 +152,7 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
 
 
 def reading(a: Aggregates) -> Note:
-    """What is drawn."""
+    """Explain what is drawn."""
     ends = "Bars and bands: intervals. " if a.seeds > 1 else ""
     return Note(
         f"Top: one value a method over all tasks. Bottom: performance profiles. {ends}Dashed: the "

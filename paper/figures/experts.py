@@ -1,4 +1,4 @@
-"""Learning curve of each expert on its env's own reward."""
+"""The learning curve of each expert on its env's own reward."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Expert(NamedTuple):
-    """One expert's evaluations, and its run.json."""
+    """An expert's evaluations and its run.json."""
 
     env: str
     evaluations: pd.DataFrame
@@ -33,7 +33,7 @@ class Expert(NamedTuple):
 
 
 def read(config: Config, layout: Layout, *, other_settings: bool = False) -> list[Expert]:
-    """The experts of the main figure's envs; UserError where one is not trained."""
+    """Read the experts of the main figure's envs; UserError if one is not trained."""
     records = source(layout, config, other_settings=other_settings)
     experts = []
     for env in FIGURES["expert_figure"].experts_of(config):
@@ -49,7 +49,7 @@ def read(config: Config, layout: Layout, *, other_settings: bool = False) -> lis
 
 @style.context()
 def draw(experts: Sequence[Expert], config: Config) -> Figure:
-    """A panel an env: mean and range of each evaluation, the policy kept, the published return."""
+    """Draw a panel per env: evaluations with their range, the policy kept, the published return."""
     if not experts:
         raise UserError(
             "figures.main_figure: no env of it has demonstrations by an expert of this suite, so "
@@ -57,11 +57,10 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         )
     columns = min(3, len(experts))
     lines = -(-len(experts) // columns)
-    width = style.TEXT_WIDTH * (1 if columns > 1 else 0.6)
-    figure = style.new_figure(width, 2.1 * lines)
+    figure = style.new_figure(style.TEXT_WIDTH * (1 if columns > 1 else 0.6), 2.1 * lines)
     panels = list(figure.subplots(lines, columns, squeeze=False).flat)
     look = style.LOOKS["ngt"]
-    published = False
+    published = {expert.env: get_task(expert.env).published_expert for expert in experts}
     for axes, expert in zip(panels, experts, strict=False):
         rows = expert.evaluations
         last = rows.iloc[-1]
@@ -71,14 +70,9 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         axes.plot(x, rows["return"], color=look.color)
         kept = expert.record.get("kept", last)
         axes.plot(kept["step"] / unit, kept["return"], color=style.ALERT, marker="o")
-        task = get_task(expert.env)
-        if task.published_expert is not None:
-            published = True
-            axes.axhline(task.published_expert, **EXPERT)
-        axes.set_title(expert.env)
-        axes.set_xlabel(f"env steps{sign}")
-        axes.set_ylabel("return")
-        axes.set_xlim(left=0)
+        if (theirs := published[expert.env]) is not None:
+            axes.axhline(theirs, **EXPERT)
+        axes.set(title=expert.env, xlabel=f"env steps{sign}", ylabel="return", xlim=(0, None))
     for axes in panels[len(experts) :]:
         axes.set_axis_off()
     handles = [
@@ -86,7 +80,7 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         Patch(color=look.color, alpha=0.2, label="worst to best episode"),
         Line2D([], [], color=style.ALERT, marker="o", linestyle="none", label="policy kept"),
     ]
-    if published:
+    if any(theirs is not None for theirs in published.values()):
         handles.append(Line2D([], [], **EXPERT, label="published with the authors' code"))
     episodes = "/".join(sorted({str(n) for e in experts for n in e.evaluations["episodes"]}))
     note = (

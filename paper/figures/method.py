@@ -49,13 +49,13 @@ def boxes(cell: CellConfig, params: PotentialConfig) -> dict[str, Box]:
     """Return everything that has an edge."""
     return {
         **_data_boxes(cell),
-        **_net_boxes(params),
-        **_reward_boxes(params),
+        **_learned_boxes(params),
         **_agent_boxes(cell),
     }
 
 
 def _data_boxes(cell: CellConfig) -> dict[str, Box]:
+    """Return the demonstrations, the input of the nets and the replay buffer."""
     modes = [MODE[mode] for mode in MODES]
     return {
         "expert": Box(
@@ -80,7 +80,8 @@ def _data_boxes(cell: CellConfig) -> dict[str, Box]:
     }
 
 
-def _net_boxes(params: PotentialConfig) -> dict[str, Box]:
+def _learned_boxes(params: PotentialConfig) -> dict[str, Box]:
+    """Return the nets, the loss and the reward."""
     net = f"{widths(params.hidden)}, LeakyReLU {params.leak:g}"
     norm = ("spectral norm",) if params.spectral_norm else ()
     return {
@@ -93,11 +94,6 @@ def _net_boxes(params: PotentialConfig) -> dict[str, Box]:
             "frozen",
             (r"random prior $f^\dagger_\xi$", "the same layers, never updated", *norm),
         ),
-    }
-
-
-def _reward_boxes(params: PotentialConfig) -> dict[str, Box]:
-    return {
         "potential": Box(
             PAIR,
             MIDDLE,
@@ -128,6 +124,7 @@ def _reward_boxes(params: PotentialConfig) -> dict[str, Box]:
 
 
 def _agent_boxes(cell: CellConfig) -> dict[str, Box]:
+    """Return the agent and its environment."""
     act = {"relu": "ReLU", "silu": "SiLU"}[cell.sac.activation]
     return {
         "sac": Box(
@@ -285,11 +282,10 @@ def draw(config: Config) -> Figure:
     for i, label in enumerate(labels(box, cell, params)):
         diagram.add_label(axes, f"label:{i}", label)
     diagram.add_legend(axes, style.TEXT_WIDTH / 2, 0.02)
-    lines = style.wrap(figure, note, style.TEXT_WIDTH - 0.16, style.NOTE_SIZE)
     axes.text(
         0.08,
         -0.12,
-        "\n".join(lines),
+        "\n".join(style.wrap(figure, note, style.TEXT_WIDTH - 0.16, style.NOTE_SIZE)),
         va="top",
         fontsize=style.NOTE_SIZE,
         linespacing=1.25,

@@ -75,10 +75,7 @@ def _panel(axes: Axes, env: str, runs: pd.DataFrame, look_of: Mapping[str, Look]
                 markeredgecolor="white",
                 markeredgewidth=0.3,
             )
-    axes.set_title(env)
-    axes.set_xlabel(f"env steps{word}")
-    axes.set_xlim(0, longest / scale)
-    axes.set_ylim(bottom=0)
+    axes.set(title=env, xlabel=f"env steps{word}", xlim=(0, longest / scale), ylim=(0, None))
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:

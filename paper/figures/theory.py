@@ -1,4 +1,4 @@
-"""The paper's theorems, computed: bounds beside what they bound."""
+"""The paper's theorems, computed: each bound beside the value that it bounds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -33,7 +34,7 @@ from paper.theory.study import (
 )
 
 Look = dict[str, Any]
-# What a line is, in every panel.
+# The look of a line by its meaning, the same in every panel.
 EXACT: Look = {"color": "#000000"}
 SOURCE: Look = {"color": "#D55E00", "linestyle": (0, (4, 1.2))}
 OURS: Look = {"color": "#0072B2", "linestyle": (0, (5, 1.2, 1.2, 1.2))}
@@ -60,7 +61,7 @@ Verdicts = dict[str, Verdict]
 
 @style.context()
 def draw(s: Study) -> Figure:
-    """Nine panels; a title ends in the table's verdict."""
+    """Draw nine panels; each title ends in the table's verdict."""
     figure = style.new_figure(style.TEXT_WIDTH, 5.6)
     (a, b, c), (d, e, f), (g, h, i) = figure.subplots(3, 3)
     verdicts: Verdicts = {statement.key: statement.verdict for statement in statements(s)}
@@ -78,7 +79,7 @@ def draw(s: Study) -> Figure:
 
 
 def handles() -> list[Artist]:
-    """The legend of all panels."""
+    """Return the legend that all panels share."""
     return [
         Line2D([], [], **EXACT, label="exact, or measured"),
         Line2D([], [], **SOURCE, label="the paper's bound"),
@@ -88,7 +89,7 @@ def handles() -> list[Artist]:
 
 
 def notes(s: Study) -> list[str]:
-    """How to read it."""
+    """Explain how to read the figure."""
     return [
         "Title: the verdict of theory_table. HL-Gauss on [−1, 1]. "
         f"Th. hlip and Eq. emdeq: one potential a pairing (one seed) trained on L over {SAMPLES} "
@@ -103,24 +104,27 @@ def notes(s: Study) -> list[str]:
     ]
 
 
+def _ticks(axis: Axis, *values: float) -> None:
+    """Put ticks at these values only."""
+    axis.set_ticks(values, [str(value) for value in values])
+    axis.axes.minorticks_off()
+
+
 def _bins(axes: Axes, values: Any) -> None:
-    """A line a number of bins over sigma."""
+    """Draw a line over sigma for each number of bins."""
     for n, look in SHOWN.items():
         axes.plot(SIGMAS, values[BINS.index(n)], **look, label=f"N = {n}")
 
 
 def _over_sigma(axes: Axes) -> None:
-    axes.set_xscale("log")
-    axes.set_xlim(SIGMAS[0], SIGMAS[-1])
-    axes.set_xlabel("σ")
+    axes.set(xscale="log", xlim=(SIGMAS[0], SIGMAS[-1]), xlabel="σ")
 
 
 def _logits(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     row, g = BINS.index(s.config.bins), s.hlg
     axes.plot(SIGMAS, g.bound_p_max[row], **{**SOURCE, "linestyle": DOTTED}, label="Th. pmax")
     axes.plot(SIGMAS, g.bound_sigma[row], **SOURCE, label="Th. sigma")
-    ours = [bounds.bound_mass(p) for p in g.mass[row]]
-    axes.plot(SIGMAS, ours, **OURS, label=f"√(1 + {P_MAX})")
+    axes.plot(SIGMAS, list(map(bounds.bound_mass, g.mass[row])), **OURS, label=f"√(1 + {P_MAX})")
     axes.plot(SIGMAS, g.slope[row], **EXACT)
     axes.axhline(math.sqrt(2.0), **LEVEL)
     axes.annotate(
@@ -133,12 +137,13 @@ def _logits(axes: Axes, s: Study, verdicts: Verdicts) -> None:
         color=style.GREY,
     )
     _over_sigma(axes)
-    axes.set_yscale("log")
-    axes.set_ylim(0.9, 20.0)
-    axes.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
-    axes.minorticks_off()
-    axes.set_ylabel("Λ in the logits")
-    axes.set_title(f"HL-Gauss, N = {s.config.bins}. Th. pmax: {verdicts['pmax']}")
+    axes.set(
+        yscale="log",
+        ylim=(0.9, 20.0),
+        ylabel="Λ in the logits",
+        title=f"HL-Gauss, N = {s.config.bins}. Th. pmax: {verdicts['pmax']}",
+    )
+    _ticks(axes.yaxis, 1, 2, 5, 10, 20)
     axes.legend(fontsize=LEGEND)
 
 
@@ -147,9 +152,7 @@ def _sigma(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     axes.axhline(1.0, **LEVEL)
     _bins(axes, s.hlg.bound_sigma / s.hlg.slope)
     _over_sigma(axes)
-    axes.set_ylim(0.9, 1.8)
-    axes.set_ylabel("bound / exact Λ")
-    axes.set_title(f"Th. sigma: {verdicts['sigma']}")
+    axes.set(ylim=(0.9, 1.8), ylabel="bound / exact Λ", title=f"Th. sigma: {verdicts['sigma']}")
     axes.legend(fontsize=LEGEND, loc="upper right")
 
 
@@ -158,11 +161,10 @@ def _mass(axes: Axes, s: Study, verdicts: Verdicts) -> None:
         axes.axhline(level, **LEVEL)
     _bins(axes, s.hlg.mass / s.hlg.estimate)
     _over_sigma(axes)
-    axes.set_yscale("log")
-    axes.set_yticks([0.1, 1, 2, 10], ["0.1", "1", "2", "10"])
-    axes.minorticks_off()
-    axes.set_ylabel(f"exact {P_MAX} / estimate")
-    axes.set_title(f"Lemma pmax: {verdicts['lemma']}")
+    axes.set(
+        yscale="log", ylabel=f"exact {P_MAX} / estimate", title=f"Lemma pmax: {verdicts['lemma']}"
+    )
+    _ticks(axes.yaxis, 0.1, 1, 2, 10)
     axes.legend(fontsize=LEGEND)
 
 
@@ -183,17 +185,17 @@ def _target(axes: Axes, s: Study, verdicts: Verdicts) -> None:
         fontsize=LEGEND,
     )
     _over_sigma(axes)
-    axes.set_yscale("log")
-    axes.set_ylabel("Λ in the target")
-    axes.set_title(f"Logits in ±{c.rescale:g}. Th. sigma in hlip: {verdicts['pair']}")
+    axes.set(
+        yscale="log",
+        ylabel="Λ in the target",
+        title=f"Logits in ±{c.rescale:g}. Th. sigma in hlip: {verdicts['pair']}",
+    )
 
 
 def _over_updates(axes: Axes) -> None:
     axes.set_xscale("symlog", linthresh=1.0, linscale=0.4)
-    axes.set_xlim(0, STEPS[-1])
-    axes.set_xticks([0, 1, 10, 100], ["0", "1", "10", "100"])
-    axes.minorticks_off()
-    axes.set_xlabel("updates")
+    axes.set(xlim=(0, STEPS[-1]), xlabel="updates")
+    _ticks(axes.xaxis, 0, 1, 10, 100)
 
 
 def _potential(axes: Axes, s: Study, verdicts: Verdicts) -> None:
@@ -201,9 +203,7 @@ def _potential(axes: Axes, s: Study, verdicts: Verdicts) -> None:
         axes.plot(STEPS, t.gradient, **PAIRED[pairing], label=LABELS[pairing])
         axes.plot(STEPS, t.product, **PAIRED[pairing], linestyle=SOURCE["linestyle"])
     _over_updates(axes)
-    axes.set_yscale("log")
-    axes.set_ylim(0.04, 60.0)
-    axes.set_ylabel("Λ(h)")
+    axes.set(yscale="log", ylim=(0.04, 60.0), ylabel="Λ(h)")
     worst = {verdicts[f"hlip_{pairing}"] for pairing in s.trainings}
     axes.set_title(f"Th. hlip as a bound: {', '.join(sorted(worst))}")
     axes.legend(fontsize=LEGEND, loc="upper left", ncols=2)
@@ -224,9 +224,11 @@ def _dual(axes: Axes, s: Study, verdicts: Verdicts) -> None:
         axes.plot(STEPS, t.dual, **PAIRED[pairing])
         axes.plot(STEPS, t.objective, **PAIRED[pairing], linestyle=DOTTED)
     _over_updates(axes)
-    axes.set_ylim(-2.0, s.emd * 1.15)
-    axes.set_ylabel("dual value")
-    axes.set_title(f"Eq. emdeq, reached: {verdicts['reached']}")
+    axes.set(
+        ylim=(-2.0, s.emd * 1.15),
+        ylabel="dual value",
+        title=f"Eq. emdeq, reached: {verdicts['reached']}",
+    )
 
 
 def _coin(axes: Axes, verdicts: Verdicts) -> None:
@@ -237,11 +239,13 @@ def _coin(axes: Axes, verdicts: Verdicts) -> None:
     axes.plot(epsilon, bound, **SOURCE)
     axes.plot(epsilon, bounds.two_sided_bound(epsilon, 1), **OURS)
     axes.plot([0.0, 1.0, 1.0, 1.3], [0.5, 0.5, 0.0, 0.0], **EXACT)
-    axes.set_xlim(0.0, 1.3)
-    axes.set_ylim(-0.03, 1.05)
-    axes.set_xlabel("ε")
-    axes.set_ylabel("P($|L_n − L|$ ≥ ε)")
-    axes.set_title(f"Th. rewloss, n = 1, fair coins: {verdicts['two_sided']}")
+    axes.set(
+        xlim=(0.0, 1.3),
+        ylim=(-0.03, 1.05),
+        xlabel="ε",
+        ylabel="P($|L_n − L|$ ≥ ε)",
+        title=f"Th. rewloss, n = 1, fair coins: {verdicts['two_sided']}",
+    )
 
 
 def _coins(axes: Axes, s: Study, verdicts: Verdicts) -> None:
@@ -251,12 +255,14 @@ def _coins(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     axes.step(s.epsilon, s.coins, where="pre", **EXACT)
     seen = s.uniform > 0
     axes.plot(s.epsilon[seen], s.uniform[seen], "o", **EXACT, markersize=2.2)
-    axes.set_yscale("log")
-    axes.set_xlim(0.0, 0.8)
-    axes.set_ylim(1e-6, 2.0)
-    axes.set_xlabel("ε")
-    axes.set_ylabel("P($|L_n − L|$ ≥ ε)")
-    axes.set_title(f"n = {COINS}, with the factor 2: {verdicts['corrected']}")
+    axes.set(
+        yscale="log",
+        xlim=(0.0, 0.8),
+        ylim=(1e-6, 2.0),
+        xlabel="ε",
+        ylabel="P($|L_n − L|$ ≥ ε)",
+        title=f"n = {COINS}, with the factor 2: {verdicts['corrected']}",
+    )
 
 
 def _learned(axes: Axes, s: Study, verdicts: Verdicts) -> None:
@@ -269,13 +275,14 @@ def _learned(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     axes.plot(n, np.sqrt(np.log(2.0 / CONFIDENCE) / n), **OURS)
     spread = [mean - s.one_law.min(axis=1), s.one_law.max(axis=1) - mean]
     axes.errorbar(SIZES, mean, spread, **EXACT, marker="o", markersize=2.2, capsize=1.5)
-    axes.set_xscale("log")
-    axes.set_xticks(SIZES, [str(size) for size in SIZES])
-    axes.minorticks_off()
-    axes.set_ylim(0.0, 0.9)
-    axes.set_xlabel("n, samples a side")
-    axes.set_ylabel("$|L_n − L|$")
-    axes.set_title(f"Th. rewloss, h learned: {verdicts['learned']}")
+    axes.set(
+        xscale="log",
+        ylim=(0.0, 0.9),
+        xlabel="n, samples a side",
+        ylabel="$|L_n − L|$",
+        title=f"Th. rewloss, h learned: {verdicts['learned']}",
+    )
+    _ticks(axes.xaxis, *SIZES)
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:

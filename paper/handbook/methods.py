@@ -1,6 +1,6 @@
 """docs/methods.md: every method's equation, settings and deviations, taken from its own code.
 
-python -m paper.handbook.methods > docs/methods.md
+python -m paper.handbook.methods --out docs/methods.md
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ngt.errors import UserError
+from ngt.files import atomic
 from ngt.reward import RewardModel
 from ngt.settings import resolve
 from ngt.settings.config import CellConfig, Config, MethodConfig
@@ -260,12 +261,19 @@ def document(config: Config) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the page."""
+    """Print the page, or write it to a file, which keeps its text if the page can't be made."""
     about = (__doc__ or "").splitlines()[0]
+    parser = Parser(prog="python -m paper.handbook.methods", description=about)
+    parser.add_argument("--out", type=Path, help="write the page to this file")
 
     def run() -> None:
-        Parser(prog="python -m paper.handbook.methods", description=about).parse_args(argv)
-        print(document(load({"scale": "paper"})), end="")
+        args = parser.parse_args(argv)
+        text = document(load({"scale": "paper"}))
+        if args.out is None:
+            print(text, end="")
+        else:
+            with atomic(args.out) as temporary:
+                temporary.write_text(text, encoding="utf-8")
 
     command.one_line_errors("methods", run)
 

@@ -10,6 +10,7 @@ from ngt.settings.config import Config
 from ngt.settings.load import load
 from ngt.settings.options import Parser
 from paper import command, pages
+from paper.drawing.table import markdown
 from paper.numbers.variants import differences
 
 NAME = "variants"
@@ -19,12 +20,11 @@ ENVS = ("HalfCheetah-v4", "Humanoid-v4")
 
 def table(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> str:
     """Return the differences as Markdown. A row names its envs unless it holds on all of them."""
-    lines = [["setting", f"`{a}`", f"`{b}`", "meaning"], ["---"] * 4]
+    lines = [["setting", f"`{a}`", f"`{b}`", "meaning"]]
     for row in differences(config, a, b, envs):
         where = "" if len(row.envs) == len(envs) else f" ({', '.join(row.envs)})"
         lines.append([f"`{row.name}`{where}", *row.values, row.meaning])
-    escaped = ([text.replace("|", r"\|") for text in line] for line in lines)
-    return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
+    return markdown(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -105,7 +105,7 @@ def _render(env: Env) -> NDArray[np.uint8]:
 
 
 def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> bytes:
-    """Return a GIF with one palette for all frames, so that what stands still costs nothing."""
+    """Return a GIF whose frames share one palette, so that still parts take no bytes."""
     images = [Image.fromarray(frame) for frame in clip.frames[::every]]
     height = round(images[0].height * width / images[0].width)
     small = [image.resize((width, height), Image.Resampling.LANCZOS) for image in images]

@@ -1,9 +1,9 @@
 """Final scores, and statistics over seeds and tasks with 95% intervals.
 
-A task is an env with a number of demonstrations. A score is a run's final score, the mean over its
-episodes. Means have t intervals. Interquartile means and probabilities of improvement have
-rliable's stratified bootstrap, which resamples seeds within each task. `paper.numbers.coverage`
-says how often they cover.
+A task is an env with a number of demonstrations. A score is a run's final score: the mean of its
+last evaluations, as ngt/runs/table.py takes it. Means have t intervals. Interquartile means and
+probabilities of improvement have rliable's stratified bootstrap, which resamples seeds within each
+task. `paper.numbers.coverage` says how often they cover.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Aggregates of the main figure's runs over tasks: a row a method (not in the paper)."""
+"""Aggregates of the main figure's runs over tasks, with a row per method (not in the paper)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Aggregates:
-    """The main figure's scores, and what must be said of them."""
+    """The main figure's scores, and what readers must know about them."""
 
     config: Config
     scores: Scores
@@ -51,51 +51,52 @@ class Aggregates:
 
     @property
     def methods(self) -> list[str]:
-        """Those that have runs, in the config's order."""
+        """Return the methods that have runs, in the config's order."""
         return [m for m in self.config.figures[FIGURE].methods if m in self.scores.of]
 
     @property
     def seeds(self) -> int:
-        """Runs of a method on a task."""
+        """Return the number of runs that a method has on a task."""
         return len(self.config.figures[FIGURE].seeds)
 
     def groups(self) -> Iterator[tuple[str, Scores]]:
-        """All tasks, and those of each number of demonstrations."""
+        """Yield the scores of all tasks, then those of each number of demonstrations."""
         yield "all", self.scores
         numbers = sorted({demos for _, demos in self.scores.tasks})
         if len(numbers) > 1:
             yield from ((str(k), self.scores.at(k)) for k in numbers)
 
     def lost(self, method: str, scores: Scores) -> int:
-        """Diverged runs among a method's."""
-        keys = self.diverged.runs
-        return sum(k.method == method and (k.env, k.demos) in scores.tasks for k in keys)
+        """Return the number of a method's runs that diverged."""
+        return sum(
+            key.method == method and (key.env, key.demos) in scores.tasks
+            for key in self.diverged.runs
+        )
 
     def both(
         self, method: str, scores: Scores, group: str = "all"
     ) -> tuple[Estimate | None, Estimate | None]:
-        """A method's interquartile mean and optimality gap; None each where no task has scores."""
+        """Return a method's interquartile mean and optimality gap; None if no task has scores."""
         if not scores.tasks:
             return None, None
         return statistics.aggregates(scores.of[method], self.config.statistics, group, method)
 
     def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
-        """Probability that NGT improves on a method; None for NGT itself."""
+        """Return the probability that NGT improves on a method; None for NGT itself."""
         if method == OURS or not scores.tasks:
             return None
-        settings, of = self.config.statistics, scores.of
-        return statistics.improvement(of[OURS], of[method], settings, group, method)
+        pair = (scores.of[OURS], scores.of[method])
+        return statistics.improvement(*pair, self.config.statistics, group, method)
 
 
 def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Aggregates:
-    """From rows of `ngt.runs.table.read_runs` and the keys that are not there."""
+    """Return the aggregates of rows of `ngt.runs.table.read_runs`. absent: keys of missing runs."""
     lack = unscored_envs(runs)
     keys = run_table(config, [FIGURE])
     present = sorted(set(keys) - set(absent))
     scored = [key for key in keys if key.env not in lack]
     if scored:
-        final = statistics.final(runs, present, config.window)
-        scores = statistics.gather(scored, final, FIGURE)
+        scores = statistics.gather(scored, statistics.final(runs, present, config.window), FIGURE)
     else:
         scores = statistics.nothing(present, len(config.figures[FIGURE].seeds))
     if OURS not in scores.of:
@@ -113,7 +114,7 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
 
 
 def notes(a: Aggregates) -> list[Note]:
-    """What a score, an aggregate and an interval are, and what is missing."""
+    """Explain a score, an aggregate and an interval, and say what is missing."""
     window, tasks, n = a.config.window, len(a.scores.tasks), a.seeds
     score = f"mean of its last {window} evaluations" if window > 1 else "last evaluation"
     text = (
@@ -150,21 +151,18 @@ def notes(a: Aggregates) -> list[Note]:
 
 
 def rows(a: Aggregates) -> Iterator[dict[str, Cell]]:
-    """A row a group of tasks and method."""
+    """Yield a row for each group of tasks and each method."""
     for group, scores in a.groups():
         for method in a.methods:
-            iqm, gap = a.both(method, scores, group)
-            better = a.better(method, scores, group)
+            found = (*a.both(method, scores, group), a.better(method, scores, group))
             row: dict[str, Cell] = {"demos": group, "method": method_label(a.config, method)}
-            for key, e in (("iqm", iqm), ("gap", gap), ("better", better)):
-                row[key] = None if e is None else e.value
-                row[f"{key}_low"] = None if e is None else e.low
-                row[f"{key}_high"] = None if e is None else e.high
+            for key, e in zip(("iqm", "gap", "better"), found, strict=True):
+                row |= zip((key, f"{key}_low", f"{key}_high"), e or [None] * 3, strict=True)
             yield {**row, "runs": scores.of[method].size, "diverged": a.lost(method, scores)}
 
 
 def table(a: Aggregates) -> Table:
-    """The table."""
+    """Return the table."""
     caption = (
         "Aggregates over tasks, of all numbers of demonstrations and of each: interquartile mean, "
         "optimality gap and P(NGT > method), each with its 95% interval (low, high)."

@@ -1,4 +1,4 @@
-"""The paper's claims: each with the paper's figure, ours, and a verdict by a rule beside it."""
+"""The paper's claims: what the paper reports, what we found, the verdict and its rule."""
 
 from __future__ import annotations
 
@@ -35,18 +35,22 @@ COLUMNS = {
     "artefact": Column("artefact", width=0.085),
 }
 
+# The sections of the GPU's measurements, and the fields that each row has.
+GPU = {
+    "rates": {"model", "env", "pack", "eager_ms", "graph_ms", "memory_gb", "buffer_gb"},
+    "training": {"model", "env", "pack", "env_steps_per_second"},
+}
+
 
 def read_gpu(path: Path) -> Mapping[str, Any] | None:
-    """What `make gpu-check` wrote; None where it has not run."""
+    """Return what `make gpu-check` wrote, or None if it has not run."""
     if not path.exists():
         return None
     data: Any = read_json(path)
-    rates = {"model", "env", "pack", "eager_ms", "graph_ms", "memory_gb", "buffer_gb"}
-    training = {"model", "env", "pack", "env_steps_per_second"}
     try:
-        fine = isinstance(data["device"], str)
-        fine &= all(rates <= row.keys() for row in data["rates"])
-        fine &= all(training <= row.keys() for row in data["training"])
+        fine = isinstance(data["device"], str) and all(
+            fields <= row.keys() for section, fields in GPU.items() for row in data[section]
+        )
     except (TypeError, KeyError, AttributeError):
         fine = False
     if not fine:
@@ -55,7 +59,7 @@ def read_gpu(path: Path) -> Mapping[str, Any] | None:
 
 
 def collect(config: Config, layout: Layout, options: Options) -> Evidence:
-    """Read all runs of the scale, and what was measured on a GPU."""
+    """Read all runs of the scale and the GPU's measurements."""
     runs = read_keys(
         layout,
         config,
@@ -69,7 +73,7 @@ def collect(config: Config, layout: Layout, options: Options) -> Evidence:
 
 
 def table(e: Evidence) -> Table:
-    """A row a claim."""
+    """Return the table, with a row per claim."""
     found = [(claim, claim.rule.judge(e)) for claim in claims(e.paper)]
     rows = [
         {
@@ -86,13 +90,12 @@ def table(e: Evidence) -> Table:
         for claim, finding in found
     ]
     caption = f"The paper's claims, judged at scale {e.config.scale}."
-    absent = len(e.runs.absent)
-    marks = [f"PARTIAL: runs missing: {absent}."] if absent else []
+    marks = [f"PARTIAL: runs missing: {len(e.runs.absent)}."] if e.runs.absent else []
     return Table(caption, COLUMNS, rows, notes(e, found), marks)
 
 
 def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
-    """Counts, and how a verdict comes about."""
+    """Count the verdicts, and explain how one is reached."""
     count = Counter(finding.verdict for _, finding in found)
     text = ", ".join(f"{count[v]} {v}" for v in typing.get_args(Verdict))
     config, paper = e.config, e.paper
@@ -121,8 +124,7 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
     if config.train.steps < paper.train.steps:
         out.append(f"Env steps of a run: {config.train.steps:,}; the paper: {paper.train.steps:,}.")
     out += statistics.unscored(e.runs.rows)
-    diverged = str(statistics.diverged(e.runs.rows, e.runs.records))
-    out += [diverged] if diverged else []
+    out += filter(None, [str(statistics.diverged(e.runs.rows, e.runs.records))])
     return out
 
 

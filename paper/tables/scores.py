@@ -1,7 +1,8 @@
-"""Final scores of the main figure's runs: a row a task and method."""
+"""Final scores of the main figure's runs, with a row for each task and method."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -34,52 +35,45 @@ COLUMNS = {
 
 
 def rows(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Iterator[dict[str, Cell]]:
-    """A row a cell of the figure, in the config's order; a dash where it has no run."""
+    """Yield a row per cell of the figure, in the config's order; cells without runs are empty."""
     plan = config.figures[FIGURE]
     present = sorted(set(run_table(config, [FIGURE])) - set(absent))
     scores = statistics.final(runs, present, config.window)
     returns = statistics.final_returns(runs, present, config.window)
     lost = statistics.diverged(runs, present).runs
-    for env in plan.envs:
-        for demos in plan.demos:
-            for method in plan.methods:
-                keys = [k for k in present if (k.env, k.demos, k.method) == (env, demos, method)]
-                row: dict[str, Cell] = {
-                    "env": env,
-                    "demos": demos,
-                    "method": method_label(config, method),
-                    "return": None,
-                    "mean": None,
-                    "low": None,
-                    "high": None,
-                    "scores": None,
-                    "diverged": sum(key in lost for key in keys),
-                }
-                if keys:
-                    row["return"] = float(np.mean([returns[key] for key in keys]))
-                if keys and all(key in scores for key in keys):
-                    each = np.array([[scores[key]] for key in keys])
-                    estimate = statistics.mean(each)
-                    row |= zip(("mean", "low", "high"), estimate, strict=True)
-                    row["scores"] = ", ".join(show(float(score)) for score in each[:, 0])
-                yield row
+    for env, demos, method in itertools.product(plan.envs, plan.demos, plan.methods):
+        keys = [k for k in present if (k.env, k.demos, k.method) == (env, demos, method)]
+        row: dict[str, Cell] = dict.fromkeys(COLUMNS) | {
+            "env": env,
+            "demos": demos,
+            "method": method_label(config, method),
+            "return": float(np.mean([returns[key] for key in keys])) if keys else None,
+            "diverged": sum(key in lost for key in keys),
+        }
+        if keys and all(key in scores for key in keys):
+            each = np.array([[scores[key]] for key in keys])
+            estimate = statistics.mean(each)
+            row |= zip(("mean", "low", "high"), estimate, strict=True)
+            row["scores"] = ", ".join(show(float(score)) for score in each[:, 0])
+        yield row
 
 
 def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Table:
-    """The table.
+    """Return the table.
 
-    runs: rows of `ngt.runs.table.read_runs`. absent: the keys that are not there.
+    runs: rows of `ngt.runs.table.read_runs`. absent: the keys of missing runs.
     """
     window = config.window
     notes = [
         f"Scale {config.scale}. A run's score is the mean of its last {window} evaluations, "
         f"normalised: random 0, expert 1. low, high: 95% t interval of the mean over seeds; none "
-        f"for one seed. {coverage.caution([len(config.figures[FIGURE].seeds)], 'mean')}".rstrip()
+        f"for one seed. {coverage.caution([len(config.figures[FIGURE].seeds)], 'mean')}".rstrip(),
+        "return: the same evaluations, not normalised; mean over seeds.",
+        *statistics.unscored(runs),
     ]
     present = sorted(set(run_table(config, [FIGURE])) - set(absent))
-    notes.append("return: the same evaluations, not normalised; mean over seeds.")
-    notes += statistics.unscored(runs)
-    notes += [text for text in [str(statistics.diverged(runs, present))] if text]
+    if diverged := str(statistics.diverged(runs, present)):
+        notes.append(diverged)
     marks = [f"PARTIAL: runs missing: {len(absent)}."] if absent else []
     caption = "Final scores behind the main figure: mean over seeds, its interval, each seed's own."
     return Table(caption, COLUMNS, list(rows(runs, config, absent)), notes, marks)

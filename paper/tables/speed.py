@@ -1,4 +1,4 @@
-"""Env steps a second of each method, and the paper's beside them (the paper's table of speeds)."""
+"""The env steps per second of each method beside the paper's (the paper's table of speeds)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REFERENCE = "ngt"  # whose rate is 1
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make a row per method: its rate at the end of a run on each env, and over NGT's."""
+    """Make a row per method: its rates on each env, since the start and at the end, over NGT's."""
     runs, absent = read(config, layout, options)
     plan = plan_of(config, NAME, one=("modes", "rates", "demos"))
     means: dict[tuple[str, str], float] = {}
@@ -30,13 +30,12 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
         ends[env, method] = float(np.mean([speed.stretches(*clock)[-1] for clock in clocks]))
     ours = next((m for m in plan.methods if speed.base(config, m) == REFERENCE), None)
     columns = {"method": Column("method")}
-    for env in plan.envs:
-        columns[f"{env} steps/s"] = Column(f"{env}\nenv steps/s", "{:.0f}")
-        columns[f"{env} last"] = Column("last\nfifth", "{:.0f}")
-        columns[f"{env} relative"] = Column("over\nNGT's", "{:.2f}")
-    for env in REPORTED_ENVS:
-        columns[f"paper {env} steps/s"] = Column(f"paper: {env}\nenv steps/s", "{:.0f}")
-        columns[f"paper {env} relative"] = Column("over\nNGT's", "{:.2f}")
+    heads = {env: env for env in plan.envs} | {f"paper {e}": f"paper: {e}" for e in REPORTED_ENVS}
+    for key, head in heads.items():
+        columns[f"{key} steps/s"] = Column(f"{head}\nenv steps/s", "{:.0f}")
+        if key in plan.envs:
+            columns[f"{key} last"] = Column("last\nfifth", "{:.0f}")
+        columns[f"{key} relative"] = Column("over\nNGT's", "{:.2f}")
     rows: list[dict[str, Cell]] = []
     for method in plan.methods:
         row: dict[str, Cell] = {"method": method_label(config, method)}

@@ -51,7 +51,7 @@ class Statement:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the verdict of `paper.theory.bounds.judge`."""
+        """Return the verdict, as `paper.theory.bounds.judge` reaches it."""
         return bounds.judge(self.claimed, self.found, self.relation, self.tolerance)
 
     @property
@@ -74,8 +74,7 @@ class Statement:
 def statements(s: Study) -> list[Statement]:
     """Return all statements, in the paper's order."""
     topics = (_duality, _lipschitz, _networks, _pairings, _hlg, _sigma, _concentration)
-    parts = (topic(s) for topic in topics)
-    return [statement for part in parts for statement in part]
+    return [statement for topic in topics for statement in topic(s)]
 
 
 def _duality(s: Study) -> Iterator[Statement]:
@@ -190,22 +189,20 @@ def _networks(s: Study) -> Iterator[Statement]:
 
 def _pairings(s: Study) -> Iterator[Statement]:
     c = s.config
-    mean = bounds.huber_slopes(c.m, c.delta).prediction
     yield Statement(
         "huber",
         "Sec. elldiscuss: Huber with δ = 1 has Λ(ℓ) ≤ 1",
         "<=",
         1.0,
-        mean,
+        bounds.huber_slopes(c.m, c.delta).prediction,
         f"Mean over m = {c.m} outputs: 1/√m an argument. Summed √m = {math.sqrt(c.m):.3g}; "
         f"{c.rescale:g} tanh multiplies by {c.rescale:g}.",
     )
-    logits = bounds.bound_sigma(c.bins, 2.0 * c.support, c.sigma_agent)
     yield Statement(
         "pair",
         "Th. sigma in Th. hlip: its bound is Λ(ℓ) of the pair (f, f†)",
         "<=",
-        logits,
+        bounds.bound_sigma(c.bins, 2.0 * c.support, c.sigma_agent),
         s.target_agent,
         f"It bounds the logits alone. σ = {c.sigma_agent:g}, t on an edge, logits ±{c.rescale:g} "
         f"beside it: |∂ℓ/∂t| = {c.rescale:g}√(2/π)/σ.",
@@ -337,8 +334,8 @@ def table(s: Study) -> Table:
         f"{SAMPLES} with noise on the states and uniform actions; one potential a pairing, one "
         "seed. No runs: the same at every scale.",
     )
-    rows = [statement.row() for statement in statements(s)]
-    return Table("The paper's theoretical statements, computed.", COLUMNS, rows, notes)
+    caption = "The paper's theoretical statements, computed."
+    return Table(caption, COLUMNS, [statement.row() for statement in statements(s)], notes)
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:

@@ -256,7 +256,10 @@ def layers(points: Tensor) -> Layers:
     return Layers(
         shapes=tuple(itertools.pairwise(sizes)),
         singular=tuple(torch.linalg.svdvals(w).numpy() for w in before),
-        least_gain=np.array([_least_gain(w) for w in before]),
+        # The smallest |x W| over unit vectors x: 0 if W has fewer columns than rows.
+        least_gain=np.array(
+            [torch.linalg.eigvalsh(w @ w.mT).clamp(min=0.0).min().sqrt().item() for w in before]
+        ),
         change=np.array([(a - b).abs().max().item() for a, b in zip(after, before, strict=True)]),
         local=local_slope(net, points),
     )
@@ -267,11 +270,6 @@ def local_slope(net: PackedMLP, points: Tensor) -> float:
     x = points[None].clone().requires_grad_()
     columns = [torch.autograd.grad(column.sum(), x, retain_graph=True)[0] for column in net(x)[0].T]
     return float(torch.linalg.matrix_norm(torch.cat(columns).transpose(0, 1), 2).max())
-
-
-def _least_gain(weight: Tensor) -> float:
-    """Return the smallest |x W| over unit vectors x: 0 if W has fewer columns than rows."""
-    return float(torch.linalg.eigvalsh(weight @ weight.mT).clamp(min=0.0).min().sqrt())
 
 
 def target_slope(config: PotentialConfig, sigma: float) -> float:
@@ -295,16 +293,14 @@ def one_law(dim: int) -> Floats:
     """
     side = dim**-0.5
     draw = rng(0, "theory", "one law")
-    distances = [
-        [bounds.emd(*(draw.random((2, n, dim)) * side)) for _ in range(DRAWS)] for n in SIZES
-    ]
-    return np.array(distances)
+    return np.array(
+        [[bounds.emd(*(draw.random((2, n, dim)) * side)) for _ in range(DRAWS)] for n in SIZES]
+    )
 
 
 def uniform(epsilon: Floats) -> Floats:
     """Return P(|L^ - L| >= epsilon) for samples of COINS uniform numbers on [0, 1], h(x) = x."""
-    draw = rng(0, "theory", "uniform")
-    mean = draw.random((2, TRIALS, COINS)).mean(-1)
+    mean = rng(0, "theory", "uniform").random((2, TRIALS, COINS)).mean(-1)
     deviation = np.abs(mean[0] - mean[1])
     return np.array([(deviation >= e).mean() for e in epsilon])
 

@@ -369,9 +369,12 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_one_line_with_the_field_and_the_fix(
-    name: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    place: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     arguments, parts = CASES[name]
@@ -419,9 +422,11 @@ def test_a_mistake_after_good_runs_trains_nothing(
 
 
 def test_a_file_on_which_nobody_may_write(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    place: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied", str(tmp_path / "out"))
 

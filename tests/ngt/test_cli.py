@@ -78,9 +78,11 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     )
     data = demos.load(tmp_path / "results/test/demos/Pendulum-v1.npz", "Pendulum-v1")
     config = load(
-        {"scale": "test",
-         "train": {"steps": 40, "eval_every": 20, "log_every": 20, "eval_episodes": 1}}
-    )  # fmt: skip
+        {
+            "scale": "test",
+            "train": {"steps": 40, "eval_every": 20, "log_every": 20, "eval_episodes": 1},
+        }
+    )
     assert data.source == config_hash(resolve_expert(config, "Pendulum-v1"))
     assert f"return {data.expert:.1f} " in said[0] and f"random {data.random:.1f}" in said[0]
     reason = unscored(reference_of(data))
@@ -99,8 +101,9 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     good = ROOT / "tests/data/Pendulum-v1.npz"  # of a policy that is better than a random one
     data = demos.load(good)
     said = ngt("evaluate", folder, "--episodes", "3", "--seed", "5", "--demos", str(good))
-    episodes = [re.fullmatch(rf"episode {i}: return (-?[\d.]+), length 200", said[i])
-                for i in range(3)]  # fmt: skip
+    episodes = [
+        re.fullmatch(rf"episode {i}: return (-?[\d.]+), length 200", said[i]) for i in range(3)
+    ]
     returns = [float(match[1]) for match in episodes if match]
     assert len(returns) == 3
     summary = re.fullmatch(
@@ -248,13 +251,17 @@ def test_training_imports_little() -> None:
 @pytest.mark.parametrize(
     ("modules", "does"),
     [
-        ("ngt.settings.options, ngt.settings.resolve, ngt.runs.keys",
-         "print(len(ngt.runs.keys.run_table(ngt.settings.config.Config())))"),
+        (
+            "ngt.settings.options, ngt.settings.resolve, ngt.runs.keys",
+            "print(len(ngt.runs.keys.run_table(ngt.settings.config.Config())))",
+        ),
         ("ngt.cli", "ngt.cli.main(['--help'])"),
-        ("ngt.commands.runs, ngt.commands.publish, ngt.commands.config",
-         "ngt.cli.main(['config', '--schema'])"),
+        (
+            "ngt.commands.runs, ngt.commands.publish, ngt.commands.config",
+            "ngt.cli.main(['config', '--schema'])",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_needs_no_torch(modules: str, does: str) -> None:
     """The workflow reads settings in its own process, for every job; help is shown at once."""
     blocked = ["torch", "pandas", "mujoco"]

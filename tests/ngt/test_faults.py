@@ -106,9 +106,11 @@ def test_25_kills_at_random_instants(tmp_path: Path) -> None:
     folder = tmp_path / "b" / EXPERT
     told = json.dumps([*(command(tmp_path / root, *more) for root in "ab"), str(folder)])
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script), told], capture_output=True, text=True,
+        [sys.executable, "-c", textwrap.dedent(script), told],
+        capture_output=True,
+        text=True,
         timeout=600,
-    )  # fmt: skip
+    )
     assert "KILLS 25 LAST 0" in done.stdout, done.stdout + done.stderr
     assert done.stdout.count("resumes from its checkpoint at step") == 25, done.stdout
     assert_same(folder, tmp_path / "a" / EXPERT)
@@ -344,9 +346,10 @@ def test_a_finished_run_of_other_settings_is_not_trained_over(tmp_path: Path, wh
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "ngt.cli", *command(tmp_path)], stderr=subprocess.DEVNULL,
+        [sys.executable, "-m", "ngt.cli", *command(tmp_path)],
+        stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     while process.poll() is None and not checkpoint.steps(tmp_path / EXPERT):
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
@@ -365,9 +368,10 @@ def test_damage_anywhere_in_a_checkpoint_costs_at_most_the_checkpoint(
     """Seeded truncations and flipped bits, in each file of the newest checkpoint."""
     base = tmp_path / "base"
     process = subprocess.Popen(
-        [sys.executable, "-m", "ngt.cli", *command(base)], stderr=subprocess.DEVNULL,
+        [sys.executable, "-m", "ngt.cli", *command(base)],
+        stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     while process.poll() is None and len(checkpoint.steps(base / EXPERT)) < 2:
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)

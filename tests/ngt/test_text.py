@@ -18,10 +18,18 @@ from ngt.text import SETTABLE
 @pytest.mark.parametrize(
     "label",
     [
-        r"$\sigma_{e}$", "NGT {ours}", "a % b & c_d # 'e' \"f\"", "Größe, σ ≥ 2 °", "<b>x</b>",
-        "{input}", "--set", "|x|", "\\foo", "",
+        r"$\sigma_{e}$",
+        "NGT {ours}",
+        "a % b & c_d # 'e' \"f\"",
+        "Größe, σ ≥ 2 °",
+        "<b>x</b>",
+        "{input}",
+        "--set",
+        "|x|",
+        "\\foo",
+        "",
     ],
-)  # fmt: skip
+)
 def test_a_label_may_be_any_text_that_can_be_shown(label: str) -> None:
     config = load({"scale": "test", "methods": {"ngt": {"label": label}}})
     assert method_label(config, "ngt") == (label or "ngt")
@@ -30,11 +38,15 @@ def test_a_label_may_be_any_text_that_can_be_shown(label: str) -> None:
 @pytest.mark.parametrize(
     ("label", "words"),
     [
-        ("5 $", "dollar sign on its own"), (r"5 \$ or 6 \$", "dollar sign on its own"),
-        ("日本", "holds '日本'"), ("a\nb", r"holds '\n'"), ("a~b", "holds '~'"),
-        (" a", "begins or ends with a space"), ("x" * 101, "has 101 characters"),
+        ("5 $", "dollar sign on its own"),
+        (r"5 \$ or 6 \$", "dollar sign on its own"),
+        ("日本", "holds '日本'"),
+        ("a\nb", r"holds '\n'"),
+        ("a~b", "holds '~'"),
+        (" a", "begins or ends with a space"),
+        ("x" * 101, "has 101 characters"),
     ],
-)  # fmt: skip
+)
 def test_a_label_that_a_later_stage_cannot_show_is_one_line(label: str, words: str) -> None:
     with pytest.raises(UserError, match=r"^methods\.ngt\.label: .*" + re.escape(words)) as raised:
         load({"scale": "test", "methods": {"ngt": {"label": label}}})

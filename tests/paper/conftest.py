@@ -62,9 +62,14 @@ class Study:
         return config
 
     def key(
-        self, method: str, demos: int = 1, seed: int = 0, env: str = "Pendulum-v1",
-        mode: Mode = "state-action", rate: int = 20,
-    ) -> RunKey:  # fmt: skip
+        self,
+        method: str,
+        demos: int = 1,
+        seed: int = 0,
+        env: str = "Pendulum-v1",
+        mode: Mode = "state-action",
+        rate: int = 20,
+    ) -> RunKey:
         rate = method_rate(self.config, method) or rate
         return RunKey(env, method, mode, rate, demos, seed)
 
@@ -72,9 +77,15 @@ class Study:
         return run_table(self.config)
 
     def write(
-        self, key: RunKey, scores: Sequence[float], /, *, diverged: bool = False,
-        auc: Sequence[float] = (), **changes: Any,
-    ) -> Path:  # fmt: skip
+        self,
+        key: RunKey,
+        scores: Sequence[float],
+        /,
+        *,
+        diverged: bool = False,
+        auc: Sequence[float] = (),
+        **changes: Any,
+    ) -> Path:
         """A complete run: scores are normalised, one an evaluation, two episodes each."""
         folder, every = self.layout.run(key), self.config.train.eval_every
         folder.mkdir(parents=True, exist_ok=True)
@@ -263,8 +274,10 @@ def make_artefacts() -> Callable[[Study], None]:
             image.save(root / f"{figure.name}.png", pnginfo=about)
             (root / f"{figure.name}.pdf").write_text("%PDF")
         columns = {
-            "name": Column("name"), "score": Column("score"), "verdict": Column("Verdict"),
-        }  # fmt: skip
+            "name": Column("name"),
+            "score": Column("score"),
+            "verdict": Column("Verdict"),
+        }
         rows: list[dict[str, Any]] = [
             {"name": "b <i>", "score": -2.5, "verdict": "not reproduced"},
             {"name": "a & c", "score": -10.123456, "verdict": "reproduced"},
@@ -285,9 +298,14 @@ def theory_numbers() -> theory.Study:
     def training(scale: float) -> theory.Training:
         rising = np.linspace(1.0, 2.0, len(theory.STEPS))
         return theory.Training(
-            dual=2.0 * scale * rising, objective=scale * rising, gradient=0.1 * rising,
-            pairs=0.05 * rising, product=scale * rising, chain=0.5 * scale * rising, layer=rising,
-        )  # fmt: skip
+            dual=2.0 * scale * rising,
+            objective=scale * rising,
+            gradient=0.1 * rising,
+            pairs=0.05 * rising,
+            product=scale * rising,
+            chain=0.5 * scale * rising,
+            layer=rising,
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         trainings = {
@@ -339,10 +357,13 @@ def make_evidence(paper_config: Config) -> Callable[..., Any]:
     from paper.claims.evidence import Evidence
 
     def make(
-        scores: Mapping[RunKey, float], config: Config = paper_config,
+        scores: Mapping[RunKey, float],
+        config: Config = paper_config,
         paces: Mapping[RunKey, Sequence[float]] | None = None,
-        record: Mapping[str, Any] | None = None, gpu: Any = None, silent: Sequence[RunKey] = (),
-    ) -> Evidence:  # fmt: skip
+        record: Mapping[str, Any] | None = None,
+        gpu: Any = None,
+        silent: Sequence[RunKey] = (),
+    ) -> Evidence:
         rows = []
         for key in (*scores, *(paces or {})):
             pace = np.array((paces or {}).get(key, [np.nan]), float)

@@ -83,9 +83,12 @@ class Slurm:
                 s.bind(("127.0.0.1", 0))
             ports = sorted(s.getsockname()[1] for s in sockets)
         text = SLURM_CONF.format(
-            host=platform.node(), user=getpass.getuser(), folder=self.folder, ports=ports,
+            host=platform.node(),
+            user=getpass.getuser(),
+            folder=self.folder,
+            ports=ports,
             last=min(ports[3] + 200, 65535),
-        )  # fmt: skip
+        )
         (self.folder / "slurm.conf").write_text(text)
         # slurmd wants a device for each GPU
         (self.folder / "gres.conf").write_text("NodeName=n1 Name=gpu File=/dev/null\n")
@@ -116,9 +119,14 @@ class Slurm:
         """Start a daemon of its own session."""
         with open(self.folder / f"{name}.out", "ab") as log:
             self.daemons[name] = subprocess.Popen(
-                command, env=self.env, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, start_new_session=True,
-            )  # fmt: skip
+                command,
+                env=self.env,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def stop(self) -> None:
         """End every job, then every daemon."""

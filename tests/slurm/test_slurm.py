@@ -42,23 +42,33 @@ class Grid(NamedTuple):
 def start(folder: Path, slurm: Any, *args: str) -> subprocess.Popen[str]:
     """Start Snakemake in a checkout at scale `test`."""
     env = slurm.env | {
-        "PATH": f"{Path(sys.executable).parent}:{slurm.env['PATH']}", "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
+        "PATH": f"{Path(sys.executable).parent}:{slurm.env['PATH']}",
+        "OMP_NUM_THREADS": "1",
+    }
     (folder / "grid.yaml").write_text(GRID)
     own = ("--configfile", "grid.yaml", "--config", "scale=test")
     with open(folder / "said", "w") as said:
         return subprocess.Popen(
-            [sys.executable, "-m", "snakemake", FIGURE, *own, *args], cwd=folder, text=True,
-            stdout=said, stderr=subprocess.STDOUT, env=env, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "snakemake", FIGURE, *own, *args],
+            cwd=folder,
+            text=True,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            env=env,
+            start_new_session=True,
+        )
 
 
 def through(slurm: Any) -> tuple[str, ...]:
     """Return the profile's options, for a Slurm without accounting and without delays."""
     soon = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5")
     return (
-        "--workflow-profile", "workflow/profiles/slurm", "--slurm-status-command", "squeue", *soon,
-    )  # fmt: skip
+        "--workflow-profile",
+        "workflow/profiles/slurm",
+        "--slurm-status-command",
+        "squeue",
+        *soon,
+    )
 
 
 def checkout(folder: Path) -> Path:

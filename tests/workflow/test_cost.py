@@ -57,12 +57,26 @@ def test_what_jobs_ask_by_hand() -> None:
     tell(asked, "record", runtime=30, mem_mb=2000, disk_mb=500, cpus_per_task=1, parts=1)
     tell(asked, "figure", mem_mb=1000)  # made beside Snakemake
     for minutes, gpu, parts in ((90, 1, 1), (120, 2, 3)):
-        tell(asked, "train", runtime=minutes, gpu=gpu, mem_mb=500 * minutes, disk_mb=4000,
-             cpus_per_task=13, parts=parts)  # fmt: skip
+        tell(
+            asked,
+            "train",
+            runtime=minutes,
+            gpu=gpu,
+            mem_mb=500 * minutes,
+            disk_mb=4000,
+            cpus_per_task=13,
+            parts=parts,
+        )
     head, line, *rows = (cells(row) for row in asked.table().splitlines())
     assert head == [
-        "rule", "jobs", "CPU-hours", "GPU-hours", "hours per job", "memory per job", "disk",
-    ]  # fmt: skip
+        "rule",
+        "jobs",
+        "CPU-hours",
+        "GPU-hours",
+        "hours per job",
+        "memory per job",
+        "disk",
+    ]
     assert set(line) == {"---"}
     assert rows == [
         ["record", "1", "0", "0", "0.5 h", "2.0 GB", "0 GB"],
@@ -78,11 +92,20 @@ def cells(row: str) -> list[str]:
 
 def dry_run(*args: str, path: str = os.environ["PATH"]) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--dry-run", "--workflow-profile",
-         "workflow/profiles/slurm", *args],
-        cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
+        [
+            sys.executable,
+            "-m",
+            "snakemake",
+            *["--dry-run", "--workflow-profile", "workflow/profiles/slurm"],
+            *args,
+        ],
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=300,
         env=os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout
     return done.stdout
 
@@ -130,17 +153,25 @@ def paper() -> Config:
 def small(paper: Config) -> Config:
     """One artefact of the paper's: two methods, one env, two numbers of demonstrations, a seed."""
     figure = dataclasses.replace(
-        paper.figures["main_figure"], methods=("ngt", "dac-r"), beside=(), envs=("Hopper-v4",),
-        demos=(1, 4), seeds=(0,), modes=("state-action",), rates=(20,),
-    )  # fmt: skip
+        paper.figures["main_figure"],
+        methods=("ngt", "dac-r"),
+        beside=(),
+        envs=("Hopper-v4",),
+        demos=(1, 4),
+        seeds=(0,),
+        modes=("state-action",),
+        rates=(20,),
+    )
     return dataclasses.replace(paper, figures={"main_figure": figure}, pack=2)
 
 
 def test_what_a_scale_costs_by_hand(small: Config) -> None:
     costs = costs_of(small, SITE)
     assert {at: p.runs for at, p in costs.items()} == {
-        ("NGT", "Hopper-v4"): 2, ("DAC, R", "Hopper-v4"): 2, (EXPERTS, "Hopper-v4"): 1,
-    }  # fmt: skip
+        ("NGT", "Hopper-v4"): 2,
+        ("DAC, R", "Hopper-v4"): 2,
+        (EXPERTS, "Hopper-v4"): 1,
+    }
     cell = resolve(small, "Hopper-v4", "ngt", "state-action", 20)
     ngt = costs["NGT", "Hopper-v4"]
     assert ngt.gpu == used_minutes(cell, 2, SITE) / 60, "one job of two runs"
@@ -164,9 +195,13 @@ def test_growth_and_memory(small: Config) -> None:
     rows = [re.split(r" *\| *", line)[1:-1] for line in growth(small, SITE).splitlines()[2:]]
     runs = {name: int(float(count)) for name, count, *_ in rows}
     assert runs == {
-        "as it is": 5, "twice the seeds": 9, "twice the numbers of demonstrations": 9,
-        "one seed": 5, "packs of 4": 5, "no packs": 5,
-    }  # fmt: skip
+        "as it is": 5,
+        "twice the seeds": 9,
+        "twice the numbers of demonstrations": 9,
+        "one seed": 5,
+        "packs of 4": 5,
+        "no packs": 5,
+    }
     assert "| Hopper-v4 | 0.13 |" in memory(small, "ngt")
 
 
@@ -187,6 +222,8 @@ def test_the_command_prints_every_table(capsys: pytest.CaptureFixture[str], tmp_
     main(["quick", "--site", str(site)])
     said = capsys.readouterr().out
     assert [line for line in said.splitlines() if line.endswith(":")] == [
-        "GPU-hours:", "Core-hours without a GPU:", "How the sums grow:",
+        "GPU-hours:",
+        "Core-hours without a GPU:",
+        "How the sums grow:",
         "Memory of a run where it trains, GB:",
-    ]  # fmt: skip
+    ]

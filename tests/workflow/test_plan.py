@@ -136,8 +136,12 @@ def test_an_added_seed_leaves_finished_runs_alone(made: Plan, tmp_path: Path) ->
     found = plan(tmp_path, {"figures": {**SMALL["figures"], "main_figure": figure}})
     # NGT's third seed exists with one demonstration, for the seeds' figure.
     assert {(k.method, k.demos, k.seed) for k in found.missing} == {
-        ("ngt", 2, 2), ("bc", 1, 2), ("bc", 2, 2), ("red", 1, 2), ("red", 2, 2),
-    }  # fmt: skip
+        ("ngt", 2, 2),
+        ("bc", 1, 2),
+        ("bc", 2, 2),
+        ("red", 1, 2),
+        ("red", 2, 2),
+    }
 
 
 def test_a_lost_receipt_costs_no_training(made: Plan, tmp_path: Path) -> None:
@@ -194,10 +198,14 @@ def test_a_timed_run_is_alone(paper: Plan) -> None:
 @pytest.mark.parametrize(
     ("name", "runs"),
     [
-        ("main_figure", 720), ("grid_figure", 72), ("seeds_figure", 20), ("dmc_figure", 252),
-        ("speed_figure", 42), ("claims_table", 1190),
+        ("main_figure", 720),
+        ("grid_figure", 72),
+        ("seeds_figure", 20),
+        ("dmc_figure", 252),
+        ("speed_figure", 42),
+        ("claims_table", 1190),
     ],
-)  # fmt: skip
+)
 def test_runs_of_the_papers_artefacts(paper: Plan, name: str, runs: int) -> None:
     """The total is 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 42, and ablation_sigma's 12."""
     receipts = [file for file in paper.artefact(name).files if "/done." in file]
@@ -359,8 +367,9 @@ def test_without_latex_everything_else_is_made(made: Plan, monkeypatch: pytest.M
 def test_published_records_need_no_run() -> None:
     found = read({"scale": "quick", "records": "published"})
     assert found.artefact("main_figure").files == [
-        "results/published/quick.parquet", "results/published/quick.json",
-    ]  # fmt: skip
+        "results/published/quick.parquet",
+        "results/published/quick.json",
+    ]
     assert found.artefact("method_diagram").files == []
 
 

@@ -124,10 +124,12 @@ def test_an_env_that_was_not_measured_is_taken_to_be_slow(paper: Config) -> None
 @pytest.mark.parametrize(
     "site",
     [
-        Site(memory_gb=150), Site(max_hours=200), Site(gpu=GpuSite(memory_gb=80)),
+        Site(memory_gb=150),
+        Site(max_hours=200),
+        Site(gpu=GpuSite(memory_gb=80)),
         Site(max_hours=12, gpu=GpuSite(memory_gb=80)),
     ],
-)  # fmt: skip
+)
 def test_a_pack_is_the_largest_that_fits(paper: Config, site: Site) -> None:
     humanoid = cell(paper, "Humanoid-v4")
     size = pack_size(humanoid, 12, site)

@@ -48,11 +48,17 @@ def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """Run Snakemake in a checkout, with stdout and stderr together."""
     return subprocess.run(
         [sys.executable, "-m", "snakemake", "--cores", "2", *args],
-        cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800,
-        env=os.environ | {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=1800,
+        env=os.environ
+        | {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
         },
-    )  # fmt: skip
+    )
 
 
 def jobs(output: str) -> dict[str, int]:
@@ -78,9 +84,15 @@ def unstamped(content: bytes) -> bytes:
 def checkout(folder: Path) -> Path:
     """Return a copy of what the workflow needs."""
     keep = (
-        "Snakefile", "workflow", "ngt", "baselines", "paper", "data", "tests/data",
+        "Snakefile",
+        "workflow",
+        "ngt",
+        "baselines",
+        "paper",
+        "data",
+        "tests/data",
         "environment.yml",
-    )  # fmt: skip
+    )
     (folder / "tests").mkdir(parents=True)
     for name in keep:
         source = ROOT / name
@@ -100,9 +112,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = snakemake(folder, "--config", "scale=test")
     assert done.returncode == 0, done.stdout
     assert jobs(done.stdout) == {
-        "settings": 1, **dict.fromkeys(EXPERT, 1), **TRAINED,
-        "figure": len(SHOWN), "table": len(TABLES), **READINGS, "all": 1,
-    }  # fmt: skip
+        "settings": 1,
+        **dict.fromkeys(EXPERT, 1),
+        **TRAINED,
+        "figure": len(SHOWN),
+        "table": len(TABLES),
+        **READINGS,
+        "all": 1,
+    }
     return folder
 
 
@@ -125,9 +142,10 @@ def test_scores_are_of_the_file_and_missing_where_the_expert_is_poor(built: Path
     rows = from_json((built / "results/main_table.json").read_text()).rows
     assert all(row["mean"] is not None for row in rows)
     run = json.loads(
-        (built / "results/test/runs/walker-walk/ngt/state-action-demos1-rate20/seed0/run.json")
-        .read_text()
-    )  # fmt: skip
+        (
+            built / "results/test/runs/walker-walk/ngt/state-action-demos1-rate20/seed0/run.json"
+        ).read_text()
+    )
     assert unscored(run["reference"]), "its expert of 400 steps is no better than random"
     assert "none on walker-walk: " in (built / "results/report.html").read_text()
 
@@ -137,8 +155,12 @@ def test_a_runs_folder_is_a_closed_set(built: Path) -> None:
     receipts = {p.name for p in run.iterdir() if p.name.startswith("done.")}
     assert len(receipts) == 1
     assert {p.name for p in run.iterdir()} - receipts == {
-        "config.json", "eval.csv", "train.csv", "policy.safetensors", "run.json",
-    }  # fmt: skip
+        "config.json",
+        "eval.csv",
+        "train.csv",
+        "policy.safetensors",
+        "run.json",
+    }
 
 
 def test_second_run_has_nothing_to_do(built: Path) -> None:
@@ -210,8 +232,12 @@ def test_published_records_train_nothing(built: Path) -> None:
     published = ("--config", "scale=test", "records=published")
     planned = dry_run(built, "--forceall", *published)
     assert planned == {
-        "settings": 1, "figure": len(SHOWN), "table": len(TABLES), **READINGS, "all": 1
-    }  # fmt: skip
+        "settings": 1,
+        "figure": len(SHOWN),
+        "table": len(TABLES),
+        **READINGS,
+        "all": 1,
+    }
     before = (built / FIGURE).read_bytes()
     done = snakemake(built, "--force", FIGURE, *published)
     assert done.returncode == 0, done.stdout
@@ -225,8 +251,11 @@ def test_experts_that_do_not_ship_are_trained_and_shipped(tmp_path: Path) -> Non
     for env in [task.id for task in TASKS.values() if task.aim is not None][:2]:
         shutil.rmtree(folder / "data" / env)
     assert dry_run(folder, "--config", "scale=lite", "--", "experts") == {
-        "settings": 1, **dict.fromkeys((*EXPERT, "ship"), 2), "experts_page": 1, "experts": 1,
-    }  # fmt: skip
+        "settings": 1,
+        **dict.fromkeys((*EXPERT, "ship"), 2),
+        "experts_page": 1,
+        "experts": 1,
+    }
 
 
 def test_a_mistake_that_an_input_function_finds_is_one_line(tmp_path: Path) -> None:
@@ -343,18 +372,50 @@ def test_a_killed_job_is_tried_again_and_resumes(tmp_path: Path) -> None:
     os.kill(trainer, signal.SIGKILL)
     assert process.wait(600) == 0 and (folder / FIGURE).exists()
     (log,) = (folder / "results/test/logs/train").rglob("*.log")
-    assert re.search(r"resumes from its checkpoint at step [1-9]", log.read_text())
+    assert re.search(r"resumes from its stopped at step [1-9]", log.read_text())
+
+
+@pytest.mark.parametrize("profile", [(), ("--workflow-profile", "workflow/profiles/default")])
+def test_sigterm_to_the_whole_group_ends_it_and_the_last_job_leaves_a_checkpoint(
+    tmp_path: Path, profile: tuple[str, ...]
+) -> None:
+    """The only job left gets the signal at the same time as Snakemake."""
+    folder = checkout(tmp_path / "suite")
+    grid = """
+        figures: {main_figure: {methods: [ngt], demos: [1], seeds: [0]}}
+        train: {steps: 400000}
+        checkpoint_every: 100
+    """
+    (folder / "grid.yaml").write_text(textwrap.dedent(grid))
+    process = begin(folder, FIGURE, "--configfile", "grid.yaml", "--config", "scale=test", *profile)
+    runs = folder / "results/test/runs"
+    try:
+        while process.poll() is None and not list(runs.rglob("checkpoint/step-*.json")):
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(120) != 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    (log,) = (folder / "results/test/logs/train").rglob("*.log")
+    assert re.search(r"stopped at step [1-9]", log.read_text())
+    assert not (folder / FIGURE).exists() and not finished(folder)
 
 
 def begin(folder: Path, *args: str) -> subprocess.Popen[bytes]:
     """Start Snakemake in a checkout, in its own process group."""
     return subprocess.Popen(
-        [sys.executable, "-m", "snakemake", "--cores", "2", *args], cwd=folder,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        env=os.environ | {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+        [sys.executable, "-m", "snakemake", "--cores", "2", *args],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env=os.environ
+        | {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
         },
-    )  # fmt: skip
+    )
 
 
 def finished(folder: Path) -> dict[Path, int]:
@@ -366,12 +427,17 @@ def finished(folder: Path) -> dict[Path, int]:
 
 SMALL: dict[str, Any] = {
     "scale": "test",
-    "figures": {"main_figure": {
-        "methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0, 1],
-    }},
+    "figures": {
+        "main_figure": {
+            "methods": ["ngt"],
+            "envs": ["Pendulum-v1"],
+            "demos": [1],
+            "seeds": [0, 1],
+        }
+    },
     "envs": {"Pendulum-v1": {"demos": "own.npz"}},
     "train": {"steps": 120, "eval_every": 40, "log_every": 40, "eval_episodes": 1},
-}  # fmt: skip
+}
 OTHER = {**SMALL, "methods": {"ngt": {"params": {"m": 7}}}}
 EVERY = {"settings": 1, "train": 1, "pack": 1, "run": 2, "figure": 1}
 RUN = "results/test/runs/Pendulum-v1/ngt/state-action-demos1-rate20/seed{}"
@@ -481,9 +547,14 @@ def test_a_damaged_run_and_settings_file_are_made_again(drawn: Path, tmp_path: P
 
 def test_a_refused_training_says_why_once_and_is_not_tried_again(tmp_path: Path) -> None:
     folder = small(tmp_path / "suite")
-    (folder / "base.yaml").write_text(json.dumps({
-        **SMALL, "figures": {"main_figure": {**SMALL["figures"]["main_figure"], "demos": [3]}},
-    }))  # fmt: skip
+    (folder / "base.yaml").write_text(
+        json.dumps(
+            {
+                **SMALL,
+                "figures": {"main_figure": {**SMALL["figures"]["main_figure"], "demos": [3]}},
+            }
+        )
+    )
     done = run_small(folder, "base")
     assert done.returncode != 0
     said = done.stdout

@@ -78,13 +78,22 @@ def hlg(name: str, batch: int, bins: int, units: int, bound: float, sigma: float
     write(
         name,
         {
-            "logits": logits, "targets": targets, "support": [-bound, bound], "num_bins": bins,
-            "sigma": sigma, "probs": probs, "probs64": probs, "loss": loss, "loss64": loss,
-            "grad_logits": grad, "grad_logits64": grad, "loss64_mean_units": loss.mean(-1),
+            "logits": logits,
+            "targets": targets,
+            "support": [-bound, bound],
+            "num_bins": bins,
+            "sigma": sigma,
+            "probs": probs,
+            "probs64": probs,
+            "loss": loss,
+            "loss64": loss,
+            "grad_logits": grad,
+            "grad_logits64": grad,
+            "loss64_mean_units": loss.mean(-1),
             "mass64": probs.sum(-1),
         },
         ["logits", "targets", "probs", "loss", "grad"],
-    )  # fmt: skip
+    )
 
 
 # ---------------------------------------------------------------- DiffAIL
@@ -214,9 +223,10 @@ def statistics(tasks: int, *seeds: int) -> None:
         "iqm": [metrics.aggregate_iqm(x) for x in scores],
         "mean": [metrics.aggregate_mean(x) for x in scores],
         "optimality_gap": [metrics.aggregate_optimality_gap(x) for x in scores],
-        "prob_improvement": better, "taus": taus,
+        "prob_improvement": better,
+        "taus": taus,
         "profile": [library.score_distributions(x, taus) for x in scores],
-    }  # fmt: skip
+    }
     write("rliable", out)
 
 

@@ -41,12 +41,21 @@ def actor(name: str, normed: bool, obs: int, act: int, batch: int) -> None:
     for i, (w, b) in enumerate(norms, 1):
         out |= {f"ln{i}_w": w, f"ln{i}_b": b}
     out |= {
-        "action_low": low, "action_high": high, "obs": x, "noise": noise, "mean": mean,
-        "log_std": log_std, "sample": low + (action + 1) * half, "pre_tanh64": pre_tanh,
-        "mode": low + (mean.tanh() + 1) * half, "log_prob": (log_prob - half.log().sum())[:, None],
-        "log_prob_tanh_units64": log_prob[:, None], "sample64": low + (action + 1) * half,
-        "given_action": given, "given_log_prob64": scored[:, None],
-    }  # fmt: skip
+        "action_low": low,
+        "action_high": high,
+        "obs": x,
+        "noise": noise,
+        "mean": mean,
+        "log_std": log_std,
+        "sample": low + (action + 1) * half,
+        "pre_tanh64": pre_tanh,
+        "mode": low + (mean.tanh() + 1) * half,
+        "log_prob": (log_prob - half.log().sum())[:, None],
+        "log_prob_tanh_units64": log_prob[:, None],
+        "sample64": low + (action + 1) * half,
+        "given_action": given,
+        "given_log_prob64": scored[:, None],
+    }
     write(name, out, list(out))
 
 
@@ -63,9 +72,10 @@ class Sac:
         self.target = [[(w.clone(), 0.5 * b) for w, b in net] for net in self.q]
         self.log_alpha = torch.tensor([math.log(0.3)], dtype=torch.float64, requires_grad=True)
         self.leaves = {
-            "pi": [p for pair in self.pi for p in pair], "alpha": [self.log_alpha],
+            "pi": [p for pair in self.pi for p in pair],
+            "alpha": [self.log_alpha],
             "q": [p for net in self.q for pair in net for p in pair],
-        }  # fmt: skip
+        }
         for p in self.leaves["pi"] + self.leaves["q"]:
             p.requires_grad_()
         self.x, self.x2, self.a = (
@@ -137,8 +147,10 @@ def sac() -> None:
     mean, log_std = agent.policy(agent.x)
     next_action, next_log_prob = sample(*agent.policy(agent.x2), agent.noise2, agent.guard)
     losses = {
-        "q": agent.critic_loss(alpha), "pi": agent.actor_loss(alpha), "alpha": agent.alpha_loss(),
-    }  # fmt: skip
+        "q": agent.critic_loss(alpha),
+        "pi": agent.actor_loss(alpha),
+        "alpha": agent.alpha_loss(),
+    }
     grads: dict[int, Tensor] = {}
     for name, loss in losses.items():
         got = torch.autograd.grad(loss, agent.leaves[name], retain_graph=True)
@@ -146,13 +158,23 @@ def sac() -> None:
     q = agent.values(agent.q, agent.x, agent.a)
     out = agent.named() | agent.named("grad_", lambda p: grads.get(id(p)))
     out |= {
-        "obs": agent.x, "act": agent.a, "reward": agent.reward, "next_obs": agent.x2,
-        "done": agent.done, "noise": agent.noise, "noise_next": agent.noise2, "mean": mean,
-        "log_std": log_std, "next_action": next_action, "next_log_prob": next_log_prob,
-        "q0": q[0, :, None], "q1": q[1, :, None], "target_q64": agent.bellman(alpha)[:, None],
+        "obs": agent.x,
+        "act": agent.a,
+        "reward": agent.reward,
+        "next_obs": agent.x2,
+        "done": agent.done,
+        "noise": agent.noise,
+        "noise_next": agent.noise2,
+        "mean": mean,
+        "log_std": log_std,
+        "next_action": next_action,
+        "next_log_prob": next_log_prob,
+        "q0": q[0, :, None],
+        "q1": q[1, :, None],
+        "target_q64": agent.bellman(alpha)[:, None],
         "log_prob64_exact": sample(mean, log_std, agent.noise, 0.0)[1],
         "grad_log_alpha": grads[id(agent.log_alpha)],
-    }  # fmt: skip
+    }
     rounded = list(out)
     out["alpha_gamma_tau_target_entropy"] = [alpha, agent.gamma, agent.tau, agent.entropy]
     out |= dict(zip(("critic_loss", "actor_loss", "alpha_loss"), losses.values(), strict=True))

@@ -42,9 +42,8 @@ def test_a_set_wins_over_a_file_and_a_scale_over_both(ngt: Any, tmp_path: Path) 
     assert (changed["sac"]["tau"], changed["sac"]["hidden"]) == (0.5, [8, 8])
     assert changed["scale"] == "test"
     assert told(*sets, "--scale", "paper")["scale"] == "paper"
-    assert told("--set", "envs.Ant-v4.terminate_when_unhealthy=false")["envs"]["Ant-v4"][
-        "terminate_when_unhealthy"
-    ] is False  # fmt: skip
+    config = told("--set", "envs.Ant-v4.terminate_when_unhealthy=false")
+    assert config["envs"]["Ant-v4"]["terminate_when_unhealthy"] is False
 
 
 def test_the_shipped_settings_are_found_from_any_folder(ngt: Any, tmp_path: Path) -> None:

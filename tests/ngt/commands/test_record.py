@@ -24,8 +24,9 @@ def test_recording_ones_own_policy(ngt: Any, tmp_path: Path) -> None:
     from ngt.agent.sac import Actor
 
     sac = SacConfig(hidden=(4,))
-    policy.save(tmp_path / "mine", Policy(Actor(3, 1, sac, [0]), None).snapshot(0), "Pendulum-v1",
-                sac)  # fmt: skip
+    policy.save(
+        tmp_path / "mine", Policy(Actor(3, 1, sac, [0]), None).snapshot(0), "Pendulum-v1", sac
+    )
     common = ["record", "Pendulum-v1", "--scale", "test", "--policy", "mine", "--episodes", "1"]
     ngt(*common, "--out", "a.npz")
     ngt(*common, "--out", "b.npz", "--seed", "1000")
@@ -78,8 +79,12 @@ def test_recording_a_runs_folder(
 
     sac = SacConfig(hidden=(4,))
     (tmp_path / "run").mkdir()
-    policy.save(tmp_path / "run/policy.safetensors",
-                Policy(Actor(3, 1, sac, [0]), None).snapshot(0), "Pendulum-v1", sac)  # fmt: skip
+    policy.save(
+        tmp_path / "run/policy.safetensors",
+        Policy(Actor(3, 1, sac, [0]), None).snapshot(0),
+        "Pendulum-v1",
+        sac,
+    )
     data = demos.load(Path(demos_file))
     for name in ("out.done.abc", "out.done.abd", "other.done.abc"):
         (tmp_path / name).touch()

@@ -74,8 +74,9 @@ def test_runs_watched_until_all_are_complete(
     ngt("runs", *own, "--figure", "main_figure", "--watch", "7")
     looks = "\n".join(said).split("slept\n")
     assert [look.splitlines()[0][10:] for look in looks[:2]] == [
-        "2 runs at scale test: 2 missing", "2 runs at scale test: 1 part, 1 missing",
-    ]  # fmt: skip
+        "2 runs at scale test: 2 missing",
+        "2 runs at scale test: 1 part, 1 missing",
+    ]
     assert looks[1].splitlines()[1:] == [
         "  Pendulum-v1/ngt/state-action-rate20: 1 at step 20 of 80, 25%"
     ]

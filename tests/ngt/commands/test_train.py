@@ -31,11 +31,14 @@ def test_a_warning_is_one_line_and_comes_once(tmp_path: Path, demos_file: str) -
     with pytest.warns(UserWarning):
         demos.save(tmp_path / "odd.npz", odd)
     keys = [KEY.format(1, seed) for seed in (0, 1)]
+    args = [*keys, *SHORT, "--set", "pack=1", "--demos", "odd.npz"]
     done = subprocess.run(
-        [sys.executable, "-m", "ngt.cli", "train", *keys, *SHORT, "--set", "pack=1",
-         "--demos", "odd.npz"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "ngt.cli", "train", *args],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if "odd.npz" in line]
     assert line.startswith("ngt: warning: demonstrations odd.npz: episode 1: terminated, but")
@@ -50,8 +53,8 @@ def test_returns_that_cannot_be_normalised(ngt: Any, demos_file: str, tmp_path: 
         said = ngt("train", key, *SHORT, "--demos", str(file), *root)
         assert "no return can be normalised: the expert's mean return" in said[0]
         assert "finished" in said[-1]
-        said = ngt("evaluate", str(tmp_path / f"{i}/test/runs/{key}"), "--episodes", "1",
-                   "--demos", str(file))  # fmt: skip
+        run = str(tmp_path / f"{i}/test/runs/{key}")
+        said = ngt("evaluate", run, "--episodes", "1", "--demos", str(file))
         assert "no return can be normalised" in said[-1]
         assert not any(line.startswith("normalised return") for line in said)
 
@@ -138,9 +141,14 @@ def test_other_demonstrations_are_other_settings(
     key = KEY.format(1, 0)
     command = ["train", key, *SHORT]
     cell = resolve_expert(
-        load({"scale": "test", "train": {"steps": 40, "eval_every": 20, "log_every": 20,
-                                             "eval_episodes": 1}}), "Pendulum-v1"
-    )  # fmt: skip
+        load(
+            {
+                "scale": "test",
+                "train": {"steps": 40, "eval_every": 20, "log_every": 20, "eval_episodes": 1},
+            }
+        ),
+        "Pendulum-v1",
+    )
     own = dataclasses.replace(demos.load(Path(demos_file)), source=config_hash(cell))
     default = tmp_path / "results/test/demos/Pendulum-v1.npz"
     default.parent.mkdir(parents=True)

@@ -3,64 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from ngt.agent.policy import Policy
-from ngt.agent.sac import Actor
 from ngt.errors import UserError
 from ngt.files import checksum, read_json, write_json
 from ngt.runs import folder
 from ngt.runs.folder import VALUES, Folders
-from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
+from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.status import STATUSES, Status
-from ngt.runs.writer import RunWriter
 from ngt.settings.config import Config
 from ngt.settings.load import load
-
-SETTINGS: dict[str, Any] = {
-    "scale": "test",
-    "expert": {"episodes": 4},
-    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
-    "figures": {"f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0]}},
-}
-FINISHED = {"status": "finished", "step": 400, "steps_per_second": 50.0}
-DIVERGED = {"status": "diverged", "step": 200, "tensor": "obs", "steps_per_second": 50.0}
-
-
-@pytest.fixture
-def config() -> Config:
-    return load(SETTINGS)
-
-
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    return Layout("test", tmp_path)
-
-
-def begin(layout: Layout, config: Config, key: RunKey) -> RunWriter:
-    return RunWriter(layout.run(key), key.record, resolve_key(config, key))
-
-
-def train(
-    layout: Layout,
-    config: Config,
-    key: RunKey,
-    returns: dict[int, list[float]],
-    record: dict[str, Any] = FINISHED,
-    **more: Any,
-) -> None:
-    """A run as the trainer leaves it; returns: {step: the episodes' returns}."""
-    writer = begin(layout, config, key)
-    for step, values in returns.items():
-        writer.evaluation(step, values, [200] * len(values))
-    torch.manual_seed(0)
-    tensors = Policy(Actor(3, 1, config.sac, [0]), None).snapshot(0)
-    reference = {"random": -1000.0, "expert": -200.0}
-    writer.finish(tensors, {**record, "reference": reference, **more})
 
 
 def keys(config: Config) -> list[RunKey]:
@@ -74,22 +28,29 @@ def run_status(layout: Layout, config: Config, key: RunKey) -> Status:
     return Folders(layout, config).status(key)
 
 
-def test_statuses(layout: Layout, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statuses(
+    layout: Layout,
+    config: Config,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, Any],
+    begin: Any,
+    train: Any,
+) -> None:
     key = keys(config)[0]
     assert run_status(layout, config, key) == ("missing", "", False)
-    writer = begin(layout, config, key)
+    writer = begin(config, key)
     assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 0")
     writer.evaluation(200, [1.0], [200])
     assert run_status(layout, config, key)[:2] == ("part", "last evaluation at step 200")
-    train(layout, config, key, {200: [1.0]})
+    train(config, key, {200: [1.0]})
     assert run_status(layout, config, key) == ("finished", "step 400, 50.0 steps/s", False)
-    begin(layout, config, key)
+    begin(config, key)
     assert run_status(layout, config, key).status == "finished", "until the new one is complete"
-    train(layout, config, key, {200: [1.0]}, DIVERGED)
+    train(config, key, {200: [1.0]}, diverged=True)
     assert run_status(layout, config, key) == ("diverged", "step 200: obs is not finite", False)
-    changed = load({**SETTINGS, "sac": {"gamma": 0.5}})
+    changed = load({**settings, "sac": {"gamma": 0.5}})
     assert run_status(layout, changed, key)[:2] == ("stale", "trained with other settings")
-    unrelated = load({**SETTINGS, "pack": 3, "methods": {"bc": {"label": "x"}}})
+    unrelated = load({**settings, "pack": 3, "methods": {"bc": {"label": "x"}}})
     assert run_status(layout, unrelated, key).status == "diverged"
     monkeypatch.setattr(folder, "source_hash", lambda: "another")
     assert run_status(layout, config, key) == (
@@ -100,13 +61,15 @@ def test_statuses(layout: Layout, config: Config, monkeypatch: pytest.MonkeyPatc
     assert STATUSES == ("finished", "diverged", "stale", "damaged", "part", "missing")
 
 
-def test_a_damaged_run_json_counts_for_nothing(layout: Layout, config: Config) -> None:
+def test_a_damaged_run_json_counts_for_nothing(
+    layout: Layout, config: Config, begin: Any, train: Any
+) -> None:
     key = keys(config)[0]
-    train(layout, config, key, {200: [1.0]})
+    train(config, key, {200: [1.0]})
     (layout.run(key) / "run.json").write_text('{"status": "fin')
     damaged = "run.json can't be read, last evaluation at step"
     assert run_status(layout, config, key)[:2] == ("damaged", f"{damaged} 200")
-    begin(layout, config, key).evaluation(400, [1.0], [200])
+    begin(config, key).evaluation(400, [1.0], [200])
     assert run_status(layout, config, key)[:2] == ("damaged", f"{damaged} 400")
     for text in ("step,epis", ""):
         (layout.run(key) / "eval.csv.part").write_text(text)
@@ -119,10 +82,10 @@ def test_a_damaged_run_json_counts_for_nothing(layout: Layout, config: Config) -
 # ---------------------------------------------------------------- records
 
 
-def test_a_record_by_hand(layout: Layout, config: Config) -> None:
+def test_a_record_by_hand(layout: Layout, config: Config, train: Any) -> None:
     key = keys(config)[0]
     returns = {200: [0.1 + 0.2], 400: [-1.0, 2.0, 5.0]}
-    train(layout, config, key, returns, timing=[[200, 1.5], [300, 2.0]])
+    train(config, key, returns, timing=[[200, 1.5], [300, 2.0]])
     log = layout.run(key) / "train.csv"
     log.write_text("step,auc\n400,0.25\n")
     with pytest.raises(UserError, match=r"train\.csv was changed or damaged"):
@@ -143,9 +106,9 @@ def test_a_record_by_hand(layout: Layout, config: Config) -> None:
     assert rows["seconds"].isna().tolist() == [False, True] and rows["seconds"].iloc[0] == 1.5
 
 
-def test_a_changed_digit_is_noticed(layout: Layout, config: Config) -> None:
+def test_a_changed_digit_is_noticed(layout: Layout, config: Config, train: Any) -> None:
     key = keys(config)[0]
-    train(layout, config, key, {200: [-800.0]})
+    train(config, key, {200: [-800.0]})
     file = layout.run(key) / "eval.csv"
     file.write_text(file.read_text().replace("-800", "-900"))
     with pytest.raises(UserError, match=r"eval\.csv was changed or damaged"):
@@ -154,10 +117,10 @@ def test_a_changed_digit_is_noticed(layout: Layout, config: Config) -> None:
 
 @pytest.mark.parametrize("value", ["", "nan", "inf"])
 def test_a_return_that_is_no_number_is_not_left_out(
-    layout: Layout, config: Config, value: str
+    layout: Layout, config: Config, value: str, train: Any
 ) -> None:
     key = keys(config)[0]
-    train(layout, config, key, {200: [-800.0, -700.0]})
+    train(config, key, {200: [-800.0, -700.0]})
     file, record = layout.run(key) / "eval.csv", layout.run(key) / "run.json"
     file.write_text(file.read_text().replace("-700.0", value))
     write_json(record, {**(read_json(record) or {}), "files": {}})  # of before there were checksums
@@ -179,9 +142,9 @@ def test_a_shipped_expert_is_read_as_one_of_here(config: Config, layout: Layout)
         ours.read_expert("Pendulum-v1")
 
 
-def test_a_run_json_of_no_run(layout: Layout, config: Config) -> None:
+def test_a_run_json_of_no_run(layout: Layout, config: Config, train: Any) -> None:
     key = keys(config)[0]
-    train(layout, config, key, {200: [-800.0]})
+    train(config, key, {200: [-800.0]})
     record = read_json(layout.run(key) / "run.json")
     del record["key"]
     write_json(layout.run(key) / "run.json", record)

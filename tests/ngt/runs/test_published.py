@@ -13,8 +13,6 @@ import pandas as pd
 import pytest
 import torch
 
-from ngt.agent.policy import Policy
-from ngt.agent.sac import Actor
 from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.files import read_json, sha256, write_json
@@ -49,37 +47,29 @@ def config() -> Config:
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    return Layout("test", tmp_path)
+def write(complete: Any) -> Callable[..., None]:
+    """Return write(folder, key, cell, returns), which writes a finished run."""
 
-
-def write(
-    folder: Path,
-    key: dict[str, Any],
-    cell: Any,
-    returns: dict[int, list[float]],
-    demos: str = "a" * 64,
-) -> None:
-    writer = RunWriter(folder, key, cell)
-    for step, values in returns.items():
-        writer.evaluation(step, values, [200] * len(values))
-    torch.manual_seed(0)
-    tensors = Policy(Actor(3, 1, cell.sac, [0]), None).snapshot(0)
-    reference = {"random": -1000.0, "expert": -200.0, "demos": demos}
-    writer.finish(
-        tensors,
-        {
+    def finished(
+        folder: Path,
+        key: dict[str, Any],
+        cell: Any,
+        returns: dict[int, list[float]],
+        demos: str = "a" * 64,
+    ) -> None:
+        record = {
             "status": "finished",
             "step": max(returns),
-            "steps_per_second": 50.0,
-            "reference": reference,
+            "reference": {"random": -1000.0, "expert": -200.0, "demos": demos},
             "timing": [[200, 1.25], [400, 2.5]],
-        },
-    )
+        }
+        complete(RunWriter(folder, key, cell), cell, returns, record)
+
+    return finished
 
 
 @pytest.fixture
-def trained(layout: Layout, config: Config) -> Layout:
+def trained(layout: Layout, config: Config, write: Any) -> Layout:
     """All runs of the study and its expert, in folders."""
     for i, key in enumerate(run_table(config)):
         shown = {"run": str(key), **dataclasses.asdict(key)}
@@ -91,7 +81,7 @@ def trained(layout: Layout, config: Config) -> Layout:
     return layout
 
 
-def test_an_expert_that_ships_is_gathered_too(trained: Layout, config: Config) -> None:
+def test_an_expert_that_ships_is_gathered_too(trained: Layout, config: Config, write: Any) -> None:
     manifest = publish(trained, config)
     assert "Pendulum-v1/expert" in manifest["runs"]
     figure = {"methods": ["ngt"], "envs": ["HalfCheetah-v4"], "demos": [1], "seeds": [0]}
@@ -244,7 +234,7 @@ def test_a_damaged_table_is_refused(
 
 
 def test_a_foreign_run_with_its_own_manifest_entry_is_refused(
-    trained: Layout, config: Config
+    trained: Layout, config: Config, write: Any
 ) -> None:
     more = {**SETTINGS, "figures": {**SETTINGS["figures"]}}
     more["figures"]["f"] = {**SETTINGS["figures"]["f"], "seeds": [0, 1, 2]}

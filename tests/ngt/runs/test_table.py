@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-import torch
 
-from ngt.agent.policy import Policy
-from ngt.agent.sac import Actor
 from ngt.errors import UserError
 from ngt.experience.reference import unscored
 from ngt.files import read_json, write_json
 from ngt.runs.folder import VALUES
-from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
+from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.table import final_scores, read_keys, read_runs, unscored_envs
-from ngt.runs.writer import RunWriter
 from ngt.settings.config import Config
 from ngt.settings.load import load
 
-SETTINGS: dict[str, Any] = {
-    "scale": "test",
-    "expert": {"episodes": 4},
-    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
-    "figures": {"f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0]}},
-}
-FINISHED = {"status": "finished", "step": 400, "steps_per_second": 50.0}
-DIVERGED = {"status": "diverged", "step": 200, "tensor": "obs", "steps_per_second": 50.0}
 COLUMNS = [
     "step",
     *VALUES,
@@ -47,39 +34,6 @@ COLUMNS = [
 ]
 
 
-@pytest.fixture
-def config() -> Config:
-    return load(SETTINGS)
-
-
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    return Layout("test", tmp_path)
-
-
-def begin(layout: Layout, config: Config, key: RunKey) -> RunWriter:
-    shown = {"run": str(key), **dataclasses.asdict(key)}
-    return RunWriter(layout.run(key), shown, resolve_key(config, key))
-
-
-def train(
-    layout: Layout,
-    config: Config,
-    key: RunKey,
-    returns: dict[int, list[float]],
-    record: dict[str, Any] = FINISHED,
-    **more: Any,
-) -> None:
-    """A run as the trainer leaves it; returns: {step: the episodes' returns}."""
-    writer = begin(layout, config, key)
-    for step, values in returns.items():
-        writer.evaluation(step, values, [200] * len(values))
-    torch.manual_seed(0)
-    tensors = Policy(Actor(3, 1, config.sac, [0]), None).snapshot(0)
-    reference = {"random": -1000.0, "expert": -200.0}
-    writer.finish(tensors, {**record, "reference": reference, **more})
-
-
 def keys(config: Config) -> list[RunKey]:
     return run_table(config, ["f"])
 
@@ -87,11 +41,11 @@ def keys(config: Config) -> list[RunKey]:
 # ---------------------------------------------------------------- reading
 
 
-def test_the_table_by_hand(layout: Layout, config: Config) -> None:
+def test_the_table_by_hand(layout: Layout, config: Config, train: Any) -> None:
     one, four = keys(config)
     assert (one.demos, four.demos) == (1, 4)
-    train(layout, config, one, {200: [-1000.0, -600.0], 400: [-200.0, -100.0]})
-    train(layout, config, four, {200: [-1400.0, -1000.0]}, DIVERGED)
+    train(config, one, {200: [-1000.0, -600.0], 400: [-200.0, -100.0]})
+    train(config, four, {200: [-1400.0, -1000.0]}, diverged=True)
     table, absent = read_runs(layout, config, "f")
     assert absent == []
     assert list(table.columns) == COLUMNS
@@ -114,14 +68,14 @@ def test_the_table_by_hand(layout: Layout, config: Config) -> None:
 
 @pytest.mark.parametrize("state", ["missing", "part", "stale"])
 def test_an_absent_run_is_an_error_that_names_it(
-    layout: Layout, config: Config, state: str
+    layout: Layout, config: Config, state: str, settings: dict[str, Any], begin: Any, train: Any
 ) -> None:
     present, absent = keys(config)
-    train(layout, config, present, {200: [-800.0]})
+    train(config, present, {200: [-800.0]})
     if state == "part":
-        begin(layout, config, absent)
+        begin(config, absent)
     if state == "stale":
-        train(layout, load({**SETTINGS, "sac": {"gamma": 0.5}}), absent, {200: [-800.0]})
+        train(load({**settings, "sac": {"gamma": 0.5}}), absent, {200: [-800.0]})
     with pytest.raises(UserError) as caught:
         read_runs(layout, config, "f")
     assert str(caught.value) == (
@@ -133,11 +87,11 @@ def test_an_absent_run_is_an_error_that_names_it(
     assert table["demos"].tolist() == [present.demos]
 
 
-def test_runs_come_with_their_status_and_record(layout: Layout, config: Config) -> None:
+def test_runs_come_with_their_status_and_record(layout: Layout, config: Config, train: Any) -> None:
     first, second = keys(config)
     runs = read_keys(layout, config, [first, second], "figures.f", allow_partial=True)
     assert runs.rows is None and runs.absent == [first, second]
-    train(layout, config, first, {200: [1.0]}, DIVERGED)
+    train(config, first, {200: [1.0]}, diverged=True)
     runs = read_keys(layout, config, [first, second], "figures.f", allow_partial=True)
     assert [s.status for s in runs.statuses.values()] == ["diverged", "missing"]
     assert runs.absent == [second] and list(runs.records) == [first]
@@ -153,10 +107,10 @@ def test_nothing_at_all_is_an_error_even_when_partial(layout: Layout, config: Co
 
 @pytest.mark.parametrize("partial", [False, True])
 def test_a_foreign_run_is_an_error_that_names_it(
-    layout: Layout, config: Config, partial: bool
+    layout: Layout, config: Config, partial: bool, train: Any
 ) -> None:
     one, four = keys(config)
-    train(layout, config, one, {200: [-800.0]})
+    train(config, one, {200: [-800.0]})
     shutil.copytree(layout.run(one), layout.run(four))
     with pytest.raises(UserError) as caught:
         read_runs(layout, config, "f", allow_partial=partial)
@@ -165,10 +119,12 @@ def test_a_foreign_run_is_an_error_that_names_it(
     )
 
 
-def test_a_run_that_diverged_before_its_first_evaluation(layout: Layout, config: Config) -> None:
+def test_a_run_that_diverged_before_its_first_evaluation(
+    layout: Layout, config: Config, train: Any
+) -> None:
     one, four = keys(config)
-    train(layout, config, one, {200: [-800.0]})
-    train(layout, config, four, {}, DIVERGED)
+    train(config, one, {200: [-800.0]})
+    train(config, four, {}, diverged=True)
     table, absent = read_runs(layout, config, "f")
     assert absent == [], "it is there, it has no rows"
     assert table["demos"].tolist() == [1]
@@ -176,15 +132,15 @@ def test_a_run_that_diverged_before_its_first_evaluation(layout: Layout, config:
 
 
 def test_a_run_of_its_cells_that_no_artefact_names_is_an_error(
-    layout: Layout, config: Config
+    layout: Layout, config: Config, train: Any
 ) -> None:
     one, four = keys(config)
     stray = dataclasses.replace(one, seed=9)
     elsewhere = dataclasses.replace(one, method="bc", seed=9)
     for key in (one, four, elsewhere):
-        train(layout, config, key, {200: [-800.0]})
+        train(config, key, {200: [-800.0]})
     assert len(read_runs(layout, config, "f")[0]) == 2, "other cells are not this table's"
-    train(layout, config, stray, {200: [-800.0]})
+    train(config, stray, {200: [-800.0]})
     for partial in (False, True):
         with pytest.raises(UserError) as caught:
             read_runs(layout, config, "f", allow_partial=partial)
@@ -194,10 +150,12 @@ def test_a_run_of_its_cells_that_no_artefact_names_is_an_error(
         )
 
 
-def test_a_copy_of_a_run_anywhere_in_the_env_is_an_error(layout: Layout, config: Config) -> None:
+def test_a_copy_of_a_run_anywhere_in_the_env_is_an_error(
+    layout: Layout, config: Config, train: Any
+) -> None:
     one, four = keys(config)
     for key in (one, four):
-        train(layout, config, key, {200: [-800.0]})
+        train(config, key, {200: [-800.0]})
     alien = dataclasses.replace(one, method="alien")
     shutil.copytree(layout.run(one), layout.run(alien))
     with pytest.raises(UserError) as caught:
@@ -206,7 +164,9 @@ def test_a_copy_of_a_run_anywhere_in_the_env_is_an_error(layout: Layout, config:
     assert str(caught.value) == f"run {alien}: {file} is of another run, {one}; move it away"
 
 
-def test_what_is_drawn_beside_is_read_too(layout: Layout) -> None:
+def test_what_is_drawn_beside_is_read_too(
+    layout: Layout, settings: dict[str, Any], train: Any
+) -> None:
     beside = {
         "methods": ["ngt-hlg"],
         "beside": ["ngt"],
@@ -214,9 +174,9 @@ def test_what_is_drawn_beside_is_read_too(layout: Layout) -> None:
         "demos": [1],
         "seeds": [0],
     }
-    config = load({**SETTINGS, "figures": {"f": beside}})
+    config = load({**settings, "figures": {"f": beside}})
     for key in run_table(config, ["f"], beside=True):
-        train(layout, config, key, {200: [-800.0]})
+        train(config, key, {200: [-800.0]})
     assert run_table(config, ["f"]) == [k for k in run_table(config, ["f"]) if k.method != "ngt"]
     assert set(read_runs(layout, config, "f")[0]["method"]) == {"ngt-hlg", "ngt"}
 
@@ -230,28 +190,32 @@ NEAR = {"random": 0.0, "expert": 9.0, "random_error": 3.0, "expert_error": 4.0, 
 
 @pytest.mark.parametrize("reference", [POOR, POOR | {"expert": 49.5}, NEAR])
 def test_a_score_that_cannot_be_normalised_is_missing(
-    layout: Layout, config: Config, reference: dict[str, Any]
+    layout: Layout, config: Config, reference: dict[str, Any], train: Any
 ) -> None:
     for key in keys(config):
-        train(layout, config, key, {200: [50.0], 400: [51.0]}, reference=reference)
+        train(config, key, {200: [50.0], 400: [51.0]}, reference=reference)
     table, absent = read_runs(layout, config, "f")
     assert absent == [] and table["score"].isna().all()
     assert table["return"].tolist() == [50.0, 51.0] * 2, "returns stay"
     assert unscored_envs(table) == {"Pendulum-v1": unscored(reference)}
 
 
-def test_one_reason_holds_for_all_runs_of_an_env(layout: Layout, config: Config) -> None:
+def test_one_reason_holds_for_all_runs_of_an_env(
+    layout: Layout, config: Config, train: Any
+) -> None:
     """A former record lacks the standard errors that another one has."""
     former = {name: value for name, value in NEAR.items() if not name.endswith("error")}
     for key, reference in zip(keys(config), (former, NEAR), strict=True):
-        train(layout, config, key, {200: [5.0]}, reference=reference)
+        train(config, key, {200: [5.0]}, reference=reference)
     table, _ = read_runs(layout, config, "f")
     assert table["score"].isna().all() and list(unscored_envs(table)) == ["Pendulum-v1"]
 
 
-def test_a_standard_error_that_is_no_number_is_refused(layout: Layout, config: Config) -> None:
+def test_a_standard_error_that_is_no_number_is_refused(
+    layout: Layout, config: Config, train: Any
+) -> None:
     for key in keys(config):
-        train(layout, config, key, {200: [5.0]}, reference=NEAR | {"random_error": "x"})
+        train(config, key, {200: [5.0]}, reference=NEAR | {"random_error": "x"})
     with pytest.raises(UserError, match=r"reference.random_error is 'x', not a finite number"):
         read_runs(layout, config, "f")
 
@@ -305,20 +269,22 @@ def test_final_scores_tell_runs_apart_by_every_axis() -> None:
     assert len(final) == 7 and sorted(final["score"]) == [1.0] + [5.0] * 6
 
 
-def test_the_window_is_the_configs(layout: Layout, config: Config) -> None:
+def test_the_window_is_the_configs(
+    layout: Layout, config: Config, settings: dict[str, Any], train: Any
+) -> None:
     key = keys(config)[0]
     returns = {step: [-1000.0 + step] for step in range(10, 310, 10)}
-    train(layout, config, key, returns)
-    one = load({**SETTINGS, "figures": {"f": {**SETTINGS["figures"]["f"], "demos": [1]}}})
+    train(config, key, returns)
+    one = load({**settings, "figures": {"f": {**settings["figures"]["f"], "demos": [1]}}})
     final = final_scores(read_runs(layout, one, "f")[0], config.window)
     last = [s / 800.0 for s in range(110, 310, 10)]
     assert len(last) == config.window == 20
     assert final["score"].tolist() == pytest.approx([sum(last) / 20])
 
 
-def test_other_demonstrations_are_named(layout: Layout, config: Config) -> None:
+def test_other_demonstrations_are_named(layout: Layout, config: Config, train: Any) -> None:
     for key in keys(config):
-        train(layout, config, key, {200: [1.0]})
+        train(config, key, {200: [1.0]})
     second = keys(config)[1]
     record = read_json(layout.run(second) / "run.json")
     record["reference"]["demos"] = "f" * 64

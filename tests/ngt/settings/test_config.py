@@ -161,8 +161,14 @@ def test_a_config_is_frozen() -> None:
 
 # ---------------------------------------------------------------- strict parsing
 
-AXES = {"methods": "ngt", "envs": "Ant-v4", "demos": 4, "seeds": 0, "modes": "state-only",
-        "rates": 20}  # fmt: skip
+AXES = {
+    "methods": "ngt",
+    "envs": "Ant-v4",
+    "demos": 4,
+    "seeds": 0,
+    "modes": "state-only",
+    "rates": 20,
+}
 
 
 def figure(**changes: list[Any]) -> dict[str, Any]:
@@ -257,17 +263,27 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
         ({"envs": {"Foo": {}}}, ["envs: env 'Foo' is unknown"]),
         (figure(envs=["Pusher-v4"]), ["figures.f.envs", "use Pusher-v5"]),
         (figure(methods=["nbt"]), ["f.methods: 'nbt'", "did you mean ngt"]),
-        ({"figures": {"f": {"envs": ["Ant-v4"]}}},
-         ["figures.f.methods: empty; name at least one"]),
+        ({"figures": {"f": {"envs": ["Ant-v4"]}}}, ["figures.f.methods: empty; name at least one"]),
         *((figure(**{axis: []}), [f"figures.f.{axis}: empty; name at least one"]) for axis in AXES),
-        *((figure(**{axis: [value, value]}), [f"figures.f.{axis}: {value} stands twice"])
-          for axis, value in AXES.items()),
-        (figure(demos=[1, 17]),
-         ["figures.f.demos: 17 asked for", "Ant-v4 is recorded for 16", "raise expert.episodes"]),
-        ({**figure(), "envs": {"Ant-v4": {"expert": {"episodes": 3}}}},
-         ["figures.f.demos: 4 asked for", "Ant-v4 is recorded for 3", "raise expert.episodes"]),
-        *(({"methods": {name: {"like": "ngt"}}}, [f"methods.{name}: {name!r} would be a folder's"])
-          for name in ("", "a/b", "..", ".a", "-a", "_a", "a b", "é", "a{b}", "a" * 101)),
+        *(
+            (figure(**{axis: [value, value]}), [f"figures.f.{axis}: {value} stands twice"])
+            for axis, value in AXES.items()
+        ),
+        (
+            figure(demos=[1, 17]),
+            ["figures.f.demos: 17 asked for", "Ant-v4 is recorded for 16", "raise expert.episodes"],
+        ),
+        (
+            {**figure(), "envs": {"Ant-v4": {"expert": {"episodes": 3}}}},
+            ["figures.f.demos: 4 asked for", "Ant-v4 is recorded for 3", "raise expert.episodes"],
+        ),
+        *(
+            (
+                {"methods": {name: {"like": "ngt"}}},
+                [f"methods.{name}: {name!r} would be a folder's"],
+            )
+            for name in ("", "a/b", "..", ".a", "-a", "_a", "a b", "é", "a{b}", "a" * 101)
+        ),
         ({"figures": {"f": {"modes": ["state"]}}}, ["figures.f.modes[0]", "state-only"]),
         ({"scale": "papr"}, ["scale: 'papr' is not known; did you mean paper?"]),
         ({"scale": "base"}, ["scale: 'base' is not known"]),
@@ -275,7 +291,7 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
         ({"sac": 5}, ["sac: expected a mapping, found an integer 5"]),
         ({"expert": {"sac": {"gama": 1}}}, ["expert.sac.gama: unknown key"]),
     ],
-)  # fmt: skip
+)
 def test_a_whole_config_is_checked(data: dict[str, Any], parts: list[str]) -> None:
     message = error(load, data)
     assert [part for part in parts if part not in message] == []
@@ -310,9 +326,7 @@ def test_merge() -> None:
     second = {"b": {"y": {"q": 2}}, "c": [3], "d": 5}
     third = {"d": {"m": 1}, "a": None}
     kept = json.dumps([first, second, third])
-    assert merge(first, second) == {
-        "a": 1, "b": {"x": 1, "y": {"p": 1, "q": 2}}, "c": [3], "d": 5
-    }  # fmt: skip
+    assert merge(first, second) == {"a": 1, "b": {"x": 1, "y": {"p": 1, "q": 2}}, "c": [3], "d": 5}
     assert merge(first, second, third)["d"] == {"m": 1}
     assert merge(first, second, third)["a"] is None
     assert merge() == {}
@@ -451,8 +465,10 @@ def test_a_variant_of_a_variant_inherits_all() -> None:
     own = load({"methods": {"x": {"like": "bc-full", "rate": 5}, "y": {"like": "x"}}})
     assert [method_rate(own, name) for name in ("x", "y")] == [5, 5]
     assert [method_label(config, m) for m in ("ngt", "child", "bc-full")] == [
-        "NGT", "child", "BC(1)"
-    ]  # fmt: skip
+        "NGT",
+        "child",
+        "BC(1)",
+    ]
 
 
 def test_a_variant_may_name_another_model() -> None:
@@ -510,9 +526,15 @@ def other(value: Any) -> Any:
     if isinstance(value, tuple):
         return (*value, 8)
     return {
-        "last": "best", "huber": "hl_gauss", "orthogonal": "kaiming", "tanh": "rescaled",
-        "expert": "agent", "percentile": "none", "relu": "silu", "exp": "softplus",
-    }[value]  # fmt: skip
+        "last": "best",
+        "huber": "hl_gauss",
+        "orthogonal": "kaiming",
+        "tanh": "rescaled",
+        "expert": "agent",
+        "percentile": "none",
+        "relu": "silu",
+        "exp": "softplus",
+    }[value]
 
 
 def hash_of(data: dict[str, Any], **cell: Any) -> str:
@@ -727,8 +749,12 @@ def test_schema_refuses_what_the_parser_refuses(data: dict[str, Any], validator:
 def test_schema_states_defaults_and_meanings() -> None:
     sac = schema(Config)["properties"]["sac"]["properties"]
     assert sac["gamma"] == {
-        "type": "number", "description": "discount", "default": 0.99, "minimum": 0, "maximum": 1
-    }  # fmt: skip
+        "type": "number",
+        "description": "discount",
+        "default": 0.99,
+        "minimum": 0,
+        "maximum": 1,
+    }
     assert sac["hidden"]["default"] == [256, 256]
     assert sac["hidden"]["items"] == {"type": "integer", "minimum": 1}
 

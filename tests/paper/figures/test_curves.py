@@ -111,8 +111,12 @@ def test_a_panel_below_the_last_has_the_steps(paper_study: Make, fill: Make, dra
     figure = drawn(study, "ablation_hlg_elsewhere").figure
     assert [axes.get_xlabel() != "" for axes in figure.axes] == [False, False, True, True, True]
     assert [axes.get_title() for axes in figure.axes] == [
-        "Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Pusher-v5", "Walker2d-v4",
-    ]  # fmt: skip
+        "Ant-v4",
+        "HalfCheetah-v4",
+        "Hopper-v4",
+        "Pusher-v5",
+        "Walker2d-v4",
+    ]
     figure.draw_without_rendering()
     shown = [any(label.get_text() for label in a.get_yticklabels()) for a in figure.axes]
     assert shown == [True, False, False, True, False]
@@ -144,8 +148,11 @@ def test_a_rate_is_one_where_lines_are_methods(paper_study: Make) -> None:
 def test_a_panel_without_scores_shows_returns(poor_study: Make, drawn: Make, tidy: Make) -> None:
     seen = drawn(poor_study(demos=[1, 4]), "main_figure")
     assert [axes.get_ylabel() for axes in seen.figure.axes] == [
-        "Pendulum-v1\nnormalised return", "", "Hopper-v4\nreturn", "",
-    ]  # fmt: skip
+        "Pendulum-v1\nnormalised return",
+        "",
+        "Hopper-v4\nreturn",
+        "",
+    ]
     np.testing.assert_allclose(seen.strong(0)[0].get_ydata(), 0.9)
     np.testing.assert_allclose(seen.strong(2)[0].get_ydata(), 50.0)
     low, high = seen.figure.axes[2].get_ylim()

@@ -41,10 +41,12 @@ def strong(axes: Axes, method: str) -> Line2D:
     """A method's strong line."""
     look = style.looks([method])[method]
     (line,) = (
-        line for line in axes.lines
-        if line.get_color() == look.color and line.get_zorder() > 400
+        line
+        for line in axes.lines
+        if line.get_color() == look.color
+        and line.get_zorder() > 400
         and line.get_linestyle() != "None"
-    )  # fmt: skip
+    )
     return line
 
 
@@ -68,8 +70,9 @@ def band(axes: Axes, method: str) -> np.ndarray | None:
 def crosses(axes: Axes) -> list[tuple[float, float]]:
     return [
         (float(line.get_xdata()[0]), float(line.get_ydata()[0]))
-        for line in axes.lines if line.get_marker() == "x"
-    ]  # fmt: skip
+        for line in axes.lines
+        if line.get_marker() == "x"
+    ]
 
 
 def legend(figure: Figure) -> list[str]:
@@ -109,12 +112,15 @@ def test_rows_are_envs_and_columns_demonstrations(make_study: Make, fill: Make) 
     figure = draw(study)
     grid = np.array(figure.axes).reshape(2, 3)
     assert [a.get_title() for a in grid[0]] == [
-        "1 demonstration", "4 demonstrations", "11 demonstrations",
-    ]  # fmt: skip
+        "1 demonstration",
+        "4 demonstrations",
+        "11 demonstrations",
+    ]
     assert [a.get_title() for a in grid[1]] == ["", "", ""]
     assert [a.get_ylabel() for a in grid[:, 0]] == [
-        "Pendulum-v1\nnormalised return", "Hopper-v4\nnormalised return",
-    ]  # fmt: skip
+        "Pendulum-v1\nnormalised return",
+        "Hopper-v4\nnormalised return",
+    ]
     assert [a.get_xlabel() for a in grid.ravel()] == [""] * 3 + ["env steps (10³)"] * 3
     np.testing.assert_allclose(strong(grid[1, 1], "ngt").get_ydata(), 0.77)
     figure.draw_without_rendering()
@@ -241,12 +247,16 @@ def test_an_outlier_does_not_stretch_the_axes(make_study: Make, fill: Make) -> N
     assert first.get_ylim() == second.get_ylim() == (-0.5, 1.5)
     arrows = {
         (line.get_color(), line.get_marker())
-        for axes in figure.axes for line in axes.lines if line.get_zorder() == 700
-    }  # fmt: skip
+        for axes in figure.axes
+        for line in axes.lines
+        if line.get_zorder() == 700
+    }
     looks = style.looks(["dac-r", "bc", "red"])
     assert arrows == {
-        (looks["dac-r"].color, "v"), (looks["bc"].color, "v"), (looks["red"].color, "^"),
-    }  # fmt: skip
+        (looks["dac-r"].color, "v"),
+        (looks["bc"].color, "v"),
+        (looks["red"].color, "^"),
+    }
     assert "the axes end at −0.5 and 1.5 (random 0, expert 1); the data reach −40 and 3." in words(
         figure
     )
@@ -292,12 +302,15 @@ def test_the_same_runs_give_the_same_bytes(make_study: Make, fill: Make, tmp_pat
 @pytest.mark.parametrize("partial", [False, True])
 def test_nothing_overlaps(
     make_study: Make, fill: Make, tidy: Make, rows: int, partial: bool
-) -> None:  # fmt: skip
+) -> None:
     envs = ["Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4"]
     study = make_study(
-        envs=envs[:rows], demos=[1, 4, 11], seeds=[0, 1], steps=10_000_000,
+        envs=envs[:rows],
+        demos=[1, 4, 11],
+        seeds=[0, 1],
+        steps=10_000_000,
         methods=["ngt", "dac-r", "red", "bc", "bc-full"],
-    )  # fmt: skip
+    )
     fill(study, skip=study.table()[::4] if partial else [])
     with style.context():
         figure = draw(study, allow_partial=partial)

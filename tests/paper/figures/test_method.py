@@ -25,12 +25,20 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "quick": {"scale": "quick"},
     "hl_gauss": {"scale": "paper", "methods": {"ngt": {"params": {"pairing": "hl_gauss"}}}},
     "odd": {
-        "scale": "paper", "sac": {"hidden": [400, 300], "activation": "silu"},
-        "methods": {"ngt": {"params": {
-            "spectral_norm": False, "squash": False, "scaling": "percentile_offset", "lr": 3e-5,
-        }}},
+        "scale": "paper",
+        "sac": {"hidden": [400, 300], "activation": "silu"},
+        "methods": {
+            "ngt": {
+                "params": {
+                    "spectral_norm": False,
+                    "squash": False,
+                    "scaling": "percentile_offset",
+                    "lr": 3e-5,
+                }
+            }
+        },
     },
-}  # fmt: skip
+}
 
 
 def named(figure: Figure, kind: str) -> list[tuple[str, Any]]:
@@ -51,9 +59,11 @@ def extents(figure: Figure, kind: str) -> list[tuple[str, Bbox]]:
 
 def inside(inner: Bbox, outer: Bbox, margin: float) -> bool:
     return bool(
-        inner.x0 >= outer.x0 + margin and inner.x1 <= outer.x1 - margin
-        and inner.y0 >= outer.y0 + margin and inner.y1 <= outer.y1 - margin
-    )  # fmt: skip
+        inner.x0 >= outer.x0 + margin
+        and inner.x1 <= outer.x1 - margin
+        and inner.y0 >= outer.y0 + margin
+        and inner.y1 <= outer.y1 - margin
+    )
 
 
 def drawn_boxes(name: str) -> dict[str, Box]:
@@ -72,8 +82,10 @@ def test_words_fit_and_nothing_overlaps(name: str) -> None:
     for box, text in lines:
         assert inside(text, frames[box], 0.04), box
     (legend,) = (axes.get_legend() for axes in figure.axes)
-    below = [(n, Bbox(a.get_window_extent().get_points() / figure.dpi))
-             for n, a in (("legend", legend), named(figure, "note")[0])]  # fmt: skip
+    below = [
+        (n, Bbox(a.get_window_extent().get_points() / figure.dpi))
+        for n, a in (("legend", legend), named(figure, "note")[0])
+    ]
     things = [*frames.items(), *words, *below]
     for (one, a), (other, b) in itertools.combinations(things, 2):
         assert not a.overlaps(b), (one, other)
@@ -82,9 +94,7 @@ def test_words_fit_and_nothing_overlaps(name: str) -> None:
     for label, text in words:
         for line, artist in named(figure, "arrow"):
             path = artist.get_path().transformed(artist.get_transform())
-            crossed = path.intersects_bbox(
-                Bbox(text.get_points() * figure.dpi), filled=False
-            )  # fmt: skip
+            crossed = path.intersects_bbox(Bbox(text.get_points() * figure.dpi), filled=False)
             assert not crossed, (label, line)
 
 
@@ -102,16 +112,26 @@ def test_arrows_join_the_edges_of_boxes(name: str) -> None:
         return found[0]
 
     ends = [(a.flow, on_edge(a.points[0]), on_edge(a.points[-1])) for a in arrows(box)]
-    assert sorted(ends) == sorted([
-        ("expert", "expert", "input"), ("agent", "buffer", "input"),
-        ("plain", "input", "predictor"), ("plain", "input", "prior"),
-        ("plain", "predictor", "potential"), ("plain", "prior", "potential"),
-        ("expert", "potential", "loss"), ("agent", "potential", "loss"),
-        ("gradient", "loss", "predictor"),
-        ("agent", "potential", "reward"), ("agent", "reward", "scaled"),
-        ("plain", "scaled", "sac"), ("plain", "sac", "env"), ("plain", "env", "sac"),
-        ("plain", "env", "buffer"), ("agent", "buffer", "sac"),
-    ])  # fmt: skip
+    assert sorted(ends) == sorted(
+        [
+            ("expert", "expert", "input"),
+            ("agent", "buffer", "input"),
+            ("plain", "input", "predictor"),
+            ("plain", "input", "prior"),
+            ("plain", "predictor", "potential"),
+            ("plain", "prior", "potential"),
+            ("expert", "potential", "loss"),
+            ("agent", "potential", "loss"),
+            ("gradient", "loss", "predictor"),
+            ("agent", "potential", "reward"),
+            ("agent", "reward", "scaled"),
+            ("plain", "scaled", "sac"),
+            ("plain", "sac", "env"),
+            ("plain", "env", "sac"),
+            ("plain", "env", "buffer"),
+            ("agent", "buffer", "sac"),
+        ]
+    )
     for arrow in arrows(box):
         for (x0, y0), (x1, y1) in itertools.pairwise(arrow.points):
             assert x0 == x1 or y0 == y1, "lines are level or upright"
@@ -146,18 +166,39 @@ def words(**differences: Any) -> str:
 
 def test_numbers_are_the_configs() -> None:
     plain = words()
-    for part in (r"5\,\tanh(\cdot) \in \mathbb{R}^{32}", "2 × 256, LeakyReLU 0.05", "(Adam, 0.001)",
-                 "minibatch of 256", "4,000,000", "4 in lockstep", "2 × 256, ReLU",
-                 "Huber on all but Humanoid-v4; HL-Gauss on Humanoid-v4"):  # fmt: skip
+    for part in (
+        r"5\,\tanh(\cdot) \in \mathbb{R}^{32}",
+        "2 × 256, LeakyReLU 0.05",
+        "(Adam, 0.001)",
+        "minibatch of 256",
+        "4,000,000",
+        "4 in lockstep",
+        "2 × 256, ReLU",
+        "Huber on all but Humanoid-v4; HL-Gauss on Humanoid-v4",
+    ):
         assert part in plain
-    params = {"m": 7, "rescale": 2.5, "hidden": [9, 8], "leak": 0.1, "lr": 0.25,
-              "spectral_norm": False}  # fmt: skip
+    params = {
+        "m": 7,
+        "rescale": 2.5,
+        "hidden": [9, 8],
+        "leak": 0.1,
+        "lr": 0.25,
+        "spectral_norm": False,
+    }
     other = words(
         methods={"ngt": {"params": params}},
-        train={"batch": 31, "buffer": 1234, "num_envs": 3}, sac={"hidden": [5, 5, 5]},
-    )  # fmt: skip
-    for part in (r"2.5\,\tanh(\cdot) \in \mathbb{R}^{7}", "9, 8, LeakyReLU 0.1", "(Adam, 0.25)",
-                 "minibatch of 31", "1,234", "3 in lockstep", "3 × 5, ReLU"):  # fmt: skip
+        train={"batch": 31, "buffer": 1234, "num_envs": 3},
+        sac={"hidden": [5, 5, 5]},
+    )
+    for part in (
+        r"2.5\,\tanh(\cdot) \in \mathbb{R}^{7}",
+        "9, 8, LeakyReLU 0.1",
+        "(Adam, 0.25)",
+        "minibatch of 31",
+        "1,234",
+        "3 in lockstep",
+        "3 × 5, ReLU",
+    ):
         assert part in other
     assert "spectral norm" in plain and "spectral norm" not in other
 

@@ -28,8 +28,12 @@ def test_returns_by_mode_and_rate(paper_study: Make, fill: Make, drawn: Make) ->
         study.write(key, [score] * 6)
     seen = drawn(study, GRID)
     assert seen.legend == [
-        "every transition", "every 10th transition", "every 50th transition", "expert", "random",
-    ]  # fmt: skip
+        "every transition",
+        "every 10th transition",
+        "every 50th transition",
+        "expert",
+        "random",
+    ]
     panels = np.array(seen.figure.axes).reshape(2, 3)
     assert [axes.get_ylabel() for axes in panels[:, 0]] == [
         f"Humanoid-v4, {mode}\nreturn" for mode in ("state-action", "state-state")

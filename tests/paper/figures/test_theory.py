@@ -35,18 +35,21 @@ def panel(figure: Figure, title: str) -> Axes:
 def line(axes: Axes, look: dict[str, Any]) -> np.ndarray:
     """The y values of the one curve of a role."""
     (found,) = (
-        line for line in axes.lines
-        if line.get_color() == look["color"] and len(line.get_ydata()) > 2
+        line
+        for line in axes.lines
+        if line.get_color() == look["color"]
+        and len(line.get_ydata()) > 2
         and line.get_linestyle() != "None"
         and line._unscaled_dash_pattern[1] == look.get("linestyle", (0, None))[1]
-    )  # fmt: skip
+    )
     return np.asarray(found.get_ydata(), float)
 
 
 def test_titles_end_in_the_tables_verdicts(figure: Figure, theory_numbers: Study) -> None:
     verdicts = {s.key: s.verdict for s in statements(theory_numbers)}
     assert [axes.get_title() for axes in figure.axes] == [
-        f"HL-Gauss, N = 21. Th. pmax: {verdicts['pmax']}", f"Th. sigma: {verdicts['sigma']}",
+        f"HL-Gauss, N = 21. Th. pmax: {verdicts['pmax']}",
+        f"Th. sigma: {verdicts['sigma']}",
         f"Lemma pmax: {verdicts['lemma']}",
         f"Logits in ±5. Th. sigma in hlip: {verdicts['pair']}",
         f"Th. hlip as a bound: {verdicts['hlip_huber']}",
@@ -54,7 +57,7 @@ def test_titles_end_in_the_tables_verdicts(figure: Figure, theory_numbers: Study
         f"Th. rewloss, n = 1, fair coins: {verdicts['two_sided']}",
         f"n = 20, with the factor 2: {verdicts['corrected']}",
         f"Th. rewloss, h learned: {verdicts['learned']}",
-    ]  # fmt: skip
+    ]
 
 
 def test_hl_gauss_panels(figure: Figure, theory_numbers: Study) -> None:
@@ -75,8 +78,11 @@ def test_hl_gauss_panels(figure: Figure, theory_numbers: Study) -> None:
         for n, look in theory.SHOWN.items():
             np.testing.assert_array_equal(line(axes, look), values[BINS.index(n)])
         assert [t.get_text() for t in axes.get_legend().get_texts()] == [
-            "N = 2", "N = 5", "N = 21", "N = 101",
-        ]  # fmt: skip
+            "N = 2",
+            "N = 5",
+            "N = 21",
+            "N = 101",
+        ]
 
 
 def test_potential_panels(figure: Figure, theory_numbers: Study) -> None:
@@ -114,8 +120,11 @@ def test_the_figure_says_how_to_read_it(figure: Figure) -> None:
     for part in ("one seed", "64 transitions of HalfCheetah-v4", "100 000 trials", "10 draws"):
         assert part in text
     assert [t.get_text() for t in figure.legends[0].get_texts()] == [
-        "exact, or measured", "the paper's bound", "ours", "the bound is broken",
-    ]  # fmt: skip
+        "exact, or measured",
+        "the paper's bound",
+        "ours",
+        "the bound is broken",
+    ]
 
 
 def test_nothing_overlaps(figure: Figure, tidy: Callable[[Figure], None]) -> None:

@@ -222,7 +222,7 @@ def test_text_in_backticks_is_not_escaped() -> None:
 
 
 def test_the_shipped_document_is_up_to_date() -> None:
-    """`python -m paper.handbook.methods > docs/methods.md` makes it."""
+    """`python -m paper.handbook.methods --out docs/methods.md` makes it."""
     assert SHIPPED.read_text() == methods.document(CONFIG)
 
 
@@ -236,12 +236,18 @@ def test_every_method_has_a_row_and_a_section_that_links_find() -> None:
     assert set(re.findall(r"\]\(#(.+?)\)", text)) == set(anchors)
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     methods.main([])
     assert capsys.readouterr().out == methods.document(CONFIG)
+    page = tmp_path / "methods.md"
+    methods.main(["--out", str(page)])
+    assert page.read_text(encoding="utf-8") == methods.document(CONFIG)
     monkeypatch.setattr(methods, "LABELS", ("Nothing",))
     with pytest.raises(SystemExit) as stop:
-        methods.main([])
+        methods.main(["--out", str(page)])
     assert stop.value.code == 2
+    assert page.read_text(encoding="utf-8"), "a page that can't be made keeps its text"
     err = capsys.readouterr().err
     assert err.startswith("methods: error: ngt.potential: its docstring lacks a paragraph")

@@ -35,8 +35,15 @@ def write(study: Any, scores: dict[tuple[str, int], tuple[float, ...]]) -> None:
 
 def test_numbers_by_hand(make_study: Make) -> None:
     study = make_study(methods=["ngt", "bc"], demos=[1, 4], seeds=[0, 1])
-    write(study, {("ngt", 1): (0.8, 1.0), ("ngt", 4): (0.9, 1.4),
-                  ("bc", 1): (0.1, 0.9), ("bc", 4): (0.9, 0.2)})  # fmt: skip
+    write(
+        study,
+        {
+            ("ngt", 1): (0.8, 1.0),
+            ("ngt", 4): (0.9, 1.4),
+            ("bc", 1): (0.1, 0.9),
+            ("bc", 4): (0.9, 0.2),
+        },
+    )
     rows = {(row["demos"], row["method"]): row for row in table(aggregates(study)).rows}
     assert list(rows) == [(g, m) for g in ("all", "1", "4") for m in ("NGT", "BC")]
     ngt, bc = rows["all", "NGT"], rows["all", "BC"]
@@ -65,10 +72,14 @@ def test_what_it_says(make_study: Make, fill: Make) -> None:
     study = make_study()
     fill(study)
     text = words(aggregates(study))
-    for part in ("Scale quick: 2 tasks", "n = 3 seeds a task", "mean of its last 3 evaluations",
-                 "stratified bootstrap over seeds within each task (20 repetitions)",
-                 "about 95% of cases (normal scores), 84% (skewed",
-                 "over 6 tasks in 96%"):  # fmt: skip
+    for part in (
+        "Scale quick: 2 tasks",
+        "n = 3 seeds a task",
+        "mean of its last 3 evaluations",
+        "stratified bootstrap over seeds within each task (20 repetitions)",
+        "about 95% of cases (normal scores), 84% (skewed",
+        "over 6 tasks in 96%",
+    ):
         assert part in text
     assert "diverged" not in text and "PARTIAL" not in text
 
@@ -91,9 +102,13 @@ def test_diverged_runs_are_counted_and_said(make_study: Make, fill: Make) -> Non
     assert a.scores.of["bc"][0, 0] == pytest.approx(0.4) and a.scores.of["bc"][1, 1] == 0.0
     rows = {(r["demos"], r["method"]): r["diverged"] for r in table(a).rows}
     assert rows == {
-        ("all", "NGT"): 0, ("all", "BC"): 2, ("1", "NGT"): 0, ("1", "BC"): 1, ("4", "NGT"): 0,
+        ("all", "NGT"): 0,
+        ("all", "BC"): 2,
+        ("1", "NGT"): 0,
+        ("1", "BC"): 1,
+        ("4", "NGT"): 0,
         ("4", "BC"): 1,
-    }  # fmt: skip
+    }
     assert "2 runs diverged and count with the evaluations until then (1 of them" in words(a)
 
 

@@ -36,12 +36,17 @@ def test_a_claim_of_the_paper_s_runs_has_its_verdict(
     scores = {key: 0.95 if key.method == "ngt" else 0.2 for key in keys}
     made = table(make_evidence(scores))
     assert row(made, "NGT outperforms BC") == {
-        "claim": "NGT outperforms BC", "where": "Experiments, Fig. main",
-        "source": "“outperforms the baselines”", "ours": "0.95 − 0.20 = 0.75 [0.75, 0.75] "
-        "[beside: Hopper-v4: 0.95 − 0.20 = 0.75 [0.75, 0.75]]", "runs": 120,
-        "seeds": "4", "verdict": "reproduced",
-        "rule": "difference of the IQMs > 0; Hopper-v4 is shown beside", "artefact": "main_figure",
-    }  # fmt: skip
+        "claim": "NGT outperforms BC",
+        "where": "Experiments, Fig. main",
+        "source": "“outperforms the baselines”",
+        "ours": "0.95 − 0.20 = 0.75 [0.75, 0.75] "
+        "[beside: Hopper-v4: 0.95 − 0.20 = 0.75 [0.75, 0.75]]",
+        "runs": 120,
+        "seeds": "4",
+        "verdict": "reproduced",
+        "rule": "difference of the IQMs > 0; Hopper-v4 is shown beside",
+        "artefact": "main_figure",
+    }
     assert row(made, "NGT reaches the expert on every env")["verdict"] == "reproduced"
     other = row(made, "NGT outperforms PWIL")
     assert (other["verdict"], other["ours"]) == ("not run at this scale", None)
@@ -68,11 +73,14 @@ def test_a_scale_s_own_runs(make_study: Make, fill: Make) -> None:
     assert shown["runs"] == 12 and shown["ours"].endswith("(Pendulum-v1)")
     text = " ".join(made.notes)
     for part in (
-        "judged at scale quick", "mean of a run's last 3 evaluations", "(20 repetitions)",
-        "expert 0.9, strong 0.75, learns 0.5", "chi-square",
+        "judged at scale quick",
+        "mean of a run's last 3 evaluations",
+        "(20 repetitions)",
+        "expert 0.9, strong 0.75, learns 0.5",
+        "chi-square",
         "Env steps of a run: 60,000; the paper: 10,000,000",
         "1 run diverged",
-    ):  # fmt: skip
+    ):
         assert part in f"{made.caption} {text}"
 
 
@@ -114,9 +122,16 @@ def test_what_ships_of_a_gpu_is_read(make_evidence: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "{}", '{"device": "a", "rates": [{}], "training": []}', "nonsense",
-             '{"device": "a", "rates": 3, "training": []}', '{"device": "a", "rates": [3]}'],
-)  # fmt: skip
+    "text",
+    [
+        "[]",
+        "{}",
+        '{"device": "a", "rates": [{}], "training": []}',
+        "nonsense",
+        '{"device": "a", "rates": 3, "training": []}',
+        '{"device": "a", "rates": [3]}',
+    ],
+)
 def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "gpu.json"
     assert read_gpu(path) is None

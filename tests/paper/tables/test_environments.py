@@ -28,9 +28,16 @@ def rows() -> dict[str, dict[str, Any]]:
 
 def test_the_nine_tasks_of_the_paper(rows: dict[str, dict[str, Any]]) -> None:
     assert [r["paper_id"] for r in rows.values()] == [
-        "Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Pusher-v4", "Walker2d-v4",
-        "walker-walk", "cheetah-run", "finger-spin",
-    ]  # fmt: skip
+        "Ant-v4",
+        "HalfCheetah-v4",
+        "Hopper-v4",
+        "Humanoid-v4",
+        "Pusher-v4",
+        "Walker2d-v4",
+        "walker-walk",
+        "cheetah-run",
+        "finger-spin",
+    ]
 
 
 def test_what_is_said_is_what_the_envs_do(rows: dict[str, dict[str, Any]]) -> None:
@@ -59,12 +66,17 @@ def test_agreement_is_computed(
 
 def test_bounds_and_ends(rows: dict[str, dict[str, Any]]) -> None:
     assert [rows[n]["bounds"] for n in ("Humanoid-v4", "Pusher-v5", "walker-walk")] == [
-        "±0.4", "±2", "±1",
-    ]  # fmt: skip
+        "±0.4",
+        "±2",
+        "±1",
+    ]
     assert bounds(-0.5, 2.0) == "[-0.5, 2]"
     assert [n for n, r in rows.items() if r["early"] == "yes"] == [
-        "Ant-v4", "Hopper-v4", "Humanoid-v4", "Walker2d-v4",
-    ]  # fmt: skip
+        "Ant-v4",
+        "Hopper-v4",
+        "Humanoid-v4",
+        "Walker2d-v4",
+    ]
     never = Config(terminate_when_unhealthy=False)
     assert row(envs.TASKS["Hopper-v4"], never, environments.DATA)["early"] == "no"
     assert rows["Ant-v4"]["made"] == "Ant-v4, use_contact_forces=True"

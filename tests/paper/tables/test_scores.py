@@ -19,28 +19,40 @@ from paper.tables.scores import table
 
 Make = Callable[..., Any]
 
-CONFIG = load({
-    "scale": "quick", "window": 2, "statistics": {"reps": 50},
-    "figures": {"main_figure": {"methods": ["ngt", "bc"], "demos": [1, 4], "seeds": [0, 1]}},
-})  # fmt: skip
+CONFIG = load(
+    {
+        "scale": "quick",
+        "window": 2,
+        "statistics": {"reps": 50},
+        "figures": {"main_figure": {"methods": ["ngt", "bc"], "demos": [1, 4], "seeds": [0, 1]}},
+    }
+)
 
 
 def runs() -> pd.DataFrame:
     """Scores rise by 0.1 an evaluation from seed / 2; bc has none with four demonstrations."""
     rows = [
-        {"env": "Pendulum-v1", "method": method, "mode": "state-action", "rate": 20,
-         "demos": demos, "seed": seed, "step": step, "score": seed / 2 + 0.1 * step,
-         "return": 100.0 * seed + step, "random": -7.0,
-         "status": "diverged" if (method, seed) == ("bc", 1) else "finished"}
+        {
+            "env": "Pendulum-v1",
+            "method": method,
+            "mode": "state-action",
+            "rate": 20,
+            "demos": demos,
+            "seed": seed,
+            "step": step,
+            "score": seed / 2 + 0.1 * step,
+            "return": 100.0 * seed + step,
+            "random": -7.0,
+            "status": "diverged" if (method, seed) == ("bc", 1) else "finished",
+        }
         for method, demos in (("ngt", 1), ("ngt", 4), ("bc", 1))
-        for seed in (0, 1) for step in (1, 2, 3)
-    ]  # fmt: skip
+        for seed in (0, 1)
+        for step in (1, 2, 3)
+    ]
     return pd.DataFrame(rows)
 
 
-ABSENT = [
-    RunKey("Pendulum-v1", "bc", "state-action", 20, demos=4, seed=seed) for seed in (0, 1)
-]  # fmt: skip
+ABSENT = [RunKey("Pendulum-v1", "bc", "state-action", 20, demos=4, seed=seed) for seed in (0, 1)]
 
 
 def test_cells_are_means_of_the_window_by_hand() -> None:

@@ -52,9 +52,10 @@ def test_every_setting_of_the_backbone_and_of_ngt_with_its_default() -> None:
     assert set(backbone) == cell | sac | train | {"window", "graphs"}
     assert set(ngt) == documented(PotentialConfig, "params.") | {"model"}
     for values, cls, prefix in (
-        (backbone, SacConfig, "sac."), (backbone, TrainConfig, "train."),
+        (backbone, SacConfig, "sac."),
+        (backbone, TrainConfig, "train."),
         (ngt, PotentialConfig, "params."),
-    ):  # fmt: skip
+    ):
         for f in dataclasses.fields(cls):
             if f.name != "pairing":
                 assert values[prefix + f.name] == as_text(f.default), f.name
@@ -62,8 +63,11 @@ def test_every_setting_of_the_backbone_and_of_ngt_with_its_default() -> None:
 
 
 def test_a_pairing_by_env() -> None:
-    found = {r["envs"]: r["value"] for r in rows() if (r["method"], r["setting"]) ==
-             ("ngt", "params.pairing")}  # fmt: skip
+    found = {
+        r["envs"]: r["value"]
+        for r in rows()
+        if (r["method"], r["setting"]) == ("ngt", "params.pairing")
+    }
     assert found == {"all but Humanoid-v4": "huber", "Humanoid-v4": "hl_gauss"}
 
 
@@ -71,11 +75,16 @@ def test_methods_show_what_is_their_own() -> None:
     assert of("ngt-m8") == {"params.m": "8"} and of("bc-full") == {"rate": "1"}
     assert of("red") == {"model": "baselines.red:Red"}
     assert of("pwil") == {
-        "model": "baselines.pwil:Pwil", "params.alpha": "5.0", "params.beta": "5.0",
-    }  # fmt: skip
+        "model": "baselines.pwil:Pwil",
+        "params.alpha": "5.0",
+        "params.beta": "5.0",
+    }
     assert of("expert") == {
-        "model": "ngt.reward:EnvReward", "train.keep": "best", "seed": "1000", "episodes": "16",
-    }  # fmt: skip
+        "model": "ngt.reward:EnvReward",
+        "train.keep": "best",
+        "seed": "1000",
+        "episodes": "16",
+    }
     # One row, though NGT's own value is another on Humanoid.
     (row,) = (r for r in rows() if r["method"] == "ngt-mse-softmax")
     assert (row["like"], row["envs"], row["value"]) == ("ngt", "all", "mse_softmax")
@@ -95,8 +104,11 @@ def test_the_papers_values_agree() -> None:
 
 def test_a_changed_value_shows_and_no_longer_agrees() -> None:
     odd, notes = changed(sac={"gamma": 0.9}, methods={"ngt": {"params": {"m": 8}}})
-    cells = [tuple(r[k] for k in ("method", "setting", "value", "at_paper", "agrees"))
-             for r in odd if r["at_paper"]]  # fmt: skip
+    cells = [
+        tuple(r[k] for k in ("method", "setting", "value", "at_paper", "agrees"))
+        for r in odd
+        if r["at_paper"]
+    ]
     assert ("backbone", "sac.gamma", "0.9", "0.99", "no") in cells
     assert ("ngt", "params.m", "8", "32", "no") in cells and len(cells) == 2
     (empty,) = (r for r in odd if r["method"] == "ngt-m8")

@@ -51,8 +51,9 @@ def study(make_study: Callable[..., Any]) -> Any:
     made.settings["figures"] = {"speed_table": plan}
     made.settings["train"] = {"steps": 10_000, "eval_every": 1000}
     for method, slow in (("speed-ngt", 1.0), ("speed-dac", 2.0), ("speed-red", 0.5)):
-        timing = [[i * 1000, i * 10.0 if i <= 5 else 50 + (i - 5) * 10.0 * slow]
-                  for i in range(1, 11)]  # fmt: skip
+        timing = [
+            [i * 1000, i * 10.0 if i <= 5 else 50 + (i - 5) * 10.0 * slow] for i in range(1, 11)
+        ]
         made.write(
             made.key(method, demos=4), [0.5] * 10, timing=timing, machine="a machine", device="cpu"
         )

@@ -21,13 +21,28 @@ def verdicts(s: Study) -> dict[str, str]:
 
 def test_verdicts(theory_numbers: Study) -> None:
     assert verdicts(theory_numbers) == {
-        "duality": "false", "reached": "loose", "hlip": "false", "hlip_huber": "loose",
-        "hlip_mse_softmax": "loose", "hlip_hl_gauss": "loose", "near_one": "loose",
-        "spectral": "false", "orthogonal": "holds", "preserving": "false", "prior": "loose",
-        "huber": "loose", "pair": "false", "pmax": "loose", "lemma": "false", "sigma": "false",
-        "narrow": "false", "wide": "holds", "two_sided": "false", "corrected": "loose",
+        "duality": "false",
+        "reached": "loose",
+        "hlip": "false",
+        "hlip_huber": "loose",
+        "hlip_mse_softmax": "loose",
+        "hlip_hl_gauss": "loose",
+        "near_one": "loose",
+        "spectral": "false",
+        "orthogonal": "holds",
+        "preserving": "false",
+        "prior": "loose",
+        "huber": "loose",
+        "pair": "false",
+        "pmax": "loose",
+        "lemma": "false",
+        "sigma": "false",
+        "narrow": "false",
+        "wide": "holds",
+        "two_sided": "false",
+        "corrected": "loose",
         "learned": "false",
-    }  # fmt: skip
+    }
 
 
 def test_other_numbers_give_other_verdicts(theory_numbers: Study) -> None:
@@ -74,8 +89,12 @@ def test_a_statement_follows_the_rule() -> None:
     s = Statement("k", "t", "<=", [2.0, 1.0], [1.0, 1.0], "w", shown=(2.0, 1.0))
     assert s.verdict == "holds" and replace(s, found=[1.0, 1.1]).verdict == "false"
     assert s.row() == {
-        "statement": "t", "source": 2.0, "ours": 1.0, "verdict": "holds", "why": "w",
-    }  # fmt: skip
+        "statement": "t",
+        "source": 2.0,
+        "ours": 1.0,
+        "verdict": "holds",
+        "why": "w",
+    }
 
 
 def test_forms(theory_numbers: Study) -> None:

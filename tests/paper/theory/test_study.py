@@ -121,8 +121,9 @@ def test_fresh_layers() -> None:
 def test_the_local_slope_is_the_jacobians() -> None:
     net = build(5).prior
     points = torch.randn(7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    jacobians = [torch.autograd.functional.jacobian(lambda x: net(x[None, None])[0, 0], x)
-                 for x in points]  # fmt: skip
+    jacobians = [
+        torch.autograd.functional.jacobian(lambda x: net(x[None, None])[0, 0], x) for x in points
+    ]
     largest = max(torch.linalg.svdvals(j)[0].item() for j in jacobians)
     assert study.local_slope(net, points) == pytest.approx(largest, rel=1e-12)
 
