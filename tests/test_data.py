@@ -28,7 +28,7 @@ from ngt.settings.load import load, read_yaml
 from ngt.settings.resolve import expert_ships, method_label
 from paper.drawing.table import show
 from paper.handbook import experts, video
-from paper.numbers import statistics
+from paper.numbers import coverage
 from paper.tables.scores import rows
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -151,7 +151,7 @@ def test_the_records_that_ship_are_whole(name: str) -> None:
             line = lines.setdefault(str(row["method"]), f"| {row['method']} |")
             lines[str(row["method"])] = f"{line} {mean} [{low}, {high}] ({row['scores']}) |"
         assert [line for line in lines.values() if f"\n{line}\n" not in text] == []
-        assert statistics.caution([3]) in " ".join(text.split())
+        assert coverage.caution([3], "mean") in " ".join(text.split())
         manifest = read_json(layout.published.with_suffix(".json"))
         runs = {k: r for k, r in manifest["runs"].items() if not k.endswith("/expert")}
         of_main = {str(key) for key in run_table(config, ["main_figure"])}

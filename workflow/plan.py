@@ -34,6 +34,7 @@ from ngt.settings.resolve import (
 from paper.document import latex
 from paper.drawing import labels
 from paper.drawing.stamps import carries, parts, stamp
+from paper.numbers import speed
 from paper.register import FIGURES, PAPER, REPORT, TABLES, at_scale
 from workflow.resources import Job, Site, pack_size, recording, site_of, training
 
@@ -87,13 +88,18 @@ class Plan:
         """Group the missing runs into packs as large as the site allows.
 
         The runs of a pack belong to the same artefacts, so that asking for one artefact trains no
-        run of another.
+        run of another. A timed run is alone, or its speed would be another's too.
         """
-        counted = [set(run_table(self.config, [name])) for name in self.config.figures]
+        counted = {name: set(run_table(self.config, [name])) for name in self.config.figures}
+
+        def apart(key: RunKey) -> tuple[object, ...]:
+            timed = key in counted.get(speed.NAME, ())
+            return (*(key in own for own in counted.values()), key if timed else None)
+
         found = []
         for cell, keys in groupby(self.missing, lambda key: key.cell):
             size = pack_size(resolve(self.config, *cell), self.config.pack, self.site)
-            found += packs(list(keys), size, apart=lambda key: tuple(key in own for own in counted))
+            found += packs(list(keys), size, apart=apart)
         return found
 
     def names(self) -> dict[str, Iterable[str]]:

@@ -1,4 +1,4 @@
-"""What a CUDA device gives: agreement with the CPU, rates against the floor, memory.
+"""What a CUDA device gives: agreement with the CPU, rates against the floor, and memory.
 
 `make gpu-check` runs the tests marked `gpu`, then this, and writes one JSON file. It needs torch,
 numpy, einops, gymnasium[mujoco], safetensors and tqdm; the tests need pytest too. No network.
@@ -9,6 +9,7 @@ import os
 import statistics
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from ngt.bench.cases import MODELS, Contender, cell_of, members_of, pack_of
 from ngt.bench.text import fields
 from ngt.files import read_json, write_json
 from ngt.runs.provenance import source_hash
-from ngt.settings.config import TrainConfig
+from ngt.settings.config import CellConfig, TrainConfig
 from ngt.training.graphs import Graph
 from ngt.training.trainer import Trainer
 
@@ -30,6 +31,16 @@ DEVICE = "cuda"
 FILLED = 100_000  # transitions in the buffer of a measured learner
 REPEATS = 5
 COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # updates in a round
+WHOLE = 2000  # env steps of a training whose memory is measured
+METHODS = {  # every online method of the paper, apart from DAC with the other reward
+    "ngt": "ngt.potential:Potential",
+    "pwil": "baselines.pwil:Pwil",
+    "dac-r": "baselines.dac:Dac",
+    "wdac": "baselines.wdac:Wdac",
+    "mmd-dac": "baselines.mmd:MmdDac",
+    "red": "baselines.red:Red",
+    "diffail": "baselines.diffail:DiffAil",
+}
 TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # env steps of a whole training, by size of the pack
 
 
@@ -76,25 +87,48 @@ def rate(model: str, env: str, pack: int) -> dict[str, Any]:
     return row
 
 
-def training(model: str, env: str, pack: int, steps: int, workers: int) -> dict[str, Any]:
-    """Return env steps per second and run of whole training, evaluation left out."""
-    train = TrainConfig(
-        steps=steps, buffer=100_000, eval_every=steps, eval_episodes=1, log_every=1000
-    )
-    cell = cell_of(model, env, train)
+def train(
+    cell: CellConfig, pack: int = 1, workers: int = 0, *, graphs: bool = True
+) -> dict[str, Any]:
+    """Train a pack to its end and return the record of its first run."""
     with tempfile.TemporaryDirectory() as folder:
         members = members_of(cell, range(pack), Path(folder))
-        Trainer(cell, members, device=DEVICE, env_workers=workers).run("gpu-check")
+        Trainer(cell, members, device=DEVICE, env_workers=workers, graphs=graphs).run("gpu-check")
         run = read_json(members[0].folder / "run.json")
     assert run is not None
+    return run
+
+
+def training(
+    model: str, env: str, pack: int, steps: int, workers: int, *, graphs: bool = True
+) -> dict[str, Any]:
+    """Return env steps per second and run of whole training, evaluation left out."""
+    settings = TrainConfig(
+        steps=steps, buffer=100_000, eval_every=steps, eval_episodes=1, log_every=1000
+    )
+    run = train(cell_of(model, env, settings), pack, workers, graphs=graphs)
     (a, start), (b, end) = run["timing"][0], run["timing"][-1]  # the first interval warms up
     return {
         "model": model,
         "env": env,
         "pack": pack,
         "workers": workers,
+        "graphs": graphs,
         "env_steps_per_second": round((b - a) / (end - start), 1),
     }
+
+
+def memory(method: str, env: str) -> dict[str, Any]:
+    """Return the peak of a training of one of METHODS with the paper's whole buffer."""
+    settings = TrainConfig(steps=WHOLE, eval_every=WHOLE, eval_episodes=1, log_every=WHOLE)
+    like = cell_of("NGT", env, settings)
+    shares = method in ("ngt", "red")  # RED has NGT's pairings
+    cell = replace(like, model=METHODS[method], params=like.params if shares else {})
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    train(cell)
+    peak = torch.cuda.max_memory_allocated() / 1e9
+    return {"model": method, "env": env, "buffer": cell.train.buffer, "memory_gb": peak}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -120,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "agreement": [],
         "rates": [],
         "training": [],
+        "memory": [],
     }
 
     def note(kind: str, *rows: dict[str, Any]) -> None:
@@ -133,9 +168,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         note("agreement", *agreement(model, env))
     for env, model, pack in product(args.envs, args.models, args.packs):
         note("rates", rate(model, env, pack))
-    for env, (pack, steps) in product(args.envs, TRAININGS.items()):
-        workers = args.workers if pack > 1 else 0
-        note("training", training(args.models[0], env, pack, steps, workers))
+    for env in args.envs:
+        for pack, steps in TRAININGS.items():
+            workers = args.workers if pack > 1 else 0
+            note("training", training(args.models[0], env, pack, steps, workers))
+        for model in args.models:
+            done = model == args.models[0]  # with graphs
+            for graphs in (False,) if done else (True, False):
+                note("training", training(model, env, 1, TRAININGS[1], 0, graphs=graphs))
+        for method in METHODS:
+            note("memory", memory(method, env))
 
 
 if __name__ == "__main__":

@@ -11,23 +11,20 @@ from dataclasses import dataclass, replace
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.claims.evidence import Cells
+from paper.claims.gpu import CARD_GB, GRAPHS_RULE, HOURS_RULE, HUMANOID, MEMORY_RULE
 from paper.claims.rules import (
     EXPERT,
     LEARNS,
     MARGIN,
     STRONG,
     TIGHT,
+    UNKNOWN_SETTINGS,
     Bound,
     ScoreRule,
     Together,
     bounded,
 )
 from paper.claims.timing import (
-    CARD,
-    GRAPHS_RULE,
-    HOURS_RULE,
-    HUMANOID,
-    MEMORY_RULE,
     REPORTED,
     REPORTED_ENVS,
     TimingRule,
@@ -39,6 +36,7 @@ from paper.claims.timing import (
 )
 from paper.numbers.statistics import OURS
 
+SIXTH = "Hopper-v4"  # not among the envs that the paper lists; shown beside, and not judged
 ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # they step the env
 BASELINES = ("bc", "bc-full", *ONLINE)
 
@@ -77,7 +75,7 @@ def _main(paper: Config) -> Iterator[Claim]:
         "NGT reaches the expert on every env",
         where,
         "“expert performance across the board”",
-        bounded("mean", "≥", EXPERT, Cells(name, (OURS,))),
+        bounded("mean", "≥", EXPERT, Cells(name, (OURS,)), beside=SIXTH),
     )
     for other in BASELINES:
         yield Claim(
@@ -85,7 +83,7 @@ def _main(paper: Config) -> Iterator[Claim]:
             f"NGT outperforms {method_label(paper, other)}",
             where,
             "“outperforms the baselines”",
-            bounded("IQM", ">", 0, Cells(name, (OURS, other)), by="all"),
+            bounded("IQM", ">", 0, Cells(name, (OURS, other)), by="all", beside=SIXTH),
         )
 
 
@@ -129,13 +127,13 @@ def _humanoid(paper: Config) -> Iterator[Claim]:
         "“strong performance”",
         bounded("mean", "≥", STRONG, Cells(name, ("diffail",), envs=(HUMANOID,)), by="env"),
     )
-    elsewhere = Cells(name, ("diffail",), without=HUMANOID)
+    elsewhere = Cells(name, ("diffail",), without=(HUMANOID,))
     yield Claim(
         "diffail_elsewhere",
         "DiffAIL struggles on most other envs",
         where,
         "“struggles in most of the others”",
-        bounded("mean", "<", EXPERT, elsewhere, by="env", most=True),
+        bounded("mean", "<", STRONG, elsewhere, by="env", most=True, beside=SIXTH),
     )
     *others, diffail = (
         Cells(name, (method,), envs=(HUMANOID,), title=method_label(paper, method))
@@ -174,7 +172,7 @@ def _ablations() -> Iterator[Claim]:
         f"{where}hlg_generalization",
         "“replicates the optimal results”, with settings of each env's own (not given; ours: "
         "Humanoid's)",
-        bounded("mean", "≥", -MARGIN, hlg, by="env"),
+        bounded("mean", "≥", -MARGIN, hlg, by="env", beside=SIXTH, instead=UNKNOWN_SETTINGS),
     )
     yield Claim(
         "kaiming",
@@ -286,16 +284,16 @@ def _speed(paper: Config) -> Iterator[Claim]:
 def _gpu() -> Iterator[Claim]:
     yield Claim(
         "graphs",
-        "CUDA graphs make NGT and DAC three times as fast",
+        "CUDA graphs make a training up to three times as fast",
         "Experiments, App. CUDA Graphs",
         "“up to a 3x speedup for all algorithms”",
         GRAPHS_RULE,
     )
     yield Claim(
         "memory",
-        "A training of NGT or DAC fits an RTX 4090",
+        "A training of every method fits an RTX 4090",
         "Experiments",
-        f"{CARD:g} GB; DiffAIL on Humanoid with 1M transitions fewer",
+        f"{CARD_GB:g} GB; DiffAIL on Humanoid with 1M transitions fewer",
         MEMORY_RULE,
     )
     yield Claim(

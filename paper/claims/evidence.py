@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ngt.experience.envs import get_task
 from ngt.runs.keys import RunKey, run_table
 from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
@@ -24,9 +25,20 @@ from paper.numbers import speed, statistics
 from paper.numbers.curves import AXES
 from paper.numbers.statistics import Array, Scores, Task
 
-Verdict = Literal["reproduced", "partly", "not reproduced", "not run at this scale"]
+Verdict = Literal[
+    "reproduced",
+    "partly",
+    "not reproduced",
+    "exceeds",  # more than the paper reports
+    "expert too weak",
+    "not comparable: settings not given",
+    "measured, not comparable",  # on another machine
+    "no verdict",  # measured with other code
+    "not run at this scale",
+]
 Grouping = Literal["task", "env", "all"]  # a task is an env with a number of demonstrations
 
+EXPERT_SHARE = 0.9  # of the return published with the authors' code, counted from random
 FEW = 3  # checks that are all shown; of more, only the one closest to failing
 
 
@@ -37,7 +49,7 @@ class Cells:
     figure: str
     methods: tuple[str, ...]
     envs: tuple[str, ...] = ()
-    without: str = ""  # an env to leave out
+    without: tuple[str, ...] = ()  # envs to leave out
     demos: tuple[int, ...] = ()
     mode: str = ""
     rate: int = 0
@@ -53,7 +65,7 @@ class Cells:
         return (
             key.method in self.methods
             and (not self.envs or key.env in self.envs)
-            and key.env != self.without
+            and key.env not in self.without
             and (not self.demos or key.demos in self.demos)
             and self.mode in ("", key.mode)
             and self.rate in (0, key.rate)
@@ -80,6 +92,30 @@ class Check(NamedTuple):
         return self.margin > 0 if self.strict else self.margin >= 0
 
 
+class Experts(NamedTuple):
+    """The experts of some runs, compared with the returns published with the authors' code.
+
+    weak: by env, the share of the published return, if it is below EXPERT_SHARE. unknown: envs
+    without a published return.
+    """
+
+    weak: Mapping[str, float] = {}
+    unknown: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        """Return what a reader must know, empty if all experts are strong."""
+        weak = (
+            f"{env}'s has {share:.0%} of the published return" for env, share in self.weak.items()
+        )
+        unknown = ", ".join(sorted(self.unknown))
+        parts = (*weak, unknown and f"no published return to compare with on {unknown}")
+        text = "; ".join(part for part in parts if part)
+        return f"[expert: {text}]" if text else ""
+
+
+NO_EXPERTS = Experts()
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The result of judging a claim."""
@@ -90,13 +126,20 @@ class Outcome:
     ours: str = ""  # text to show in place of the checks
     on: str = ""  # the machine, or the envs if the checks do not name them
     unscored: frozenset[str] = frozenset()  # envs of the claim that have no scores
+    instead: Verdict | None = None  # the verdict in place of what the checks give
+    experts: Experts = NO_EXPERTS
+    beside: str = ""  # what is shown and not judged
 
     @property
     def verdict(self) -> Verdict:
         """Return "reproduced" if all checks hold, "partly" if some do."""
         held = [check.holds for check in self.checks]
+        if self.decides and self.instead == "no verdict":
+            return "no verdict"
         if not self.decides or not held or None in held:
             return "not run at this scale"
+        if self.instead or self.experts.weak:
+            return self.instead or "expert too weak"
         return "reproduced" if all(held) else "partly" if any(held) else "not reproduced"
 
     @property
@@ -119,7 +162,13 @@ class Outcome:
         else:
             shown = f"{len(self.checks)} values of one seed each"
         lack = ", ".join(sorted(self.unscored))
-        pieces = (shown, self.on and f"({self.on})", lack and f"[no scores on {lack}]")
+        pieces = (
+            shown,
+            self.on and f"({self.on})",
+            lack and f"[no scores on {lack}]",
+            self.beside and f"[beside: {self.beside}]",
+            str(self.experts),
+        )
         return " ".join(piece for piece in pieces if piece) or None
 
 
@@ -161,6 +210,23 @@ class Evidence:
         """Return True if all of the paper's runs of these cells are decisive."""
         return all(key in self.decisive for some in cells for key in some.keys(self.paper))
 
+    def experts(self, *cells: Cells) -> Experts:
+        """Return the experts of the paper's runs of these cells; nothing unless they decide."""
+        if not self.decides(*cells):
+            return NO_EXPERTS
+        weak: dict[str, float] = {}
+        unknown = set()
+        for key in sorted(key for some in cells for key in some.keys(self.paper)):
+            published = get_task(key.env).published_expert
+            if published is None:
+                unknown.add(key.env)
+                continue
+            reference = self.runs.records[key]["reference"]
+            share = statistics.share(reference["expert"], reference["random"], published)
+            if share < EXPERT_SHARE:
+                weak[key.env] = min(share, weak.get(key.env, share))
+        return Experts(weak, frozenset(unknown))
+
     def keys(self, cells: Cells) -> list[RunKey]:
         """Return the paper's runs of these cells if they decide, else the scale's."""
         return cells.keys(self.paper if self.decides(cells) else self.config)
@@ -192,11 +258,8 @@ class Evidence:
         lack = unscored_envs(self.runs.rows)
         return frozenset(k.env for some in cells for k in some.keys(self.config) if k.env in lack)
 
-    def rates(self, cells: Cells) -> dict[RunKey, Array]:
-        """Return the env steps per second of each timed run over its stretches, in order.
-
-        Stretches are those of `paper.numbers.speed` and do not overlap.
-        """
+    def clocks(self, cells: Cells) -> dict[RunKey, tuple[Array, Array]]:
+        """Return the steps and seconds of each timed run, as `speed.clock` has them."""
         rows = self.runs.rows
         if rows is None:
             return {}
@@ -204,9 +267,7 @@ class Evidence:
         for key in self.keys(cells):
             run = rows[np.logical_and.reduce([rows[axis] == getattr(key, axis) for axis in AXES])]
             if run["seconds"].notna().any():
-                steps, seconds = speed.clock(run, str(key))
-                rate = speed.rates(steps, seconds)[1]
-                out[key] = rate[:: -speed.reach(steps)][::-1]
+                out[key] = speed.clock(run, str(key))
         return out
 
     def unevaluated(self, keys: Iterable[RunKey], scores: Scores) -> int:

@@ -6,18 +6,17 @@ paper/claims/evidence.py turns what a rule finds into a verdict.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from rliable import metrics
 
 from ngt.runs.keys import RunKey
 from ngt.settings.config import Config, StatisticsConfig
 from ngt.settings.resolve import method_label
-from paper.claims.evidence import Cells, Check, Evidence, Grouping, Outcome
+from paper.claims.evidence import NO_EXPERTS, Cells, Check, Evidence, Grouping, Outcome, Verdict
 from paper.numbers import statistics
 from paper.numbers.statistics import OURS, Estimate, Scores
 
@@ -26,7 +25,7 @@ EXPERT = 0.9  # two evaluations of the same policy differ by up to the missing t
 STRONG = 0.75  # closer to the expert than to halfway
 LEARNS = 0.5  # an interval above it learns, an interval below it fails
 MARGIN = 0.1  # the least difference that matters, the same tenth
-TIGHT = 0.1  # standard deviation over seeds, the same tenth
+TIGHT = 0.1  # standard deviation over seeds, the same tenth; a 95% bound must lie on one side
 
 Stat = Literal["mean", "IQM", "std"]
 Sign = Literal["≥", ">", "≤", "<"]
@@ -35,6 +34,7 @@ Pair = tuple[str, ...]  # one method, or two: the first minus the second
 # Of one method's scores, and of each side of a difference between two methods.
 ALONE = {"mean": statistics.mean, "std": statistics.spread}
 COMPARED = {"mean": metrics.aggregate_mean, "IQM": metrics.aggregate_iqm}
+UNKNOWN_SETTINGS: Verdict = "not comparable: settings not given"
 
 
 @dataclass(frozen=True)
@@ -53,26 +53,21 @@ class Bound:
         """Return True if the level itself is on the wrong side."""
         return self.sign in "<>"
 
-    @property
-    def by_value(self) -> bool:
-        """Return True for a wide spread: with few seeds its interval always begins close to 0."""
-        return self.stat == "std" and self.sign in "≥>"
-
     def margin(self, found: Estimate) -> float:
         """Return the distance of the interval to the level, negative on the wrong side."""
-        if self.sign in "≤<":
-            return self.level - found.high
-        return (found.value if self.by_value else found.low) - self.level
+        return self.level - found.high if self.sign in "≤<" else found.low - self.level
 
     def check(self, name: str, scores: Scores, pair: Pair, settings: StatisticsConfig) -> Check:
         """Compare the scores of a group of tasks with the level. name: the group's."""
         if len(pair) == 1:
-            found = ALONE[self.stat](scores.of[pair[0]], settings, name)
-            word = "std " if self.stat == "std" else ""
-            text = word + (f"{found.value:.2f}" if self.by_value else str(found))
+            found = ALONE[self.stat](scores.of[pair[0]])
+            text = f"std {found}" if self.stat == "std" else str(found)
         else:
             function, (x, y) = COMPARED[self.stat], (scores.of[method] for method in pair)
-            found = statistics.difference(x, y, settings, *pair, name, of=function)
+            if self.stat == "IQM":
+                found = statistics.iqm_difference(x, y, settings, *pair, name)
+            else:
+                found = statistics.difference(x, y)
             text = f"{function(x):.2f} − {function(y):.2f} = {found}".replace("-", "−")
         return Check(name, text, self.margin(found), self.strict)
 
@@ -82,13 +77,23 @@ class ScoreRule:
     """The rule that one of the bounds holds in each group of tasks.
 
     cells: each of one method, or of two, whose difference (first minus second) is bounded.
-    most: the rule is a single check, that more than half of the groups are within bounds.
+    most: the rule is a single check, that more than half of the groups are within bounds. beside:
+    an env that is shown and not judged. instead: a verdict in place of the rule's.
     """
 
     bounds: tuple[Bound, ...]
     cells: tuple[Cells, ...]
     by: Grouping = "task"
     most: bool = False
+    beside: str = ""
+    instead: Verdict | None = None
+
+    @property
+    def judged(self) -> tuple[Cells, ...]:
+        """Return the cells without the env that is only shown."""
+        if not self.beside:
+            return self.cells
+        return tuple(replace(some, without=(*some.without, self.beside)) for some in self.cells)
 
     @property
     def claims_likeness(self) -> bool:
@@ -106,13 +111,9 @@ class ScoreRule:
 
     def judge(self, e: Evidence) -> Outcome:
         """Check each group of tasks."""
-        keys = frozenset(key for some in self.cells for key in e.complete(some))
-        checks = [
-            self._check(e, cells.methods, keys, name, scores)
-            for cells in self.cells
-            for name, scores in e.groups(cells, self.by)
-        ]
-        decides = e.decides(*self.cells)
+        keys = frozenset(key for some in self.judged for key in e.complete(some))
+        checks = self._checks(e, self.judged, self.by)
+        decides = e.decides(*self.judged)
         named = decides or self.by != "all"  # the envs are known from the claim or the checks
         return Outcome(
             _more_than_half(checks) if self.most else checks,
@@ -120,7 +121,25 @@ class ScoreRule:
             keys,
             on="" if named else ", ".join(sorted({key.env for key in keys})),
             unscored=e.unscored(*self.cells),
+            instead=self.instead,
+            experts=e.experts(*self.judged),
+            beside=self._beside(e),
         )
+
+    def _checks(self, e: Evidence, cells: Iterable[Cells], by: Grouping) -> list[Check]:
+        return [
+            self._check(e, some.methods, e.complete(some), name, scores)
+            for some in cells
+            for name, scores in e.groups(some, by)
+        ]
+
+    def _beside(self, e: Evidence) -> str:
+        """Return in words what there is on the env that is not judged."""
+        if not self.beside:
+            return ""
+        cells = (replace(some, envs=(self.beside,)) for some in self.cells)
+        checks = self._checks(e, cells, "env")
+        return "; ".join(f"{check.name}: {check.text}" for check in checks)
 
     def _check(
         self, e: Evidence, pair: Pair, keys: Iterable[RunKey], name: str, scores: Scores
@@ -137,7 +156,8 @@ class ScoreRule:
         """Return the bounds, and the groups in which they are to hold."""
         bounds = ", or ".join(f"{self.quantity(b.stat, paper)} {b}" for b in self.bounds)
         comma = "," if len(self.bounds) > 1 else ""
-        return f"{bounds}{comma} {self._scope(paper)}".rstrip()
+        beside = f"; {self.beside} is shown beside" if self.beside else ""
+        return f"{bounds}{comma} {self._scope(paper)}".rstrip() + beside
 
     def quantity(self, stat: Stat, paper: Config) -> str:
         """Return in words what is bounded."""
@@ -146,14 +166,14 @@ class ScoreRule:
             return "standard deviation over seeds"
         if others and first == OURS:
             return f"difference of the {stat}s"
-        demos = {key.demos for some in self.cells for key in some.keys(paper)}
+        demos = {key.demos for some in self.judged for key in some.keys(paper)}
         over = " over demonstrations" if self.by != "task" and len(demos) > 1 else ""
         minus = "".join(f" − {method_label(paper, method)}'s" for method in others)
         return f"{stat}{over}{minus}"
 
     def _scope(self, paper: Config) -> str:
         """Return in words where the bounds hold; empty if there is a single group."""
-        keys = [key for some in self.cells for key in some.keys(paper)]
+        keys = [key for some in self.judged for key in some.keys(paper)]
         several = len(self.cells) > 1
         if self.most:
             return "for more than half of baselines and tasks" if several else "on more than half"
@@ -167,11 +187,9 @@ class ScoreRule:
         return ""
 
 
-def bounded(
-    stat: Stat, sign: Sign, level: float, *cells: Cells, by: Grouping = "task", most: bool = False
-) -> ScoreRule:
-    """Return the rule of a single bound."""
-    return ScoreRule((Bound(stat, sign, level),), cells, by, most)
+def bounded(stat: Stat, sign: Sign, level: float, *cells: Cells, **more: Any) -> ScoreRule:
+    """Return the rule of a single bound. more: other fields of the rule."""
+    return ScoreRule((Bound(stat, sign, level),), cells, **more)
 
 
 @dataclass(frozen=True)
@@ -194,11 +212,13 @@ class Together:
             all(outcome.decides for outcome in found),
             frozenset().union(*(outcome.keys for outcome in found)),
             unscored=frozenset().union(*(outcome.unscored for outcome in found)),
+            experts=e.experts(*(cells for rule in self.rules for cells in rule.judged)),
         )
         if not checks:
             return together
         least = min(checks, key=lambda check: (check.holds is not None, check.margin))
-        return dataclasses.replace(together, checks=[least], ours=together.text() or "")
+        shown = replace(together, experts=NO_EXPERTS, unscored=frozenset()).text() or ""
+        return replace(together, checks=[least], ours=shown)
 
     def text(self, paper: Config) -> str:
         """Return the statistic, then the bound of each rule."""

@@ -22,7 +22,8 @@ from paper.claims.evidence import FEW
 from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table
 from paper.drawing.tex import escape
-from paper.numbers.statistics import OURS, Estimate, caution
+from paper.numbers.coverage import caution
+from paper.numbers.statistics import OURS, Estimate
 from paper.register import FIGURES, TABLES, Artefact, envs
 from paper.words import listed, show
 
@@ -58,6 +59,9 @@ def _named(kind: str, name: str, text: str) -> str:
     body = escape(text, breakable=True)
     return rf"\expandafter\def\csname {kind}@{name}\endcsname{{{body}}}"
 
+
+# The verdicts that are counted one by one.
+COUNTED = ("reproduced", "partly", "not reproduced", "not run at this scale")
 
 # The columns that are read of each table.
 COLUMNS = {
@@ -99,7 +103,9 @@ def of_scale(config: Config) -> dict[str, Any]:
         "EvalEpisodes": config.train.eval_episodes,
         "ExpertEpisodes": config.expert.episodes,
         "Reps": config.statistics.reps,
-        "Coverage": caution(seeds, tasks=sum(len(p.envs) * len(p.demos) for p in plans)),
+        "Coverage": caution(
+            seeds, "mean", "IQM", tasks=sum(len(p.envs) * len(p.demos) for p in plans)
+        ),
     }
 
 
@@ -124,6 +130,7 @@ def of_verdicts(tables: Tables) -> dict[str, Any]:
         "ClaimsPartly": claims["partly"],
         "ClaimsNot": claims["not reproduced"],
         "ClaimsNotRun": claims["not run at this scale"],
+        "ClaimsOther": claims.total() - sum(claims[verdict] for verdict in COUNTED),
         "Statements": theory.total(),
         "StatementsHold": theory["holds"],
         "StatementsLoose": theory["loose"],

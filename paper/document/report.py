@@ -47,6 +47,7 @@ VERDICTS = {
     "not reproduced": "bad",
     "false": "bad",
     "partly": "mixed",
+    "exceeds": "mixed",
     "loose": "mixed",
 }
 

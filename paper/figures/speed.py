@@ -30,7 +30,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
         raise UserError(
             f"figures.{speed.NAME}: no run has an evaluation, so there is no speed to draw"
         )
-    plan = plan_of(config, speed.NAME, one=("modes", "rates", "demos", "seeds"))
+    plan = plan_of(config, speed.NAME, one=("modes", "rates", "demos"))
     bases = {method: speed.base(config, method) for method in plan.methods}
     looks = style.looks(bases.values())
     look_of = {method: looks[base] for method, base in bases.items()}
@@ -45,7 +45,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     ]
     notes = [
         Note(
-            f"Scale {config.scale}, one run a method, in a process of its own. A rate is formed "
+            f"Scale {config.scale}, a line for each run, in its own process. A rate is formed "
             f"over {speed.STRETCH:.0%} of the run up to the point; evaluations are left out."
         )
     ]
@@ -61,21 +61,20 @@ def _panel(axes: Axes, env: str, runs: pd.DataFrame, look_of: Mapping[str, Look]
     longest = float(runs["step"].max())
     scale, word = curves.unit(longest)
     for place, (method, look) in enumerate(look_of.items()):
-        run = runs[(runs["env"] == env) & (runs["method"] == method)]
-        if run.empty:
-            continue
-        steps, rate = speed.rates(*speed.clock(run, f"{env}/{method}"))
-        every = max(1, round(len(steps) / 6))
-        axes.plot(
-            steps / scale,
-            rate,
-            **look.line,
-            linewidth=1.1,
-            marker=look.marker,
-            markevery=(place * every // len(look_of), every),
-            markeredgecolor="white",
-            markeredgewidth=0.3,
-        )
+        repeats = runs[(runs["env"] == env) & (runs["method"] == method)].groupby("seed")
+        for _, run in repeats:
+            steps, rate = speed.rates(*speed.clock(run, f"{env}/{method}"))
+            every = max(1, round(len(steps) / 6))
+            axes.plot(
+                steps / scale,
+                rate,
+                **look.line,
+                linewidth=1.1,
+                marker=look.marker,
+                markevery=(place * every // len(look_of), every),
+                markeredgecolor="white",
+                markeredgewidth=0.3,
+            )
     axes.set(title=env, xlabel=f"env steps{word}", xlim=(0, longest / scale), ylim=(0, None))
 
 

@@ -23,6 +23,7 @@ from paper.drawing import style
 from paper.drawing.table import Cell, Column, Table
 from paper.figures import experts as expert_figure
 from paper.figures.experts import Expert
+from paper.numbers.statistics import share
 
 NAME = "experts"
 VIDEOS = Path(__file__).resolve().parents[2] / "docs" / "experts"  # made by paper.handbook.video
@@ -73,14 +74,6 @@ def row(task: Task, video: bool) -> dict[str, Cell]:
         "hours": expert["wall_seconds"] / 3600,
         "video": f"[gif](../docs/experts/{task.id}.gif)" if video else None,
     }
-
-
-def share(value: float, random: float, published: float) -> float:
-    """Return the share of the way from a random policy to the published return.
-
-    It is not their ratio, as returns may be negative.
-    """
-    return (value - random) / (published - random)
 
 
 def _thousands(count: int) -> str:

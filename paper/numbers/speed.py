@@ -39,6 +39,16 @@ def reach(steps: Array) -> int:
     return max(1, round(STRETCH * (len(steps) - 1)))
 
 
+def mean_rate(steps: Array, seconds: Array) -> float:
+    """Return the env steps per second of a whole run, from its start."""
+    return float(steps[-1] / max(seconds[-1], 1e-9))
+
+
+def stretches(steps: Array, seconds: Array) -> Array:
+    """Return the env steps per second over stretches that do not overlap, the last ends the run."""
+    return rates(steps, seconds)[1][:: -reach(steps)][::-1]
+
+
 def rates(steps: Array, seconds: Array) -> tuple[Array, Array]:
     """Return the step at the end of each stretch of a run, and its env steps per second."""
     n = reach(steps)

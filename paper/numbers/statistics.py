@@ -1,8 +1,9 @@
-"""Final scores, and aggregates over tasks with 95% intervals by rliable.
+"""Final scores, and statistics over seeds and tasks with 95% intervals.
 
 A task is an env with a number of demonstrations. A score is a run's final score: the mean of its
-last evaluations, as ngt/runs/table.py takes it. The unit is the seed: the stratified bootstrap
-resamples seeds within each task.
+last evaluations, as ngt/runs/table.py takes it. Means have t intervals. Interquartile means and
+probabilities of improvement have rliable's stratified bootstrap, which resamples seeds within each
+task. `paper.numbers.coverage` says how often they cover.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from rliable import library, metrics
+from scipy import stats
 
 from ngt.errors import UserError
 from ngt.runs.keys import RunKey
@@ -23,7 +25,7 @@ from ngt.runs.table import final_scores, unscored_envs
 from ngt.seeding import derive
 from ngt.settings.config import StatisticsConfig
 from paper.numbers.curves import AXES, usable
-from paper.words import listed, show
+from paper.words import show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,17 +33,15 @@ if TYPE_CHECKING:
 OURS = "ngt"  # the method that the others are compared with
 UNEVALUATED = 0.0  # score of a run that diverged before an evaluation, as of a random policy
 
-# How often a 95% bootstrap interval of the mean of n normal scores covers the true mean. For n up
-# to 3, more than 2.5% of the draws consist of the least score alone. The interval then reaches from
-# the least score to the greatest, and covers the true mean in 1 - 2^(1 - n) of all cases.
-COVERAGE = {2: 0.50, 3: 0.75, 4: 0.80, 5: 0.84, 6: 0.86, 7: 0.88, 8: 0.89, 9: 0.89, 10: 0.90}
-
 Array = NDArray[np.float64]
 Task = tuple[str, int]  # env, demonstrations
 
 
 class Estimate(NamedTuple):
-    """A value and its 95% interval, whose ends are NaN for a single seed."""
+    """A value and its 95% interval, whose ends are NaN for a single seed.
+
+    Of a standard deviation, each end is a one-sided 95% bound.
+    """
 
     value: float
     low: float
@@ -82,6 +82,14 @@ def final_returns(
     found = _by_run(final_scores(usable(runs), window, "return"))
     random: dict[str, float] = dict(zip(runs["env"], runs["random"], strict=True))
     return {key: found.get(key, random.get(key.env, math.nan)) for key in present}
+
+
+def share(value: float, random: float, published: float) -> float:
+    """Return the share of the way from a random policy to the published return.
+
+    It is not their ratio, as returns may be negative.
+    """
+    return (value - random) / (published - random)
 
 
 def _by_run(final: pd.DataFrame) -> dict[RunKey, float]:
@@ -180,41 +188,6 @@ def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
     return Scores((), {method: np.empty((seeds, 0)) for method in methods})
 
 
-# ---------------------------------------------------------------- intervals
-
-
-def coverage(seeds: int) -> str:
-    """Return the coverage as text."""
-    most = max(COVERAGE)
-    return f"{COVERAGE[seeds]:.0%}" if seeds <= most else f"over {COVERAGE[most]:.0%}"
-
-
-def over_many(seeds: int) -> float:
-    """Return the coverage if the mean is over so many tasks that it is normal.
-
-    The variance of n resampled scores is (n - 1) / n times the true one.
-    """
-    return math.erf(1.959964 * math.sqrt((seeds - 1) / seeds) / math.sqrt(2))
-
-
-def caution(seeds: Iterable[int], *, tasks: int = 1) -> str:
-    """Return a sentence on how often intervals cover; empty if there are none.
-
-    seeds: the numbers of seeds of the intervals. tasks: the largest number of tasks of an interval.
-    """
-    counts = sorted({n for n in seeds if n > 1})
-    if not counts:
-        return ""
-    names, shares = listed(counts), listed(map(coverage, counts))
-    text = f"With {names} seeds a nominal 95% interval of a mean covers the true one in about "
-    text += f"{shares} of cases (one task, normal scores)"
-    if tasks > 1:
-        text += f", over many tasks in {listed(f'{over_many(n):.0%}' for n in counts)}"
-    if counts[0] <= 3:
-        text += "; on one task, that of up to 3 seeds reaches from the least score to the greatest"
-    return f"{text}."
-
-
 # ---------------------------------------------------------------- estimates
 
 
@@ -257,13 +230,12 @@ def estimates(
 def aggregates(
     scores: Array, settings: StatisticsConfig, *axes: str | int
 ) -> tuple[Estimate, Estimate]:
-    """Return the interquartile mean and the optimality gap over all runs and tasks."""
+    """Return the interquartile mean and the optimality gap over all runs and tasks.
 
-    def both(s: Array) -> list[float]:
-        return [metrics.aggregate_iqm(s), metrics.aggregate_optimality_gap(s)]
-
-    iqm, gap = estimates(both, [scores], settings, "aggregates", *axes)
-    return iqm, gap
+    The gap is the mean of what each score lacks to 1.
+    """
+    iqm = estimates(metrics.aggregate_iqm, [scores], settings, "aggregates", *axes)[0]
+    return iqm, mean(1 - np.minimum(scores, 1))
 
 
 def improvement(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
@@ -279,26 +251,62 @@ def profile(
     return estimates(lambda s: function(s, taus), [scores], settings, "profile", *axes)
 
 
-def mean(scores: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the mean over all runs and tasks."""
-    return estimates(metrics.aggregate_mean, [scores], settings, "mean", *axes)[0]
+def iqm_difference(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
+    """Return the interquartile mean of x minus that of y."""
+    iqm = metrics.aggregate_iqm
+    return estimates(lambda a, b: iqm(a) - iqm(b), [x, y], settings, "difference", *axes)[0]
 
 
-def difference(
-    x: Array,
-    y: Array,
-    settings: StatisticsConfig,
-    *axes: str | int,
-    of: Callable[[Array], Any] = metrics.aggregate_mean,
-) -> Estimate:
-    """Return of(x) − of(y)."""
-    return estimates(lambda a, b: of(a) - of(b), [x, y], settings, "difference", *axes)[0]
+def mean(scores: Array) -> Estimate:
+    """Return the mean over all runs and tasks, with its t interval."""
+    return difference(scores)
 
 
-def spread(scores: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the standard deviation over seeds (sample, n − 1), averaged over tasks."""
+def difference(x: Array, y: Array | None = None) -> Estimate:
+    """Return the mean of x minus that of y, with its t interval."""
+    if min(len(a) for a in (x, y) if a is not None) < 2:
+        value = float(np.mean(x) - (0 if y is None else np.mean(y)))
+        return Estimate(value, math.nan, math.nan)
+    return Estimate(*map(float, t_interval(x, y)))
 
-    def std(s: Array) -> Any:
-        return np.std(s, axis=0, ddof=1).mean()
 
-    return estimates(std, [scores], settings, "spread", *axes)[0]
+def spread(scores: Array) -> Estimate:
+    """Return the standard deviation over seeds, pooled over tasks, with its chi-square bounds."""
+    if len(scores) < 2:
+        return Estimate(math.nan, math.nan, math.nan)
+    return Estimate(*map(float, chi_square_bounds(scores)))
+
+
+# ---------------------------------------------------------------- intervals
+
+
+def t_interval(x: Array, y: Array | None = None) -> tuple[Array, Array, Array]:
+    """Return a mean, or the difference x minus y of two means, and the ends of its 95% interval.
+
+    x, y: (..., seeds, tasks). The mean is over seeds and tasks. Each task has its own variance over
+    seeds, so the degrees of freedom are those of Welch and Satterthwaite.
+    """
+    value, variance, per_freedom = np.zeros(()), np.zeros(()), np.zeros(())
+    for sign, scores in ((1, x), (-1, y)):
+        if scores is not None:
+            seeds, tasks = scores.shape[-2:]
+            each = np.var(scores, axis=-2, ddof=1) / (seeds * tasks**2)
+            value = value + sign * scores.mean(axis=(-2, -1))
+            variance = variance + each.sum(axis=-1)
+            per_freedom = per_freedom + (each**2).sum(axis=-1) / (seeds - 1)
+    # Without any variance the interval is a point, whatever the degrees of freedom.
+    freedom = np.where(per_freedom > 0, variance**2 / np.where(per_freedom > 0, per_freedom, 1), 1)
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
+    return value, value - half, value + half
+
+
+def chi_square_bounds(scores: Array) -> tuple[Array, Array, Array]:
+    """Return a standard deviation over seeds and two bounds, a one-sided 95% bound at each end.
+
+    scores: (..., seeds, tasks). The variance is the mean over tasks of the sample variance.
+    """
+    seeds, tasks = scores.shape[-2:]
+    freedom = (seeds - 1) * tasks
+    variance = np.var(scores, axis=-2, ddof=1).mean(axis=-1)
+    low, high = (np.sqrt(variance * freedom / stats.chi2.ppf(q, freedom)) for q in (0.95, 0.05))
+    return np.sqrt(variance), low, high

@@ -14,7 +14,7 @@ from ngt.settings.resolve import method_label
 from paper.command import Made, Options, read
 from paper.drawing.style import Note
 from paper.drawing.table import Cell, Column, Table
-from paper.numbers import statistics
+from paper.numbers import coverage, statistics
 from paper.numbers.statistics import OURS, Diverged, Estimate, Scores
 
 if TYPE_CHECKING:
@@ -126,8 +126,9 @@ def notes(a: Aggregates) -> list[Note]:
     )
     if n > 1:
         text += (
-            f"Intervals: 95%, stratified bootstrap over seeds within each task "
-            f"({a.config.statistics.reps} repetitions). {statistics.caution([n], tasks=tasks)}"
+            f"Intervals: 95%; of the gap, a mean, a t interval; of the others the stratified "
+            f"bootstrap over seeds within each task ({a.config.statistics.reps} repetitions). "
+            f"{coverage.caution([n], 'mean', 'IQM', 'P', tasks=tasks)}"
         )
     else:
         text += "One seed a task leaves nothing to resample, so there are no intervals."

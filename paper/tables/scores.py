@@ -13,7 +13,7 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.command import Made, Options, read
 from paper.drawing.table import Cell, Column, Table
-from paper.numbers import statistics
+from paper.numbers import coverage, statistics
 from paper.words import show
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def rows(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Iterat
         }
         if keys and all(key in scores for key in keys):
             each = np.array([[scores[key]] for key in keys])
-            estimate = statistics.mean(each, config.statistics, env, demos, method)
+            estimate = statistics.mean(each)
             row |= zip(("mean", "low", "high"), estimate, strict=True)
             row["scores"] = ", ".join(show(float(score)) for score in each[:, 0])
         yield row
@@ -66,9 +66,8 @@ def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> 
     window = config.window
     notes = [
         f"Scale {config.scale}. A run's score is the mean of its last {window} evaluations, "
-        f"normalised: random 0, expert 1. low, high: 95% bootstrap interval of the mean over seeds "
-        f"({config.statistics.reps} repetitions); none for one seed. "
-        f"{statistics.caution([len(config.figures[FIGURE].seeds)])}".rstrip(),
+        f"normalised: random 0, expert 1. low, high: 95% t interval of the mean over seeds; none "
+        f"for one seed. {coverage.caution([len(config.figures[FIGURE].seeds)], 'mean')}".rstrip(),
         "return: the same evaluations, not normalised; mean over seeds.",
         *statistics.unscored(runs),
     ]

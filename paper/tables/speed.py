@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import source
 from ngt.settings.config import Config
@@ -17,25 +19,30 @@ REFERENCE = "ngt"  # whose rate is 1
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make a row per method: its rate at the end of a run on each env, alone and over NGT's."""
+    """Make a row per method: its rates on each env, since the start and at the end, over NGT's."""
     runs, absent = read(config, layout, options)
-    plan = plan_of(config, NAME, one=("modes", "rates", "demos", "seeds"))
-    at_end: dict[tuple[str, str], float] = {
-        (env, method): speed.rates(*speed.clock(run, f"{env}/{method}"))[1][-1]
-        for (env, method), run in runs.groupby(["env", "method"])
-    }
+    plan = plan_of(config, NAME, one=("modes", "rates", "demos"))
+    means: dict[tuple[str, str], float] = {}
+    ends: dict[tuple[str, str], float] = {}
+    for (env, method), some in runs.groupby(["env", "method"]):
+        clocks = [speed.clock(run, f"{env}/{method}") for _, run in some.groupby("seed")]
+        means[env, method] = float(np.mean([speed.mean_rate(*clock) for clock in clocks]))
+        ends[env, method] = float(np.mean([speed.stretches(*clock)[-1] for clock in clocks]))
     ours = next((m for m in plan.methods if speed.base(config, m) == REFERENCE), None)
     columns = {"method": Column("method")}
     heads = {env: env for env in plan.envs} | {f"paper {e}": f"paper: {e}" for e in REPORTED_ENVS}
     for key, head in heads.items():
         columns[f"{key} steps/s"] = Column(f"{head}\nenv steps/s", "{:.0f}")
+        if key in plan.envs:
+            columns[f"{key} last"] = Column("last\nfifth", "{:.0f}")
         columns[f"{key} relative"] = Column("over\nNGT's", "{:.2f}")
     rows: list[dict[str, Cell]] = []
     for method in plan.methods:
         row: dict[str, Cell] = {"method": method_label(config, method)}
         for env in plan.envs:
-            rate, reference = at_end.get((env, method)), at_end.get((env, ours or ""))
+            rate, reference = means.get((env, method)), means.get((env, ours or ""))
             row[f"{env} steps/s"] = rate
+            row[f"{env} last"] = ends.get((env, method))
             row[f"{env} relative"] = rate / reference if rate and reference else None
         theirs = REPORTED.get(speed.base(config, method))
         for i, env in enumerate(REPORTED_ENVS):
@@ -46,10 +53,13 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
     made = [records.read(key).run for key in run_table(config, [NAME]) if key not in absent]
     machines = sorted({f"{run.get('machine')} ({run.get('device')})" for run in made})
     steps = sorted({int(step) for step in runs.groupby(["env", "method"])["step"].max()})
+    count = len(plan.seeds)
+    repeats = f"Each is the mean of {count} repeats." if count > 1 else "Of one run, no repeat."
     notes = [
-        f"Scale {config.scale}. A run in a process of its own on: {'; '.join(machines)}. Rate over "
-        f"the last {speed.STRETCH:.0%} of {' or '.join(f'{s:,}' for s in steps)} env steps, "
-        f"evaluations left out.",
+        f"Scale {config.scale}. A run in its own process on: {'; '.join(machines)}. env "
+        f"steps/s: the mean since the start, over {' or '.join(f'{s:,}' for s in steps)} env "
+        f"steps, which is what the paper reports. last fifth: the rate over the last "
+        f"{speed.STRETCH:.0%}. Evaluations are left out. {repeats}",
         "paper: one NVIDIA RTX 4090, at 200,000 env steps. Rates of different machines do not "
         "compare; the columns over NGT's do.",
     ]

@@ -21,6 +21,7 @@ from matplotlib.text import Text
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
+from ngt.experience.envs import get_task
 from ngt.experience.reference import unscored
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.status import Status
@@ -338,6 +339,14 @@ def paper_config() -> Config:
     return config
 
 
+def published(env: str) -> dict[str, float]:
+    """The returns that the authors' code gives a random policy and the expert."""
+    task = get_task(env)
+    if task.published_random is None or task.published_expert is None:
+        return {"random": RANDOM, "expert": EXPERT}
+    return {"random": task.published_random, "expert": task.published_expert}
+
+
 @pytest.fixture(scope="session")
 def make_evidence(paper_config: Config) -> Callable[..., Any]:
     """make_evidence(scores): complete runs with these final scores, as claims see them.
@@ -364,9 +373,12 @@ def make_evidence(paper_config: Config) -> Callable[..., Any]:
                 rows.append({**row, "seconds": second, "status": "finished"})
         keys = {RunKey(*(row[f.name] for f in fields(RunKey))) for row in rows} | {*silent}
         hashes = {cell: config_hash(resolve(config, *cell)) for cell in {k.cell for k in keys}}
-        reference = {"random": RANDOM, "expert": EXPERT}
         records = {
-            key: {"config_hash": hashes[key.cell], "reference": reference, **(record or {})}
+            key: {
+                "config_hash": hashes[key.cell],
+                "reference": published(key.env),
+                **(record or {}),
+            }
             for key in sorted(keys)
         }
         statuses = {key: Status("finished", "") for key in records}

@@ -189,6 +189,12 @@ def paper() -> Plan:
     return Plan(load({"scale": "paper"}), Layout("paper", Path("/nowhere")), Site())
 
 
+def test_a_timed_run_is_alone(paper: Plan) -> None:
+    timed = [pack for pack in paper.packs if pack[0].method.startswith("speed-")]
+    assert len(timed) == 42 and {len(pack) for pack in timed} == {1}
+    assert max(map(len, paper.packs)) > 1
+
+
 @pytest.mark.parametrize(
     ("name", "runs"),
     [
@@ -196,12 +202,12 @@ def paper() -> Plan:
         ("grid_figure", 72),
         ("seeds_figure", 20),
         ("dmc_figure", 252),
-        ("speed_figure", 14),
-        ("claims_table", 1162),
+        ("speed_figure", 42),
+        ("claims_table", 1190),
     ],
 )
 def test_runs_of_the_papers_artefacts(paper: Plan, name: str, runs: int) -> None:
-    """The total is 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 14, and ablation_sigma's 12."""
+    """The total is 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 42, and ablation_sigma's 12."""
     receipts = [file for file in paper.artefact(name).files if "/done." in file]
     assert len(receipts) == len(set(receipts)) == runs
 

@@ -14,6 +14,7 @@ import torch
 from ngt.bench import gpu, measure
 from ngt.bench.cases import Contender, cell_of
 from ngt.settings.config import CellConfig, SacConfig
+from paper.claims.gpu import METHODS
 
 
 @pytest.fixture
@@ -23,6 +24,7 @@ def on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "FILLED", 300)
     monkeypatch.setattr(gpu, "REPEATS", 1)
     monkeypatch.setattr(gpu, "COUNTS", dict.fromkeys(gpu.COUNTS, 3))
+    monkeypatch.setattr(gpu, "WHOLE", 100)
     monkeypatch.setattr(gpu, "TRAININGS", {1: 1100, 2: 1100})
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "none")
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
@@ -85,7 +87,7 @@ def test_everything_is_measured_and_the_file_is_what_the_claims_read(
     monkeypatch.setattr(measure, "agreement", lambda sides: agreement(sides, (1, 2)))
 
     def small(*args: Any) -> CellConfig:
-        params = {"hidden": [16, 16], "m": 4}
+        params = {"hidden": [16, 16], "m": 4}  # of NGT and RED; the others keep theirs
         return replace(cell_of(*args), sac=SacConfig(hidden=(16, 16)), params=params)
 
     monkeypatch.setattr(gpu, "cell_of", small)
@@ -104,7 +106,10 @@ def test_everything_is_measured_and_the_file_is_what_the_claims_read(
         (2, 0.0, 0.0),
     ]
     assert [r["pack"] for r in result["rates"]] == [1, 2]
-    assert [(r["pack"], r["workers"]) for r in result["training"]] == [(1, 0), (2, 1)]
+    trainings = [(r["pack"], r["workers"], r["graphs"]) for r in result["training"]]
+    assert trainings == [(1, 0, True), (2, 1, True), (1, 0, False)]
+    assert tuple(r["model"] for r in result["memory"]) == METHODS
+    assert {(r["buffer"], r["memory_gb"]) for r in result["memory"]} == {(4_000_000, 2.0)}
     assert all(r["env_steps_per_second"] > 0 for r in result["training"])
     said = capsys.readouterr().out
     assert said.count("rates model=NGT env=Pendulum-v1") == 2 and "eager_graph=0" in said

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ngt.experience.envs import get_task
 from ngt.runs.keys import RunKey
 from ngt.runs.table import Runs
 from ngt.settings.config import FigureConfig
 from ngt.settings.load import load
 from paper.claims.evidence import Cells, Check, Evidence, Outcome
+from paper.claims.rules import bounded
+from paper.numbers import speed
 
 PAPER = load({"scale": "paper", "statistics": {"reps": 20}})
 Make = Callable[..., Any]
@@ -26,7 +29,7 @@ def test_cells_are_chosen_by_every_axis() -> None:
     assert len(Cells("main_figure", ("ngt", "bc-full")).keys(PAPER)) == 2 * 72, "whatever its rate"
     one = Cells("main_figure", ("ngt",), envs=("Ant-v4",), demos=(4,)).keys(PAPER)
     assert one == [RunKey("Ant-v4", "ngt", "state-action", 20, 4, seed) for seed in range(4)]
-    rest = Cells("main_figure", ("ngt",), without="Ant-v4").keys(PAPER)
+    rest = Cells("main_figure", ("ngt",), without=("Ant-v4",)).keys(PAPER)
     assert len(rest) == 60 and "Ant-v4" not in {key.env for key in rest}
     states = Cells("grid_figure", ("ngt",), mode="state-state", rate=50).keys(PAPER)
     assert {(key.mode, key.rate) for key in states} == {("state-state", 50)} and len(states) == 12
@@ -42,7 +45,7 @@ def test_what_is_whole(make_evidence: Make) -> None:
     gone = next(iter(scores))
     fewer = {key: score for key, score in scores.items() if key != gone}
     assert not evidence(fewer).decides(MAIN), "a run is missing"
-    others = Cells("main_figure", ("ngt",), without=gone.env)
+    others = Cells("main_figure", ("ngt",), without=(gone.env,))
     assert evidence(fewer).decides(others), "of other cells"
     short = load({"scale": "paper", "train": {"steps": 9_999_999}})
     assert not evidence(scores, short).decides(MAIN), "fewer steps than the paper's"
@@ -134,7 +137,38 @@ def test_rates_are_of_stretches_that_do_not_overlap(
         },
     )
     e = make_evidence({other: 1.0}, config, paces={timed: pace})
-    found = e.rates(Cells("speed_table", ("speed-ngt",)))
+    found = e.clocks(Cells("speed_table", ("speed-ngt",)))
     assert set(found) == {timed}, "the other has no times"
-    np.testing.assert_allclose(found[timed], expected)
-    assert Evidence(PAPER, PAPER, Runs(None, {}, {})).rates(MAIN) == {}
+    np.testing.assert_allclose(speed.stretches(*found[timed]), expected)
+    assert speed.mean_rate(*found[timed]) == pytest.approx(1 / np.mean(1 / np.array(pace)))
+    assert Evidence(PAPER, PAPER, Runs(None, {}, {})).clocks(MAIN) == {}
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(0.89, "expert too weak"), (0.91, "reproduced"), (1.5, "reproduced")]
+)
+def test_an_expert_of_less_than_nine_tenths_is_too_weak(
+    make_evidence: Make, share: float, verdict: str
+) -> None:
+    """It counts from the random policy: Pusher-v5's returns are negative."""
+    for env in ("HalfCheetah-v4", "Pusher-v5"):
+        cells = Cells("main_figure", ("ngt",), envs=(env,))
+        task = get_task(env)
+        low, high = task.published_random, task.published_expert
+        assert low is not None and high is not None
+        reference = {"random": low, "expert": low + share * (high - low), "demos": ""}
+        scores = dict.fromkeys(cells.keys(PAPER), 0.95)
+        found = bounded("mean", "≥", 0.9, cells).judge(
+            make_evidence(scores, record={"reference": reference})
+        )
+        assert found.verdict == verdict
+        assert ("89%" in str(found.text())) == (verdict == "expert too weak")
+
+
+def test_an_env_without_a_published_return_is_exempt(make_evidence: Make) -> None:
+    cells = Cells("dmc_figure", ("ngt",))
+    found = bounded("mean", "≥", 0.9, cells).judge(
+        make_evidence(dict.fromkeys(cells.keys(PAPER), 0.95))
+    )
+    assert found.verdict == "reproduced"
+    assert "no published return to compare with on cheetah-run" in str(found.text())

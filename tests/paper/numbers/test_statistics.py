@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rliable import metrics
+import scipy.stats
 
 from ngt.errors import UserError
 from ngt.runs.keys import RunKey
@@ -28,49 +28,6 @@ def column(*values: float) -> np.ndarray:
     return np.array(values)[:, None]
 
 
-# --- intervals
-
-
-def covered(seeds: int, tasks: int = 1, reps: int = 1000, samples: int = 3000) -> float:
-    """How often a 95% percentile bootstrap of the mean of normal scores holds the true mean, 0."""
-    rng, hits = np.random.default_rng(seeds), 0
-    for _ in range(10):
-        scores = rng.standard_normal((samples // 10, tasks, seeds))
-        counts = rng.multinomial(seeds, [1 / seeds] * seeds, size=(tasks, reps)) / seeds
-        low, high = np.percentile(np.einsum("itk,trk->ir", scores, counts), [2.5, 97.5], axis=1)
-        hits += int(np.sum((low <= 0) & (high >= 0)))
-    return hits / samples
-
-
-@pytest.mark.parametrize("seeds", sorted(statistics.COVERAGE))
-def test_the_coverage_stated_is_that_of_the_bootstrap(seeds: int) -> None:
-    assert covered(seeds) == pytest.approx(statistics.COVERAGE[seeds], abs=0.025)
-    if seeds <= 3:  # from the least to the greatest: both on one side of the true mean, or not
-        assert statistics.COVERAGE[seeds] == 1 - 2.0 ** (1 - seeds)
-
-
-def test_up_to_three_seeds_an_interval_is_from_least_to_greatest() -> None:
-    for seeds in (2, 3):
-        scores = column(*np.random.default_rng(seeds).standard_normal(seeds))
-        estimate = statistics.mean(scores, StatisticsConfig(reps=2000))
-        assert (estimate.low, estimate.high) == pytest.approx((scores.min(), scores.max()))
-    scores = column(*np.random.default_rng(4).standard_normal(4))
-    assert statistics.mean(scores, StatisticsConfig(reps=2000)).low > scores.min()
-
-
-def test_coverage_over_many_tasks() -> None:
-    assert covered(3, tasks=30, samples=1000) == pytest.approx(statistics.over_many(3), abs=0.03)
-
-
-def test_a_caution_names_every_number_of_seeds_once() -> None:
-    assert statistics.caution([]) == statistics.caution([1, 1]) == ""
-    text = statistics.caution([10, 3, 3, 1])
-    assert "With 3 and 10 seeds" in text and "about 75% and 90% of cases" in text
-    assert "least score" in text and "least score" not in statistics.caution([4])
-    assert "89%" in statistics.caution([3], tasks=2) and "89%" not in statistics.caution([3])
-    assert "over 90%" in statistics.caution([40])
-
-
 # --- values
 
 
@@ -81,7 +38,7 @@ def test_against_the_official_numbers(vectors: Any) -> None:
         iqm, gap = statistics.aggregates(x, ONE)
         assert iqm.value == pytest.approx(official["iqm"][i], abs=1e-12)
         assert gap.value == pytest.approx(official["optimality_gap"][i], abs=1e-12)
-        assert statistics.mean(x, ONE).value == pytest.approx(official["mean"][i], abs=1e-12)
+        assert statistics.mean(x).value == pytest.approx(official["mean"][i], abs=1e-12)
         shares = [e.value for e in statistics.profile(x, official["taus"], ONE)]
         np.testing.assert_allclose(shares, official["profile"][i], atol=1e-12)
         for j, y in enumerate(scores):
@@ -94,9 +51,9 @@ def test_values_by_hand() -> None:
     iqm, gap = statistics.aggregates(scores, ONE)
     assert iqm.value == pytest.approx((0.1 + 0.2 + 0.8 + 1.0) / 4), "floor(0.25 x 6) = 1 cut"
     assert gap.value == pytest.approx(1 - (0 + 0.1 + 0.8 + 1.0 + 1.0 + 0.2) / 6), "no more than 1"
-    assert statistics.mean(scores, ONE).value == pytest.approx(3.3 / 6)
-    two = statistics.spread(np.array([[0.0, 1.0], [0.2, 1.4]]), ONE).value
-    assert two == pytest.approx((0.2 + 0.4) / 2 / math.sqrt(2)), "sample, averaged over tasks"
+    assert statistics.mean(scores).value == pytest.approx(3.3 / 6)
+    two = statistics.spread(np.array([[0.0, 1.0], [0.2, 1.4]])).value
+    assert two == pytest.approx(math.sqrt((0.02 + 0.08) / 2)), "of the mean sample variance"
 
 
 def test_a_tie_is_half_a_win() -> None:
@@ -113,34 +70,46 @@ def test_a_profile_counts_strictly_above() -> None:
 
 def test_a_difference_has_a_sign_and_a_statistic() -> None:
     x, y = column(0.0, 0.1, 0.2, 9.0), column(1.0, 1.0, 1.0, 1.0)
-    assert statistics.difference(x, y, ONE).value == pytest.approx(9.3 / 4 - 1)
-    by_iqm = statistics.difference(x, y, ONE, of=metrics.aggregate_iqm)
+    assert statistics.difference(x, y).value == pytest.approx(9.3 / 4 - 1)
+    by_iqm = statistics.iqm_difference(x, y, ONE)
     assert by_iqm.value == pytest.approx(0.15 - 1)
 
 
 # --- intervals
 
 
-def test_the_interval_is_the_percentile_bootstrap_over_seeds() -> None:
-    scores = np.random.default_rng(0).normal(1.0, 0.2, 200)
-    e = statistics.mean(scores[:, None], StatisticsConfig(reps=2000))
-    half = 1.96 * scores.std() / np.sqrt(200)  # the normal approximation
-    assert e.low == pytest.approx(e.value - half, abs=0.006)
-    assert e.high == pytest.approx(e.value + half, abs=0.006)
+def test_the_interval_of_a_mean_is_student_s() -> None:
+    """Three seeds: 4.303 standard errors to each side."""
+    e = statistics.mean(column(0.0, 1.0, 2.0))
+    half = 4.30265 / math.sqrt(3)
+    assert e == pytest.approx((1.0, 1 - half, 1 + half), rel=1e-5)
+    assert statistics.mean(column(0.5, 0.5, 0.5)) == (0.5, 0.5, 0.5)
 
 
-def test_seeds_are_resampled_within_each_task() -> None:
-    """Tasks far apart do not widen it: each keeps its place in every resample."""
-    scores = np.array([[0.0, 10.0], [0.0, 10.0]])
-    assert statistics.mean(scores, FEW) == (5.0, 5.0, 5.0)
-    # two seeds, one apart: all of the first, one of each, or all of the second
-    assert statistics.mean(np.array([[0.0], [1.0]]), FEW) == (0.5, 0.0, 1.0)
+def test_tasks_and_methods_keep_their_own_variances() -> None:
+    """Tasks far apart do not widen it, and neither does a task whose seeds are equal."""
+    assert statistics.mean(np.array([[0.0, 10.0], [0.0, 10.0]])) == (5.0, 5.0, 5.0)
+    alone = statistics.mean(column(0.0, 1.0, 2.0))
+    both = statistics.mean(np.array([[0.0, 7.0], [1.0, 7.0], [2.0, 7.0]]))
+    assert both.high - both.value == pytest.approx((alone.high - alone.value) / 2)
+    x, y = np.random.default_rng(0).normal(size=(2, 4, 1))
+    welch = scipy.stats.ttest_ind(x.ravel(), y.ravel(), equal_var=False).confidence_interval()
+    found = statistics.difference(x, y)
+    assert (found.low, found.high) == pytest.approx((welch.low, welch.high))
+
+
+def test_the_bounds_of_a_spread_are_chi_square() -> None:
+    """Four seeds: quantiles of 0.352 and 7.815 with three degrees of freedom."""
+    found = statistics.spread(column(0.0, 1.0, 2.0, 3.0))
+    root = math.sqrt(5 / 3)
+    expected = (root, root * math.sqrt(3 / 7.8147), root * math.sqrt(3 / 0.35185))
+    assert found == pytest.approx(expected, rel=1e-4)
 
 
 def test_one_seed_has_no_interval() -> None:
-    alone = statistics.mean(column(0.5), FEW)
+    alone = statistics.mean(column(0.5))
     assert alone.value == 0.5 and math.isnan(alone.low) and math.isnan(alone.high)
-    against = statistics.difference(column(0.5), column(0.1, 0.3), FEW)
+    against = statistics.difference(column(0.5), column(0.1, 0.3))
     assert against.value == pytest.approx(0.3) and math.isnan(against.low)
 
 

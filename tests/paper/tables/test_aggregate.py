@@ -76,9 +76,9 @@ def test_what_it_says(make_study: Make, fill: Make) -> None:
         "Scale quick: 2 tasks",
         "n = 3 seeds a task",
         "mean of its last 3 evaluations",
-        "95%, stratified bootstrap over seeds within each task (20 repetitions)",
-        "about 75% of cases",
-        "over many tasks in 89%",
+        "stratified bootstrap over seeds within each task (20 repetitions)",
+        "about 95% of cases (normal scores), 84% (skewed",
+        "over 6 tasks in 96%",
     ):
         assert part in text
     assert "diverged" not in text and "PARTIAL" not in text

@@ -58,13 +58,15 @@ ABSENT = [RunKey("Pendulum-v1", "bc", "state-action", 20, demos=4, seed=seed) fo
 def test_cells_are_means_of_the_window_by_hand() -> None:
     text = table(runs(), CONFIG, ABSENT).markdown()
     assert text.splitlines()[2:6] == [
-        "| Pendulum-v1 | 1 | NGT | 52.5 | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 0 |",
-        "| Pendulum-v1 | 1 | BC | 52.5 | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 1 |",
-        "| Pendulum-v1 | 4 | NGT | 52.5 | 0.50 | 0.25 | 0.75 | 0.25, 0.75 | 0 |",
+        "| Pendulum-v1 | 1 | NGT | 52.5 | 0.50 | −2.68 | 3.68 | 0.25, 0.75 | 0 |",
+        "| Pendulum-v1 | 1 | BC | 52.5 | 0.50 | −2.68 | 3.68 | 0.25, 0.75 | 1 |",
+        "| Pendulum-v1 | 4 | NGT | 52.5 | 0.50 | −2.68 | 3.68 | 0.25, 0.75 | 0 |",
         "| Pendulum-v1 | 4 | BC | – | – | – | – | – | 0 |",
     ]
     assert "last 2 evaluations" in text and "PARTIAL: runs missing: 2." in text
-    assert "about 50% of cases" in text, "which its two seeds' intervals cover"
+    assert "With 2 seeds" in text and "90% (skewed scores)" in text, (
+        "which its two seeds' intervals cover"
+    )
     rows = list(csv.DictReader(io.StringIO(table(runs(), CONFIG, ABSENT).csv())))
     assert {row["mark"] for row in rows} == {"PARTIAL: runs missing: 2."}
     assert "1 run diverged and counts with the evaluations until then." in text

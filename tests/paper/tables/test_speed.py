@@ -72,15 +72,32 @@ def test_rates_by_hand() -> None:
 def test_the_table_has_ours_and_theirs(study: Any) -> None:
     table = make_table(study, WHOLE)
     rows = {row["method"]: row for row in table.rows}
-    assert [rows[m]["Pendulum-v1 steps/s"] for m in ("NGT", "DAC, R", "RED*")] == [100, 50, 200]
-    assert [rows[m]["Pendulum-v1 relative"] for m in ("NGT", "DAC, R", "RED*")] == [1, 0.5, 2]
+    assert [rows[m]["Pendulum-v1 steps/s"] for m in ("NGT", "DAC, R", "RED*")] == (
+        pytest.approx([100, 1e4 / 150, 1e4 / 75])
+    )
+    assert [rows[m]["Pendulum-v1 relative"] for m in ("NGT", "DAC, R", "RED*")] == (
+        pytest.approx([1, 2 / 3, 4 / 3])
+    )
+    assert [rows[m]["Pendulum-v1 last"] for m in ("NGT", "DAC, R", "RED*")] == [100, 50, 200]
     assert rows["DAC, R"]["paper Humanoid-v4 steps/s"] == 741
     assert rows["DAC, R"]["paper Walker2d-v4 relative"] == pytest.approx(953 / 967)
     assert rows["RED*"]["paper Humanoid-v4 steps/s"] is None, "the paper has it in words"
-    assert (
-        "of its own on: a machine (cpu)" in table.notes[0] and "10,000 env steps" in table.notes[0]
-    )
+    assert "own process on: a machine (cpu)" in table.notes[0] and "10,000 env" in table.notes[0]
     assert "RTX 4090" in table.notes[1] and "do not compare" in table.notes[1]
+
+
+def test_repeats_are_averaged_and_drawn(study: Any) -> None:
+    """The second repeat is half as fast."""
+    study.settings["figures"]["speed_table"]["seeds"] = [0, 1]
+    for method in METHODS:
+        timing = [[i * 1000, i * 20.0] for i in range(1, 11)]
+        key = study.key(method, demos=4, seed=1)
+        study.write(key, [0.5] * 10, timing=timing, machine="a machine", device="cpu")
+    table = make_table(study, WHOLE)
+    assert table.rows[0]["Pendulum-v1 steps/s"] == table.rows[0]["Pendulum-v1 last"] == 75
+    assert "2 repeats" in table.notes[0]
+    figure, _ = make_figure(study, WHOLE)
+    assert len(figure.axes[0].lines) == 2 * len(METHODS)
 
 
 def test_a_missing_run_leaves_a_gap_only_when_asked(study: Any) -> None:

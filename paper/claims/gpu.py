@@ -1,0 +1,124 @@
+"""Rules on graphs, memory and hours, judged by what `make gpu-check` measured.
+
+The paper's machine is one RTX 4090. What another card gives is shown and not compared, apart from
+the factor by graphs. What other code gave is shown without a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ngt.runs.provenance import source_hash
+from paper.claims.evidence import Check, Evidence, Outcome, Verdict
+from paper.claims.timing import TimingRule
+
+GRAPHS = (2.5, 3.5)  # times as fast: what rounds to the paper's 3
+CARD = "RTX 4090"
+CARD_GB = 24.0
+HOURS = 5.0  # of a training on HUMANOID
+HUMANOID = "Humanoid-v4"
+METHODS = ("ngt", "pwil", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # whose memory is measured
+
+_FILE = "results/published/gpu.json"
+Row = Mapping[str, Any]
+
+
+def _outcome(
+    e: Evidence,
+    checks: Sequence[Check],
+    *,
+    comparable: bool,
+    ours: str = "",
+    instead: Verdict | None = None,
+) -> Outcome:
+    """Return an outcome; comparable: the rule holds on any card."""
+    assert e.gpu is not None
+    source = e.gpu.get("source")
+    on = e.gpu["device"]
+    if source != source_hash():
+        on += f", other code: source {source or 'not recorded'}"
+        instead = "no verdict"
+    elif not comparable and CARD not in on:
+        instead = "measured, not comparable"
+    return Outcome(checks, bool(checks), ours=ours, on=on, instead=instead)
+
+
+def _alone(e: Evidence, section: str) -> list[Row]:
+    """Return the measurements of a run alone; none if the section is missing."""
+    return [row for row in (e.gpu or {}).get(section, ()) if row.get("pack", 1) == 1]
+
+
+def _name(row: Row) -> str:
+    return f"{row['model']} on {row['env']}"
+
+
+def _judge_graphs(e: Evidence) -> Outcome:
+    """Compare trainings with and without graphs; show single updates if there are no such pairs."""
+    eager, graph = ({_name(r): r["env_steps_per_second"] for r in _alone(e, "training")
+                     if r.get("graphs", True) is on} for on in (False, True))  # fmt: skip
+    ratios = {name: graph[name] / eager[name] for name in eager.keys() & graph.keys()}
+    if ratios:
+        name = max(ratios, key=lambda n: ratios[n])
+        most, (low, high) = ratios[name], GRAPHS
+        check = Check(name, f"{most:.1f} times", most - low)
+        exceeds: Verdict | None = "exceeds" if most >= high else None
+        return _outcome(e, [check], comparable=True, instead=exceeds)
+    updates = [row["eager_ms"] / row["graph_ms"] for row in _alone(e, "rates")]
+    if not updates:
+        return Outcome([], decides=False)
+    ours = f"an update alone: {min(updates):.1f} to {max(updates):.1f} times; no whole training"
+    return _outcome(e, [Check("", "", float("nan"))], comparable=True, ours=ours)
+
+
+def _judge_memory(e: Evidence) -> Outcome:
+    """Count what was measured with the whole buffer, of every method."""
+    rows = _alone(e, "memory")
+    whole = [row for row in rows if row["buffer"] == e.paper.train.buffer]
+    checks = [
+        Check(_name(row), f"{row['memory_gb']:.1f} GB", CARD_GB - row["memory_gb"]) for row in whole
+    ]
+    lacking = [method for method in METHODS if method not in {row["model"] for row in whole}]
+    if not lacking:
+        return _outcome(e, checks, comparable=False)
+    shown = whole or _alone(e, "rates")
+    if not shown:
+        return Outcome([], decides=False)
+    most = max(shown, key=lambda row: float(row["memory_gb"]))
+    buffer = "" if whole else f", its buffer {most['buffer_gb']:.1f} GB"
+    ours = (
+        f"{_name(most)}: {most['memory_gb']:.1f} GB{buffer}; not measured with the whole buffer: "
+    )
+    unknown = Check("", "", float("nan"))
+    return _outcome(e, [unknown], comparable=False, ours=ours + ", ".join(lacking))
+
+
+def _judge_hours(e: Evidence) -> Outcome:
+    rows = [
+        row
+        for row in _alone(e, "training")
+        if (row["model"], row["env"]) == ("NGT", HUMANOID) and row.get("graphs", True)
+    ]
+    if not rows:
+        return Outcome([], decides=False)
+    took = e.paper.train.steps / rows[0]["env_steps_per_second"] / 3600
+    return _outcome(e, [Check("", f"{took:.1f} h", HOURS - took)], comparable=False)
+
+
+GRAPHS_RULE = TimingRule(
+    f"the largest factor of a whole training with graphs: {GRAPHS[0]:g} to {GRAPHS[1]:g}, above it "
+    f"“exceeds” ({_FILE})",
+    _judge_graphs,
+    artefact="",
+)
+MEMORY_RULE = TimingRule(
+    f"measured peak with the whole buffer ≤ {CARD_GB:g} GB, for every method; on one {CARD} "
+    f"({_FILE})",
+    _judge_memory,
+    artefact="",
+)
+HOURS_RULE = TimingRule(
+    f"10⁷ env steps in ≤ {HOURS:g} h at the rate of NGT alone, on one {CARD} ({_FILE})",
+    _judge_hours,
+    artefact="",
+)
