@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from baselines.adversarial import gradient_penalty
 from baselines.mmd import MmdConfig, MmdDac, mmd_squared, rbf_mixture, witness
 from ngt.errors import UserError
 from ngt.experience.demos import DemoSet
 from ngt.experience.replay import Batch
+from ngt.penalty import gradient_penalty
 from ngt.reward import Spec
 from ngt.seeding import Streams
 from ngt.training.trainer import Learner
