@@ -28,14 +28,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # The columns of an evaluation, one row per run and step.
-VALUES = ("return", "std", "low", "high", "episodes", "auc", "seconds")
+LOGGED = ("auc", "rank_correlation")  # of the learned reward, in train.csv
+VALUES = ("return", "std", "low", "high", "episodes", *LOGGED, "seconds")
 
 
 class Record(NamedTuple):
     """A complete run: its run.json, and its evaluations with columns step and VALUES.
 
-    return, std (sample), low and high are over the episodes of an evaluation. auc is from train.csv
-    and seconds from run.json's timing, at the same step; NaN if these lack the step.
+    return, std (sample), low and high are over the episodes of an evaluation. LOGGED is from
+    train.csv and seconds from run.json's timing, at the same step; NaN if these lack the step.
     """
 
     run: dict[str, Any]
@@ -163,7 +164,8 @@ def read_folder(folder: Path, name: str) -> Record:
     if damage := changed(folder, record, ("eval.csv", "train.csv")):
         raise UserError(f"{name}: {damage}; train it again")
     means = _means(folder / "eval.csv", name)
-    means["auc"] = _logged(folder / "train.csv", "auc", name).reindex(means.index)
+    for column in LOGGED:
+        means[column] = _logged(folder / "train.csv", column, name).reindex(means.index)
     means["seconds"] = _clock(record, f"{folder}/run.json", name).reindex(means.index)
     return Record(record, means.reset_index())
 
@@ -173,7 +175,7 @@ def read_shipped(env: str) -> Record:
     name, folder = f"expert {env}", shipped.DATA / env
     record = shipped.read(env)
     means = _means(folder / shipped.CURVE, name)
-    means["auc"] = float("nan")
+    means[list(LOGGED)] = float("nan")
     means["seconds"] = _clock(record, f"{folder / shipped.EXPERT}", name).reindex(means.index)
     return Record(record, means.reset_index())
 

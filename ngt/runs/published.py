@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 COLUMNS = ("run", "step", *VALUES)
+LATER = ("rank_correlation",)  # columns that older records lack
 
 
 def expert_name(env: str) -> str:
@@ -151,6 +152,7 @@ class Published:
         content = self.path.read_bytes()
         try:
             table = pd.read_parquet(io.BytesIO(content))
+            table = table.assign(**{c: float("nan") for c in LATER if c not in table})
             table = table[list(COLUMNS)]
         except Exception as error:  # pyarrow may raise anything on a damaged file
             raise self._fail(" ".join(str(error).split())) from None
