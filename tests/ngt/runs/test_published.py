@@ -17,7 +17,7 @@ from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.errors import UserError
 from ngt.experience import shipped
-from ngt.files import checksum, read_json, write_json
+from ngt.files import read_json, sha256, write_json
 from ngt.runs.folder import Folders
 from ngt.runs.gather import publish, summary, to_parquet
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
@@ -158,7 +158,7 @@ def test_records_of_before_a_column_lack_its_values(trained: Layout, config: Con
     table = trained.published
     pd.read_parquet(table).drop(columns="rank_correlation").to_parquet(table)
     manifest = read_json(table.with_suffix(".json")) or {}
-    write_json(table.with_suffix(".json"), {**manifest, "sha256": checksum(table)})
+    write_json(table.with_suffix(".json"), {**manifest, "sha256": sha256(table.read_bytes())})
     rows, absent = read_runs(trained, as_published(config), "f")
     assert absent == [] and rows["rank_correlation"].isna().all()
     assert rows["return"].notna().all()
