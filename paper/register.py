@@ -95,6 +95,10 @@ ARTEFACTS = {
         _curves("ablation_embedding", "Ablation: size of the embedding", "Fig. abl_embeddim"),
         _curves("ablation_sigma", "Ablation: equal widths of HL-Gauss (not in the paper)"),
         _curves("dmc_figure", "DeepMind Control tasks", "Fig. dmc"),
+        _curves("pairing_figure", "NGT over pairing losses (not in the paper)"),
+        _curves("penalty_figure", "With and without a gradient penalty (not in the paper)"),
+        _curves("controls_figure", "Controls: survival and raw inputs (not in the paper)"),
+        _curves("readings_figure", "What the paper leaves open (not in the paper)"),
         Artefact(
             "aggregate_figure",
             "Aggregates over tasks (not in the paper)",

@@ -23,7 +23,7 @@ from paper.drawing.panels import (
     Series,
     demonstrations,
 )
-from paper.figures.series import Remark, inverted, methods, rates, sizes, spread, variants
+from paper.figures.series import Remark, cost, inverted, methods, rates, sizes, spread, variants
 from paper.numbers import curves
 
 if TYPE_CHECKING:
@@ -204,6 +204,10 @@ CURVE_FIGURES = {
         CurveFigure("ablation_embedding", series=sizes),
         CurveFigure("ablation_sigma", series=variants, measures=(SCORE, AUC), remark=inverted),
         CurveFigure("dmc_figure"),
+        CurveFigure("pairing_figure"),
+        CurveFigure("penalty_figure", remark=cost),
+        CurveFigure("controls_figure"),
+        CurveFigure("readings_figure"),
     )
 }
 

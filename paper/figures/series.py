@@ -108,6 +108,17 @@ def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Confi
     return f"inverted: {'; '.join(parts)} of~evaluations", style.ALERT
 
 
+def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
+    """Return the milliseconds that an update of each line's packs took, evaluations left out."""
+    parts = []
+    for one, runs in here:
+        ends = runs.sort_values("step").groupby("seed").tail(1).dropna(subset=["seconds"])
+        if len(ends):
+            ms = 1e3 * config.train.num_envs * (ends["seconds"] / ends["step"]).mean()
+            parts.append(f"{one.label.replace(' ', '~')}~{ms:.1f}")
+    return (f"ms an update of a pack: {'; '.join(parts)}", style.GREY) if parts else None
+
+
 def _percent(share: float) -> str:
     """Return a positive share in whole per cent, never as 0%."""
     return f"{share:.0%}" if share >= 0.005 else "under~1%"
