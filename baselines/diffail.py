@@ -15,8 +15,11 @@ expert-like.
 Range: R+ in [0, 23.03], R in [-23.03, 23.03]; both ends are log 1e-10.
 
 Deviations: LeakyReLU replaces Mish in the net and in the time embedding. The penalty needs the
-second derivative, which is NaN for Mish on inputs near 100. The slope of 0.2 is that of the public
-code of NGT's authors. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >= 1e-10.
+second derivative, which is NaN for Mish on inputs near 100. Its slope is 0.05, which the NGT paper
+gives for all reward nets; the public code of its authors has 0.2. The original standardises the
+observations of Hopper and Walker2d by the demonstrations' statistics and has width 256 on Hopper.
+`diffail-official` has these widths, the slope 0.2, and running statistics of the agent's
+observations on these two tasks. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >= 1e-10.
 The original takes logarithms of D and cuts them at -100, so no gradient is left once err exceeds
 about 100. Some gradients still vanish for such errors. D is 0 in float32, so the penalty is a
 constant. A dim with e^2 above 100 adds nothing to D', and if all dims are like that the reward is 0
@@ -60,7 +63,7 @@ class DiffAilConfig:
     activation: Literal["leaky_relu", "mish"] = opt(
         "leaky_relu", "mish: the original's, NaN on raw inputs"
     )
-    leak: float = opt(0.2, "slope of LeakyReLU below zero; NGT's authors' public code", 0)
+    leak: float = opt(0.05, "slope of LeakyReLU below zero; the NGT paper's for reward nets", 0)
     steps: int = opt(10, "diffusion steps T", 1)
     beta_first: float = opt(1e-4, "variance added by the first step; linear between", 0, 1)
     beta_last: float = opt(2e-2, "variance added by the last step", 0, 1)

@@ -61,6 +61,9 @@ class PotentialConfig:
     m: int = opt(32, "outputs of the embedding", 1)
     lr: float = opt(1e-3, "Adam, predictor", 0)
     spectral_norm: bool = opt(True, "on every layer of both nets")
+    power_iterations: int = opt(
+        3, "of the spectral norm per update; torch's makes one per training forward, three there", 1
+    )
     init: Init = opt("orthogonal", "of the hidden layers")
     head_init: Init = opt("orthogonal", "of the output layers")
     penalty: float = opt(0.0, "weight of a two-sided gradient penalty on h; 0: none is computed", 0)
@@ -190,9 +193,9 @@ class Potential(RewardModel):
         return self.config.penalty * slope
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Take one power iteration, then one step down L."""
+        """Take the power iterations, then one step down L."""
         if self.config.spectral_norm:
-            self.predictor.power_iteration()
+            self.predictor.power_iteration(self.config.power_iterations)
         super().update(agent, expert)
 
     @torch.no_grad()

@@ -91,6 +91,9 @@ class RewardModel(nn.Module):
     Config: ClassVar[type]
     offline: ClassVar[bool] = False  # True if `fit` is overridden: no env is stepped
     learns: ClassVar[bool] = True  # False if nothing is updated: no demonstrations are drawn
+    # True if the env's own reward may be read. Otherwise batch.reward is hidden, except that a
+    # model with its own `observe` sees the rewards that this returned.
+    uses_env_reward: ClassVar[bool] = False
 
     def __init__(self, config: Any, spec: Spec) -> None:
         super().__init__()
@@ -120,7 +123,8 @@ class RewardModel(nn.Module):
 
     def update(self, agent: Batch, expert: Batch) -> None:
         """Take one step down the loss."""
-        loss = checked(self.loss(agent, expert), agent.reward[:, 0], f"{type(self).__name__}.loss")
+        like = agent.terminated[:, 0]
+        loss = checked(self.loss(agent, expert), like, f"{type(self).__name__}.loss")
         descend(self.optimiser, loss)
         self.metrics["reward_loss"] = loss.detach()
 
@@ -131,10 +135,15 @@ class RewardModel(nn.Module):
     def observe(self, transition: Batch, done: Tensor) -> Tensor:
         """Return the rewards to store with the transitions just taken, (R, n).
 
-        The default is the env's own reward. done (R, n) is True if the step ended the episode,
-        by termination or truncation.
+        The default keeps the env's own reward for diagnostics. done (R, n) is True if the step
+        ended the episode, by termination or truncation.
         """
         return transition.reward
+
+    @property
+    def stores(self) -> bool:
+        """Return True if the stored rewards are the model's own."""
+        return type(self).observe is not RewardModel.observe
 
     def fit(self, agent: Sac, expert: Batch) -> None:
         """Take one step of an offline method on the agent's actor, with the agent's optimiser."""
@@ -162,6 +171,7 @@ class EnvReward(RewardModel):
 
     Config = NoParams
     learns = False
+    uses_env_reward = True
 
     def reward(self, batch: Batch) -> Tensor:
         return batch.reward
@@ -182,4 +192,4 @@ class Constant(RewardModel):
     learns = False
 
     def reward(self, batch: Batch) -> Tensor:
-        return torch.ones_like(batch.reward)
+        return torch.ones_like(batch.terminated)

@@ -197,7 +197,8 @@ def test_it_builds_from_its_defaults(method: str, env: str, mode: str) -> None:
     cell, task = cell_of(method, env, mode), get_task(env)
     demos = DemoSet([m.data for m in members(plain, task, RUNS, {}) if m.data is not None])
     model = build_model(cell, RUNS, demos)
-    assert model.spec.demos is demos
+    assert model.spec.demos is not None
+    assert torch.equal(model.spec.demos.data.obs, demos.data.obs)
     for name, parameter in model.named_parameters():
         assert parameter.shape[0] == len(RUNS) and parameter.dtype == torch.float32, name
     for draw in model.draws().values():

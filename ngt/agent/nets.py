@@ -66,7 +66,7 @@ class PackedLinear(nn.Module):
 class SpectralLinear(PackedLinear):
     """A packed layer whose weight W is divided by its largest singular value, sigma = l' W r.
 
-    The singular vectors l and r are tracked by power iteration, one per `step()`. Reading the layer
+    The singular vectors l and r are tracked by power iteration, in `step()`. Reading the layer
     never changes its state. The weight is initialised first and normalised when used. The other
     order, parametrise then initialise, would make the initialisation a no-op.
     """
@@ -194,7 +194,8 @@ class ObsNormaliser(nn.Module):
     """Each run's running mean and variance of observations: obs -> (obs - mean) / std, clipped.
 
     Welford's method in batches. Values are clipped to [-10, 10], as in the authors' later public
-    code.
+    code. The state is float64: in float32, additions of a million steps lose what is small beside
+    the mean.
     """
 
     def __init__(self, runs: int, obs: int) -> None:
@@ -202,14 +203,14 @@ class ObsNormaliser(nn.Module):
         self.mean: Tensor
         self.var: Tensor
         self.count: Tensor
-        self.register_buffer("mean", torch.zeros(runs, 1, obs))
-        self.register_buffer("var", torch.ones(runs, 1, obs))
-        self.register_buffer("count", torch.zeros(runs, 1, 1))
+        self.register_buffer("mean", torch.zeros(runs, 1, obs, dtype=torch.float64))
+        self.register_buffer("var", torch.ones(runs, 1, obs, dtype=torch.float64))
+        self.register_buffer("count", torch.zeros(runs, 1, 1, dtype=torch.float64))
 
     @torch.no_grad()
     def update(self, obs: Tensor) -> None:
         """Update mean and variance with observations (R, n, obs)."""
-        n = obs.shape[1]
+        n, obs = obs.shape[1], obs.double()
         mean, var = obs.mean(1, keepdim=True), obs.var(1, correction=0, keepdim=True)
         total = self.count + n
         delta = mean - self.mean
@@ -221,9 +222,10 @@ class ObsNormaliser(nn.Module):
     def fit(self, sets: Sequence[Tensor]) -> None:
         """Set mean and variance to those of each run's data set, (1, n, obs) each."""
         for run, obs in enumerate(sets):
-            self.mean[run] = obs[0].mean(0)
-            self.var[run] = obs[0].var(0, correction=0)
+            self.mean[run] = obs[0].double().mean(0)
+            self.var[run] = obs[0].double().var(0, correction=0)
             self.count[run] = obs.shape[1]
 
     def forward(self, obs: Tensor) -> Tensor:
-        return ((obs - self.mean) / (self.var + 1e-8).sqrt()).clamp(-10.0, 10.0)
+        scaled = (obs - self.mean) / (self.var + 1e-8).sqrt()
+        return scaled.clamp(-10.0, 10.0).to(obs.dtype)

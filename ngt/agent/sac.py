@@ -5,12 +5,17 @@ With alpha the temperature, Q the twin critics and Q' their slowly moving target
     y        = r + gamma (1 - terminated) (min Q'(s', a') - alpha log pi(a'|s')),   a' ~ pi(.|s')
     critic   = 1/2 E[(Q1(s, a) - y)^2] + 1/2 E[(Q2(s, a) - y)^2]
     actor    = E[alpha log pi(a|s) - min Q(s, a)],   a ~ pi(.|s)
-    alpha    = -E[log alpha (log pi(a|s) + target entropy)]
+    alpha    = -E[alpha (log pi(a|s) + target entropy)]
     target   : Q' <- (1 - tau) Q' + tau Q
 
-All of them are minimised, and each returns one value per run, (R,). Actions lie in [-1, 1], and
-log-probabilities are those of the squashed action before it is scaled to the env's bounds. A target
-entropy of -|A| therefore means the same for every env.
+All of them are minimised, and each returns one value per run, (R,). With `alpha_loss: log_alpha`
+the weight of the temperature's loss is log alpha, as in most public code.
+
+Actions lie in [-1, 1], and log pi is that of the squashed action before it is scaled to the env's
+bounds. The target entropy -|A| is that of the action in the env's own units. Scaling by half the
+width b of the bounds adds |A| log b to the entropy, so the target for the squashed action is
+-|A| - |A| log b. With `entropy_units: tanh` it is -|A| itself. In y, log pi stays that of the
+squashed action: its difference from the env's is the same constant, alpha |A| log b a step.
 """
 
 from __future__ import annotations
@@ -128,7 +133,7 @@ def actor_loss(
 
 
 def temperature_loss(weight: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
-    """Return -weight E[log pi + target entropy], (R,); weight is log alpha or alpha."""
+    """Return -weight E[log pi + target entropy], (R,); weight is alpha or log alpha."""
     return -weight * (log_prob.detach().mean(dim=1) + target_entropy)
 
 
@@ -138,13 +143,32 @@ def polyak_(target: nn.Module, online: nn.Module, tau: float) -> None:
     torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), tau)
 
 
-class Sac(nn.Module):
-    """The agents of R runs: act, update, state_dict."""
+def target_entropy(act: int, config: SacConfig, half_range: float) -> float:
+    """Return the target entropy of an action in [-1, 1] with `act` dimensions.
 
-    def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
+    half_range: half the width of the env's action bounds.
+    """
+    target = -config.target_entropy_scale * act
+    return target - act * math.log(half_range) if config.entropy_units == "env" else target
+
+
+class Sac(nn.Module):
+    """The agents of R runs: act, update, state_dict.
+
+    half_range: half the width of the env's action bounds, which its entropy depends on.
+    """
+
+    def __init__(
+        self,
+        obs: int,
+        act: int,
+        config: SacConfig,
+        seeds: Sequence[int],
+        half_range: float = 1.0,
+    ) -> None:
         super().__init__()
         self.config = config
-        self.target_entropy = -config.target_entropy_scale * act
+        self.target_entropy = target_entropy(act, config, half_range)
         self.actor = Actor(obs, act, config, seeds)
         self.critic = Critic(obs, act, config, seeds)
         self.target = Critic(obs, act, config, seeds)
@@ -180,6 +204,13 @@ class Sac(nn.Module):
         softplus = self.config.alpha_form == "softplus"
         return F.softplus(self.log_alpha) if softplus else self.log_alpha.exp()
 
+    def temperature_weight(self) -> Tensor:
+        """Return the weight of the temperature's loss, (R,): alpha or its logarithm."""
+        if self.config.alpha_loss == "alpha":
+            return self.temperature()
+        exact = self.config.alpha_form == "exp"
+        return self.log_alpha if exact else self.temperature().log()
+
     def update(
         self, batch: Batch, reward: Tensor, draws: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
@@ -205,8 +236,7 @@ class Sac(nn.Module):
         descend(self.optimisers["actor"], loss_pi, self.config.actor_grad_clip)
 
         if self.config.learn_alpha:
-            weight = self.log_alpha if self.config.alpha_form == "exp" else self.temperature()
-            loss_alpha = temperature_loss(weight, log_prob, self.target_entropy)
+            loss_alpha = temperature_loss(self.temperature_weight(), log_prob, self.target_entropy)
             descend(self.optimisers["alpha"], loss_alpha)
 
         polyak_(self.target, self.critic, self.config.tau)

@@ -7,6 +7,7 @@ each transition keeps its own next observation.
 
 from __future__ import annotations
 
+import copy
 import json
 import zipfile
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ from ngt.experience.examine import (
     tell,
     to_float32,
 )
-from ngt.experience.replay import Batch
+from ngt.experience.replay import Batch, hide
 from ngt.experience.rollout import Act, rollout
 from ngt.experience.vector import VectorEnv
 from ngt.files import atomic, sha256
@@ -322,4 +323,10 @@ class DemoSet:
     def sample(self, index: torch.Tensor) -> Batch:
         """Return rows `index % size` of each run's own set; index (R, B) integers."""
         row = index % self.size
-        return Batch(*(field[self._run, row] for field in self.data))
+        return self.data._make(field[self._run, row] for field in self.data)
+
+    def hidden(self) -> DemoSet:
+        """Return the same sets without the env's reward."""
+        out = copy.copy(self)
+        out.data = hide(self.data)
+        return out

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ngt.errors import UserError
 from ngt.state import Ring, State, slice_of
 
 SLOTS = 4096  # initial size of a run's table of final observations
@@ -29,6 +30,23 @@ class Batch(NamedTuple):
     next_obs: Tensor
     reward: Tensor
     terminated: Tensor
+
+
+class Hidden(Batch):
+    """Transitions without the env's reward: NaN as an entry, an error as an attribute."""
+
+    @property
+    def reward(self) -> Tensor:  # type: ignore[override]
+        """Raise UserError: a model must declare that it uses the reward."""
+        raise UserError(
+            "batch.reward: the env's own reward, which is hidden from reward models; a class that "
+            "uses it declares `uses_env_reward = True`"
+        )
+
+
+def hide(batch: Batch) -> Batch:
+    """Return the transitions without the env's reward."""
+    return Hidden(*batch._replace(reward=torch.full_like(batch[3], torch.nan)))
 
 
 class Replay:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,9 @@ from ngt.errors import UserError
 from ngt.files import atomic, sha256, write_json
 from ngt.runs.folder import Folders, Record
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
-from ngt.runs.published import COLUMNS, FORMAT, expert_name, plain
+from ngt.runs.published import COLUMNS, FORMAT, expert_name
 from ngt.settings.config import Config
-from ngt.settings.resolve import resolve_expert
+from ngt.settings.resolve import resolve_expert, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +122,7 @@ def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
     env, _, kind = name.partition("/")
     expert = kind == "expert"
     cell = resolve_expert(config, env) if expert else resolve_key(config, RunKey.parse(name))
-    return plain(cell)
+    return dict(json.loads(to_json(cell)))
 
 
 def summary(manifest: dict[str, Any]) -> str:

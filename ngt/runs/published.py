@@ -25,8 +25,7 @@ from ngt.runs.keys import RunKey, resolve_key, run_table
 from ngt.runs.provenance import source_hash
 from ngt.runs.status import Status
 from ngt.settings.config import CellConfig, Config
-from ngt.settings.resolve import load_model, own_file, resolve_expert, short, to_json
-from ngt.settings.schema import parse
+from ngt.settings.resolve import own_file, recorded, resolve_expert, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,11 +43,6 @@ def expert_name(env: str) -> str:
 # ---------------------------------------------------------------- settings
 
 
-def plain(cell: CellConfig) -> dict[str, Any]:
-    """Return a cell's settings as plain data."""
-    return dict(json.loads(to_json(cell)))
-
-
 def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
     """Return settings by dotted name."""
     out: dict[str, Any] = {}
@@ -63,18 +57,12 @@ def settings_hash(settings: dict[str, Any]) -> str:
     return short(sha256(text.encode()))
 
 
-def complete(cell: CellConfig) -> CellConfig:
-    """Return a cell with the defaults of the model's parameters that it does not name."""
-    params = parse(load_model(cell.model, "model").Config, cell.params, "params")
-    return dataclasses.replace(cell, params=dataclasses.asdict(params))
-
-
 def difference(made: CellConfig, wanted: CellConfig) -> str:
     """Return the first setting that differs between records and config; empty if none does.
 
     `demos_source` comes last, since a hash tells a reader little.
     """
-    theirs, ours = flat(plain(made)), flat(plain(wanted))
+    theirs, ours = flat(dataclasses.asdict(made)), flat(dataclasses.asdict(wanted))
     names = sorted(ours | theirs, key=lambda name: name == "demos_source")
     for name in names:
         there, here = (json.dumps(side[name]) if name in side else "-" for side in (theirs, ours))
@@ -135,10 +123,10 @@ class Published:
         return data
 
     def _cell(self, name: str) -> CellConfig:
-        """Return a run's settings; a setting newer than the records has its default."""
+        """Return a run's settings."""
         at = self.manifest["runs"][name]["cell"]
         try:
-            return complete(parse(CellConfig, self.manifest["cells"][at], f"cells[{at}]"))
+            return recorded(self.manifest["cells"][at], f"cells[{at}]")
         except UserError as error:
             raise self._fail(f"run {name}: its settings are not this version's: {error}") from None
 

@@ -94,8 +94,6 @@ def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
         return "the two widths are equal"
     if field == "delta" and pairing not in (None, "huber"):
         return f"params.pairing is {pairing}"
-    if field == "power_iterations" and not settings.get("params.spectral_norm", True):
-        return "params.spectral_norm is off"
     if name == "terminate_when_unhealthy" and not task.can_terminate:
         return "nothing terminates there"
     if name == "sac.entropy_units" and (task.low, task.high) == (-1.0, 1.0):

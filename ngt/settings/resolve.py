@@ -7,7 +7,7 @@ import hashlib
 import importlib
 import json
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from ngt.settings.config import (
     SacConfig,
     TrainConfig,
 )
+from ngt.settings.former import with_former, without_former
 from ngt.settings.schema import check_partial, merge, parse
 
 
@@ -210,16 +211,50 @@ def resolve_expert(config: Config, env: str) -> CellConfig:
 
 
 def expert_ships(config: Config, env: str) -> bool:
-    """Return True if the shipped expert was trained with these settings, new ones at defaults."""
+    """Return True if the shipped expert was trained with these settings."""
     if not shipped.ships(env):
         return False
-    made = parse(CellConfig, shipped.read(env)["config"], f"data/{env}/{shipped.EXPERT}: config")
-    return bool(made == resolve_expert(config, env))
+    made = recorded(shipped.read(env)["config"], f"data/{env}/{shipped.EXPERT}: config")
+    return made == resolve_expert(config, env)
+
+
+def _sections(data: Mapping[str, Any]) -> dict[str, type]:
+    """Return the dataclass of each section of a cell's settings."""
+    model = str(data.get("model", ""))
+    own = {"params": load_model(model, "model").Config} if model else {}
+    return {"sac": SacConfig, "train": TrainConfig, **own}
+
+
+def recorded(data: Any, where: str) -> CellConfig:
+    """Return the cell that a record states.
+
+    A setting added later has its former value (`ngt.settings.former`), otherwise its default.
+    """
+    if isinstance(data, Mapping):
+        parts = {n: with_former(c, data[n]) for n, c in _sections(data).items() if n in data}
+        data = with_former(CellConfig, {**data, **parts})
+    cell: CellConfig = parse(CellConfig, data, where)
+    if not cell.model:
+        return cell
+    params = parse(load_model(cell.model, "model").Config, cell.params, "params")
+    return dataclasses.replace(cell, params=dataclasses.asdict(params))
+
+
+def plain(config: Any) -> dict[str, Any]:
+    """Return settings as records state and hashes count them.
+
+    A cell's settings that were added later are left out at their former values.
+    """
+    data = dataclasses.asdict(config)
+    if isinstance(config, CellConfig):
+        parts = {n: without_former(c, data[n]) for n, c in _sections(data).items()}
+        data = without_former(CellConfig, {**data, **parts})
+    return data
 
 
 def to_json(config: Any) -> str:
     """Return the canonical JSON of a config dataclass."""
-    return json.dumps(dataclasses.asdict(config), sort_keys=True, separators=(",", ":"))
+    return json.dumps(plain(config), sort_keys=True, separators=(",", ":"))
 
 
 def config_hash(config: Any) -> str:

@@ -20,7 +20,7 @@ from ngt.reward import checked
 from ngt.seeding import Streams
 from ngt.state import State, slice_of
 from ngt.training.graphs import Graph
-from ngt.training.learner import Learner
+from ngt.training.learner import Learner, shown
 
 
 class Collector:
@@ -94,8 +94,10 @@ class Collector:
         reward, terminated, slot = (x.squeeze(-1) for x in rest)
         transition = Batch(self.obs, self.action, next_obs, reward, terminated)
         model = self.learner.model
-        reward = model.observe(transition, slot > 0)
-        reward = checked(reward, transition.reward, f"{type(model).__name__}.observe", grad=False)
+        if model.stores:
+            reward = model.observe(shown(model, transition), slot > 0)
+            name = f"{type(model).__name__}.observe"
+            reward = checked(reward, transition.reward, name, grad=False)
         self.replay.store(transition._replace(reward=reward), slot)
         self.obs.copy_(obs)
 

@@ -20,7 +20,7 @@ from ngt.agent.sac import Sac
 from ngt.errors import UserError
 from ngt.experience.demos import DemoSet
 from ngt.experience.envs import get_task
-from ngt.experience.replay import Batch, Replay
+from ngt.experience.replay import Batch, Replay, hide
 from ngt.reward import RewardModel, Spec, checked
 from ngt.seeding import Draw, Streams, derive
 from ngt.settings.config import CellConfig
@@ -60,7 +60,7 @@ def build_model(
         task.time_limit,
         cell.train.num_envs,
         cell.sac.gamma,
-        demos,
+        demos if demos is None or cls.uses_env_reward else demos.hidden(),
     )
     model: RewardModel = cls(config, spec)
     return model
@@ -69,7 +69,17 @@ def build_model(
 def rewards(model: RewardModel, seam: Literal["reward", "score"], batch: Batch) -> Tensor:
     """Return a model's `reward` or `score` of a batch, with its shape and type checked."""
     name = f"{type(model).__name__}.{seam}"
-    return checked(getattr(model, seam)(batch), batch.reward, name, grad=False)
+    return checked(getattr(model, seam)(batch), batch.terminated, name, grad=False)
+
+
+def shown(model: RewardModel, batch: Batch) -> Batch:
+    """Return transitions as a model may see them: without the env's reward, unless it uses it."""
+    return batch if model.uses_env_reward else hide(batch)
+
+
+def drawn(model: RewardModel, batch: Batch) -> Batch:
+    """Return transitions from the buffer as a model may see them; its own rewards are shown."""
+    return batch if model.stores else shown(model, batch)
 
 
 def run_seed(cell: CellConfig, member: Member) -> int:
@@ -117,7 +127,7 @@ class Learner:
     ) -> None:
         task, seeds = get_task(cell.env), [run_seed(cell, m) for m in members]
         self.cell, self.device, self.runs = cell, torch.device(device), len(members)
-        self.agent = Sac(task.obs, task.act, cell.sac, seeds).to(device)
+        self.agent = Sac(task.obs, task.act, cell.sac, seeds, task.half_range).to(device)
         data = [m.data for m in members if m.data is not None]
         self.demos = DemoSet(data, device) if data else None
         self.model = build_model(cell, seeds, self.demos).to(device)
@@ -184,17 +194,17 @@ class Learner:
             assert self.demos is not None
             agent = self.normalise(replay.sample(draws["agent_index"]))
             expert = self.normalise(self.demos.sample(draws["expert_index"]))
-            self.model.update(agent, expert)
+            self.model.update(drawn(self.model, agent), shown(self.model, expert))
             self.last = (expert, agent)
         batch = self.normalise(replay.sample(draws["sac_index"]))
-        reward = rewards(self.model, "reward", batch)
+        reward = rewards(self.model, "reward", drawn(self.model, batch))
         metrics = self.agent.update(batch, reward, draws)
         self._count({**metrics, "reward": reward.mean(dim=1), **self.model.metrics})
 
     def _fit(self) -> None:
         assert self.demos is not None
         expert = self.normalise(self.demos.sample(self.drawn["expert_index"]))
-        self.model.fit(self.agent, expert)
+        self.model.fit(self.agent, shown(self.model, expert))
         self._count(self.model.metrics)
 
     def _count(self, metrics: Mapping[str, Tensor]) -> None:
@@ -229,7 +239,8 @@ class Learner:
         agent's batch.
         """
         kept = dict(self.model.metrics)
-        of_expert, of_agent = (rewards(self.model, "score", batch) for batch in (expert, agent))
+        of_expert = rewards(self.model, "score", shown(self.model, expert))
+        of_agent = rewards(self.model, "score", drawn(self.model, agent))
         self.model.metrics = kept
         return {
             "auc": auc(of_expert, of_agent),

@@ -233,12 +233,17 @@ def test_head_init_changes_the_head_of_both_nets_alone(head_init, net):
 
 
 @pytest.mark.parametrize(
-    ("pairing", "spectral_norm", "holds"),
-    [("huber", True, True), ("hl_gauss", True, True), ("huber", False, False)],
+    ("pairing", "settings", "holds"),
+    [
+        ("huber", {}, True),
+        ("hl_gauss", {}, True),
+        ("huber", {"power_iterations": 1}, True),
+        ("huber", {"spectral_norm": False}, False),
+    ],
 )
-def test_spectral_norm_bounds_the_net_through_training(pairing, spectral_norm: bool, holds: bool):
-    """One power iteration an update keeps up with Adam at 1e-3; without it the net grows."""
-    model, g = build(pairing=pairing, spectral_norm=spectral_norm), torch.Generator().manual_seed(0)
+def test_spectral_norm_bounds_the_net_through_training(pairing, settings, holds: bool):
+    """Power iterations keep up with Adam at 1e-3; without spectral norm the net grows."""
+    model, g = build(pairing=pairing, **settings), torch.Generator().manual_seed(0)
     expert = 0.3 * torch.randn(1, 20, OBS + ACT, generator=g) + 1.0
     for _ in range(1000):
         agent = torch.randn(1, 32, OBS + ACT, generator=g)
@@ -247,15 +252,30 @@ def test_spectral_norm_bounds_the_net_through_training(pairing, spectral_norm: b
     assert (model.predictor.lipschitz().item() <= 1.2) == holds
 
 
-def test_one_power_iteration_an_update_and_none_for_a_reward(monkeypatch, make_batch):
-    model, batch, calls = build(), make_batch(1, 8, OBS, ACT), []
+@pytest.mark.parametrize(("settings", "count"), [({}, 3), ({"power_iterations": 1}, 1)])
+def test_power_iterations_of_an_update_and_of_a_reward(monkeypatch, make_batch, settings, count):
+    """Against torch's own, which takes one per forward in training mode."""
+    model = build(**settings)
+    theirs = torch.nn.Linear(OBS + ACT, model.config.hidden[0], bias=False)
+    weight = model.predictor.layers[0].weight.detach()[0].clone()
+    with torch.no_grad():
+        theirs.weight.copy_(weight.T)
+    theirs = torch.nn.utils.parametrizations.spectral_norm(theirs)
+    state = theirs.parametrizations.weight[0]
+    state._u.copy_(model.predictor.layers[0].right[0, :, 0])
+    for _ in range(count):
+        theirs(torch.zeros(1, OBS + ACT))
+    model.predictor.power_iteration(model.config.power_iterations)
+    torch.testing.assert_close(model.predictor.layers[0].left[0, :, 0], state._v, rtol=0, atol=1e-5)
+
+    model, batch, calls = build(**settings), make_batch(1, 8, OBS, ACT), []
     kept = model.predictor.power_iteration
     monkeypatch.setattr(model.predictor, "power_iteration", lambda n=1: (calls.append(n), kept(n)))
     model.reward(batch)
     assert calls == []
     model.update(batch, batch)
     model.update(batch, batch)
-    assert calls == [1, 1]
+    assert calls == [count, count]
 
 
 # --- reading and updating

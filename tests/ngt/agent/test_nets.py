@@ -373,6 +373,18 @@ def test_normaliser_in_float32_over_many_small_steps():
     np.testing.assert_allclose(normaliser.var.flatten(), seen.var(axis=0), rtol=1e-3)
 
 
+def test_normaliser_over_a_million_rows():
+    """A feature with a mean far above its std, as on Humanoid-v4: a float32 state drifts."""
+    normaliser, obs = ObsNormaliser(1, 1), 0.990 + 0.023 * rows(1, 1_000_000, 1)
+    for batch in obs.split(100, dim=1):
+        normaliser.update(batch)
+    mean, std = obs.double().mean(), obs.double().std()
+    assert normaliser.mean.dtype == torch.float64
+    torch.testing.assert_close(normaliser.mean.mean(), mean, rtol=1e-12, atol=0)
+    torch.testing.assert_close(normaliser.var.mean().sqrt(), std, rtol=1e-6, atol=0)
+    assert normaliser(obs[:, :4]).dtype == torch.float32
+
+
 def test_normaliser_starts_as_the_identity_and_survives_a_constant():
     normaliser = ObsNormaliser(1, 2)
     x = rows(1, 4, 2)

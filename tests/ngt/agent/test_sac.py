@@ -7,6 +7,7 @@ import math
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ from ngt.agent import sac
 from ngt.agent.sac import Actor, Critic, Sac, polyak_, squashed_gaussian
 from ngt.experience.replay import Batch
 from ngt.seeding import Streams
-from ngt.settings.config import SacConfig
+from ngt.settings.config import CellConfig, SacConfig
+from ngt.training.learner import Learner, Member
 
 OBS, ACT = 5, 2
 SMALL = SacConfig(hidden=(12, 10), actor_grad_clip=1e9)
@@ -189,6 +191,105 @@ def test_softplus_temperature(float64, make_batch):
     torch.testing.assert_close(agent.log_alpha.detach(), before - 1e-2 * slope.sign())
     loss = sac.temperature_loss(agent.temperature(), -metrics["entropy"][:, None], -2.0)
     torch.testing.assert_close(loss, -agent.temperature() * (-metrics["entropy"] - 2.0))
+
+
+@pytest.mark.parametrize("alpha_form", ["exp", "softplus"])
+@pytest.mark.parametrize("alpha_loss", ["alpha", "log_alpha"])
+def test_weight_of_the_temperature_loss(float64, make_batch, alpha_form, alpha_loss):
+    """Its gradient in the learned parameter x: d alpha / dx, or d log alpha / dx, times the gap."""
+    config = replace(SMALL, alpha_form=alpha_form, alpha_loss=alpha_loss, lr_alpha=1e-2)
+    agent = agent_of([1, 2], config, alphas=[0.3, 0.05])
+    alpha = np.array([0.3, 0.05])
+    before = agent.log_alpha.detach().clone()
+    metrics = agent.update(make_batch(2, 8, OBS, ACT), torch.zeros(2, 8), noises(2, 8))
+    slope = alpha if alpha_form == "exp" else 1.0 - np.exp(-alpha)  # softplus' = sigmoid
+    if alpha_loss == "log_alpha":
+        slope = slope / alpha
+    gradient = torch.from_numpy(slope) * (metrics["entropy"] + ACT)
+    torch.testing.assert_close(agent.log_alpha.grad, gradient, rtol=1e-12, atol=0)
+    torch.testing.assert_close(agent.log_alpha.detach(), before - 1e-2 * gradient.sign())
+
+
+def test_adam_does_not_cancel_the_weight(float64):
+    """Where alpha falls, the paper's loss loses its gradient with alpha, and the usual one not."""
+    found = {}
+    for alpha_loss in ("alpha", "log_alpha"):
+        agent = agent_of([1], replace(SMALL, alpha_loss=alpha_loss))
+        optimiser = agent.optimisers["alpha"]
+        for step in range(2000):  # the entropy is above its target, on average
+            log_prob = torch.full((1, 1), -1.0 - 2.0 * (step % 2)) + ACT
+            loss = sac.temperature_loss(agent.temperature_weight(), log_prob, -float(ACT))
+            optimiser.zero_grad()
+            loss.sum().backward()
+            optimiser.step()
+        found[alpha_loss] = agent.temperature().item()
+    assert found["log_alpha"] < 0.8 * found["alpha"] < 0.16
+
+
+@pytest.mark.parametrize(
+    ("env", "units", "target"),
+    [
+        ("Humanoid-v4", "env", -17 - 17 * math.log(0.4)),
+        ("Humanoid-v4", "tanh", -17.0),
+        ("Pusher-v5", "env", -7 - 7 * math.log(2.0)),
+        ("Pusher-v5", "tanh", -7.0),
+        ("HalfCheetah-v4", "env", -6.0),
+        ("HalfCheetah-v4", "tanh", -6.0),
+    ],
+)
+def test_target_entropy_counts_actions_in_units_of_the_env(env, units, target):
+    cell = CellConfig(env, "ngt", "ngt.reward:EnvReward", sac=replace(SMALL, entropy_units=units))
+    found = Learner(cell, [Member(Path(), {}, 0, 0)]).agent.target_entropy
+    assert found == pytest.approx(target, abs=1e-12)
+    if units == "env" and env != "HalfCheetah-v4":
+        assert round(found, 2) == {"Humanoid-v4": -1.42, "Pusher-v5": -11.85}[env]
+
+
+def test_target_entropy_is_that_of_the_scaled_action(float64):
+    """Of an action uniform on the bounds, both sides of the target are met or missed together."""
+    half, act = 0.4, 3
+    uniform_squashed, uniform_scaled = act * math.log(2.0), act * math.log(2.0 * half)
+    config = replace(SMALL, target_entropy_scale=0.5)
+    of_squashed = sac.target_entropy(act, config, half)
+    assert uniform_squashed - of_squashed == pytest.approx(uniform_scaled + 0.5 * act)
+
+
+def test_update_is_algorithm_1(float64, make_batch):
+    """Every loss of Algorithm 1, written out for one run, with its gradient by autograd."""
+    half = 2.0
+    agent = Sac(OBS, ACT, replace(SMALL, alpha=0.3), [1], half)
+    batch, noise = make_batch(1, 16, OBS, ACT), noises(1, 16)
+    reward, old = rows(1, 16, seed=9).double(), deepcopy(agent)
+    x = old.log_alpha
+
+    def policy(obs, eps):  # log pi of the action in the env's units
+        mean, log_std = old.actor(obs)
+        u = mean + log_std.exp() * eps
+        density = torch.distributions.Normal(mean, log_std.exp()).log_prob(u)
+        return u.tanh(), (density - (half * (1.0 - u.tanh().square())).log()).sum(-1)
+
+    shift = ACT * math.log(half)
+    with torch.no_grad():
+        action, log_pi = policy(batch.next_obs, noise["next_noise"])
+        value = old.target(batch.next_obs, action).amin(1) - 0.3 * (log_pi + shift)
+        y = reward + 0.99 * (1.0 - batch.terminated) * value
+    loss = (0.5 * (old.critic(batch.obs, batch.action) - y[:, None]).square()).mean(-1).sum()
+    metrics = agent.update(batch, reward, noise)
+    torch.testing.assert_close(metrics["critic_loss"].sum(), loss.detach())
+    critics = list(zip(agent.critic.parameters(), old.critic.parameters(), strict=True))
+    for (p, _), grad in zip(
+        critics, torch.autograd.grad(loss, [q for _, q in critics]), strict=True
+    ):
+        torch.testing.assert_close(p.grad, grad)
+    action, log_pi = policy(batch.obs, noise["noise"])
+    q = agent.critic(batch.obs, action).amin(1)  # the critics have moved
+    loss = (0.3 * log_pi - q).mean()
+    actors = list(zip(agent.actor.parameters(), old.actor.parameters(), strict=True))
+    grads = torch.autograd.grad(loss, [q for _, q in actors], retain_graph=True)
+    for (p, _), grad in zip(actors, grads, strict=True):
+        torch.testing.assert_close(p.grad, grad)
+    loss = -(x.exp() * (log_pi.detach() - ACT)).mean()
+    torch.testing.assert_close(agent.log_alpha.grad, torch.autograd.grad(loss, x)[0])
 
 
 def test_temperature_can_be_fixed(make_batch):
@@ -429,6 +530,8 @@ def sb3_agent(v, load_layers, monkeypatch) -> Sac:
         lr_actor=lr,
         lr_critic=lr,
         lr_alpha=lr,
+        alpha_loss="log_alpha",
+        entropy_units="tanh",
     )
     agent = Sac(v["obs"].shape[1], v["act"].shape[1], config, [0])
     assert agent.target_entropy == target_entropy
@@ -577,10 +680,12 @@ class Live:
             lr_actor=1e-3,
             lr_critic=1e-3,
             lr_alpha=1e-3,
+            alpha_loss="log_alpha",
+            entropy_units="tanh",
             tau=0.05,
             actor_grad_clip=1e9,
         )
-        self.ours = Sac(3, 1, config, [0])
+        self.ours = Sac(3, 1, config, [0], half_range=2.0)
         with torch.no_grad():
             for net, pairs, twin in self.nets():
                 load_layers(net, pairs, twin)

@@ -33,6 +33,7 @@ def with_variant(env: str, like: str = "ngt", **variant: Any) -> dict[str, Any]:
             "the two widths are equal",
         ),
         ("HalfCheetah-v4", {"terminate_when_unhealthy": False}, "nothing terminates there"),
+        ("HalfCheetah-v4", {"sac": {"entropy_units": "tanh"}}, "the action bounds are 1"),
         ("walker-walk", {"like": "dac-r", "terminate_when_unhealthy": False}, "nothing terminates"),
     ],
 )
@@ -47,6 +48,7 @@ def test_a_switch_that_cannot_act_in_a_cell_is_refused(
     ("env", "variant"),
     [
         ("Hopper-v4", {"terminate_when_unhealthy": False}),
+        ("Pusher-v5", {"sac": {"entropy_units": "tanh"}}),
         ("Pendulum-v1", {"like": "ngt-hlg", "params": {"sigma_agent": 0.1}}),
         ("Pendulum-v1", {"params": {"sigma_agent": 0.1, "leak": 0.2}}),
         ("Pendulum-v1", {"params": {"pairing": "hl_gauss", "bins": 5}}),
@@ -65,12 +67,6 @@ def test_a_switch_that_acts_is_taken(env: str, variant: dict[str, Any]) -> None:
 def test_entropy_units_act_where_the_bounds_are_not_1(name: str, low: float, reason: str) -> None:
     task = replace(get_task("Pendulum-v1"), low=low, high=-low)
     assert reason in idle(name, {}, task) and bool(reason) == bool(idle(name, {}, task))
-
-
-def test_power_iterations_act_under_spectral_norm_alone() -> None:
-    task, name = get_task("Pendulum-v1"), "params.power_iterations"
-    assert "spectral_norm is off" in idle(name, {"params.spectral_norm": False}, task)
-    assert not idle(name, {"params.spectral_norm": True}, task)
 
 
 def test_a_method_runs_on_its_own_envs_alone() -> None:

@@ -17,7 +17,7 @@ import yaml
 from ngt.cli import main
 from ngt.errors import UserError
 from ngt.experience import shipped
-from ngt.experience.envs import TASKS, get_task
+from ngt.experience.envs import TASKS
 from ngt.potential import PotentialConfig
 from ngt.settings.config import (
     CellConfig,
@@ -55,8 +55,9 @@ DEFAULTS: dict[type, dict[str, Any]] = {
     SacConfig: {
         "hidden": (256, 256), "activation": "relu", "layer_norm": False, "head_gain": 1.0,
         "gamma": 0.99, "tau": 0.005,
-        "lr_actor": 3e-4, "lr_critic": 1e-3, "lr_alpha": 3e-4,
-        "alpha": 0.2, "alpha_form": "exp", "learn_alpha": True, "target_entropy_scale": 1.0,
+        "lr_actor": 3e-4, "lr_critic": 1e-3, "lr_alpha": 1e-3,
+        "alpha": 0.2, "alpha_form": "exp", "alpha_loss": "alpha",
+        "learn_alpha": True, "target_entropy_scale": 1.0, "entropy_units": "env",
         "actor_grad_clip": 20.0, "critic_grad_clip": None,
         "log_std_min": -5.0, "log_std_max": 2.0,
     },
@@ -67,9 +68,9 @@ DEFAULTS: dict[type, dict[str, Any]] = {
     },
     PotentialConfig: {
         "pairing": "huber", "hidden": (256, 256), "leak": 0.05, "m": 32, "lr": 1e-3,
-        "spectral_norm": True, "init": "orthogonal", "head_init": "orthogonal",
-        "squash": True, "rescale": 5.0, "hlg_target": "tanh", "delta": 1.0, "bins": 21,
-        "support": 1.0,
+        "spectral_norm": True, "power_iterations": 3, "penalty": 0.0, "init": "orthogonal",
+        "head_init": "orthogonal", "squash": True, "rescale": 5.0, "hlg_target": "tanh",
+        "delta": 1.0, "bins": 21, "support": 1.0,
         "sigma_expert": 0.25, "sigma_agent": 0.05, "reward_sigma": "expert",
         "scaling": "percentile", "gap_floor": 1e-8, "ema_rate": 1e-3, "reward_clip": 5.0,
     },
@@ -134,15 +135,10 @@ RELEASED: dict[str, dict[str, Any]] = {
 
 def test_the_released_variant_differs_in_what_it_should_and_in_nothing_else() -> None:
     config = load({"scale": "paper"})
-    entropy = {"Humanoid-v4": 1 + math.log(0.4), "Pusher-v5": 1 + math.log(2.0)}
     for env in PAPER_ENVS:
         cell = resolve(config, env, "ngt-release", "state-action", 20)
         assert (cell.terminate_when_unhealthy, cell.normalise_obs) == (False, True)
-        scale = cell.sac.target_entropy_scale
-        low, high = get_task(env).low, get_task(env).high
-        assert scale == pytest.approx(1 + math.log((high - low) / 2), abs=1e-4), "env units"
-        assert scale == pytest.approx(entropy.get(env, 1.0), abs=1e-4)
-        assert cell.sac == SacConfig(**RELEASED["sac"], target_entropy_scale=scale)
+        assert cell.sac == SacConfig(**RELEASED["sac"])
         assert cell.train == TrainConfig(**RELEASED["train"])
         assert cell.params == {**DEFAULTS[PotentialConfig], **RELEASED["params"]}
 
@@ -506,12 +502,13 @@ def other(value: Any) -> Any:
     if isinstance(value, int):
         return value + 1
     if isinstance(value, float):
-        return value * 0.5
+        return value * 0.5 if value else 1.0
     if isinstance(value, tuple):
         return (*value, 8)
     return {
         "last": "best", "huber": "hl_gauss", "orthogonal": "kaiming", "tanh": "rescaled",
         "expert": "agent", "percentile": "none", "relu": "silu", "exp": "softplus",
+        "alpha": "log_alpha", "env": "tanh",
     }[value]  # fmt: skip
 
 
@@ -538,7 +535,7 @@ def test_hash_changes_with_everything_that_matters(tmp_path: Path) -> None:
     ]
     hashes = [hash_of({}), *map(hash_of, changes)]
     hashes += [hash_of({}, rate=5), hash_of({}, mode="state-only"), hash_of({}, env="Hopper-v4")]
-    assert len(set(hashes)) == len(hashes) == 17 + 10 + 21 + 4 + 4
+    assert len(set(hashes)) == len(hashes) == 19 + 10 + 23 + 4 + 4
 
 
 def test_ones_own_demonstrations_are_hashed_by_content(tmp_path: Path) -> None:

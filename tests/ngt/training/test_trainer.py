@@ -82,6 +82,7 @@ class Zero(RewardModel):
 
     Config = NoParams
     learns = False
+    uses_env_reward = True
 
     def reward(self, batch: Batch) -> Tensor:
         return torch.zeros_like(batch.reward)

@@ -1,0 +1,42 @@
+"""Former values: what a record means that is older than a setting.
+
+When a setting is added, or its default changes meaning, add its former value to FORMER. A record
+without the setting then has that value, and a setting at its former value is left out of hashes.
+The hashes of shipped experts, demonstrations and published runs therefore stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def _alpha_loss(sac: Mapping[str, Any]) -> str:
+    return "alpha" if sac.get("alpha_form") == "softplus" else "log_alpha"
+
+
+# By the dataclass that has the setting; a function is given the other settings in the record.
+FORMER: dict[str, dict[str, Any]] = {
+    "ngt.settings.config:SacConfig": {"alpha_loss": _alpha_loss, "entropy_units": "tanh"},
+    "ngt.potential:PotentialConfig": {"power_iterations": 1, "penalty": 0.0},
+    "baselines.adversarial:AdversarialConfig": {"spectral_norm": False},
+}
+
+
+def former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the former values of a dataclass's later settings; data: its other settings."""
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        found |= FORMER.get(f"{base.__module__}:{base.__qualname__}", {})
+    return {name: value(data) if callable(value) else value for name, value in found.items()}
+
+
+def with_former(cls: type, data: Any) -> Any:
+    """Return recorded settings of a dataclass with the later ones that the record lacks."""
+    return {**former(cls, data), **data} if isinstance(data, Mapping) else data
+
+
+def without_former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a dataclass without the later ones that have their former values."""
+    known = former(cls, data)
+    return {n: v for n, v in data.items() if n not in known or v != known[n]}
