@@ -27,6 +27,13 @@ def methods(config: Config, name: str) -> list[Series]:
     return _by_method(config, plan, named)
 
 
+def compared(config: Config, name: str) -> list[Series]:
+    """Return the methods for comparison, then the others, with the config's labels."""
+    plan = plan_of(config, name, one=["rates"])
+    named = {method: method_label(config, method) for method in (*plan.beside, *plan.methods)}
+    return _by_method(config, plan, named)
+
+
 def variants(config: Config, name: str) -> list[Series]:
     """Return the method for comparison, then its variants, named by the settings that differ."""
     plan = plan_of(config, name, one=["rates"])
