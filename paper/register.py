@@ -12,6 +12,7 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import own_file
 
 GPU = "results/published/gpu.json"  # what `make gpu-check` measured
+POTENTIAL = "results/published/potential.npz"  # what `python -m paper.numbers.potential` trained
 CURVE_FIGURES = "paper.figures.curves:make"
 
 Kind = Literal["figure", "table", "report", "paper"]
