@@ -107,6 +107,13 @@ ARTEFACTS = {
             runs=MAIN,
         ),
         Artefact(
+            "reward_figure",
+            "What the learned reward looks like (not in the paper)",
+            "paper.figures.reward:make",
+            runs=MAIN,
+            files=(POTENTIAL,),
+        ),
+        Artefact(
             "speed_figure",
             "Speed over training",
             "paper.figures.speed:make",

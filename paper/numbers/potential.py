@@ -1,6 +1,6 @@
 """A potential on Pendulum-v1 at four moments of a short training, over angle and velocity.
 
-The training is seeded and takes a minute or two on one core. What ships was written by
+The training is seeded and takes a few minutes on one core. What ships was written by
 `python -m paper.numbers.potential`.
 """
 
