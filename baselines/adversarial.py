@@ -3,22 +3,24 @@
 Each run trains its own net D to tell expert from agent transitions. A method's `loss` says how, and
 its `value` gives the reward. The nets are the paper's reward nets without spectral norm, which
 would conflict with the two-sided penalty: spectral norm caps the slope at 1, and the penalty pulls
-it up to 1. The slope is per unit of input. A coordinate of large scale therefore dominates D unless
-observations are normalised.
+it up to 1. `spectral_norm` adds it, and `penalty: 0` leaves the penalty out, together with its draw
+and its pass through the net. The slope is per unit of input. A coordinate of large scale therefore
+dominates D unless observations are normalised.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import PackedMLP
 from ngt.errors import UserError
+from ngt.penalty import gradient_penalty
 from ngt.reward import Batch, Draw, RewardModel, Spec, opt
 from ngt.seeding import torch_generator
+
+POWER_ITERATIONS = 3  # of spectral norm in an update
 
 
 @dataclass(frozen=True)
@@ -28,33 +30,12 @@ class AdversarialConfig:
     hidden: tuple[int, ...] = opt((256, 256), "widths of the net", 1)
     leak: float = opt(0.05, "slope of LeakyReLU below zero", 0)
     lr: float = opt(1e-3, "Adam", 0)
-    penalty: float = opt(10.0, "weight of the gradient penalty", 0)
+    penalty: float = opt(10.0, "weight of the gradient penalty; 0: none is computed", 0)
     one_sided: bool = opt(False, "penalise slopes above 1 only; WGAN-GP penalises both")
+    spectral_norm: bool = opt(False, "on every layer of the net, as in NGT's predictor")
     absorbing: bool = opt(
         False, "learn a reward for having ended, as DAC does; the paper is silent"
     )
-
-
-def gradient_penalty(
-    net: Callable[[Tensor], Tensor],
-    expert: Tensor,
-    agent: Tensor,
-    epsilon: Tensor,
-    one_sided: bool = False,
-) -> Tensor:
-    """Return the mean of (|grad net(x)| - 1)^2 over points x between expert and agent rows, (R,).
-
-    net: maps (R, B, dims) to one value per row; several values per row are summed.
-    expert, agent: rows (R, B, dims). epsilon: the expert's share in x, in [0, 1], (R, B).
-    one_sided: do not penalise slopes below 1.
-    The result can be differentiated in the net's parameters, even at a zero gradient.
-    """
-    x = (agent + epsilon[..., None] * (expert - agent)).detach().requires_grad_()
-    (slope,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
-    excess = torch.linalg.vector_norm(slope, dim=-1) - 1.0  # its subgradient at 0 is 0, not NaN
-    if one_sided:
-        excess = F.relu(excess)
-    return excess.square().mean(dim=1)
 
 
 class Adversarial(RewardModel):
@@ -85,12 +66,15 @@ class Adversarial(RewardModel):
             [width, *config.hidden, outputs],
             [torch_generator(seed, "init", "net") for seed in spec.seeds],
             activation=Rectifier(config.leak),
+            spectral_norm=config.spectral_norm,
         )
         self.learn_with(config.lr)
 
     def draws(self) -> dict[str, Draw]:
-        names = ("epsilon", "coin_e", "coin_a") if self.config.absorbing else ("epsilon",)
-        return {name: Draw("uniform", (self.spec.batch,)) for name in names}
+        draws = {"epsilon": Draw("uniform", (self.spec.batch,))} if self.config.penalty else {}
+        if self.config.absorbing:
+            draws |= {name: Draw("uniform", (self.spec.batch,)) for name in ("coin_e", "coin_a")}
+        return draws
 
     def inputs(self, batch: Batch) -> Tensor:
         """Return the inputs of D, (R, B, input), with flags if states are absorbing."""
@@ -124,13 +108,23 @@ class Adversarial(RewardModel):
         swap = (batch.terminated > 0) & (self.noise[coin] < 0.5)
         return torch.where(swap[..., None], self.absorbing(x), x)
 
-    def penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the weighted gradient penalty on D, (R,)."""
-        slope = gradient_penalty(
-            self.net, x_expert, x_agent, self.noise["epsilon"], self.config.one_sided
-        )
+    def update(self, agent: Batch, expert: Batch) -> None:
+        """Take the power iterations of spectral norm, if it is on, then one step down the loss."""
+        self.net.power_iteration(POWER_ITERATIONS)
+        super().update(agent, expert)
+
+    def penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor | float:
+        """Return the weighted gradient penalty, (R,); none is computed if its weight is 0."""
+        if not self.config.penalty:
+            return 0.0
+        slope = self.slope(x_agent, x_expert)
         self.metrics["gradient_penalty"] = slope.detach()
         return self.config.penalty * slope
+
+    def slope(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
+        """Return the gradient penalty on D, (R,)."""
+        epsilon = self.noise["epsilon"]
+        return gradient_penalty(self.net, x_expert, x_agent, epsilon, self.config.one_sided)
 
     def value(self, x: Tensor) -> Tensor:
         """Return the reward of inputs x (R, B, input), (R, B)."""

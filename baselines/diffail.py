@@ -44,9 +44,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from baselines.adversarial import gradient_penalty
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import PackedMLP
+from ngt.penalty import gradient_penalty
 from ngt.reward import Batch, Draw, RewardModel, Spec, opt
 from ngt.seeding import torch_generator
 

@@ -35,8 +35,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from baselines.adversarial import Adversarial, AdversarialConfig, gradient_penalty
+from baselines.adversarial import Adversarial, AdversarialConfig
 from ngt.errors import UserError
+from ngt.penalty import gradient_penalty
 from ngt.reward import Batch, Spec, opt
 
 
@@ -108,20 +109,18 @@ class MmdDac(Adversarial):
         self.metrics["mmd2"] = mmd2.detach()
         return self.penalty(x_agent, x_expert) - mmd2
 
-    def penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the weighted gradient penalty on D or on the witness, (R,)."""
+    def slope(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
+        """Return the gradient penalty on D or on the witness, (R,)."""
         if self.config.penalise == "net":
-            return super().penalty(x_agent, x_expert)
+            return super().slope(x_agent, x_expert)
         u_expert, u_agent = self.net(x_expert), self.net(x_agent)
-        slope = gradient_penalty(
+        return gradient_penalty(
             lambda x: witness(self.net(x), u_expert, u_agent, self.config.sigmas),
             x_expert,
             x_agent,
             self.noise["epsilon"],
             self.config.one_sided,
         )
-        self.metrics["gradient_penalty"] = slope.detach()
-        return self.config.penalty * slope
 
     def value(self, x: Tensor) -> Tensor:
         """Return the witness at inputs x (R, B, input), (R, B)."""

@@ -20,12 +20,21 @@ Sources: Wang et al., Random Expert Distillation, ICML 2019; RuohanW/RED; lionel
 
 from torch import Tensor
 
-from ngt.potential import Potential
-from ngt.reward import Batch
+from ngt.errors import UserError
+from ngt.potential import Potential, PotentialConfig
+from ngt.reward import Batch, Spec
 
 
 class Red(Potential):
     """Predictor and prior of R runs, fitted to the expert alone."""
+
+    def __init__(self, config: PotentialConfig, spec: Spec) -> None:
+        if config.penalty:
+            raise UserError(
+                f"params.penalty: found {config.penalty}, RED has no agent's side to take a "
+                f"gradient penalty at; use 0"
+            )
+        super().__init__(config, spec)
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
         """Return E_expert[h], (R,)."""

@@ -39,7 +39,8 @@ from torch import Tensor
 
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import Init, PackedMLP
-from ngt.reward import Batch, RewardModel, Spec, opt
+from ngt.penalty import gradient_penalty
+from ngt.reward import Batch, Draw, RewardModel, Spec, opt
 from ngt.seeding import torch_generator
 
 Side = Literal["expert", "agent"]
@@ -52,7 +53,7 @@ HLG_EPS = 1e-6  # added to the mass that normalises HL-Gauss targets (paper's sn
 class PotentialConfig:
     """Settings of NGT. Values are those of the paper's table of defaults unless noted."""
 
-    pairing: Literal["huber", "mse_softmax", "hl_gauss"] = opt(
+    pairing: Literal["huber", "mse_softmax", "hl_gauss", "l1"] = opt(
         "huber", "loss between predictor and prior; the paper: hl_gauss on Humanoid"
     )
     hidden: tuple[int, ...] = opt((256, 256), "widths of predictor and prior", 1)
@@ -65,6 +66,7 @@ class PotentialConfig:
     )
     init: Init = opt("orthogonal", "of the hidden layers")
     head_init: Init = opt("orthogonal", "of the output layers")
+    penalty: float = opt(0.0, "weight of a two-sided gradient penalty on h; 0: none is computed", 0)
     squash: bool = opt(True, "outputs pass through rescale * tanh")
     rescale: float = opt(5.0, "largest size of a squashed output", 1e-8)
     hlg_target: Literal["tanh", "rescaled"] = opt(
@@ -134,9 +136,12 @@ class Potential(RewardModel):
     def target(self, x: Tensor) -> Tensor:
         """Return the squashed outputs of f', (R, B, m), without gradient."""
         with torch.no_grad():
-            plain = self.config.pairing == "hl_gauss" and self.config.hlg_target == "tanh"
-            scale = 1.0 if plain else self.config.rescale
-            return self._squash(self.prior(x), scale)
+            return self._target(x)
+
+    def _target(self, x: Tensor) -> Tensor:
+        """Return the same with its gradient in x, which a gradient penalty needs."""
+        plain = self.config.pairing == "hl_gauss" and self.config.hlg_target == "tanh"
+        return self._squash(self.prior(x), 1.0 if plain else self.config.rescale)
 
     def _squash(self, outputs: Tensor, scale: float) -> Tensor:
         return scale * torch.tanh(outputs) if self.config.squash else outputs
@@ -147,11 +152,16 @@ class Potential(RewardModel):
             return huber(prediction, target, c.delta)
         if c.pairing == "mse_softmax":
             return mse_softmax(prediction, target)
+        if c.pairing == "l1":
+            return l1(prediction, target)
         sigma = c.sigma_expert if side == "expert" else c.sigma_agent
         return hl_gauss(prediction, hl_gauss_target(target, self.edges, sigma))
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return L = E_expert[h] - E_agent[h], (R,); descending it lowers h on expert data."""
+        """Return L = E_expert[h] - E_agent[h], (R,); descending it lowers h on expert data.
+
+        The gradient penalty is added if it has a weight.
+        """
         x_expert, x_agent = self.inputs(expert), self.inputs(agent)
         x = torch.cat([x_expert, x_agent], dim=1)  # one pass for both sides
         split = [x_expert.shape[1], x_agent.shape[1]]
@@ -164,7 +174,23 @@ class Potential(RewardModel):
         if self.config.pairing == "hl_gauss":  # targets outside the support have no gradient
             outside = torch.cat([t_expert, t_agent], dim=1).abs() > self.config.support
             self.metrics["hlg_outside"] = outside.float().mean(dim=(1, 2))
-        return h_expert - h_agent
+        loss = h_expert - h_agent
+        return loss + self._penalty(x_agent, x_expert) if self.config.penalty else loss
+
+    def draws(self) -> dict[str, Draw]:
+        return {"epsilon": Draw("uniform", (self.spec.batch,))} if self.config.penalty else {}
+
+    def _penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
+        """Return the weighted gradient penalty on the potential that the reward reads, (R,)."""
+        side = self.config.reward_sigma
+        slope = gradient_penalty(
+            lambda x: self._pair(self.prediction(x), self._target(x), side),
+            x_expert,
+            x_agent,
+            self.noise["epsilon"],
+        )
+        self.metrics["gradient_penalty"] = slope.detach()
+        return self.config.penalty * slope
 
     def update(self, agent: Batch, expert: Batch) -> None:
         """Take the power iterations, then one step down L."""
@@ -213,6 +239,11 @@ class Potential(RewardModel):
 def huber(prediction: Tensor, target: Tensor, delta: float = 1.0) -> Tensor:
     """Return the Huber loss, averaged over the m outputs: (..., m) -> (...)."""
     return F.huber_loss(prediction, target, reduction="none", delta=delta).mean(dim=-1)
+
+
+def l1(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return the absolute difference, averaged over the m outputs: (..., m) -> (...)."""
+    return (prediction - target).abs().mean(dim=-1)
 
 
 def mse_softmax(prediction: Tensor, target: Tensor) -> Tensor:

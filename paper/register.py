@@ -12,6 +12,7 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import own_file
 
 GPU = "results/published/gpu.json"  # what `make gpu-check` measured
+POTENTIAL = "results/published/potential.npz"  # what `python -m paper.numbers.potential` trained
 CURVE_FIGURES = "paper.figures.curves:make"
 
 Kind = Literal["figure", "table", "report", "paper"]
@@ -95,11 +96,22 @@ ARTEFACTS = {
         _curves("ablation_embedding", "Ablation: size of the embedding", "Fig. abl_embeddim"),
         _curves("ablation_sigma", "Ablation: equal widths of HL-Gauss (not in the paper)"),
         _curves("dmc_figure", "DeepMind Control tasks", "Fig. dmc"),
+        _curves("pairing_figure", "NGT over pairing losses (not in the paper)"),
+        _curves("penalty_figure", "With and without a gradient penalty (not in the paper)"),
+        _curves("controls_figure", "Controls: survival and raw inputs (not in the paper)"),
+        _curves("readings_figure", "What the paper leaves open (not in the paper)"),
         Artefact(
             "aggregate_figure",
             "Aggregates over tasks (not in the paper)",
             "paper.figures.aggregate:make",
             runs=MAIN,
+        ),
+        Artefact(
+            "reward_figure",
+            "What the learned reward looks like (not in the paper)",
+            "paper.figures.reward:make",
+            runs=MAIN,
+            files=(POTENTIAL,),
         ),
         Artefact(
             "speed_figure",

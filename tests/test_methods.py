@@ -344,7 +344,7 @@ def test_high_is_expert_like(method: str) -> None:
     for _ in range(100):
         rig.model.noise = rig.learner.streams.next()
         rig.model.update(agent, expert)
-    wins = rig.learner.auc(expert, agent)
+    wins = rig.learner.diagnostics(expert, agent)["auc"]
     print(f"AUC {wins.tolist()}")
     assert (wins > 0.6).all()
 

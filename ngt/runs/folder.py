@@ -28,14 +28,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # The columns of an evaluation, one row per run and step.
-VALUES = ("return", "std", "low", "high", "episodes", "auc", "seconds")
+LOGGED = ("auc", "rank_correlation")  # of the learned reward, in train.csv
+VALUES = ("return", "std", "low", "high", "episodes", *LOGGED, "seconds")
 
 
 class Record(NamedTuple):
     """A complete run: its run.json, and its evaluations with columns step and VALUES.
 
-    return, std (sample), low and high are over the episodes of an evaluation. auc is from train.csv
-    and seconds from run.json's timing, at the same step; NaN if these lack the step.
+    return, std (sample), low and high are over the episodes of an evaluation. LOGGED is from
+    train.csv and seconds from run.json's timing, at the same step; NaN if these lack the step.
     """
 
     run: dict[str, Any]
@@ -172,11 +173,9 @@ def read_folder(folder: Path, name: str) -> Record:
     if damage := changed(folder, record, ("eval.csv", "train.csv")):
         raise UserError(f"{name}: {damage}; train it again")
     means = _means(folder / "eval.csv", name)
-    means = means.assign(
-        auc=_logged(folder / "train.csv", "auc", name).reindex(means.index),
-        seconds=_clock(record, f"{folder}/run.json", name).reindex(means.index),
-    )
-    return Record(record, means.reset_index())
+    logged = {c: _logged(folder / "train.csv", c, name).reindex(means.index) for c in LOGGED}
+    seconds = _clock(record, f"{folder}/run.json", name).reindex(means.index)
+    return Record(record, means.assign(**logged, seconds=seconds).reset_index())
 
 
 def read_shipped(env: str) -> Record:
@@ -185,7 +184,8 @@ def read_shipped(env: str) -> Record:
     record = shipped.read(env)
     means = _means(folder / shipped.CURVE, name)
     seconds = _clock(record, f"{folder / shipped.EXPERT}", name).reindex(means.index)
-    return Record(record, means.assign(auc=float("nan"), seconds=seconds).reset_index())
+    logged = dict.fromkeys(LOGGED, float("nan"))
+    return Record(record, means.assign(**logged, seconds=seconds).reset_index())
 
 
 def _means(path: Path, name: str) -> pd.DataFrame:

@@ -113,7 +113,7 @@ def run_table(
         for method in (*f.methods, *f.beside) if beside else f.methods:
             rate = method_rate(config, method)
             rates = f.rates if rate is None else (rate,)
-            axes = itertools.product(f.envs, [method], f.modes, rates, f.demos, f.seeds)
+            axes = itertools.product(f.envs_of(method), [method], f.modes, rates, f.demos, f.seeds)
             keys |= set(itertools.starmap(RunKey, axes))
     return sorted(keys)
 

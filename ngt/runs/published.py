@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 COLUMNS = ("run", "step", *VALUES)
+LATER = ("rank_correlation",)  # columns that older records lack
 
 
 def expert_name(env: str) -> str:
@@ -136,7 +137,9 @@ class Published:
 
         content = self.path.read_bytes()
         try:
-            table = pd.read_parquet(io.BytesIO(content))[list(COLUMNS)]
+            table = pd.read_parquet(io.BytesIO(content))
+            later = {c: float("nan") for c in LATER if c not in table}
+            table = table.assign(**later)[list(COLUMNS)]
         except Exception as error:  # pyarrow may raise anything on a damaged file
             raise self._fail(" ".join(str(error).split())) from None
         twice = table[table.duplicated(["run", "step"])]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ngt.errors import UserError
 from ngt.experience import shipped
-from ngt.experience.envs import get_task
+from ngt.experience.envs import Task, get_task
 from ngt.settings.config import Config, ExpertConfig, FigureConfig, SacConfig, TrainConfig
 from ngt.settings.resolve import (
     check_override,
     demos_source,
     expert_config,
     find_method,
+    flat_settings,
     model_params,
     own_file,
 )
@@ -46,20 +48,73 @@ def check(config: Config) -> None:
     for name in config.methods:
         for env in sorted(envs) or [""]:
             model_params(config, name, env)
+    cells = {
+        (method, env): f"figures.{name}.methods"
+        for name, figure in config.figures.items()
+        for method in figure.methods
+        for env in figure.envs_of(method)
+    }
+    for cell, where in cells.items():
+        _check_acts(config, *cell, where)
 
 
 def _check_figure(config: Config, figure: FigureConfig, where: str) -> None:
     for f in dataclasses.fields(figure):
         values = getattr(figure, f.name)
-        if not values and f.name != "beside":
+        if not values and f.name not in ("beside", "only"):
             raise UserError(f"{where}.{f.name}: empty; name at least one")
-        twice = next((v for v in values if values.count(v) > 1), None)
+        twice = next((v for v in values if [*values].count(v) > 1), None)
         if twice is not None:
             raise UserError(f"{where}.{f.name}: {twice} stands twice; name it once")
     for axis in ("methods", "beside"):
         for method in getattr(figure, axis):
             find_method(config, method, f"{where}.{axis}")
+            if not figure.envs_of(method):
+                raise UserError(
+                    f"{where}.only.{method}: none of the figure's envs; name one of them"
+                )
     _check_envs(figure.envs, f"{where}.envs")
+    for method, envs in figure.only.items():
+        find_method(config, method, f"{where}.only")
+        _check_envs(envs, f"{where}.only.{method}")
+
+
+HL_GAUSS = ("sigma_expert", "sigma_agent", "reward_sigma", "bins", "support", "hlg_target")
+
+
+def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
+    """Return why a setting cannot act in a cell; empty if it can."""
+    pairing, field = settings.get("params.pairing"), name.removeprefix("params.")
+    if field in HL_GAUSS and pairing not in (None, "hl_gauss"):
+        return f"params.pairing is {pairing}"
+    if (
+        field == "reward_sigma"
+        and settings["params.sigma_expert"] == settings["params.sigma_agent"]
+    ):
+        return "the two widths are equal"
+    if field == "delta" and pairing not in (None, "huber"):
+        return f"params.pairing is {pairing}"
+    if name == "terminate_when_unhealthy" and not task.can_terminate:
+        return "nothing terminates there"
+    if name == "sac.entropy_units" and (task.low, task.high) == (-1.0, 1.0):
+        return "the action bounds are 1"
+    return ""
+
+
+def _check_acts(config: Config, method: str, env: str, where: str) -> None:
+    """Check that a variant differs from the method it is like in a setting that can act."""
+    like = config.methods[method].like
+    if not like:
+        return
+    own, other = (flat_settings(config, name, env) for name in (method, like))
+    changed = [name for name in own | other if own.get(name) != other.get(name)]
+    reasons = {name: idle(name, own, get_task(env)) for name in changed}
+    if changed and all(reasons.values()):
+        name, reason = next(iter(reasons.items()))
+        raise UserError(
+            f"{where}: {method} on {env} would be {like} again: {name} cannot act, since {reason}; "
+            f"name other envs in `only`"
+        )
 
 
 def _check_envs(names: Iterable[str], where: str) -> None:

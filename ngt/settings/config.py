@@ -157,6 +157,11 @@ class FigureConfig:
     seeds: tuple[int, ...] = opt((0, 1, 2, 3), "seeds", 0)
     modes: tuple[Mode, ...] = (CellConfig.mode,)
     rates: tuple[int, ...] = opt((CellConfig.rate,), "subsampling rates", 1)
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # a method's envs, if not all
+
+    def envs_of(self, method: str) -> list[str]:
+        """Return the figure's envs on which a method is run."""
+        return [env for env in self.envs if env in self.only.get(method, self.envs)]
 
 
 @dataclass(frozen=True)

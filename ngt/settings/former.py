@@ -18,7 +18,8 @@ def _alpha_loss(sac: Mapping[str, Any]) -> str:
 # By the dataclass that has the setting; a function is given the other settings in the record.
 FORMER: dict[str, dict[str, Any]] = {
     "ngt.settings.config:SacConfig": {"alpha_loss": _alpha_loss, "entropy_units": "tanh"},
-    "ngt.potential:PotentialConfig": {"power_iterations": 1},
+    "ngt.potential:PotentialConfig": {"power_iterations": 1, "penalty": 0.0},
+    "baselines.adversarial:AdversarialConfig": {"spectral_norm": False},
 }
 
 

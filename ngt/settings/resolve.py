@@ -127,6 +127,17 @@ def _overlay(config: Config, env: str, differences: Sequence[Override]) -> dict[
     return out
 
 
+def flat_settings(config: Config, method: str, env: str) -> dict[str, Any]:
+    """Return a method's settings on an env by dotted name, without its demonstrations."""
+    model, params = model_params(config, method, env)
+    found = _overlay(config, env, [entry for _, entry in _layers(config, method, env)])
+    flat = {f"params.{name}": value for name, value in params.items()} | {"model": model}
+    for name, value in found.items():
+        section = isinstance(value, SacConfig | TrainConfig)
+        flat |= {f"{name}.{n}": v for n, v in vars(value).items()} if section else {name: value}
+    return flat
+
+
 def resolve(config: Config, env: str, method: str, mode: Mode, rate: int) -> CellConfig:
     """Return the complete settings of a cell."""
     model, params = model_params(config, method, env)

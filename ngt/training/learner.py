@@ -87,6 +87,30 @@ def run_seed(cell: CellConfig, member: Member) -> int:
     return derive(member.seed, cell.env, cell.method, cell.mode, cell.rate, member.demos)
 
 
+def auc(expert: Tensor, agent: Tensor) -> Tensor:
+    """Return P(an expert transition outscores an agent's), (R,); a tie counts one half.
+
+    expert, agent: scores (R, B), (R, C).
+    """
+    e, a = expert[:, :, None], agent[:, None, :]
+    return (e > a).float().mean(dim=(1, 2)) + 0.5 * (e == a).float().mean(dim=(1, 2))
+
+
+def rank_correlation(a: Tensor, b: Tensor) -> Tensor:
+    """Return Spearman's correlation of the rows of a and b (R, B), (R,); 0 if one is constant.
+
+    Equal values share the mean of their ranks.
+    """
+
+    def ranks(x: Tensor) -> Tensor:
+        """Return the ranks less their mean, twice over."""
+        return (x[:, :, None] - x[:, None, :]).sign().double().sum(dim=2)
+
+    x, y = ranks(a), ranks(b)
+    size = (x.square().sum(dim=1) * y.square().sum(dim=1)).sqrt()
+    return (x * y).sum(dim=1) / size.clamp(min=1.0)
+
+
 class Learner:
     """Everything that an update uses: agent, reward model, demonstrations and random streams.
 
@@ -130,7 +154,7 @@ class Learner:
         self.drawn: dict[str, Tensor] = {}  # this iteration's draws; graphs read them here
         self.sums: dict[str, Tensor] = {}
         self.updates = self.summed = 0
-        self.last: tuple[Batch, Batch] | None = None  # expert and agent batch, for the AUC
+        self.last: tuple[Batch, Batch] | None = None  # expert and agent batch, for diagnostics
 
     def normalise(self, batch: Batch) -> Batch:
         """Return a batch with normalised observations, as the nets see them."""
@@ -191,7 +215,10 @@ class Learner:
                 self.sums[name] = value.clone()
 
     def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Return mean metrics since the last call, (R,) each, and the AUC; reset the means."""
+        """Return mean metrics since the last call, (R,) each, and the diagnostics; reset the means.
+
+        The diagnostics are of the last update's batches. They change nothing that is trained.
+        """
         means = {
             name: (total / max(self.summed, 1)).double().cpu().numpy()
             for name, total in self.sums.items()
@@ -200,17 +227,25 @@ class Learner:
             total.zero_()
         self.summed = 0
         if self.last is not None:
-            means["auc"] = self.auc(*self.last).double().cpu().numpy()
+            for name, value in self.diagnostics(*self.last).items():
+                means[name] = value.double().cpu().numpy()
         return means
 
     @torch.no_grad()
-    def auc(self, expert: Batch, agent: Batch) -> Tensor:
-        """Return P(an expert transition outscores an agent's), (R,); a tie counts one half."""
+    def diagnostics(self, expert: Batch, agent: Batch) -> dict[str, Tensor]:
+        """Return what is logged of the learned reward, by name, (R,) each.
+
+        auc: see `auc`. rank_correlation: of the learned reward with the env's own, over the
+        agent's batch.
+        """
         kept = dict(self.model.metrics)
-        e = rewards(self.model, "score", shown(self.model, expert))[:, :, None]
-        a = rewards(self.model, "score", drawn(self.model, agent))[:, None, :]
+        of_expert = rewards(self.model, "score", shown(self.model, expert))
+        of_agent = rewards(self.model, "score", drawn(self.model, agent))
         self.model.metrics = kept
-        return (e > a).float().mean(dim=(1, 2)) + 0.5 * (e == a).float().mean(dim=(1, 2))
+        return {
+            "auc": auc(of_expert, of_agent),
+            "rank_correlation": rank_correlation(of_agent, agent.reward),
+        }
 
     def non_finite(self, run: int) -> str | None:
         """Return the name of a parameter of this run that is not finite, if any."""

@@ -70,6 +70,21 @@ LOOKS: dict[str, Look] = {
     "ngt-equal-sigma": Look("#E69F00", (5, 1.5), "v"),
     "ngt-kaiming": Look("#D55E00", (5, 1.5), "s"),
     "ngt-no-sn": Look("#882255", (8, 2), "P"),
+    "ngt-hlg-rescaled": Look("#CC79A7", (5, 1.5), "p"),
+    "ngt-hlg-agent": Look("#56B4E9", (2.2, 1), "<"),
+    # Controls, which are compared with several methods: the colour is the method's.
+    "constant": Look("#000000", (1.2, 1.2), "h"),
+    "ngt-no-termination": Look("#0072B2", (2.2, 1), "v"),
+    "ngt-norm": Look("#0072B2", (8, 2), "s"),
+    "ngt-penalty": Look("#0072B2", (5, 1.2, 1.2, 1.2), "^"),
+    "dac-no-termination": Look("#E69F00", (8, 2), ">"),
+    "dac-r-norm": Look("#E69F00", (), "s"),
+    "dac-r-no-penalty": Look("#E69F00", (1.2, 2.4), "p"),
+    "dac-r-sn": Look("#E69F00", (5, 1.2, 1.2, 1.2), "P"),
+    "wdac-norm": Look("#009E73", (), "s"),
+    "wdac-no-penalty": Look("#009E73", (1.2, 2.4), "p"),
+    "wdac-sn": Look("#009E73", (2.2, 1), "P"),
+    "diffail-norm": Look("#882255", (), "s"),
 }
 
 # Dashes and markers for the values of an ordered setting; their colours are those of RAMP.

@@ -23,7 +23,17 @@ from paper.drawing.panels import (
     Series,
     demonstrations,
 )
-from paper.figures.series import Remark, inverted, methods, rates, sizes, spread, variants
+from paper.figures.series import (
+    Remark,
+    compared,
+    cost,
+    inverted,
+    methods,
+    rates,
+    sizes,
+    spread,
+    variants,
+)
 from paper.numbers import curves
 
 if TYPE_CHECKING:
@@ -204,6 +214,10 @@ CURVE_FIGURES = {
         CurveFigure("ablation_embedding", series=sizes),
         CurveFigure("ablation_sigma", series=variants, measures=(SCORE, AUC), remark=inverted),
         CurveFigure("dmc_figure"),
+        CurveFigure("pairing_figure"),
+        CurveFigure("penalty_figure", series=compared, remark=cost),
+        CurveFigure("controls_figure", series=compared),
+        CurveFigure("readings_figure", series=compared),
     )
 }
 

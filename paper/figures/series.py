@@ -27,6 +27,13 @@ def methods(config: Config, name: str) -> list[Series]:
     return _by_method(config, plan, named)
 
 
+def compared(config: Config, name: str) -> list[Series]:
+    """Return the methods for comparison, then the others, with the config's labels."""
+    plan = plan_of(config, name, one=["rates"])
+    named = {method: method_label(config, method) for method in (*plan.beside, *plan.methods)}
+    return _by_method(config, plan, named)
+
+
 def variants(config: Config, name: str) -> list[Series]:
     """Return the method for comparison, then its variants, named by the settings that differ."""
     plan = plan_of(config, name, one=["rates"])
@@ -106,6 +113,17 @@ def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Confi
     if not parts:
         return "never under 0.5", style.GREY
     return f"inverted: {'; '.join(parts)} of~evaluations", style.ALERT
+
+
+def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
+    """Return the milliseconds that an update of each line's packs took, evaluations left out."""
+    parts = []
+    for one, runs in here:
+        ends = runs.sort_values("step").groupby("seed").tail(1).dropna(subset=["seconds"])
+        if len(ends):
+            ms = 1e3 * config.train.num_envs * (ends["seconds"] / ends["step"]).mean()
+            parts.append(f"{one.label.replace(' ', '~')}~{ms:.1f}")
+    return (f"ms an update of a pack: {'; '.join(parts)}", style.GREY) if parts else None
 
 
 def _percent(share: float) -> str:

@@ -10,13 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from baselines.adversarial import Adversarial, AdversarialConfig, gradient_penalty
+from baselines.adversarial import Adversarial, AdversarialConfig
 from baselines.dac import Dac, DacConfig
 from baselines.wdac import Wdac
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import PackedMLP
 from ngt.errors import UserError
 from ngt.experience.replay import Batch
+from ngt.penalty import gradient_penalty
 from ngt.reward import Spec
 from ngt.seeding import Streams, torch_generator
 

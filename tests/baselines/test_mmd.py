@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from baselines.adversarial import gradient_penalty
 from baselines.mmd import MmdConfig, MmdDac, mmd_squared, rbf_mixture, witness
 from ngt.errors import UserError
 from ngt.experience.demos import DemoSet
 from ngt.experience.replay import Batch
+from ngt.penalty import gradient_penalty
 from ngt.reward import Spec
 from ngt.seeding import Streams
 from ngt.training.trainer import Learner
@@ -336,9 +336,9 @@ def test_sides_of_one_distribution_get_a_reward_near_zero_and_an_auc_near_one_ha
     assert model.metrics["mmd2"].item() < 0.15
     assert model.reward(transitions(g, 128)).abs().mean() < 0.3
     learner: Any = SimpleNamespace(model=model)
-    auc = Learner.auc(learner, expert, agent).item()
+    auc = Learner.diagnostics(learner, expert, agent)["auc"].item()
     assert 0.4 < auc < 0.65 and auc == pytest.approx(
-        Learner.auc(learner, expert, transitions(g, 128)).item(), abs=0.1
+        Learner.diagnostics(learner, expert, transitions(g, 128))["auc"].item(), abs=0.1
     )
 
 

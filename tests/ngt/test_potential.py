@@ -20,7 +20,7 @@ from ngt.seeding import Draw, Streams
 from ngt.settings.config import SacConfig
 
 OBS, ACT = 5, 2
-PAIRINGS = ["huber", "mse_softmax", "hl_gauss"]
+PAIRINGS = ["huber", "mse_softmax", "hl_gauss", "l1"]
 MODES = ["state-action", "state-state", "state-only"]
 
 
@@ -77,6 +77,8 @@ def plain_h(model: Potential, run: int, x: np.ndarray, sigma: float) -> float:
         errors = [abs(a - b) for a, b in zip(f, t, strict=True)]
         terms = [e * e / 2 if e <= c.delta else c.delta * (e - c.delta / 2) for e in errors]
         return sum(terms) / c.m
+    if c.pairing == "l1":
+        return sum(abs(a - b) for a, b in zip(f, t, strict=True)) / c.m
     if c.pairing == "mse_softmax":
         p, q = ([math.exp(v) for v in side] for side in (f, t))
         return sum((a / sum(p) - b / sum(q)) ** 2 for a, b in zip(p, q, strict=True))
@@ -98,6 +100,7 @@ def plain_h(model: Potential, run: int, x: np.ndarray, sigma: float) -> float:
         {"pairing": "huber"},
         {"pairing": "huber", "delta": 0.2, "rescale": 2.0, "leak": 0.3, "spectral_norm": False},
         {"pairing": "huber", "squash": False, "hidden": (6, 5, 4), "init": "uniform", "leak": 0.2},
+        {"pairing": "l1"},
         {"pairing": "mse_softmax"},
         {"pairing": "mse_softmax", "squash": False},
         {"pairing": "mse_softmax", "rescale": 1.0, "init": "kaiming"},

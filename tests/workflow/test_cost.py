@@ -131,7 +131,7 @@ def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 60, "CPU seconds"
     jobs, planned = counts(asked), counts(plan)
     assert jobs == {r: planned[r] for r in ("expert", "record", "train")} | {"total": jobs["total"]}
-    assert (planned["run"], planned["figure"]) == (1190, len(FIGURES))
+    assert (planned["run"], planned["figure"]) == (1498, len(FIGURES))
     assert jobs["expert"] == 9 and jobs["train"] > 116, "more packs than cells: Humanoid's are cut"
     line = next(x for x in asked.splitlines() if x.startswith("| train"))
     cpu, gpu = map(int, cells(line)[2:4])

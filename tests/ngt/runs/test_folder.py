@@ -87,7 +87,7 @@ def test_a_record_by_hand(layout: Layout, config: Config, train: Any) -> None:
     returns = {200: [0.1 + 0.2], 400: [-1.0, 2.0, 5.0]}
     train(config, key, returns, timing=[[200, 1.5], [300, 2.0]])
     log = layout.run(key) / "train.csv"
-    log.write_text("step,auc\n400,0.25\n")
+    log.write_text("step,auc,rank_correlation\n400,0.25,-0.5\n")
     with pytest.raises(UserError, match=r"train\.csv was changed or damaged"):
         Folders(layout, config).read(key)
     run = read_json(layout.run(key) / "run.json")
@@ -103,6 +103,8 @@ def test_a_record_by_hand(layout: Layout, config: Config, train: Any) -> None:
     assert rows["std"].isna().tolist() == [True, False] and rows["std"].iloc[1] == 3.0
     assert rows["episodes"].tolist() == [1, 3]
     assert rows["auc"].isna().tolist() == [True, False] and rows["auc"].iloc[1] == 0.25
+    assert rows["rank_correlation"].isna().tolist() == [True, False]
+    assert rows["rank_correlation"].iloc[1] == -0.5
     assert rows["seconds"].isna().tolist() == [False, True] and rows["seconds"].iloc[0] == 1.5
 
 

@@ -143,6 +143,17 @@ def test_published_records_give_the_same_table(trained: Layout, config: Config) 
     assert expert.evaluations["low"].tolist() == [-300.0]
 
 
+def test_records_of_before_a_column_lack_its_values(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    table = trained.published
+    pd.read_parquet(table).drop(columns="rank_correlation").to_parquet(table)
+    manifest = read_json(table.with_suffix(".json")) or {}
+    write_json(table.with_suffix(".json"), {**manifest, "sha256": sha256(table.read_bytes())})
+    rows, absent = read_runs(trained, as_published(config), "f")
+    assert absent == [] and rows["rank_correlation"].isna().all()
+    assert rows["return"].notna().all()
+
+
 def test_the_same_runs_give_the_same_bytes(trained: Layout, config: Config) -> None:
     publish(trained, config)
     first = {end: trained.published.with_suffix(end).read_bytes() for end in (".parquet", ".json")}

@@ -68,7 +68,7 @@ DEFAULTS: dict[type, dict[str, Any]] = {
     },
     PotentialConfig: {
         "pairing": "huber", "hidden": (256, 256), "leak": 0.05, "m": 32, "lr": 1e-3,
-        "spectral_norm": True, "power_iterations": 3,
+        "spectral_norm": True, "power_iterations": 3, "penalty": 0.0,
         "init": "orthogonal", "head_init": "orthogonal",
         "squash": True, "rescale": 5.0, "hlg_target": "tanh", "delta": 1.0, "bins": 21,
         "support": 1.0,
@@ -519,7 +519,7 @@ def other(value: Any) -> Any:
     if isinstance(value, int):
         return value + 1
     if isinstance(value, float):
-        return value * 0.5
+        return value * 0.5 if value else 1.0
     if isinstance(value, tuple):
         return (*value, 8)
     return {
@@ -559,7 +559,7 @@ def test_hash_changes_with_everything_that_matters(tmp_path: Path) -> None:
     ]
     hashes = [hash_of({}), *map(hash_of, changes)]
     hashes += [hash_of({}, rate=5), hash_of({}, mode="state-only"), hash_of({}, env="Hopper-v4")]
-    assert len(set(hashes)) == len(hashes) == 19 + 10 + 22 + 4 + 4
+    assert len(set(hashes)) == len(hashes) == 19 + 10 + 23 + 4 + 4
 
 
 def test_ones_own_demonstrations_are_hashed_by_content(tmp_path: Path) -> None:

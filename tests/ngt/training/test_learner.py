@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 from torch import Tensor
 
@@ -19,7 +20,9 @@ from ngt.experience.replay import Batch, Replay
 from ngt.reward import NoParams, RewardModel, Spec
 from ngt.seeding import Draw
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
-from ngt.training.learner import Learner, Member, build_model, run_seed
+from ngt.settings.resolve import load_model
+from ngt.settings.schema import parse
+from ngt.training.learner import Learner, Member, build_model, rank_correlation, run_seed
 
 
 class Named(RewardModel):
@@ -175,3 +178,47 @@ def test_the_model_is_built_with_the_cells_own_numbers() -> None:
     spec = build_model(cell, [4, 5]).spec
     assert (spec.obs, spec.act, spec.batch, list(spec.seeds)) == (3, 1, 16, [4, 5])
     assert (spec.time_limit, spec.num_envs, spec.gamma) == (200, 3, 0.5)
+
+
+# --- diagnostics
+
+
+def test_rank_correlation_is_spearmans() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 3, 40)).round(1)  # with ties
+    b = b + a
+    got = rank_correlation(torch.from_numpy(a), torch.from_numpy(b))
+    expected = [scipy.stats.spearmanr(x, y).statistic for x, y in zip(a, b, strict=True)]
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def test_rank_correlation_at_its_ends() -> None:
+    """A monotone transform changes nothing; a constant side has no correlation, not NaN."""
+    x = torch.arange(9.0).expand(2, 9)
+    assert rank_correlation(x, x.exp()).tolist() == [1.0, 1.0]
+    assert rank_correlation(x, -x).tolist() == [-1.0, -1.0]
+    assert rank_correlation(x, torch.ones(2, 9)).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "model", ["ngt.potential:Potential", "baselines.dac:Dac", "baselines.diffail:DiffAil"]
+)
+def test_no_number_depends_on_the_diagnostics(model: str) -> None:
+    """One learner logs after each update and the other never; their envs' rewards differ too."""
+    cls = load_model(model, "m")
+    params = asdict(parse(cls.Config, {"hidden": [8, 8]}, "m"))
+    cell = CellConfig(
+        "Pendulum-v1", "m", model, params, sac=SacConfig((8, 8)), train=TrainConfig(batch=16)
+    )
+    members = [Member(Path(), {}, seed, 1, random_batch(1, 9, 3, 1)) for seed in (0, 1)]
+    learners = [Learner(cell, members) for _ in range(2)]
+    taken = random_batch(2, 40, 3, 1)
+    for learner, factor in zip(learners, (1.0, -3.0), strict=True):
+        replay = Replay(2, 40, 3, 1)
+        replay.add(taken._replace(reward=factor * taken.reward))
+        for _ in range(4):
+            learner.update(replay)
+            if factor == 1.0:
+                assert {"auc", "rank_correlation"} <= learner.drain().keys()
+    first, second = ({**one.agent.state_dict(), **one.model.state_dict()} for one in learners)
+    assert all(torch.equal(first[name], second[name]) for name in first)

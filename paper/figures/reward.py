@@ -1,0 +1,144 @@
+"""What the learned reward looks like: its diagnostics over training, and a potential as maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ngt.runs.folder import LOGGED
+from ngt.runs.keys import Layout, RunKey
+from ngt.settings.config import Config
+from ngt.settings.resolve import method_label
+from paper.command import Made, Options, figure_of_runs
+from paper.drawing import style
+from paper.drawing.panels import EVEN
+from paper.drawing.style import Look, Note
+from paper.numbers import curves, potential
+from paper.numbers.potential import Maps
+from paper.register import POTENTIAL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME = "main_figure"  # whose runs are shown
+MEASURES = dict(zip(LOGGED, (("AUC of the reward", 0.5), ("rank correlation", 0.0)), strict=True))
+EXPERT: dict[str, Any] = {"marker": "o", "color": "#FFFFFF", "markeredgecolor": "#000000"}
+EXPERT |= {"linestyle": "none", "markersize": 2.8, "markeredgewidth": 0.6}
+AGENT: dict[str, Any] = {"marker": ".", "color": "#D55E00", "linestyle": "none"}
+AGENT |= {"markersize": 2.0, "markeredgewidth": 0.0}
+
+
+@style.context()
+def draw(
+    runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = (), *, maps: Maps
+) -> Figure:
+    """Return the diagnostics of each method at the left, and the maps at the right."""
+    figure = style.new_figure(style.TEXT_WIDTH, 3.6)
+    panels = figure.subplots(2, 3, width_ratios=(1.25, 1.0, 1.0))
+    methods = list(config.figures[NAME].methods)
+    logged = [
+        m for m in methods if runs.loc[runs["method"] == m, list(LOGGED)].notna().to_numpy().any()
+    ]
+    looks = style.looks(logged)
+    scale, word = curves.unit(float(runs["step"].max()))
+    for axes, (column, (label, none)) in zip(panels[:, 0], MEASURES.items(), strict=True):
+        _diagnostic(axes, runs, column, looks)
+        axes.axhline(none, **EVEN)
+        axes.set_ylabel(label)
+        axes.set_xlim(0, float(runs["step"].max()))
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x / scale:g}")
+    panels[0, 0].tick_params(labelbottom=False)
+    panels[1, 0].set_xlabel(f"env steps{word}")
+    _maps(figure, panels[:, 1:], maps)
+    handles = [
+        Line2D([], [], **look.line, label=method_label(config, method))
+        for method, look in looks.items()
+    ]
+    handles += [
+        Line2D([], [], **EVEN, label="no information"),
+        Line2D([], [], **EXPERT, label="expert"),
+        Line2D([], [], **AGENT, label="agent"),
+    ]
+    style.footer(figure, handles, _notes(config, methods, logged, absent, maps))
+    return figure
+
+
+def _diagnostic(axes: Axes, runs: pd.DataFrame, column: str, looks: dict[str, Look]) -> None:
+    """Draw a line per method: the mean of a column over all its runs."""
+    for method, look in looks.items():
+        means = runs[runs["method"] == method].groupby("step")[column].mean().dropna()
+        axes.plot(means.index, means, **look.line, linewidth=1.1)
+    if runs[column].isna().all():
+        middle: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "center"}
+        axes.text(0.5, 0.7, "not in these records", **middle, color=style.ALERT, fontsize=6.5)
+        axes.set_ylim(-1.0, 1.0)
+
+
+def _maps(figure: Figure, panels: Any, maps: Maps) -> None:
+    """Draw the potential at each moment in one colour scale, with expert and agent on it."""
+    angles, velocities = potential.ANGLES, potential.VELOCITIES
+    top = float(maps.potential.max())
+    for number, axes in enumerate(panels.flat):
+        image = axes.pcolormesh(
+            angles, velocities, maps.potential[number], vmin=0.0, vmax=top, rasterized=True,
+            cmap="viridis", shading="gouraud",
+        )  # fmt: skip
+        axes.plot(*maps.agent[number].T, **AGENT)
+        axes.plot(*maps.expert.T, **EXPERT)
+        axes.set_title(f"{maps.step[number]:,.0f} env steps".replace(",", "\u00a0"))
+        axes.set_xticks([-np.pi, 0.0, np.pi], ["−π", "0", "π"])
+        axes.set(xlim=(-np.pi, np.pi), ylim=(-8.0, 8.0))
+        axes.grid(visible=False)
+        axes.tick_params(labelbottom=number > 1, labelleft=number % 2 == 0)
+    for axes in panels[-1]:
+        axes.set_xlabel("angle (0: upright)")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("velocity")
+    figure.colorbar(image, ax=panels, label="potential h at action 0", shrink=0.8)
+
+
+def _notes(
+    config: Config, methods: list[str], logged: list[str], absent: Sequence[RunKey], maps: Maps
+) -> list[Note]:
+    """Return how to read the panels."""
+    others = ", ".join(method_label(config, m) for m in methods if m not in logged)
+    lack = f" No reward is learned by, or logged for: {others}." if others else ""
+    episodes, rate = potential.EPISODES, potential.RATE
+    notes = [
+        Note(
+            f"Left: scale {config.scale}, means over all runs of the main figure. AUC: how often "
+            f"the reward of an expert's transition is above that of one of the agent's. Rank "
+            f"correlation: Spearman's, of the learned reward with the env's own, over a batch of "
+            f"the agent's transitions.{lack}"
+        ),
+        Note(
+            f"Right: one training of NGT on {potential.ENV} of {maps.step[-1]:.0f} env steps, with "
+            f"the MSE-softmax pairing and every {rate}th transition of {episodes} demonstrations. "
+            f"Points: the demonstrations, and the agent's last {potential.RECENT} transitions. "
+            f"Training lowers the potential at the expert and raises it at the agent."
+        ),
+    ]
+    if absent:
+        notes.append(Note(f"PARTIAL: {len(absent)} runs are missing.", alert=True))
+    return notes
+
+
+def make(config: Config, layout: Layout, options: Options) -> Made:
+    """Read the runs, train or read the maps, and draw both."""
+    shipped = config.records == "published"
+    maps = (
+        potential.load(Path(POTENTIAL))
+        if shipped
+        else potential.train(min(potential.STEPS, config.train.steps))
+    )
+
+    def with_maps(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Figure:
+        return draw(runs, config, absent, maps=maps)
+
+    return figure_of_runs(with_maps, config, layout, options)

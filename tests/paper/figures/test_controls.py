@@ -1,0 +1,48 @@
+"""The figures of pairings, penalties, controls and readings: lines, single envs, and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Make = Callable[..., Any]
+NAMES = ["pairing_figure", "penalty_figure", "controls_figure", "readings_figure"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_of_it_fits(name: str, paper_study: Make, fill: Make, drawn: Make, tidy: Make) -> None:
+    study = paper_study(name)
+    fill(study)
+    seen = drawn(study, name)
+    tidy(seen.figure)
+    plan = study.config.figures[name]
+    assert len(seen.figure.axes) == len(plan.envs)
+    assert {*seen.legend} > {study.config.methods[m].label for m in (*plan.methods, *plan.beside)}
+
+
+def test_a_panel_shows_the_methods_that_run_there(
+    paper_study: Make, fill: Make, drawn: Make
+) -> None:
+    study = paper_study("controls_figure")
+    fill(study)
+    seen = drawn(study, "controls_figure")
+    counts = dict(zip(study.config.figures["controls_figure"].envs, map(len, (
+        [line for line in axes.lines if line.get_marker() not in ("None", "", "x")]
+        for axes in seen.figure.axes
+    )), strict=True))  # fmt: skip
+    assert counts["HalfCheetah-v4"] == 8  # four methods, and each normalised
+    assert counts["Walker2d-v4"] == 5  # two methods, each without termination, and the constant
+    assert counts["Hopper-v4"] == 11
+
+
+def test_the_milliseconds_of_an_update_are_said(paper_study: Make, drawn: Make) -> None:
+    """Four env steps an update: 60 000 env steps in 30 s are 15 000 updates of 2 ms."""
+    study = paper_study("penalty_figure", envs=["Hopper-v4"], seeds=[0])
+    for key in study.table():
+        seconds = 30.0 if key.method == "ngt" else 60.0
+        study.write(key, [0.5] * 6, timing=[[i * 10_000, i * seconds / 6] for i in range(1, 7)])
+    (axes,) = drawn(study, "penalty_figure").figure.axes
+    said = " ".join(text.get_text() for text in axes.texts).replace("\u00a0", " ")
+    assert "ms an update" in said and "NGT 2.0" in said and "W-DAC (spectral norm) 4.0" in said

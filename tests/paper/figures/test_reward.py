@@ -1,0 +1,47 @@
+"""The figure of the learned reward: a line per method that logs one, and four maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ngt.runs.table import read_runs
+from paper.figures import reward
+from paper.numbers import potential
+from paper.register import POTENTIAL
+
+Make = Callable[..., Any]
+MAPS = potential.load(Path(__file__).resolve().parents[3] / POTENTIAL)
+
+
+def test_lines_are_means_over_runs_and_methods_without_a_reward_are_named(
+    make_study: Make, tidy: Make
+) -> None:
+    study = make_study(seeds=[0, 1])
+    for key in study.table():
+        value = {"ngt": 0.6 + 0.2 * key.seed, "dac-r": 0.9}.get(key.method)
+        study.write(key, [0.5] * 6, auc=[] if value is None else [value] * 6)
+    runs, absent = read_runs(study.layout, study.config, "main_figure")
+    runs["rank_correlation"] = runs["auc"] - 1.0
+    figure = reward.draw(runs, study.config, absent, maps=MAPS)
+    tidy(figure)
+    auc, correlation = figure.axes[0], figure.axes[3]
+    for axes, shift in ((auc, 0.0), (correlation, -1.0)):
+        first, second, none = (np.unique(line.get_ydata()) for line in axes.lines)
+        np.testing.assert_allclose([*first, *second], [0.7 + shift, 0.9 + shift])
+        assert none == (0.5 if axes is auc else 0.0)
+    notes = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
+    assert "No reward is learned by, or logged for: BC." in notes
+
+
+def test_records_of_before_the_correlation_say_so(make_study: Make, tidy: Make) -> None:
+    study = make_study(seeds=[0])
+    for key in study.table():
+        study.write(key, [0.5] * 6, auc=[0.7] * 6)
+    runs, absent = read_runs(study.layout, study.config, "main_figure")
+    figure = reward.draw(runs, study.config, absent, maps=MAPS)
+    tidy(figure)
+    assert [text.get_text() for text in figure.axes[3].texts] == ["not in these records"]
