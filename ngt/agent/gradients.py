@@ -3,14 +3,15 @@
 `critic_gradients` and `actor_gradients` return the values of `critic_loss` and `actor_loss` in
 ngt/agent/sac.py and leave those losses' gradients in the parameters. The losses stay the
 definition: the tests compare the two in float64. Working without a graph saves the time that
-autograd and its copies take. Each run goes through the whole loss before the next run does. Its
-activations therefore stay in the cache, and its numbers are the same alone and in a pack.
+autograd and its copies take. A net's products run one run after another, so that activations stay
+in the cache and a run's numbers are the same alone and in a pack. What is elementwise is computed
+for all runs at once, which saves calls.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -26,10 +27,7 @@ if TYPE_CHECKING:
 
 
 def served(net: PackedMLP, x: Tensor) -> bool:
-    """Return True if gradients by hand exist for this net and are the faster ones for this input.
-
-    Elsewhere autograd takes the gradients of the losses.
-    """
+    """Return True if gradients by hand serve this net and input; otherwise autograd does."""
     layers = isinstance(net.activation, Rectifier) and not net.norms
     return layers and ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32
 
@@ -93,42 +91,55 @@ def _split(tensors: Iterable[Tensor]) -> list[tuple[Tensor, ...]]:
 
 
 class Squashed(NamedTuple):
-    """One run's squashed Gaussian policy at a batch of observations, (B, act) each but `log_prob`.
+    """A squashed Gaussian policy at batches of observations, (R, B, act) each but `log_prob`.
 
     The formulas are those of `Actor.forward` and `squashed_gaussian`.
     """
 
     action: Tensor
-    log_prob: Tensor  # (B,)
+    log_prob: Tensor  # (R, B)
     std: Tensor
     bent: Tensor  # tanh of the raw output for the log-std
 
     @staticmethod
     def of(out: Tensor, noise: Tensor, actor: Actor) -> Squashed:
-        """Return the policy, given the net's outputs (B, 2 act)."""
+        """Return the policy, given the net's outputs (R, B, 2 act)."""
         mean, raw = out.chunk(2, dim=-1)
         half = 0.5 * (actor.log_std_max - actor.log_std_min)
         bent = torch.tanh(raw)
-        log_std = torch.add(actor.log_std_min + half, bent, alpha=half)
+        log_std = bent.mul(half).add_(actor.log_std_min + half)
         std = log_std.exp()
         pre_tanh = torch.addcmul(mean, std, noise)
         # log pi = sum of 2 u + 2 softplus(-2 u) - noise^2 / 2 - log_std, plus a constant
-        bits = torch.add(pre_tanh, F.softplus(-2.0 * pre_tanh)).mul_(2.0).sub_(log_std)
+        terms = F.softplus(pre_tanh.mul(-2.0)).add_(pre_tanh).mul_(2.0).sub_(log_std)
         constant = -noise.shape[-1] * (2.0 * math.log(2.0) + 0.5 * math.log(2.0 * math.pi))
-        log_prob = torch.addcmul(bits, noise, noise, value=-0.5).sum(-1).add_(constant)
-        return Squashed(torch.tanh(pre_tanh), log_prob, std, bent)
+        log_prob = terms.addcmul_(noise, noise, value=-0.5).sum(-1).add_(constant)
+        return Squashed(pre_tanh.tanh_(), log_prob, std, bent)
 
-    def backward(self, of_action: Tensor, weight: Tensor, noise: Tensor, half: float) -> Tensor:
-        """Return the gradient of the net's outputs, (B, 2 act).
+    def backward(self, of_action: Tensor, weight: Tensor, noise: Tensor, actor: Actor) -> Tensor:
+        """Return the gradient of the net's outputs, (R, B, 2 act).
 
-        of_action: the gradient of the action. weight: that of each log-probability, a scalar.
+        of_action: the gradient of the action. weight: that of each log-probability, (R,).
         """
         # d action / d u = 1 - action^2, d log pi / d u = 2 action, d log pi / d log-std = -1 there
+        weight = weight[:, None, None]
+        half = 0.5 * (actor.log_std_max - actor.log_std_min)
         of_u = of_action.addcmul(of_action * self.action, self.action, value=-1.0)
         of_u.addcmul_(self.action, 2.0 * weight)
         of_log_std = torch.mul(of_u, self.std).mul_(noise).sub_(weight)
         of_raw = of_log_std.addcmul_(of_log_std * self.bent, self.bent, value=-1.0).mul_(half)
         return torch.cat([of_u, of_raw], dim=-1)
+
+
+def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None = None) -> Tensor:
+    """Return the outputs (N, B, out) of N runs; twins share their input, (N or N / 2, B, in)."""
+    twins, heads = len(runs) // len(inputs), []
+    for at, run in enumerate(runs):
+        hidden: list[Tensor] | None = None if kept is None else []
+        heads.append(run.forward(inputs[at // twins], hidden))
+        if kept is not None and hidden is not None:
+            kept.append(hidden)
+    return torch.stack(heads)
 
 
 @torch.no_grad()
@@ -143,27 +154,20 @@ def critic_gradients(
     gamma: float,
 ) -> Tensor:
     """Return `critic_loss` of the same arguments, (R,); write the gradients of the critic."""
-    policies, critics = runs_of(actor.net), runs_of(critic.net, trained=True)
-    targets, losses = runs_of(target.net), []
-    scale = 1.0 / reward.shape[1]
-    discount = gamma * (1.0 - batch.terminated)
+    runs, size = reward.shape
+    next_obs = batch.next_obs.contiguous()
+    policy = Squashed.of(outputs(runs_of(actor.net), next_obs), noise, actor)
+    after = torch.cat([next_obs, policy.action], dim=-1)
+    values = outputs(runs_of(target.net), after).view(runs, 2, size)
+    value = torch.minimum(*values.unbind(1)).addcmul_(alpha[:, None], policy.log_prob, value=-1.0)
+    bellman = torch.addcmul(reward, (1.0 - batch.terminated).mul_(gamma), value).unsqueeze(-1)
     before = torch.cat([batch.obs, batch.action], dim=-1)
-    for run, policy in enumerate(policies):
-        twins = slice(2 * run, 2 * run + 2)
-        obs = batch.next_obs[run].contiguous()
-        next_ = Squashed.of(policy.forward(obs), noise[run], actor)
-        x = torch.cat([obs, next_.action], dim=-1)
-        first, second = (twin.forward(x) for twin in targets[twins])
-        value = torch.minimum(first, second).squeeze(-1) - alpha[run] * next_.log_prob
-        bellman = torch.addcmul(reward[run], discount[run], value).unsqueeze(-1)
-        loss = torch.zeros_like(alpha[run])
-        for twin in critics[twins]:
-            kept: list[Tensor] = []
-            error = twin.forward(before[run], kept).sub_(bellman)
-            loss += error.square().sum()
-            twin.backward(error.mul_(scale), kept)
-        losses.append(loss.mul_(0.5 * scale))
-    return torch.stack(losses)
+    errors = torch.empty_like(values).view(2 * runs, size, 1)
+    for at, twin in enumerate(runs_of(critic.net, trained=True)):
+        kept: list[Tensor] = []
+        error = torch.sub(twin.forward(before[at // 2], kept), bellman[at // 2], out=errors[at])
+        twin.backward(error / size, kept)  # while the activations are in the cache
+    return errors.view(runs, 2, size).square_().mean(dim=2).sum(dim=1).mul_(0.5)
 
 
 @torch.no_grad()
@@ -171,26 +175,22 @@ def actor_gradients(
     actor: Actor, critic: Critic, alpha: Tensor, obs: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return `actor_loss` of the same arguments, (R,) and (R, B); write the actor's gradients."""
+    (runs, size, width), obs = obs.shape, obs.contiguous()
     policies, critics = runs_of(actor.net, trained=True), runs_of(critic.net)
-    scale, half = 1.0 / obs.shape[1], 0.5 * (actor.log_std_max - actor.log_std_min)
-    losses, log_probs = [], []
-    for run, policy in enumerate(policies):
-        seen, own = obs[run].contiguous(), noise[run]
-        kept: list[Tensor] = []
-        squashed = Squashed.of(policy.forward(seen, kept), own, actor)
-        x = torch.cat([seen, squashed.action], dim=-1)
-        passes: list[tuple[Run, list[Tensor], Tensor]] = []
-        for twin in critics[2 * run : 2 * run + 2]:
-            hidden: list[Tensor] = []
-            passes.append((twin, hidden, twin.forward(x, hidden)))
-        values = torch.cat([value for *_, value in passes], dim=-1)
-        least, which = values.min(dim=-1, keepdim=True)
-        of_values = torch.zeros_like(values).scatter_(-1, which, -scale)
-        of_action = torch.zeros_like(squashed.action)
-        for (twin, hidden, _), g in zip(passes, of_values.split(1, dim=-1), strict=True):
-            of_action += twin.of_input(g.contiguous(), hidden, seen.shape[-1])
-        of_log_prob = alpha[run] * scale
-        policy.backward(squashed.backward(of_action, of_log_prob, own, half), kept)
-        losses.append((alpha[run] * squashed.log_prob - least.squeeze(-1)).mean())
-        log_probs.append(squashed.log_prob)
-    return torch.stack(losses), torch.stack(log_probs)
+    hidden: list[list[Tensor]] = []
+    policy = Squashed.of(outputs(policies, obs, hidden), noise, actor)
+    kept: list[list[Tensor]] = []
+    x = torch.cat([obs, policy.action], dim=-1)
+    values = outputs(critics, x, kept).view(runs, 2, size)
+    least, which = values.min(dim=1, keepdim=True)
+    of_values = torch.zeros_like(values).scatter_(1, which, -1.0 / size)
+    heads = of_values.view(2 * runs, size, 1).unbind()
+    parts = [
+        twin.of_input(g, own, width) for twin, g, own in zip(critics, heads, kept, strict=True)
+    ]
+    of_action = torch.stack(parts[::2]).add_(torch.stack(parts[1::2]))
+    of_outputs = policy.backward(of_action, alpha / size, noise, actor)
+    for run, g, own in zip(policies, of_outputs.unbind(), hidden, strict=True):
+        run.backward(g, own)
+    loss = torch.addcmul(least.squeeze(1), alpha[:, None], policy.log_prob, value=-1.0)
+    return loss.mean(dim=1).neg_(), policy.log_prob
