@@ -46,7 +46,7 @@ def sbx(env: str, python: Path | None) -> Iterator[Peers]:
     with tempfile.TemporaryFile("w+") as log:
         try:
             process = subprocess.Popen(
-                [str(python), str(HERE / "serve_sbx.py"), str(task.obs), str(task.act)],
+                [str(python), "-I", str(HERE / "serve_sbx.py"), str(task.obs), str(task.act)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

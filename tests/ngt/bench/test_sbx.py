@@ -13,7 +13,8 @@ from ngt.bench.measure import measure
 from ngt.errors import UserError
 
 SERVER = """
-import json, os, sys
+import importlib.util, json, os, sys
+assert importlib.util.find_spec("sbx") is None, "the suite's module of this name is in the way"
 assert os.environ["OMP_NUM_THREADS"] == "1"
 print(json.dumps({"sbx-rl": "1.2.3", "sizes": " ".join(sys.argv[1:])}), flush=True)
 for line in sys.stdin:
@@ -28,6 +29,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def write(script: str) -> None:
         (tmp_path / "serve_sbx.py").write_text(script, encoding="utf-8")
+        (tmp_path / "sbx.py").write_text("", encoding="utf-8")  # beside it, as in the suite
 
     monkeypatch.setattr(sbx, "HERE", tmp_path)
     monkeypatch.chdir(tmp_path)
