@@ -506,6 +506,12 @@ class ClampedActor(Actor):
         return mean, raw.clamp(-20.0, 2.0)
 
 
+def clamp_log_std(monkeypatch) -> None:
+    """Let agents have that code's actor, by autograd: gradients by hand are those of `Actor`."""
+    monkeypatch.setattr(sac, "Actor", ClampedActor)
+    monkeypatch.setattr(sac, "served", lambda *_: False)
+
+
 def pi_pairs(v, prefix: str = ""):
     """The actor's layers; the two heads side by side are our one."""
     heads = [torch.cat([v[f"{prefix}pi_{h}_{p}"] for h in ("mean", "logstd")]) for p in "wb"]
@@ -518,7 +524,7 @@ def q_pairs(v, name: str):
 
 def sb3_agent(v, load_layers, monkeypatch) -> Sac:
     """Our agent with the saved weights."""
-    monkeypatch.setattr(sac, "Actor", ClampedActor)
+    clamp_log_std(monkeypatch)
     alpha, gamma, tau, target_entropy = v["alpha_gamma_tau_target_entropy"].tolist()
     lr = float(v.get("lr", 3e-4))
     config = SacConfig(
@@ -674,7 +680,7 @@ class Live:
         self.queue: list[torch.Tensor] = []
         monkeypatch.setattr(normal, "_standard_normal", lambda *a, **k: self.queue.pop(0))
         monkeypatch.setattr(policies, "preprocess_obs", lambda obs, *a, **k: obs)  # casts to float
-        monkeypatch.setattr(sac, "Actor", ClampedActor)
+        clamp_log_std(monkeypatch)
         config = SacConfig(
             hidden=(32, 32),
             lr_actor=1e-3,
