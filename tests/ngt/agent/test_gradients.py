@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,15 @@ from ngt.settings.config import SacConfig
 
 OBS, ACT, SIZE = 5, 2, 32
 CONFIG = SacConfig(hidden=(24, 16))
+HALF = 0.4  # half the width of the env's action bounds; not 1, so that its units count
+SETTINGS = [
+    replace(CONFIG, alpha_loss=loss, entropy_units=units)
+    for loss in ("alpha", "log_alpha")
+    for units in ("env", "tanh")
+]
+TEMPERATURES = pytest.mark.parametrize(
+    "config", SETTINGS, ids=lambda c: f"{c.alpha_loss}-{c.entropy_units}"
+)
 CLIPS = pytest.mark.parametrize("clip", [None, 0.1], ids=["unclipped", "clipped"])
 close = partial(torch.testing.assert_close, rtol=1e-10, atol=1e-10)
 
@@ -28,7 +38,7 @@ if not kernels.ONEDNN:
 
 def agent_of(runs: int, config: SacConfig = CONFIG, act: int = ACT) -> Sac:
     """An agent with biases and targets that are not those of the start."""
-    agent = Sac(OBS, act, config, range(runs))
+    agent = Sac(OBS, act, config, range(runs), HALF)
     g = torch.Generator().manual_seed(0)
     for p in agent.parameters():
         p.data += 0.1 * torch.randn(p.shape, generator=g)
@@ -108,16 +118,20 @@ def test_saturated_actions_have_finite_gradients(float64, make_batch: Callable[.
 
 
 def updated(
-    monkeypatch: pytest.MonkeyPatch, make_batch: Callable[..., Batch], config: SacConfig, **how: Any
+    monkeypatch: pytest.MonkeyPatch,
+    make_batch: Callable[..., Batch],
+    config: SacConfig,
+    runs: int = 3,
+    **how: Any,
 ) -> tuple[Sac, dict[str, Tensor]]:
-    """An agent of three runs after five updates, and the last one's metrics."""
-    agent, metrics = agent_of(3, config), {}
+    """An agent after five updates, and the last one's metrics."""
+    agent, metrics = agent_of(runs, config), {}
     with monkeypatch.context() as patch:
         for name, value in how.items():
             patch.setattr(sac, name, value)
         for step in range(5):
-            batch = make_batch(3, SIZE, OBS, ACT, seed=step)
-            metrics = agent.update(batch, batch.reward, noise_of(3, step))
+            batch = make_batch(runs, SIZE, OBS, ACT, seed=step)
+            metrics = agent.update(batch, batch.reward, noise_of(runs, step))
     return agent, metrics
 
 
@@ -125,14 +139,37 @@ def forbidden(*_: Any) -> Any:
     raise AssertionError("called")
 
 
+BY_HAND = {"critic_loss": forbidden, "actor_loss": forbidden}
+BY_AUTOGRAD = {"critic_gradients": forbidden, "actor_gradients": forbidden}
+
+
+@TEMPERATURES
+@pytest.mark.parametrize("runs", [1, 3])
+def test_whole_updates_in_float64(float64, monkeypatch, make_batch, runs: int, config: SacConfig):
+    """Every form of the temperature's loss, after five updates by hand and by autograd."""
+    update = partial(updated, monkeypatch, make_batch, config, runs)
+    found, metrics = update(served=lambda *_: True, **BY_HAND)
+    expected, others = update(served=lambda *_: False, **BY_AUTOGRAD)
+    for p, q in zip(found.parameters(), expected.parameters(), strict=True):
+        close(p, q)
+        if p.grad is not None:
+            close(p.grad, q.grad)
+    assert metrics.keys() == others.keys()
+    for name, value in metrics.items():
+        close(value, others[name])
+    # the loss is weight (entropy - target), so its slope in log alpha is alpha or 1 times the gap
+    shift = ACT * math.log(HALF) if config.entropy_units == "env" else 0.0
+    slope = metrics["alpha"] if config.alpha_loss == "alpha" else torch.ones(runs)
+    close(found.log_alpha.grad, slope * (metrics["entropy"] + ACT + shift))
+
+
 @CLIPS
 def test_updates_equal_those_by_autograd(monkeypatch, make_batch, clip: float | None):
     """Both clips. In float32, so that `update` takes the gradients by hand."""
     config = replace(CONFIG, actor_grad_clip=clip or 1e9, critic_grad_clip=clip)
-    by_hand = {"critic_loss": forbidden, "actor_loss": forbidden}
-    by_autograd = {"served": lambda *_: False, "critic_gradients": forbidden}
-    found, metrics = updated(monkeypatch, make_batch, config, **by_hand)
-    expected, others = updated(monkeypatch, make_batch, config, **by_autograd)
+    update = partial(updated, monkeypatch, make_batch, config)
+    found, metrics = update(**BY_HAND)
+    expected, others = update(served=lambda *_: False, **BY_AUTOGRAD)
     for p, q in zip(found.parameters(), expected.parameters(), strict=True):
         torch.testing.assert_close(p, q, rtol=1e-4, atol=1e-5)
     assert metrics.keys() == others.keys()
@@ -143,20 +180,23 @@ def test_updates_equal_those_by_autograd(monkeypatch, make_batch, clip: float | 
 
 @pytest.mark.parametrize("other", [{"activation": "silu"}, {"layer_norm": True}], ids=str)
 def test_other_nets_take_autograd(monkeypatch, make_batch, other: dict[str, Any]):
-    by_autograd = {"critic_gradients": forbidden, "actor_gradients": forbidden}
-    updated(monkeypatch, make_batch, replace(CONFIG, **other), **by_autograd)
+    updated(monkeypatch, make_batch, replace(CONFIG, **other), **BY_AUTOGRAD)
 
 
 def test_float64_takes_autograd(float64, monkeypatch, make_batch):
-    by_autograd = {"critic_gradients": forbidden, "actor_gradients": forbidden}
-    updated(monkeypatch, make_batch, CONFIG, **by_autograd)
+    updated(monkeypatch, make_batch, CONFIG, **BY_AUTOGRAD)
 
 
 @CLIPS
+@TEMPERATURES
 @pytest.mark.parametrize("size", [16, SIZE])
-def test_a_run_is_the_same_alone_and_in_a_pack(make_batch, of_run, clip, size: int):
+def test_a_run_is_the_same_alone_and_in_a_pack(
+    monkeypatch, make_batch, of_run, clip, config: SacConfig, size: int
+):
     """Bit for bit, if a batch fills whole vectors of elementwise kernels."""
-    config = replace(CONFIG, actor_grad_clip=clip or 1e9, critic_grad_clip=clip)
+    for name, value in BY_HAND.items():
+        monkeypatch.setattr(sac, name, value)
+    config = replace(config, actor_grad_clip=clip or 1e9, critic_grad_clip=clip)
     pack, alone = agent_of(3, config), [agent_of(1, config) for _ in range(3)]
     for run, agent in enumerate(alone):
         for p, q in zip(agent.parameters(), pack.parameters(), strict=True):
