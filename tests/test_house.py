@@ -45,7 +45,10 @@ ALLOWED = {
     "workflow": {"workflow", "paper", "ngt"},
 }
 # Libraries that a part of the suite does without, imported where they are used.
-OPTIONAL = {"yaml", "pandas", "safetensors", "tqdm", "stable_baselines3", "matplotlib", "snakemake"}
+OPTIONAL = {
+    "yaml", "pandas", "safetensors", "tqdm", "stable_baselines3", "sbx", "jax", "matplotlib",
+    "snakemake",
+}  # fmt: skip
 
 MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # most of each; METHOD: a file of baselines
 

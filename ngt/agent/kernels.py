@@ -55,7 +55,7 @@ def plain(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tens
 
 def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return x columns' + bias, (B, out), for x (B, in), columns (out, in), bias (out,)."""
-    if 1 in columns.shape:  # MKL is faster for a vector
+    if x.dtype != torch.float32 or 1 in columns.shape:  # MKL is faster for a vector
         return x @ columns.mT if bias is None else torch.addmm(bias, x, columns.mT)
     out: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, columns, bias, "none", [], "")
     return out
@@ -69,28 +69,62 @@ def _outer(x: Tensor, g: Tensor) -> Tensor:
     return _linear(x.mT, g.mT)
 
 
+def forward(
+    x: Tensor,
+    weights: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    rectifier: Rectifier,
+    kept: list[Tensor] | None,
+) -> Tensor:
+    """Return the output of one run, (B, out); append the input of every layer to `kept`.
+
+    x (B, in) without gaps between its rows, each weight (in, out), each bias (out,). If `kept` is
+    None, the next layer reuses an input's memory while it is in the cache.
+    """
+    for depth, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+        if depth:
+            x = rectifier(x)  # oneDNN can rectify too, but turns NaN into 0
+        if kept is not None:
+            kept.append(x)
+        x = _linear(x, weight.mT, bias)
+    return x
+
+
+def backward(
+    g: Tensor, kept: list[Tensor], weights: list[Tensor], rectifier: Rectifier, needed: list[bool]
+) -> Iterator[tuple[int, Tensor]]:
+    """Yield the index and gradient of each needed input, given the gradient g of a run's output.
+
+    The inputs are x, then the weight and bias (1, out) of each layer in turn; kept: see `forward`.
+    """
+    for depth in reversed(range(len(weights))):
+        seen = kept[depth]
+        if needed[1 + 2 * depth]:
+            yield 1 + 2 * depth, _outer(seen, g)
+        if needed[2 + 2 * depth]:
+            yield 2 + 2 * depth, g.sum(dim=0, keepdim=True)
+        if depth or needed[0]:
+            g = _linear(g, weights[depth])
+        if depth:
+            torch.ops.aten.leaky_relu_backward.grad_input(
+                g, seen, rectifier.slope, True, grad_input=g
+            )
+    if needed[0]:
+        yield 0, g
+
+
 def _forward(
     x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier, hidden: list[list[Tensor]] | None
 ) -> Tensor:
-    """Return the output; append each run's inputs of every layer to `hidden`, unless it is None.
-
-    If it is None, the next layer and run reuse that memory while it is in the cache.
-    """
-    layers = [  # per layer and run: weight (out, in), as the operator takes it, and bias (out,)
-        list(zip(w.mT.unbind(), b.squeeze(1).unbind(), strict=True))
-        for w, b in zip(parameters[::2], parameters[1::2], strict=True)
-    ]
+    """Return the output of all runs; append each run's inputs of every layer to `hidden`."""
+    weights = list(zip(*(w.unbind() for w in parameters[::2]), strict=True))
+    biases = list(zip(*(b.squeeze(1).unbind() for b in parameters[1::2]), strict=True))
     heads = []
     # oneDNN is a thousand times slower if the second factor is a slice of wider rows
-    for run, seen in enumerate(x.contiguous().unbind()):
-        kept = [seen]
-        for layer in layers[:-1]:
-            # oneDNN can rectify too, but turns NaN into 0
-            seen = rectifier(_linear(seen, *layer[run]))
-            if hidden is not None:
-                kept.append(seen)
-        heads.append(_linear(seen, *layers[-1][run]))
-        if hidden is not None:
+    for run, own in enumerate(x.contiguous().unbind()):
+        kept: list[Tensor] | None = None if hidden is None else []
+        heads.append(forward(own, weights[run], biases[run], rectifier, kept))
+        if hidden is not None and kept is not None:
             hidden.append(kept)
     return heads[0].unsqueeze(0) if len(heads) == 1 else torch.stack(heads)
 
@@ -122,25 +156,7 @@ class _Rectified(Function):
         weights = [w.unbind() for w in ctx.saved_tensors[1::2]]
         for run, g in enumerate(grad.contiguous().unbind()):
             own = [w[run] for w in weights]
-            for i, part in _descend(g, ctx.hidden[run], own, ctx.rectifier.slope, needed):
+            for i, part in backward(g, ctx.hidden[run], own, ctx.rectifier, needed):
                 parts[i][run].copy_(part)  # while it is in the cache
         of_x, *rest = [t if need else None for t, need in zip(packed, needed, strict=True)]
         return of_x, None, *rest
-
-
-def _descend(
-    g: Tensor, hidden: list[Tensor], weights: list[Tensor], slope: float, needed: list[bool]
-) -> Iterator[tuple[int, Tensor]]:
-    """Yield the index and gradient of each needed input, given a run's output gradient g."""
-    for depth in reversed(range(len(weights))):
-        seen = hidden[depth]
-        if needed[1 + 2 * depth]:
-            yield 1 + 2 * depth, _outer(seen, g)
-        if needed[2 + 2 * depth]:
-            yield 2 + 2 * depth, g.sum(dim=0, keepdim=True)
-        if depth or needed[0]:
-            g = _linear(g, weights[depth])
-        if depth:
-            torch.ops.aten.leaky_relu_backward.grad_input(g, seen, slope, True, grad_input=g)
-    if needed[0]:
-        yield 0, g

@@ -56,8 +56,13 @@ def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None 
     for parameter in parameters:
         parameter.grad = None
     loss.sum().backward()
+    clipped_step_(optimiser, limit)
+
+
+def clipped_step_(optimiser: torch.optim.Optimizer, limit: float | None) -> None:
+    """Take one step down the gradients, each run's scaled to a norm of at most `limit`."""
     if limit is not None:
-        clip_grad_norm_per_run_(parameters, limit)
+        clip_grad_norm_per_run_(optimiser.param_groups[0]["params"], limit)
     step_(optimiser)
 
 

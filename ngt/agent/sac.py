@@ -29,8 +29,9 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor, nn
 
+from ngt.agent.gradients import actor_gradients, critic_gradients, served
 from ngt.agent.nets import ACTIVATIONS, PackedMLP
-from ngt.agent.optim import adam, descend
+from ngt.agent.optim import adam, clipped_step_, descend
 from ngt.experience.replay import Batch
 from ngt.seeding import Draw, torch_generator
 
@@ -211,6 +212,30 @@ class Sac(nn.Module):
         exact = self.config.alpha_form == "exp"
         return self.log_alpha if exact else self.temperature().log()
 
+    def _update_critic(self, alpha: Tensor, batch: Batch, reward: Tensor, noise: Tensor) -> Tensor:
+        """Take one step down `critic_loss`; return its value."""
+        optimiser, limit = self.optimisers["critic"], self.config.critic_grad_clip
+        nets, gamma = (self.critic, self.target, self.actor), self.config.gamma
+        if served(self.critic.net, batch.obs):
+            loss = critic_gradients(*nets, alpha, batch, reward, noise, gamma)
+            clipped_step_(optimiser, limit)
+        else:
+            loss = critic_loss(*nets, alpha, batch, reward, noise, gamma)
+            descend(optimiser, loss, limit)
+        return loss
+
+    def _update_actor(self, alpha: Tensor, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Take one step down `actor_loss`; return its value and log pi."""
+        optimiser, limit = self.optimisers["actor"], self.config.actor_grad_clip
+        nets = (self.actor, self.critic)
+        if served(self.actor.net, obs):
+            loss, log_prob = actor_gradients(*nets, alpha, obs, noise)
+            clipped_step_(optimiser, limit)
+        else:
+            loss, log_prob = actor_loss(*nets, alpha, obs, noise)
+            descend(optimiser, loss, limit)
+        return loss, log_prob
+
     def update(
         self, batch: Batch, reward: Tensor, draws: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
@@ -220,20 +245,8 @@ class Sac(nn.Module):
         """
         alpha = self.temperature().detach()
 
-        loss_q = critic_loss(
-            self.critic,
-            self.target,
-            self.actor,
-            alpha,
-            batch,
-            reward,
-            draws["next_noise"],
-            self.config.gamma,
-        )
-        descend(self.optimisers["critic"], loss_q, self.config.critic_grad_clip)
-
-        loss_pi, log_prob = actor_loss(self.actor, self.critic, alpha, batch.obs, draws["noise"])
-        descend(self.optimisers["actor"], loss_pi, self.config.actor_grad_clip)
+        loss_q = self._update_critic(alpha, batch, reward, draws["next_noise"])
+        loss_pi, log_prob = self._update_actor(alpha, batch.obs, draws["noise"])
 
         if self.config.learn_alpha:
             loss_alpha = temperature_loss(self.temperature_weight(), log_prob, self.target_entropy)

@@ -19,6 +19,7 @@ from ngt.training.collector import Collector
 from ngt.training.learner import Learner, Member
 
 FILLED = 10_000  # random transitions in a buffer; their values do not affect speed
+SB3 = "stable-baselines3 SAC"
 MODELS = {
     "SAC": "ngt.reward:EnvReward",
     "NGT": "ngt.potential:Potential",
@@ -27,10 +28,11 @@ MODELS = {
 
 
 class Contender(NamedTuple):
-    """A call to be timed, and the number of runs that one call updates."""
+    """A call to be timed, and the number of updates that it makes, one per run of a pack."""
 
     call: Callable[[], None]
     runs: int = 1
+    many: Callable[[int], None] | None = None  # make this many calls, if that is cheaper
 
 
 class Pack(NamedTuple):
@@ -148,7 +150,7 @@ def peers(env: str) -> dict[str, Contender]:
     """Return one gradient step of each peer that is installed, by the peer's name."""
     found = {}
     with contextlib.suppress(ImportError):  # it is installed for tests only
-        found["stable-baselines3 SAC"] = Contender(sb3_update(env))
+        found[SB3] = Contender(sb3_update(env))
     return found
 
 

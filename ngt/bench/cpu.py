@@ -8,20 +8,26 @@ from typing import Any
 
 import torch
 
-from ngt.bench.cases import Contender, cell_of, iteration, pack_of, peers, stepping, whole
+from ngt.bench.cases import SB3, Contender, cell_of, iteration, pack_of, peers, stepping, whole
 from ngt.bench.measure import agreement, floor, in_place, measure, profile, rate, ratio
+from ngt.bench.sbx import NONE, STEPS, Peers
 from ngt.runs.provenance import provenance
 from ngt.settings.config import CellConfig, Config, TrainConfig
 from ngt.settings.resolve import method_label, method_rate, resolve
 
+PEERS = {"over_peer": SB3, "over_sbx": next(iter(STEPS))}  # rows have the ratios to these
 
-def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
+
+def bench(
+    env: str, *, pack: int, repeats: int, updates: int, theirs: Peers = NONE
+) -> dict[str, Any]:
     """Return the rates of SAC, NGT and a pack of NGT beside their floors and the peers.
 
-    All are interleaved, on one thread. `updates_per_second` counts the updates of all runs of a
-    pack. `over_floor` is an update's time over the time of its matrix products alone;
-    `products_ms` is the part of `update_ms` that they take within an update. Both are per run.
-    `env_steps_per_second` is each run's in a whole training without evaluations.
+    theirs: more peers, which run in another environment. All contenders take turns, on one thread.
+    `updates_per_second` counts the updates of all runs of a pack. `over_floor` is an update's time
+    over the time of its matrix products alone; `products_ms` is the part of `update_ms` that they
+    take within an update. Both are per run. `env_steps_per_second` is each run's in a whole
+    training without evaluations.
     """
     torch.set_num_threads(1)
     models = {"SAC": ("SAC", 1), "NGT": ("NGT", 1), f"NGT, pack of {pack}": ("NGT", pack)}
@@ -32,14 +38,13 @@ def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
         updating[what].call()  # makes the optimisers' moments
         timed[f"{what}: floor"] = Contender(floor(updating[what].call), runs)
         timed[f"{what}: whole"] = Contender(whole(cell, seeds), runs)
-    others, envs = peers(env), TrainConfig().num_envs
+    others, envs = peers(env) | dict(theirs.contenders), TrainConfig().num_envs
     timed["envs"] = Contender(stepping(env, envs))
     rates = measure(timed | others, repeats, updates)
     rows = []
     for what in [*updating, *others]:
-        row: dict[str, Any] = {"what": what, "runs": 1, **rate(rates[what], "updates")}
-        if others:
-            row["over_peer"] = ratio(rates[what], rates[next(iter(others))])
+        ratios = {n: ratio(rates[what], rates[p]) for n, p in PEERS.items() if p in others}
+        row: dict[str, Any] = {"what": what, "runs": 1, **rate(rates[what], "updates"), **ratios}
         if what in updating:
             steps = statistics.median(rates[f"{what}: whole"]) * envs
             row |= {
@@ -60,6 +65,7 @@ def bench(env: str, *, pack: int, repeats: int, updates: int) -> dict[str, Any]:
         "envs_alone_steps_per_second": round(statistics.median(rates["envs"]) * envs, 1),
         "profile": profile(updating["NGT"].call, updates),
         "agreement": pack_agreement(env),
+        "peer_versions": dict(theirs.versions),
         **provenance(),
     }
 

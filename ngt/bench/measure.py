@@ -5,6 +5,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -40,13 +41,19 @@ def measure(
     """
     counts = {name: max(updates // c.runs, 3) for name, c in contenders.items()}
     for name, contender in contenders.items():
-        seconds(contender.call, max(counts[name] // 2, 3))
+        took(contender, max(counts[name] // 2, 3))
     rates: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(repeats):
         for name, contender in contenders.items():
-            made = counts[name] * contender.runs
-            rates[name].append(made / seconds(contender.call, counts[name]))
+            rates[name].append(counts[name] * contender.runs / took(contender, counts[name]))
     return rates
+
+
+def took(contender: Contender, count: int) -> float:
+    """Return the seconds that this many calls of a contender take."""
+    if contender.many is None:
+        return seconds(contender.call, count)
+    return seconds(partial(contender.many, count), 1)
 
 
 def seconds(call: Callable[[], None], count: int) -> float:

@@ -30,14 +30,14 @@ def table(result: Mapping[str, Any]) -> str:
     """Return the result of `bench`: rates, their ratios to peer and floor, profile, agreement."""
     rows = result["rows"]
     cells: list[Sequence[object]] = [
-        ("", "updates/s", "(range)", "/ SB3", "/ floor", "env steps/s")
+        ("", "updates/s", "(range)", "/ SB3", "/ SBX", "/ floor", "env steps/s")
     ]
     cells += [
         (
             r["what"],
             r["updates_per_second"],
             spread(r),
-            *(f"{r[key]:.2f}" if key in r else "" for key in ("over_peer", "over_floor")),
+            *(f"{r[k]:.2f}" if k in r else "" for k in ("over_peer", "over_sbx", "over_floor")),
             r.get("env_steps_per_second", ""),
         )
         for r in rows
@@ -56,6 +56,8 @@ def table(result: Mapping[str, Any]) -> str:
     ]
     if all("over_peer" not in r for r in rows):
         lines.append("stable-baselines3 is not installed: no peer")
+    if result.get("peer_versions"):
+        lines.append("SBX: " + ", ".join(f"{n} {v}" for n, v in result["peer_versions"].items()))
     if "together" in result:
         t = result["together"]
         lines.append(

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from ngt.bench.cpu import bench, bench_methods, together
+from ngt.bench.sbx import sbx
 from ngt.bench.text import methods_table, table
 from ngt.errors import UserError
 from ngt.experience.envs import get_task
@@ -42,6 +43,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="with --methods: the method whose cost is 1 (default: the first of them)",
     )
+    parser.add_argument(
+        "--peers-python",
+        type=Path,
+        metavar="PATH",
+        help="also measure SBX, by the Python at PATH, which has ngt/bench/peers.txt installed",
+    )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
 
 
@@ -52,6 +59,8 @@ def run(args: argparse.Namespace) -> None:
         1, pack=args.pack, processes=args.processes, repeats=args.repeats, updates=args.updates
     )
     rounds = {"repeats": args.repeats, "updates": args.updates}
+    if args.methods and args.peers_python:
+        raise UserError("--peers-python: it does not go with --methods; leave out one of them")
     if args.methods:
         config = load_config(args)
         names = distinct_methods(config) if args.methods == ["all"] else args.methods
@@ -63,7 +72,8 @@ def run(args: argparse.Namespace) -> None:
     elif args.relative_to:
         raise UserError("--relative-to: it goes with --methods; add `--methods all`")
     else:
-        result = bench(args.env, pack=args.pack, **rounds)
+        with sbx(args.env, args.peers_python) as theirs:
+            result = bench(args.env, pack=args.pack, theirs=theirs, **rounds)
         if args.processes > 1:
             result["together"] = together(args.env, processes=args.processes, **rounds)
         say(table(result))

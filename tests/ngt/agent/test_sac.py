@@ -51,6 +51,17 @@ def agent_of(seeds, config: SacConfig = SMALL, alphas=None) -> Sac:
     return agent
 
 
+def take_gradients(monkeypatch, by_hand: bool) -> None:
+    """Let agents take their gradients in this way, whatever the dtype."""
+    monkeypatch.setattr(sac, "served", lambda *_: by_hand)
+    other = ("critic_loss", "actor_loss") if by_hand else ("critic_gradients", "actor_gradients")
+    for name in other:
+        monkeypatch.delattr(sac, name)
+
+
+BY_HAND = pytest.mark.parametrize("by_hand", [False, True], ids=["autograd", "by_hand"])
+
+
 def noises(runs: int, size: int, seed: int = 0) -> dict[str, torch.Tensor]:
     names = Sac.draws(size, ACT)
     return {name: rows(runs, size, ACT, seed=seed + i) for i, name in enumerate(names)}
@@ -254,9 +265,11 @@ def test_target_entropy_is_that_of_the_scaled_action(float64):
     assert uniform_squashed - of_squashed == pytest.approx(uniform_scaled + 0.5 * act)
 
 
-def test_update_is_algorithm_1(float64, make_batch):
+@BY_HAND
+@pytest.mark.parametrize("half", [0.4, 2.0])
+def test_update_is_algorithm_1(float64, monkeypatch, make_batch, half, by_hand):
     """Every loss of Algorithm 1, written out for one run, with its gradient by autograd."""
-    half = 2.0
+    take_gradients(monkeypatch, by_hand)
     agent = Sac(OBS, ACT, replace(SMALL, alpha=0.3), [1], half)
     batch, noise = make_batch(1, 16, OBS, ACT), noises(1, 16)
     reward, old = rows(1, 16, seed=9).double(), deepcopy(agent)
@@ -506,6 +519,19 @@ class ClampedActor(Actor):
         return mean, raw.clamp(-20.0, 2.0)
 
 
+def clamp_log_std(monkeypatch) -> None:
+    """Let agents have that code's actor, by autograd: gradients by hand are those of `Actor`."""
+    monkeypatch.setattr(sac, "Actor", ClampedActor)
+    take_gradients(monkeypatch, by_hand=False)
+
+
+class Squash(torch.nn.Module):
+    """The log-std of our actor from its raw output; that code's clamp then changes nothing."""
+
+    def forward(self, raw):
+        return -5.0 + 3.5 * (torch.tanh(raw) + 1.0)
+
+
 def pi_pairs(v, prefix: str = ""):
     """The actor's layers; the two heads side by side are our one."""
     heads = [torch.cat([v[f"{prefix}pi_{h}_{p}"] for h in ("mean", "logstd")]) for p in "wb"]
@@ -518,7 +544,7 @@ def q_pairs(v, name: str):
 
 def sb3_agent(v, load_layers, monkeypatch) -> Sac:
     """Our agent with the saved weights."""
-    monkeypatch.setattr(sac, "Actor", ClampedActor)
+    clamp_log_std(monkeypatch)
     alpha, gamma, tau, target_entropy = v["alpha_gamma_tau_target_entropy"].tolist()
     lr = float(v.get("lr", 3e-4))
     config = SacConfig(
@@ -647,9 +673,12 @@ def test_sb3_distribution(vectors, float64):
 
 
 class Live:
-    """stable-baselines3's SAC and ours with its weights, both to be fed the same draws."""
+    """stable-baselines3's SAC and ours with its weights, both to be fed the same draws.
 
-    def __init__(self, monkeypatch, load_layers, dtype, epsilon):
+    by_hand: ours takes its gradients by hand, and the other one squashes its log-std as ours does.
+    """
+
+    def __init__(self, monkeypatch, load_layers, dtype, epsilon, by_hand):
         sb3 = pytest.importorskip("stable_baselines3")
         from stable_baselines3.common import policies
         from stable_baselines3.common.logger import Logger
@@ -674,7 +703,12 @@ class Live:
         self.queue: list[torch.Tensor] = []
         monkeypatch.setattr(normal, "_standard_normal", lambda *a, **k: self.queue.pop(0))
         monkeypatch.setattr(policies, "preprocess_obs", lambda obs, *a, **k: obs)  # casts to float
-        monkeypatch.setattr(sac, "Actor", ClampedActor)
+        if by_hand:
+            actor = self.sb3.actor
+            actor.log_std = torch.nn.Sequential(actor.log_std, Squash())
+            take_gradients(monkeypatch, by_hand=True)
+        else:
+            clamp_log_std(monkeypatch)
         config = SacConfig(
             hidden=(32, 32),
             lr_actor=1e-3,
@@ -750,16 +784,19 @@ class Live:
         yield self.ours.log_alpha.grad, self.grads["alpha"][0]
 
 
+@BY_HAND
 @pytest.mark.parametrize(
     ("dtype", "epsilon", "tolerance"),
     # its logarithm holds a 1e-6 that ours does not need
     [(torch.float32, 1e-6, 1e-5), (torch.float64, 0.0, 1e-9)],
     ids=["as_it_is", "float64_without_its_epsilon"],
 )
-def test_sb3_live(monkeypatch, load_layers, make_batch, request, dtype, epsilon, tolerance):
+def test_sb3_live(
+    monkeypatch, load_layers, make_batch, request, dtype, epsilon, tolerance, by_hand
+):
     if dtype == torch.float64:
         request.getfixturevalue("float64")
-    live = Live(monkeypatch, load_layers, dtype, epsilon)
+    live = Live(monkeypatch, load_layers, dtype, epsilon, by_hand)
     close = partial(torch.testing.assert_close, rtol=tolerance, atol=tolerance)
     for step in range(5):
         batch = make_batch(1, 64, 3, 1, seed=step)

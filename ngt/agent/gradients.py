@@ -1,0 +1,196 @@
+"""The gradients of SAC's losses, derived by hand, without an autograd graph.
+
+`critic_gradients` and `actor_gradients` return the values of `critic_loss` and `actor_loss` in
+ngt/agent/sac.py and leave those losses' gradients in the parameters. The losses stay the
+definition: the tests compare the two in float64. Working without a graph saves the time that
+autograd and its copies take. A net's products run one run after another, so that activations stay
+in the cache and a run's numbers are the same alone and in a pack. What is elementwise is computed
+for all runs at once, which saves calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ngt.agent.kernels import ONEDNN, Rectifier, backward, forward
+from ngt.agent.nets import PackedMLP
+from ngt.experience.replay import Batch
+
+if TYPE_CHECKING:
+    from ngt.agent.sac import Actor, Critic
+
+
+def served(net: PackedMLP, x: Tensor) -> bool:
+    """Return True if gradients by hand serve this net and input; otherwise autograd does."""
+    layers = isinstance(net.activation, Rectifier) and not net.norms
+    return layers and ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32
+
+
+class Run(NamedTuple):
+    """One run's part of a net, or one twin's: views of its parameters and of their gradients."""
+
+    weights: list[Tensor]  # (in, out)
+    biases: list[Tensor]  # (out,)
+    grads: list[Tensor]  # of weights and biases in turn; empty if they are constants
+    rectifier: Rectifier
+
+    def forward(self, x: Tensor, kept: list[Tensor] | None = None) -> Tensor:
+        """Return the outputs (B, out); append the inputs of every layer to `kept`."""
+        return forward(x, self.weights, self.biases, self.rectifier, kept)
+
+    def backward(self, g: Tensor, kept: list[Tensor]) -> None:
+        """Write the gradients of the parameters, given that of the outputs."""
+        needed = [False, *[True] * len(self.grads)]
+        for i, part in backward(g, kept, self.weights, self.rectifier, needed):
+            self.grads[i - 1].copy_(part)
+
+    def of_input(self, g: Tensor, kept: list[Tensor], start: int) -> Tensor:
+        """Return the gradient of the input's columns from `start` on, given the outputs'."""
+        weights = [self.weights[0][start:], *self.weights[1:]]
+        needed = [True, *[False] * (2 * len(weights))]
+        ((_, part),) = backward(g, kept, weights, self.rectifier, needed)
+        return part
+
+
+def runs_of(net: PackedMLP, trained: bool = False) -> list[Run]:
+    """Return the runs of a net, those of a twin net as run 0 twin 0, run 0 twin 1, and so on.
+
+    trained: give the parameters gradients to be written.
+    """
+    assert isinstance(net.activation, Rectifier)
+    weights = [layer.weight for layer in net.layers]
+    biases = [layer.bias for layer in net.layers]
+    grads: list[Tensor] = []
+    if trained:
+        for parameter in (p for pair in zip(weights, biases, strict=True) for p in pair):
+            if parameter.grad is None:
+                parameter.grad = torch.empty_like(parameter)
+            grads.append(parameter.grad)
+    parts = [_split(weights), _split(biases), _split(grads)]
+    runs = len(parts[0][0])
+    return [
+        Run(
+            [weight[run] for weight in parts[0]],
+            [bias[run].squeeze(0) for bias in parts[1]],
+            [grad[run] for grad in parts[2]],
+            net.activation,
+        )
+        for run in range(runs)
+    ]
+
+
+def _split(tensors: Iterable[Tensor]) -> list[tuple[Tensor, ...]]:
+    """Return each tensor's parts, one per run and twin."""
+    return [tensor.flatten(0, -3).unbind() for tensor in tensors]
+
+
+class Squashed(NamedTuple):
+    """A squashed Gaussian policy at batches of observations, (R, B, act) each but `log_prob`.
+
+    The formulas are those of `Actor.forward` and `squashed_gaussian`.
+    """
+
+    action: Tensor
+    log_prob: Tensor  # (R, B)
+    std: Tensor
+    bent: Tensor  # tanh of the raw output for the log-std
+
+    @staticmethod
+    def of(out: Tensor, noise: Tensor, actor: Actor) -> Squashed:
+        """Return the policy, given the net's outputs (R, B, 2 act)."""
+        mean, raw = out.chunk(2, dim=-1)
+        half = 0.5 * (actor.log_std_max - actor.log_std_min)
+        bent = torch.tanh(raw)
+        log_std = bent.mul(half).add_(actor.log_std_min + half)
+        std = log_std.exp()
+        pre_tanh = torch.addcmul(mean, std, noise)
+        # log pi = sum of 2 u + 2 softplus(-2 u) - noise^2 / 2 - log_std, plus a constant
+        terms = F.softplus(pre_tanh.mul(-2.0)).add_(pre_tanh).mul_(2.0).sub_(log_std)
+        constant = -noise.shape[-1] * (2.0 * math.log(2.0) + 0.5 * math.log(2.0 * math.pi))
+        log_prob = terms.addcmul_(noise, noise, value=-0.5).sum(-1).add_(constant)
+        return Squashed(pre_tanh.tanh_(), log_prob, std, bent)
+
+    def backward(self, of_action: Tensor, weight: Tensor, noise: Tensor, actor: Actor) -> Tensor:
+        """Return the gradient of the net's outputs, (R, B, 2 act).
+
+        of_action: the gradient of the action. weight: that of each log-probability, (R,).
+        """
+        # d action / d u = 1 - action^2, d log pi / d u = 2 action, d log pi / d log-std = -1 there
+        weight = weight[:, None, None]
+        half = 0.5 * (actor.log_std_max - actor.log_std_min)
+        of_u = of_action.addcmul(of_action * self.action, self.action, value=-1.0)
+        of_u.addcmul_(self.action, 2.0 * weight)
+        of_log_std = torch.mul(of_u, self.std).mul_(noise).sub_(weight)
+        of_raw = of_log_std.addcmul_(of_log_std * self.bent, self.bent, value=-1.0).mul_(half)
+        return torch.cat([of_u, of_raw], dim=-1)
+
+
+def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None = None) -> Tensor:
+    """Return the outputs (N, B, out) of N runs; twins share their input, (N or N / 2, B, in)."""
+    twins, heads = len(runs) // len(inputs), []
+    for at, run in enumerate(runs):
+        hidden: list[Tensor] | None = None if kept is None else []
+        heads.append(run.forward(inputs[at // twins], hidden))
+        if kept is not None and hidden is not None:
+            kept.append(hidden)
+    return torch.stack(heads)
+
+
+@torch.no_grad()
+def critic_gradients(
+    critic: Critic,
+    target: Critic,
+    actor: Actor,
+    alpha: Tensor,
+    batch: Batch,
+    reward: Tensor,
+    noise: Tensor,
+    gamma: float,
+) -> Tensor:
+    """Return `critic_loss` of the same arguments, (R,); write the gradients of the critic."""
+    runs, size = reward.shape
+    next_obs = batch.next_obs.contiguous()
+    policy = Squashed.of(outputs(runs_of(actor.net), next_obs), noise, actor)
+    after = torch.cat([next_obs, policy.action], dim=-1)
+    values = outputs(runs_of(target.net), after).view(runs, 2, size)
+    value = torch.minimum(*values.unbind(1)).addcmul_(alpha[:, None], policy.log_prob, value=-1.0)
+    bellman = torch.addcmul(reward, (1.0 - batch.terminated).mul_(gamma), value).unsqueeze(-1)
+    before = torch.cat([batch.obs, batch.action], dim=-1)
+    errors = torch.empty_like(values).view(2 * runs, size, 1)
+    for at, twin in enumerate(runs_of(critic.net, trained=True)):
+        kept: list[Tensor] = []
+        error = torch.sub(twin.forward(before[at // 2], kept), bellman[at // 2], out=errors[at])
+        twin.backward(error / size, kept)  # while the activations are in the cache
+    return errors.view(runs, 2, size).square_().mean(dim=2).sum(dim=1).mul_(0.5)
+
+
+@torch.no_grad()
+def actor_gradients(
+    actor: Actor, critic: Critic, alpha: Tensor, obs: Tensor, noise: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return `actor_loss` of the same arguments, (R,) and (R, B); write the actor's gradients."""
+    (runs, size, width), obs = obs.shape, obs.contiguous()
+    policies, critics = runs_of(actor.net, trained=True), runs_of(critic.net)
+    hidden: list[list[Tensor]] = []
+    policy = Squashed.of(outputs(policies, obs, hidden), noise, actor)
+    kept: list[list[Tensor]] = []
+    x = torch.cat([obs, policy.action], dim=-1)
+    values = outputs(critics, x, kept).view(runs, 2, size)
+    least, which = values.min(dim=1, keepdim=True)
+    of_values = torch.zeros_like(values).scatter_(1, which, -1.0 / size)
+    heads = of_values.view(2 * runs, size, 1).unbind()
+    parts = [
+        twin.of_input(g, own, width) for twin, g, own in zip(critics, heads, kept, strict=True)
+    ]
+    of_action = torch.stack(parts[::2]).add_(torch.stack(parts[1::2]))
+    of_outputs = policy.backward(of_action, alpha / size, noise, actor)
+    for run, g, own in zip(policies, of_outputs.unbind(), hidden, strict=True):
+        run.backward(g, own)
+    loss = torch.addcmul(least.squeeze(1), alpha[:, None], policy.log_prob, value=-1.0)
+    return loss.mean(dim=1).neg_(), policy.log_prob
