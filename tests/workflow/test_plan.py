@@ -64,7 +64,7 @@ def complete(made: Plan, keys: Iterable[RunKey]) -> None:
         (folder / "eval.csv").touch()
         record = {
             "key": key.record,
-            "config_hash": made.folders.config_hash(key),
+            "config_hash": made.folders.hashes(key)[0],
             "status": "finished",
             "reference": made.folders.reference(key.env),
         }
