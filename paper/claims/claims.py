@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper.claims.evidence import Cells
 from paper.claims.gpu import CARD_GB, GRAPHS_RULE, HOURS_RULE, HUMANOID, MEMORY_RULE
 from paper.claims.rules import (
     EXPERT,
@@ -34,6 +33,7 @@ from paper.claims.timing import (
     order,
     reported_order,
 )
+from paper.claims.verdicts import Cells
 from paper.numbers.statistics import OURS
 
 SIXTH = "Hopper-v4"  # not among the envs that the paper lists; shown beside, and not judged

@@ -1,7 +1,7 @@
 """Rules on final scores, as data: what is compared with which threshold, and the rule in words.
 
 The paper gives few numbers. What its words mean in numbers is decided here, once.
-paper/claims/evidence.py turns what a rule finds into a verdict.
+paper/claims/verdicts.py turns what a rule finds into a verdict.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rliable import metrics
 from ngt.runs.keys import RunKey
 from ngt.settings.config import Config, StatisticsConfig
 from ngt.settings.resolve import method_label
-from paper.claims.evidence import NO_EXPERTS, Cells, Check, Evidence, Grouping, Outcome, Verdict
+from paper.claims.verdicts import NO_EXPERTS, Cells, Check, Evidence, Grouping, Outcome, Verdict
 from paper.numbers import statistics
 from paper.numbers.statistics import OURS, Estimate, Scores
 

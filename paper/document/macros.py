@@ -18,7 +18,7 @@ from ngt.runs.status import COMPLETE
 from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper.claims.evidence import FEW
+from paper.claims.verdicts import FEW
 from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table
 from paper.drawing.tex import escape

@@ -10,9 +10,9 @@ import pytest
 from ngt.runs.keys import RunKey, run_table
 from ngt.settings.config import Config
 from paper.claims.claims import BASELINES, Claim, claims
-from paper.claims.evidence import Evidence
 from paper.claims.rules import STRONG
 from paper.claims.timing import REPORTED, REPORTED_ENVS
+from paper.claims.verdicts import Evidence
 from paper.register import FIGURES, TABLES
 
 Make = Callable[..., Any]

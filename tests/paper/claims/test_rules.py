@@ -12,7 +12,6 @@ from ngt.runs.keys import RunKey
 from ngt.settings.config import Config
 from ngt.settings.load import load
 from paper.claims.claims import Rule
-from paper.claims.evidence import Cells, Outcome
 from paper.claims.rules import (
     EXPERT,
     LEARNS,
@@ -24,6 +23,7 @@ from paper.claims.rules import (
     Together,
     bounded,
 )
+from paper.claims.verdicts import Cells, Outcome
 
 Make = Callable[..., Any]
 Score = Callable[[RunKey], float]

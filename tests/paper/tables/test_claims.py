@@ -30,7 +30,7 @@ def row(made: Any, text: str) -> dict[str, Any]:
 def test_a_claim_of_the_paper_s_runs_has_its_verdict(
     make_evidence: Make, paper_config: Any
 ) -> None:
-    from paper.claims.evidence import Cells
+    from paper.claims.verdicts import Cells
 
     keys = Cells("main_figure", ("ngt", "bc")).keys(paper_config)
     scores = {key: 0.95 if key.method == "ngt" else 0.2 for key in keys}
