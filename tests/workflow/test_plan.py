@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -223,6 +224,17 @@ def test_runs_of_the_papers_artefacts(paper: Plan, name: str, runs: int) -> None
     """
     receipts = [file for file in paper.artefact(name).files if "/done." in file]
     assert len(receipts) == len(set(receipts)) == runs
+
+
+def test_the_docs_count_the_runs(paper: Plan) -> None:
+    """Each row of the table in docs/artefacts.md, and the whole at each scale."""
+    text = (ROOT / "docs" / "artefacts.md").read_text()
+    rows = re.findall(r"^\| `(\w+)`[^|]*\|[^|]*\| (\d+) \|", text, re.MULTILINE)
+    figures = paper.config.figures
+    assert dict(rows) == {name: str(len(run_table(paper.config, [name]))) for name in figures}
+    lite, quick, small = (len(run_table(load({"scale": s}))) for s in ("lite", "quick", "test"))
+    told = f"{len(paper.runs)} runs ({lite} at `lite`, {quick} at `quick`, {small} at `test`)"
+    assert told in " ".join(text.split())
 
 
 def test_the_papers_packs_are_cells(paper: Plan) -> None:
