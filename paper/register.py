@@ -1,7 +1,5 @@
 """The register of all figures, tables and documents; docs/new-artefact.md shows how to add one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

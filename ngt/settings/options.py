@@ -1,7 +1,5 @@
 """Command-line options that choose settings, and the config that they choose."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any, NoReturn

@@ -1,11 +1,10 @@
 """The learning curves of the report's interactive chart, in few numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ngt.runs.keys import RunKey, run_table
@@ -15,9 +14,6 @@ from ngt.settings.resolve import method_label, method_rate
 from paper.drawing import style
 from paper.numbers import curves
 from paper.register import CURVES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 POINTS = 200  # most points of a curve: about four CSS pixels apart
 UNIT = 10_000  # scores are sent as whole multiples of 1 / UNIT, which is finer than a screen shows

@@ -1,7 +1,5 @@
 """Figures' PNGs embedded in a page, within a budget of bytes."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Colours are those of Okabe and Ito, with some of Tol's muted scheme for the rema
 Dashes and markers differ too, so that a figure can be read in grey.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import re

@@ -1,11 +1,9 @@
 """Figures of learning curves: a row per env, a column per number of demonstrations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from ngt.runs.keys import Layout, RunKey, run_table
@@ -35,9 +33,6 @@ from paper.figures.series import (
     variants,
 )
 from paper.numbers import curves
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ACROSS = 3  # most panels in a row if there is one number of demonstrations
 

@@ -1,7 +1,5 @@
 """The paper's theorems, computed: each bound beside the value that it bounds."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

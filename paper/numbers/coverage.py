@@ -3,8 +3,6 @@
 `python -m paper.numbers.coverage` simulates COVERAGE again and prints it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache

@@ -1,11 +1,10 @@
 """Learning curves of a cell's runs, against env steps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ngt.errors import UserError
@@ -13,9 +12,6 @@ from ngt.runs.keys import RunKey
 from ngt.runs.table import final_scores, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import load_model, model_params
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 AXES = ["env", "method", "mode", "rate", "demos", "seed"]  # columns that identify a run
 

@@ -12,9 +12,10 @@ import contextlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from rliable import library, metrics
 from scipy import stats
@@ -26,9 +27,6 @@ from ngt.seeding import derive
 from ngt.settings.config import StatisticsConfig
 from paper.numbers.curves import AXES, usable
 from paper.words import show
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OURS = "ngt"  # the method that the others are compared with
 UNEVALUATED = 0.0  # score of a run that diverged before an evaluation, as of a random policy
