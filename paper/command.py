@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from matplotlib.figure import Figure
 
+from ngt.cli import leave
 from ngt.errors import UserError, suggest
 from ngt.files import atomic
 from ngt.runs.keys import Layout, RunKey
@@ -105,8 +106,7 @@ def find(name: str) -> Artefact:
 def maker(artefact: Artefact) -> Maker:
     """Return the function that makes an artefact."""
     module, _, name = artefact.make.partition(":")
-    make: Maker = getattr(import_module(module), name)
-    return make
+    return cast(Maker, getattr(import_module(module), name))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -232,11 +232,8 @@ def one_line_errors(name: str, function: Callable[[], None]) -> None:
     try:
         function()
     except UserError as error:
-        print(f"{name}: error: {error}", file=sys.stderr)
-        sys.exit(2)
+        leave(f"{name}: error: {error}", 2)
     except OSError as error:  # a folder in a file's place, a full disk
-        print(f"{name}: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
-        sys.exit(2)
+        leave(f"{name}: error: {error.filename or 'output'}: {error.strerror}", 2)
     except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
-        sys.exit(130)
+        leave(f"{name}: interrupted", 130)

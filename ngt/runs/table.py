@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ngt.errors import UserError
 from ngt.experience.reference import unscored
@@ -22,20 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Source(Protocol):
-    """A place that records come from."""
-
-    def status(self, key: RunKey) -> Status:
-        """Return the status of a run under the config."""
-
-    def read(self, key: RunKey) -> Record:
-        """Read a complete run."""
-
-    def read_expert(self, env: str) -> Record:
-        """Read an env's expert."""
-
-    def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Return runs of these keys' cells that no artefact of the config has."""
+Source = Published | Folders  # a place that records come from
 
 
 def source(layout: Layout, config: Config, *, other_settings: bool = False) -> Source:

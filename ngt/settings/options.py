@@ -37,11 +37,6 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--results", type=Path, default=Path("results"), help="root folder (default: results)"
     )
-    add_planned(group)
-
-
-def add_planned(group: Any) -> None:
-    """Add the option by which jobs of the workflow get their settings."""
     group.add_argument(
         "--planned",
         type=Path,

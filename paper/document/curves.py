@@ -21,8 +21,7 @@ UNIT = 10_000  # scores are sent as whole multiples of 1 / UNIT, which is finer 
 
 def keys(config: Config) -> list[RunKey]:
     """Return every run of a figure of learning curves."""
-    names = [name for name in CURVES if name in config.figures]
-    return run_table(config, names, beside=True) if names else []
+    return run_table(config, [name for name in CURVES if name in config.figures], beside=True)
 
 
 def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:

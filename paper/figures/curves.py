@@ -163,10 +163,6 @@ class CurveFigure:
         if self.remark and (said := self.remark(panel.place, here, config)):
             panel.remarks.append(said)
 
-    def make(self, config: Config, layout: Layout, options: Options) -> Made:
-        """Read the runs and draw them."""
-        return figure_of_runs(self.draw, config, layout, options)
-
 
 def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list[list[Panel]]]:
     """Return panels without lines; a single column of panels is as wide as the paper's column."""
@@ -219,4 +215,4 @@ CURVE_FIGURES = {
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
     """Make one of CURVE_FIGURES."""
-    return CURVE_FIGURES[options.artefact.name].make(config, layout, options)
+    return figure_of_runs(CURVE_FIGURES[options.artefact.name].draw, config, layout, options)
