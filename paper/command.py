@@ -1,17 +1,17 @@
 """The command `python -m paper NAME`, which makes any artefact and writes its files."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
+import pandas as pd
 from matplotlib.figure import Figure
 
+from ngt.bench.text import aligned
 from ngt.cli import leave
 from ngt.errors import UserError, suggest
 from ngt.files import atomic
@@ -26,9 +26,6 @@ from paper.drawing import table as tables
 from paper.drawing.stamps import stamp
 from paper.drawing.table import Table
 from paper.register import ARTEFACTS, Artefact
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NAME = "paper"  # what errors start with if the user names no artefact
 
@@ -56,7 +53,7 @@ class Made(NamedTuple):
 
 Maker = Callable[[Config, Layout, Options], Made]
 # (rows of read_runs, config, keys of missing runs) -> figure
-Draw = Callable[["pd.DataFrame", Config, Sequence[RunKey]], Figure]
+Draw = Callable[[pd.DataFrame, Config, Sequence[RunKey]], Figure]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -87,12 +84,8 @@ def run(argv: Sequence[str]) -> None:
 
 def listing() -> str:
     """Return a line for each artefact: its name, its label in the paper, its title."""
-    names, sources = (
-        max(len(getattr(a, field)) for a in ARTEFACTS.values()) for field in ("name", "source")
-    )
-    return "\n".join(
-        f"{a.name:<{names}}  {a.source or '-':<{sources}}  {a.title}" for a in ARTEFACTS.values()
-    )
+    rows = [(a.name, a.source or "-", a.title) for a in ARTEFACTS.values()]
+    return "\n".join(aligned(rows, left=3))
 
 
 def find(name: str) -> Artefact:
