@@ -1,4 +1,4 @@
-"""The tables that figures are drawn from, and the final scores of runs.
+"""The tables that figures are drawn from: every evaluation of some runs, with its score.
 
 A run's record comes from its folder, or from the records that ship (`records: published`). In both
 cases a missing, stale, duplicate or foreign run is an error that names it.
@@ -184,10 +184,3 @@ def _number(reference: dict[str, Any], name: str, key: RunKey) -> float:
             f"train it again"
         )
     return float(value)
-
-
-def final_scores(runs: pd.DataFrame, window: int, column: str = "score") -> pd.DataFrame:
-    """Return each run's final score: the mean of `column` over its last `window` evaluations."""
-    axes: Sequence[str] = ["env", "method", "mode", "rate", "demos", "seed"]
-    last = runs.sort_values("step").groupby(axes).tail(window)
-    return last.groupby(axes, as_index=False)[column].mean()

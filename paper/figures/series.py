@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import pandas as pd
 
 from ngt.errors import UserError
-from ngt.runs.table import final_scores
 from ngt.settings.config import Config, FigureConfig
 from ngt.settings.resolve import method_label, method_rate, model_params
 from paper.drawing import style
 from paper.drawing.labels import labels
 from paper.drawing.notes import nth
 from paper.drawing.panels import AUC, SCORE, Place, Series, plan_of
+from paper.numbers.scores import final_scores
 
 # ---------------------------------------------------------------- lines
 

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from ngt.errors import UserError
 from ngt.runs.keys import RunKey
-from ngt.runs.table import final_scores, unscored_envs
+from ngt.runs.table import unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import load_model, model_params
+from paper.numbers.scores import final_scores
 
 AXES = ["env", "method", "mode", "rate", "demos", "seed"]  # columns that identify a run
 
