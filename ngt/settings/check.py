@@ -1,7 +1,5 @@
 """Check everything in a config that can be wrong before a job starts."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Read a scale's config: base.yaml, then the scale's file, then the user's own differences."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

@@ -5,8 +5,6 @@ r"""macros.tex: every number and every outcome in the text of main.tex.
                 the claims that rest on it come to (`says`)
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the reports say of the runs: how many there are, and the code and machines behind them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,11 +1,9 @@
 """Aggregates of the main figure's runs over tasks (not in the paper)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -21,9 +19,6 @@ from paper.drawing.style import Look, Note
 from paper.numbers import statistics
 from paper.numbers.statistics import Array, Estimate
 from paper.tables.aggregate import Aggregates, collect, notes
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ROW = 0.17  # inches per method
 TAUS = 101  # scores at which a profile is evaluated

@@ -1,10 +1,9 @@
 """The learning curve of each expert on its env's own reward."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -19,9 +18,6 @@ from paper.drawing import style
 from paper.drawing.panels import EXPERT
 from paper.numbers import curves
 from paper.register import FIGURES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Expert(NamedTuple):

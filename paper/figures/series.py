@@ -1,21 +1,17 @@
 """The lines of figures of learning curves, and what is said above their panels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from ngt.errors import UserError
-from ngt.runs.table import final_scores
 from ngt.settings.config import Config, FigureConfig
 from ngt.settings.resolve import method_label, method_rate, model_params
 from paper.drawing import style
 from paper.drawing.labels import labels
 from paper.drawing.notes import nth
 from paper.drawing.panels import AUC, SCORE, Place, Series, plan_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from paper.numbers.scores import final_scores
 
 # ---------------------------------------------------------------- lines
 

@@ -1,7 +1,7 @@
 """Final scores, and statistics over seeds and tasks with 95% intervals.
 
 A task is an env with a number of demonstrations. A score is a run's final score: the mean of its
-last evaluations, as ngt/runs/table.py takes it. Means have t intervals. Interquartile means and
+last evaluations (paper/numbers/scores.py). Means have t intervals. Interquartile means and
 probabilities of improvement have rliable's stratified bootstrap, which resamples seeds within each
 task. `paper.numbers.coverage` says how often they cover.
 """
@@ -12,23 +12,22 @@ import contextlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from rliable import library, metrics
 from scipy import stats
 
 from ngt.errors import UserError
 from ngt.runs.keys import RunKey
-from ngt.runs.table import final_scores, unscored_envs
+from ngt.runs.table import unscored_envs
 from ngt.seeding import derive
 from ngt.settings.config import StatisticsConfig
 from paper.numbers.curves import AXES, usable
+from paper.numbers.scores import final_scores
 from paper.words import show
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OURS = "ngt"  # the method that the others are compared with
 UNEVALUATED = 0.0  # score of a run that diverged before an evaluation, as of a random policy

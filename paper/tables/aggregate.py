@@ -1,10 +1,9 @@
 """Aggregates of the main figure's runs over tasks, with a row per method (not in the paper)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from ngt.errors import UserError
 from ngt.runs.keys import Layout, RunKey, run_table
@@ -16,9 +15,6 @@ from paper.drawing.style import Note
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import coverage, statistics
 from paper.numbers.statistics import OURS, Diverged, Estimate, Scores
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FIGURE = "main_figure"
 

@@ -1,7 +1,5 @@
 """The paper's claims: what the paper reports, what we found, the verdict and its rule."""
 
-from __future__ import annotations
-
 import typing
 from collections import Counter
 from collections.abc import Mapping, Sequence

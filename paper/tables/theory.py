@@ -1,7 +1,5 @@
 """The paper's theorems, computed: each statement with its value, ours, and whether it holds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
