@@ -16,7 +16,7 @@ Range: R+ in [0, 23.03], R in [-23.03, 23.03]; both ends are log 1e-10.
 
 Deviations: LeakyReLU replaces Mish in the net and in the time embedding. The penalty needs the
 second derivative, which is NaN for Mish on inputs near 100. Its slope is 0.05, which the NGT paper
-gives for all reward nets; the public code of its authors has 0.2. The original standardises the
+gives for all reward nets. The original standardises the
 observations of Hopper and Walker2d by the demonstrations' statistics and has width 256 on Hopper.
 `diffail-official` has these widths, the slope 0.2, and running statistics of the agent's
 observations on these two tasks. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >=
