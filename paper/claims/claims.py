@@ -24,6 +24,7 @@ from paper.claims.rules import (
     Together,
     bounded,
 )
+from paper.claims.stated import SIXTH
 from paper.claims.timing import (
     REPORTED,
     REPORTED_ENVS,
@@ -36,7 +37,6 @@ from paper.claims.timing import (
 )
 from paper.numbers.statistics import OURS
 
-SIXTH = "Hopper-v4"  # not among the envs that the paper lists; shown beside, and not judged
 ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # they step the env
 BASELINES = ("bc", "bc-full", *ONLINE)
 
