@@ -1,7 +1,7 @@
 """How far spectral norm lags: the product of the predictor's layer norms while it trains.
 
 `python -m paper.theory.norms` measures it on demonstrations of HalfCheetah-v4 and prints a table.
-It takes some ten minutes on one core, and its numbers are seeded.
+It takes some five minutes on one core, and its numbers are seeded.
 """
 
 from __future__ import annotations
