@@ -130,6 +130,8 @@ def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 60, "CPU seconds"
+    docs = (ROOT / "docs" / "cluster.md").read_text()
+    assert asked.partition("\n\n")[2].strip() in docs, "the docs print what the command prints"
     jobs, planned = counts(asked), counts(plan)
     assert jobs == {r: planned[r] for r in ("expert", "record", "train")} | {"total": jobs["total"]}
     assert (planned["run"], planned["figure"]) == (1498, len(FIGURES))
