@@ -68,11 +68,11 @@ def run(argv: Sequence[str]) -> None:
     args = build_parser().parse_args(argv)
     artefact = find(args.artefact)
     if args.png and artefact.kind != "figure":
-        raise UserError(f"--png: {artefact.name} is no figure; leave the option out")
+        raise UserError(f"--png: {artefact.name} is not a figure; leave the option out")
     config, layout = settings(args, artefact)
     out = args.out or layout.root / artefact.file
     if artefact.kind == "table" and out.suffix != ".csv":
-        raise UserError(f"--out: found {out}, a table's name ends in .csv")
+        raise UserError(f"--out: found {out}; the file name of a table must end in .csv")
     options = Options(artefact, out, args.allow_partial, args.other_settings)
     made = maker(artefact)(config, layout, options)
     mark = other_settings(artefact, config, layout)

@@ -82,7 +82,7 @@ def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPat
     assert ran == 5
     assert "flat reward" in drawn[0] and {"blurred", "blurred, 0.5"} <= drawn[1]
     for name in ("flat.pdf", "blur.pdf"):
-        assert (reader / name).read_bytes().startswith(b"%PDF")
+        assert (reader / "results" / name).read_bytes().startswith(b"%PDF")
     assert not (reader / "results/main_figure.pdf").exists(), "up to date to the workflow"
     runs = reader / "results/test/runs/Pendulum-v1"
     for method in NEW:

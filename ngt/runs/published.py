@@ -101,8 +101,8 @@ class Published:
             raise self._fail(f"{beside.name} is not a manifest")
         if data.get("scale") != self.config.scale:
             raise UserError(
-                f"records {self.path}: of scale {data.get('scale')}, asked for scale "
-                f"{self.config.scale}; choose that one with --scale or --config"
+                f"records {self.path}: their scale is {data.get('scale')}, the config's is "
+                f"{self.config.scale}; choose the former with --scale or --config"
             )
         for name in ("made", "cells"):
             if not (isinstance(data[name], list) and all(isinstance(m, dict) for m in data[name])):

@@ -80,9 +80,12 @@ def read_keys(
             frames.append(as_rows(record, key))
         elif not allow_partial:
             why = f" ({status.note})" if status.status == "damaged" else ""
+            again = (
+                f"ngt train {key} --scale {config.scale}{' --replace' * (status.status == 'stale')}"
+            )
             raise UserError(
-                f"run {key}: {status.status}{why}; train it (`ngt train`), or draw a partial "
-                f"table with --allow-partial"
+                f"run {key}: {status.status}{why}; `{again}` trains it, --allow-partial leaves "
+                f"missing runs out"
             )
     _check_demos(frames)
     # A run that diverged before its first evaluation has no rows.

@@ -68,7 +68,7 @@ def reading(
     word = "seed" if n == "1" else "seeds"
     flat = [one for one in series if curves.offline(config, one.method, env)]
     text = [
-        ", ".join([f"Scale {config.scale}", *of, f"n~=~{n.replace(' ', '~')} {word} a curve."]),
+        ", ".join([f"Scale {config.scale}", *of, f"n~=~{n.replace(' ', '~')} {word} per curve."]),
         *(MEANING[measure] for measure in measures),
         _kept(config, series),
     ]

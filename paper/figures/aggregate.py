@@ -150,8 +150,8 @@ def reading(a: Aggregates) -> Note:
     """Explain what is drawn."""
     ends = "Bars and bands: intervals. " if a.seeds > 1 else ""
     return Note(
-        f"Top: one value a method over all tasks. Bottom: performance profiles. {ends}Dashed: the "
-        f"expert's return, and an even chance."
+        f"Top: one value per method over all tasks. Bottom: performance profiles. {ends}Dashed: "
+        f"the expert's return, and an even chance."
     )
 
 

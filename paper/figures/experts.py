@@ -80,8 +80,8 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         handles.append(Line2D([], [], **EXPERT, label="published with the authors' code"))
     episodes = "/".join(sorted({str(n) for e in experts for n in e.evaluations["episodes"]}))
     note = (
-        f"Scale {config.scale}, one seed an env, {episodes} deterministic episodes an evaluation. "
-        f"The policy kept is the best evaluation's, so its return there is optimistic."
+        f"Scale {config.scale}, one seed per env, {episodes} deterministic episodes per "
+        f"evaluation. The policy kept is the best evaluation's, so its return there is optimistic."
     )
     style.footer(figure, handles, [style.Note(note)])
     return figure

@@ -119,7 +119,7 @@ def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) 
         if len(ends):
             ms = 1e3 * config.train.num_envs * (ends["seconds"] / ends["step"]).mean()
             parts.append(f"{one.label.replace(' ', '~')}~{ms:.1f}")
-    return (f"ms an update of a pack: {'; '.join(parts)}", style.GREY) if parts else None
+    return (f"ms per update of a pack: {'; '.join(parts)}", style.GREY) if parts else None
 
 
 def _percent(share: float) -> str:

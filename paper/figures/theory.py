@@ -83,7 +83,7 @@ def notes(s: Study) -> list[str]:
     """Explain how to read the figure."""
     return [
         "Title: the verdict of theory_table. HL-Gauss on [−1, 1]. "
-        f"Th. hlip and Eq. emdeq: one potential a pairing (one seed) trained on L over {SAMPLES} "
+        f"Th. hlip and Eq. emdeq: one potential per pairing (one seed) trained on L over {SAMPLES} "
         f"transitions of HalfCheetah-v4 demonstrations and {SAMPLES} with noisy states and uniform "
         "actions. Th. hlip: largest |∇h| on the samples and between them (solid) and the product "
         "(dashed). Eq. emdeq: the value of h/Λ(h), Λ on the samples (solid), and −L (dotted). "
@@ -269,7 +269,7 @@ def _learned(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     axes.set(
         xscale="log",
         ylim=(0.0, 0.9),
-        xlabel="n, samples a side",
+        xlabel="n, samples per side",
         ylabel="$|L_n − L|$",
         title=f"Th. rewloss, h learned: {verdicts['learned']}",
     )

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,6 +206,12 @@ def seeded(seed: int, *axes: str | int) -> Iterator[None]:
         np.random.set_state(state)
 
 
+@cache
+def say_once(text: str) -> None:
+    """Print a line on stderr for a user who waits, the first time only."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def estimates(
     function: Callable[..., Any],
     arrays: Sequence[Array],
@@ -219,6 +227,7 @@ def estimates(
     if min(len(a) for a in arrays) < 2:
         values = np.ravel(function(*arrays))
         return [Estimate(float(v), math.nan, math.nan) for v in values]
+    say_once(f"paper: bootstrap of {settings.reps} repetitions for each interval, minutes in all")
     with seeded(settings.seed, *axes):
         points, ends = library.get_interval_estimates(
             {"": data}, lambda *a: np.ravel(function(*a)), reps=settings.reps

@@ -434,7 +434,7 @@ def test_a_mistake_is_one_line(user: dict[str, Any], message: str) -> None:
 def test_a_key_that_stands_twice_in_the_users_file_is_found(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("pack: 1\npack: 2\n")
-    with pytest.raises(UserError, match="'pack' stands twice"):
+    with pytest.raises(UserError, match="'pack' appears twice"):
         read({"pack": 2}, [file])
 
 

@@ -386,5 +386,5 @@ def test_parquet_of_no_rows() -> None:
 def test_records_of_another_scale_are_refused(trained: Layout, config: Config) -> None:
     publish(trained, config)
     other = dataclasses.replace(config, scale="lite")
-    with pytest.raises(UserError, match=r"of scale test, asked for scale lite; choose that one"):
+    with pytest.raises(UserError, match=r"their scale is test, the config's is lite"):
         Published(trained.published, other)

@@ -78,9 +78,9 @@ def test_an_absent_run_is_an_error_that_names_it(
         train(load({**settings, "sac": {"gamma": 0.5}}), absent, {200: [-800.0]})
     with pytest.raises(UserError) as caught:
         read_runs(layout, config, "f")
+    command = f"ngt train {absent} --scale test{' --replace' * (state == 'stale')}"
     assert str(caught.value) == (
-        f"run {absent}: {state}; train it (`ngt train`), or draw a partial table "
-        "with --allow-partial"
+        f"run {absent}: {state}; `{command}` trains it, --allow-partial leaves missing runs out"
     )
     table, left_out = read_runs(layout, config, "f", allow_partial=True)
     assert left_out == [absent]

@@ -74,7 +74,7 @@ def test_what_it_says(make_study: Make, fill: Make) -> None:
     text = words(aggregates(study))
     for part in (
         "Scale quick: 2 tasks",
-        "n = 3 seeds a task",
+        "n = 3 seeds per task",
         "mean of its last 3 evaluations",
         "stratified bootstrap over seeds within each task (20 repetitions)",
         "about 95% of cases (normal scores), 84% (skewed",
