@@ -23,7 +23,6 @@ from paper.claims.rules import (
     Together,
     bounded,
 )
-from paper.claims.stated import SIXTH
 from paper.claims.timing import (
     REPORTED,
     REPORTED_ENVS,
