@@ -160,8 +160,7 @@ def ours(config: Config, stated: Stated) -> Iterator[tuple[str, str]]:
 
 def _in_units(targets: dict[str, float]) -> str:
     shown = (
-        f"{target:.2f} on {env} (`tanh`: {-get_task(env).act})"
-        for env, target in targets.items()
+        f"{target:.2f} on {env} (`tanh`: {-get_task(env).act})" for env, target in targets.items()
     )
     return f": for actions in [-1, 1] {', '.join(shown)}" if targets else ""
 
