@@ -218,10 +218,9 @@ def test_a_timed_run_is_alone(paper: Plan) -> None:
 def test_runs_of_the_papers_artefacts(paper: Plan, name: str, runs: int) -> None:
     """The paper's total is 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 14 = 1150.
 
-    The make-up of its grids is our accounting.
-    Ours adds 28 repeats of the speed table, ablation_sigma's 12, and 92 + 80 + 80 + 56 of the four
-    figures of pairings, penalties, controls and readings. An artefact's own number counts what it
-    draws for comparison.
+    The make-up of its grids is our accounting. Ours adds 28 repeats of the speed table,
+    ablation_sigma's 12, and 92 + 80 + 80 + 56 of the four figures of pairings, penalties, controls
+    and readings. An artefact's own number counts what it draws for comparison.
     """
     receipts = [file for file in paper.artefact(name).files if "/done." in file]
     assert len(receipts) == len(set(receipts)) == runs

@@ -89,8 +89,8 @@ def test_a_task_is_read_from_its_env_alone(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(envs, "_check_live", lambda *_: None)
     wrong = dataclasses.replace(envs.TASKS["Pendulum-v1"], obs=9, low=-7.0, high=7.0, time_limit=9)
     shown = row(wrong, Config(), environments.DATA)
-    cells = (shown[k] for k in ("obs", "act", "bounds", "limit", "agrees", "paper_sizes"))
-    assert [*cells] == [3, 1, "±2", 200, None, None]
+    cells = (shown[k] for k in ("obs", "act", "bounds", "limit", "agrees", "printed", "code"))
+    assert [*cells] == [3, 1, "±2", 200, "silent", "silent", None]
 
 
 @pytest.mark.parametrize(("limit", "rate"), [(1000, 20), (100, 20), (50, 20), (7, 1), (3, 5)])
