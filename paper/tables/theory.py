@@ -327,7 +327,8 @@ def table(s: Study) -> Table:
     notes = (
         "Names are the paper's labels; L_n is L of n samples per side. source, ours: of all that "
         "was tried, the pair in question. holds: true everywhere, within a factor "
-        f"{bounds.TIGHT:g}; loose: true everywhere, further off; false: there is a counter-example.",
+        f"{bounds.TIGHT:g}; loose: true everywhere, further off; false: there is a "
+        "counter-example.",
         f"Grid: N in {{{', '.join(map(str, BINS))}}}, σ from {SIGMAS[0]:g} to {SIGMAS[-1]:g}, "
         f"support [−1, 1]. Samples: {SAMPLES} transitions of HalfCheetah-v4 demonstrations, and "
         f"{SAMPLES} with noise on the states and uniform actions; one potential per pairing, one "

@@ -20,6 +20,7 @@ from ngt.experience.replay import Batch
 from ngt.penalty import gradient_penalty
 from ngt.reward import Spec
 from ngt.seeding import Streams, torch_generator
+from tests.draws import rows
 
 OBS, ACT, BATCH = 3, 2, 8
 MODES = ["state-action", "state-state", "state-only"]
@@ -47,10 +48,6 @@ def build(
     model = Sum(config, Spec(OBS, ACT, mode, BATCH, seeds, 100, 4, gamma), outputs)
     model.noise = Streams(seeds, model.draws()).next()
     return model
-
-
-def rows(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 # --- the penalty against vectors, formulas and central differences

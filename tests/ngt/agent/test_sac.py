@@ -22,6 +22,7 @@ from ngt.experience.replay import Batch
 from ngt.seeding import Streams
 from ngt.settings.config import CellConfig, SacConfig
 from ngt.training.learner import Learner, Member
+from tests.draws import rows
 
 OBS, ACT = 5, 2
 SMALL = SacConfig(hidden=(12, 10), actor_grad_clip=1e9)
@@ -33,10 +34,6 @@ RELEASED = replace(
     alpha_form="softplus",
     critic_grad_clip=1e9,
 )
-
-
-def rows(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def agent_of(seeds, config: SacConfig = SMALL, alphas=None) -> Sac:

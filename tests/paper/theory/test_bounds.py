@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from ngt.potential import hl_gauss, hl_gauss_edges, hl_gauss_target, huber, mse_softmax
 from paper.theory import bounds
 from paper.theory.bounds import Slopes, judge
+from tests.draws import rows
 
 SIGMAS = [0.01, 0.05, 0.25, 0.5, 1.0, 3.0, 30.0]
 
@@ -150,10 +151,6 @@ def gradients(loss, prediction, target) -> tuple[torch.Tensor, torch.Tensor]:
     p, t = prediction.detach().requires_grad_(), target.detach().requires_grad_()
     parts = torch.autograd.grad(loss(p, t).sum(), (p, t))
     return parts[0].norm(dim=-1), parts[1].norm(dim=-1)
-
-
-def rows(*shape: int, scale: float = 1.0, seed: int = 0) -> torch.Tensor:
-    return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def hlg(sigma: float, bins: int):
