@@ -172,10 +172,10 @@ def growth(config: Config, site: Site) -> str:
     """Return a table of the sums of the grid as it is, and of larger and smaller ones."""
 
     def changed(name: str, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Config:
-        figures = {
-            figure: dataclasses.replace(entry, **{name: change(getattr(entry, name))})
-            for figure, entry in config.figures.items()
-        }
+        figures = {}
+        for figure, entry in config.figures.items():
+            values: dict[str, Any] = {name: change(getattr(entry, name))}
+            figures[figure] = dataclasses.replace(entry, **values)
         return dataclasses.replace(config, figures=figures)
 
     def twice(values: tuple[int, ...]) -> tuple[int, ...]:

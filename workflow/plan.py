@@ -115,7 +115,7 @@ class Plan:
 
     def run_hash(self, key: RunKey) -> str:
         """Return the hash that names a run and the settings that it must have."""
-        return receipt_hash(str(key), self.folders.config_hash(key))
+        return receipt_hash(str(key), self.folders.hashes(key)[0])
 
     def run_receipt(self, key: RunKey) -> str:
         """Return the receipt of a run."""

@@ -204,7 +204,8 @@ class Published:
         """Return the status of a run: complete, missing, or stale if its settings differ."""
         if (own := self.manifest["runs"].get(str(key))) is None:
             return Status("missing", "not among the published records")
-        other = self.manifest["made"][own["made"]].get("source_hash") != source_hash()
+        model = self.manifest["cells"][own["cell"]].get("model", "")
+        other = self.manifest["made"][own["made"]].get("source_hash") != source_hash(model)
         differs = self.difference(key)
         note = f"step {own.get('step')}" + f", other settings: {differs}" * bool(differs)
         status = "stale" if differs and not self.other_settings else own.get("status", "part")

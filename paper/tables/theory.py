@@ -326,7 +326,7 @@ def table(s: Study) -> Table:
     """Return a row per statement."""
     notes = (
         "Names are the paper's labels; L_n is L of n samples per side. source, ours: of all that "
-        "was tried, the pair in question. holds: true everywhere, within a factor "
+        "was tried, the pair in question. holds: true everywhere, within a factor of "
         f"{bounds.TIGHT:g}; loose: true everywhere, further off; false: there is a "
         "counter-example.",
         f"Grid: N in {{{', '.join(map(str, BINS))}}}, σ from {SIGMAS[0]:g} to {SIGMAS[-1]:g}, "

@@ -221,7 +221,7 @@ def test_the_cause_is_named_before_what_follows_from_it(tmp_path: Path) -> None:
 
 def test_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cell, member = interrupted(tmp_path)
-    monkeypatch.setattr("ngt.training.trainer.source_hash", lambda: "other")
+    monkeypatch.setattr("ngt.training.trainer.source_hash", lambda *_: "other")
     with pytest.raises(UserError, match=r"source was .* is other now"):
         usable(cell, member)
 
