@@ -219,7 +219,7 @@ def test_weight_of_the_temperature_loss(float64, make_batch, alpha_form, alpha_l
 
 
 def test_adam_does_not_cancel_the_weight(float64):
-    """Where alpha falls, the paper's loss loses its gradient with alpha, and the usual one not."""
+    """If alpha falls, the paper's loss loses its gradient, and the usual one keeps it."""
     found = {}
     for alpha_loss in ("alpha", "log_alpha"):
         agent = agent_of([1], replace(SMALL, alpha_loss=alpha_loss))

@@ -235,7 +235,7 @@ def test_largest_huber(float64) -> None:
 
 
 def test_the_two_sided_bound_fails_for_one_coin_a_side() -> None:
-    """One fair coin a side: L^ is -1, 0, 1 with 1/4, 1/2, 1/4; so |L^ - L| >= 1 with 1/2."""
+    """One fair coin per side: L^ is -1, 0, 1 with 1/4, 1/2, 1/4; so |L^ - L| >= 1 with 1/2."""
     assert bounds.coin_deviation(1, 1) == pytest.approx(0.5, rel=1e-12)
     assert bounds.concentration_bound(1.0, 1) == pytest.approx(math.exp(-1.0))
     assert bounds.coin_deviation(1, 1) > bounds.concentration_bound(1.0, 1)
