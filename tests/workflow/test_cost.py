@@ -154,7 +154,7 @@ def paper() -> Config:
 
 @pytest.fixture(scope="module")
 def small(paper: Config) -> Config:
-    """One of the paper's artefacts: two methods, one env, one seed, two numbers of demonstrations."""
+    """Two methods, one env, two numbers of demonstrations and one seed of one artefact."""
     figure = dataclasses.replace(
         paper.figures["main_figure"],
         methods=("ngt", "dac-r"),
