@@ -116,7 +116,7 @@ def checkout(folder: Path, *names: str) -> Path:
 
 
 def test_the_workflow_plans_it(tmp_path: Path, run_python: Callable[..., str]) -> None:
-    """The document's command, without running its jobs: settings, expert and a pack a method."""
+    """Plan the document's command: settings, expert and one pack per method."""
     folder = checkout(
         tmp_path / "suite",
         "Snakefile",

@@ -154,7 +154,7 @@ def paper() -> Config:
 
 @pytest.fixture(scope="module")
 def small(paper: Config) -> Config:
-    """One artefact of the paper's: two methods, one env, two numbers of demonstrations, a seed."""
+    """Two methods, one env, two numbers of demonstrations and one seed of one artefact."""
     figure = dataclasses.replace(
         paper.figures["main_figure"],
         methods=("ngt", "dac-r"),

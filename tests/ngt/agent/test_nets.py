@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import ObsNormaliser, PackedMLP, SpectralLinear
+from tests.draws import rows
 
 SIZES = [5, 7, 6, 3]
 GP = {
@@ -21,10 +22,6 @@ GP = {
 
 def generators(*seeds: int) -> list[torch.Generator]:
     return [torch.Generator().manual_seed(seed) for seed in seeds]
-
-
-def rows(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def weights(net):

@@ -114,7 +114,7 @@ def test_what_ships_is_what_was_made(layout: Layout, config: Config) -> None:
 
 
 def test_the_best_evaluation_is_what_ships(layout: Layout, config: Config) -> None:
-    """Of ten, and the policy's actions are those of the episodes."""
+    """It is the best of ten, and the policy's actions are those of the episodes."""
     ship.ship(layout, config, ENV)
     rows = np.genfromtxt(shipped.DATA / ENV / shipped.CURVE, delimiter=",", skip_header=1)
     means = {step: rows[rows[:, 0] == step, 2].mean() for step in np.unique(rows[:, 0])}

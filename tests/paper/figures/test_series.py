@@ -95,7 +95,7 @@ def test_a_method_without_an_embedding_is_an_error(paper_study: Make) -> None:
 
 @pytest.fixture
 def draw_auc(paper_study: Make, drawn: Make) -> Make:
-    """draw_auc(printed, equal): two seeds a method, with these AUCs at four evaluations."""
+    """draw_auc(printed, equal): two seeds per method, with these AUCs at four evaluations."""
 
     def make(printed: Sequence[float], equal: Sequence[float], **axes: Any) -> Any:
         study = paper_study(SIGMA, window=2, seeds=[0, 1], **{"demos": [4], **axes})

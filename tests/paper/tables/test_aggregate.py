@@ -27,7 +27,7 @@ def words(a: Aggregates) -> str:
 
 
 def write(study: Any, scores: dict[tuple[str, int], tuple[float, ...]]) -> None:
-    """A run a seed, each with one evaluation."""
+    """Write one run per seed, each with one evaluation."""
     for (method, demos), values in scores.items():
         for seed, value in enumerate(values):
             study.write(study.key(method, demos, seed), [value])
