@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
+from paper.claims.envs import SIXTH
 from paper.claims.evidence import Cells
 from paper.claims.gpu import CARD_GB, GRAPHS_RULE, HOURS_RULE, HUMANOID, MEMORY_RULE
 from paper.claims.rules import (
@@ -24,7 +25,6 @@ from paper.claims.rules import (
     Together,
     bounded,
 )
-from paper.claims.stated import SIXTH
 from paper.claims.timing import (
     REPORTED,
     REPORTED_ENVS,

@@ -1,6 +1,6 @@
 """Sizes of envs: as printed, in the authors' code, and ours; bounds, limits, reference returns.
 
-Ours are read from the live envs; `paper.claims.stated` has the others.
+Ours are read from the live envs; `paper.claims.envs` has the others.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from ngt.runs.keys import Layout
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.load import load
 from paper import register
-from paper.claims.stated import AGREE, CODE_SIZES, DIFFERS, PAPER_SIZES, SILENT, SIXTH_SAID
+from paper.claims.envs import CODE_SIZES, PAPER_SIZES, SIXTH_SAID
+from paper.claims.stated import AGREE, DIFFERS, SILENT
 from paper.command import Made, Options
 from paper.drawing.table import Cell, Column, Table
 from paper.words import listed, yes_or_no
 
 COLUMNS = {
     "paper_id": Column("id in\nthe paper"),
-    "made": Column("made here as", width=0.17),
+    "made": Column("made here as", width=0.115),
     "printed": Column("printed\nobs × act"),
     "code": Column("authors'\ncode"),
     "obs": Column("ours,\nobs"),
