@@ -11,11 +11,11 @@ from dataclasses import replace
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.claims import design
+from paper.claims.envs import SIXTH
 from paper.claims.gpu import CARD_GB, GRAPHS_RULE, HOURS_RULE, HUMANOID, MEMORY_RULE
 from paper.claims.rules import (
     EXPERT,
     LEARNS,
-    SIXTH,
     STRONG,
     TIGHT,
     Bound,

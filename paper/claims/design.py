@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
+from paper.claims.envs import SIXTH
 from paper.claims.gpu import HUMANOID
 from paper.claims.rules import (
     LEARNS,
     MARGIN,
-    SIXTH,
     STRONG,
     UNKNOWN_SETTINGS,
     Together,

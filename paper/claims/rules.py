@@ -26,7 +26,6 @@ STRONG = 0.75  # closer to the expert than to halfway
 LEARNS = 0.5  # an interval above it learns, an interval below it fails
 MARGIN = 0.1  # the least difference that matters, the same tenth
 TIGHT = 0.1  # standard deviation over seeds, the same tenth; a 95% bound must lie on one side
-SIXTH = "Hopper-v4"  # not among the envs that the paper lists; shown beside, and not judged
 
 Stat = Literal["mean", "IQM", "std"]
 Sign = Literal["≥", ">", "≤", "<", "±"]  # ±: no farther from 0 than the level

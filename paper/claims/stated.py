@@ -332,14 +332,3 @@ _BASELINES = (
 )
 
 STATED: tuple[Stated, ...] = (*_DEFAULTS, *_NETS, *_TEXT, *_OPEN, *_BASELINES)
-
-# Observation and action dimensions: in the paper's "Main Environments", and of the envs that the
-# authors' code makes. Hopper is among theirs, and in no table of the paper.
-PAPER_SIZES = {
-    "Ant-v4": (111, 8),
-    "HalfCheetah-v4": (17, 6),
-    "Pusher-v4": (23, 7),
-    "Walker2d-v4": (17, 6),
-    "Humanoid-v4": (376, 17),
-}
-CODE_SIZES = PAPER_SIZES | {"Ant-v4": (27, 8), "Hopper-v4": (11, 3)}

@@ -1,6 +1,6 @@
 """What can be read in two ways: as printed, in the authors' code, ours, and the other reading.
 
-Ours come from the config and the code; `paper.claims.stated` has the others.
+Ours come from the config and the code; `paper.claims` has the others.
 """
 
 from __future__ import annotations
@@ -14,16 +14,8 @@ import einops
 from ngt.experience.envs import get_task
 from ngt.settings.config import Config
 from ngt.settings.resolve import load_model, model_params
-from paper.claims.rules import SIXTH
-from paper.claims.stated import (
-    AGREE,
-    CODE_SIZES,
-    DIFFERS,
-    PAPER_SIZES,
-    SILENT,
-    STATED,
-    Stated,
-)
+from paper.claims.envs import CODE_SIZES, PAPER_SIZES, SIXTH
+from paper.claims.stated import AGREE, DIFFERS, SILENT, STATED, Stated
 from paper.drawing.table import markdown
 from paper.tables.environments import paper_id, sizes
 from paper.tables.settings import entropy_targets, settings, where

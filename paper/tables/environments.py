@@ -1,6 +1,6 @@
 """Sizes of envs: as printed, in the authors' code, and ours; bounds, limits, reference returns.
 
-Ours are read from the live envs; `paper.claims.stated` has the others.
+Ours are read from the live envs; `paper.claims.envs` has the others.
 """
 
 from __future__ import annotations
@@ -19,22 +19,15 @@ from ngt.runs.keys import Layout
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.load import load
 from paper import register
-from paper.claims.rules import SIXTH
-from paper.claims.stated import AGREE, CODE_SIZES, DIFFERS, PAPER_SIZES, SILENT
+from paper.claims.envs import CODE_SIZES, PAPER_SIZES, SIXTH_SAID
+from paper.claims.stated import AGREE, DIFFERS, SILENT
 from paper.command import Made, Options
 from paper.drawing.table import Cell, Column, Table
 from paper.words import listed, yes_or_no
 
-# The grid of the main figure. The paper gives the number of its runs, 720, without its make-up.
-SIXTH_SAID = (
-    f"The sixth env, {SIXTH}, is our accounting of the paper's 720 runs (10 methods × 6 envs × 3 "
-    f"numbers of demonstrations × 4 seeds): the paper lists five envs, and {SIXTH} is among those "
-    f"of its authors' code. 12 × 5 × 3 × 4 would fit too."
-)
-
 COLUMNS = {
     "paper_id": Column("id in\nthe paper"),
-    "made": Column("made here as", width=0.17),
+    "made": Column("made here as", width=0.115),
     "printed": Column("printed\nobs × act"),
     "code": Column("authors'\ncode"),
     "obs": Column("ours,\nobs"),

@@ -29,12 +29,12 @@ from paper.numbers.variants import Difference, Settings, as_text
 TARGET = "sac.target_entropy_scale"  # the setting whose meaning depends on the env
 
 COLUMNS = {
-    "method": Column("method", width=0.083),
-    "like": Column("like", width=0.058),
-    "setting": Column("setting", width=0.115),
+    "method": Column("method", width=0.088),
+    "like": Column("like", width=0.064),
+    "setting": Column("setting", width=0.12),
     "envs": Column("on", width=0.07),
-    "printed": Column("printed", width=0.1),
-    "code": Column("the authors' code", width=0.1),
+    "printed": Column("printed", width=0.097),
+    "code": Column("the authors' code", width=0.09),
     "value": Column("ours", width=0.08),
     "at_paper": Column("ours at scale paper", width=0.07),
     "agrees": Column("printed and ours", width=0.09),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paper.claims.stated import AGREE, CODE_SIZES, PAPER_SIZES, SILENT, STATED, Stated
+from paper.claims.stated import AGREE, SILENT, STATED, Stated
 
 
 def test_agreement() -> None:
@@ -20,8 +20,3 @@ def test_each_setting_of_a_method_is_stated_once() -> None:
     assert len(set(keys)) == len(keys)
     assert all(s.key or s.why for s in STATED), "why there is no setting"
     assert all(s.code for s in STATED if s.other), "a choice has both sides"
-
-
-def test_sizes() -> None:
-    assert len(PAPER_SIZES) == 5 and "Hopper-v4" not in PAPER_SIZES
-    assert {e for e in PAPER_SIZES if CODE_SIZES[e] != PAPER_SIZES[e]} == {"Ant-v4"}

@@ -7,7 +7,7 @@ import yaml
 
 from ngt.settings.load import load
 from ngt.settings.options import Parser, add_settings, load_config
-from paper.claims.rules import SIXTH
+from paper.claims.envs import SIXTH
 from paper.claims.stated import DIFFERS
 from paper.handbook import readings
 

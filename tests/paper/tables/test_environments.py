@@ -119,7 +119,10 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A scale's own tasks follow; the reason for another id is told."""
     command.main(["environment_table", "--scale", "quick", "--out", str(tmp_path / "t.csv")])
     out = capsys.readouterr().out
-    assert "| Pendulum-v1 | Pendulum-v1 | 3 | 1 |" in out and "| finger-spin |" in out
+    assert (
+        "| Pendulum-v1 | Pendulum-v1 | silent | – | 3 | 1 | silent |" in out
+        and "| finger-spin |" in out
+    )
     assert "Pusher-v4: gymnasium refuses it" in out
     assert len((tmp_path / "t.csv").read_text().splitlines()) == 11
     assert (tmp_path / "t.tex").read_text().isascii()
