@@ -120,7 +120,10 @@ def run_table(
 def packs(
     keys: Sequence[RunKey], size: int, apart: Callable[[RunKey], Hashable] | None = None
 ) -> list[tuple[RunKey, ...]]:
-    """Return keys, each once, in packs of at most `size` that share a cell and `apart(key)`."""
+    """Return keys, each once, in packs of at most `size` that share a cell and `apart(key)`.
+
+    The workflow chooses both in workflow/plan.py.
+    """
     groups: dict[Hashable, list[RunKey]] = {}
     for key in sorted(set(keys)):
         groups.setdefault((key.cell, apart and apart(key)), []).append(key)

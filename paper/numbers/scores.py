@@ -1,7 +1,7 @@
 """Final scores, which every table, aggregate and claim rests on.
 
 A score is a normalised return, as `ngt.runs.table.as_rows` computes it: a random policy has 0, the
-expert 1.
+expert 1. `final` in paper/numbers/statistics.py says what counts if a run has no evaluation.
 """
 
 import pandas as pd
