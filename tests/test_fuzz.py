@@ -26,7 +26,7 @@ from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.errors import Interrupted, UserError
 from ngt.experience import demos, shipped
-from ngt.experience.demos import Episode, from_episodes
+from ngt.experience.demos import Episode, assemble
 from ngt.experience.envs import TASKS
 from ngt.files import sha256, write_json
 from ngt.runs.folder import Folders, expert_key, read_shipped
@@ -182,7 +182,7 @@ def test_demonstrations(tmp_path: Path) -> None:
         Episode(g.normal(size=(n + 1, 3)), np.tanh(g.normal(size=(n, 1))), g.normal(size=n), False)
         for n in (200, 200)
     ]
-    given = from_episodes("Pendulum-v1", episodes, np.array([-1000.0, -1100.0]), "here")
+    given = assemble("Pendulum-v1", episodes, np.array([-1000.0, -1100.0]), "here")
     demos.save(file, given)
     original = file.read_bytes()
     with np.load(file) as archive:
