@@ -23,6 +23,7 @@ NGT = (
     ("ngt.runs", "ngt.reward"),
     ("ngt.agent",),
     ("ngt.settings",),
+    ("ngt.foreign",),
     ("ngt.experience",),
     ("ngt.seeding", "ngt.state", "ngt.errors", "ngt.files", "ngt.text"),
 )
@@ -47,7 +48,7 @@ ALLOWED = {
 # Libraries that a part of the suite does without, imported where they are used.
 OPTIONAL = {
     "yaml", "pandas", "safetensors", "tqdm", "stable_baselines3", "sbx", "jax", "matplotlib",
-    "snakemake",
+    "snakemake", "pyarrow",
 }  # fmt: skip
 
 MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # most of each; METHOD: a file of baselines

@@ -30,6 +30,7 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/test_fuzz.py": "every loader of a file that may come from others",
     "tests/test_methods.py": "what every method of the config owes the trainer",
     "tests/test_new_method.py": "docs/new-method.md, followed step by step",
+    "tests/test_demonstrations.py": "docs/demonstrations.md, followed from top to bottom",
     "tests/ngt/test_bad_inputs.py": "every mistake that a user can make at the command line",
     "tests/paper/test_page.py": "paper/document/page/: the report as a browser runs it",
     "tests/paper/test_text.py": "any text of a config through figures, tables and pages",
