@@ -88,7 +88,9 @@ def test_round_trip(env: str) -> None:
         assert np.array_equal(a.terminations, b.terminations)
         assert np.array_equal(a.truncations, b.truncations)
     again = imported("second-v0", env)
-    assert again.checksum == ours.checksum and again.seeds.tolist() == [3, 4]
+    for name in ("obs", "action", "reward", "length", "terminated", "seeds"):
+        assert np.array_equal(getattr(again, name), getattr(ours, name)), name
+    assert np.allclose(again.returns, ours.returns)  # sums of float32 and of float64
     assert np.abs(ours.action).max() <= 1.0
 
 
