@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
 
+import ngt
 from ngt.errors import Interrupted, UserError, lacks_memory
 from ngt.settings.options import Parser, add_settings
 from ngt.text import show_any_text
@@ -40,6 +41,7 @@ MODULES = {"import": "exchange.imports", "export": "exchange.exports"}
 def build_parser(command: str) -> argparse.ArgumentParser:
     """Return the parser with every command; only `command` has its options."""
     parser = Parser(prog="ngt", description="Low-data imitation learning, reproduced.")
+    parser.add_argument("--version", action="version", version=f"ngt {ngt.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     for name, text in COMMANDS.items():
         sub = commands.add_parser(

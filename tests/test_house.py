@@ -16,6 +16,7 @@ PACKAGES = ("ngt", "baselines", "paper", "workflow")
 # Floors, from the top of the house down. A module imports from its own floor or from a lower one.
 NGT = (
     ("ngt.__main__",),
+    ("ngt.api",),
     ("ngt.cli",),
     ("ngt.commands",),
     ("ngt.bench",),
