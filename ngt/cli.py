@@ -40,7 +40,12 @@ MODULES = {"import": "exchange.imports", "export": "exchange.exports"}
 
 def build_parser(command: str) -> argparse.ArgumentParser:
     """Return the parser with every command; only `command` has its options."""
-    parser = Parser(prog="ngt", description="Low-data imitation learning, reproduced.")
+    parser = Parser(
+        prog="ngt",
+        description="Low-data imitation learning, reproduced.",
+        epilog="Figures, tables, videos and the workflow are made in a checkout: make, snakemake "
+        "and `python -m paper` run there.",
+    )
     parser.add_argument("--version", action="version", version=f"ngt {ngt.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     for name, text in COMMANDS.items():

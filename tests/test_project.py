@@ -29,6 +29,8 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/test_data.py": "what ships in data/",
     "tests/test_fuzz.py": "every loader of a file that may come from others",
     "tests/test_methods.py": "what every method of the config owes the trainer",
+    "tests/test_python.py": "what `import ngt` offers, and docs/python.ipynb",
+    "tests/test_wheel.py": "the built wheel, installed and used outside a checkout",
     "tests/test_new_method.py": "docs/new-method.md, followed step by step",
     "tests/test_demonstrations.py": "docs/demonstrations.md, followed from top to bottom",
     "tests/ngt/test_bad_inputs.py": "every mistake that a user can make at the command line",

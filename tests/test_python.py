@@ -49,7 +49,7 @@ assert Path("run/run.json").exists()
 
 def test_importing_loads_neither_torch_nor_pandas(tmp_path: Path) -> None:
     code = (
-        "import sys, ngt; dir(ngt); ngt.__version__; import ngt.cli;"
+        "import sys, ngt; dir(ngt); ngt.__version__;"
         "print([m for m in ('torch', 'pandas', 'numpy', 'yaml', 'gymnasium') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -66,19 +66,9 @@ def imitate(
 ) -> Run:
     """Imitate demonstrations, as `ngt train` does; a finished run is not trained again.
 
-    UserError for a mistake that the command would refuse.
-
-    Args:
-        env: env id; `ngt.experience.envs.register` adds one.
-        demos: demonstrations, a file of them, or the env id of an expert that ships.
-        method: a method of the config.
-        steps: env steps; by default, those of the scale.
-        episodes: how many demonstrations are imitated; by default, all that there are.
-        rate: every rate-th transition is imitated.
-        mode: what the reward model sees.
-        scale, settings: the scale whose settings are used; others, as in a config file.
-        results: root folder of results.
-        device: "cpu" or "cuda".
+    demos is a file of demonstrations, demonstrations, or the env id of an expert that ships. By
+    default all its episodes are imitated, for the scale's number of env steps. `settings` holds
+    further settings, as a config file does. UserError for what the command would refuse.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
@@ -110,10 +100,7 @@ def expert(
     results: str | Path = "results",
     device: str = "cpu",
 ) -> Run:
-    """Train an env's SAC expert on the env's own reward, as `ngt expert` does.
-
-    The arguments are those of `imitate`.
-    """
+    """Train an env's SAC expert on the env's own reward, as `ngt expert` does."""
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
         own = mine.get("expert", {})

@@ -25,5 +25,5 @@ def library(name: str, where: str) -> Any:
     except ImportError as error:
         raise UserError(
             f"{where}: reading it needs the package {name.split('.')[0]} ({error}); "
-            f"pip install 'ngt-suite[formats]'"
+            f"pip install h5py 'minari[hdf5]', which are the extra `formats`"
         ) from None

@@ -20,8 +20,8 @@ SMALL: dict[str, Any] = {
 
 def test_imitating(tmp_path: Path, capsys: Any) -> None:
     common: dict[str, Any] = {"scale": "test", "settings": SMALL, "results": tmp_path}
-    run = ngt.imitate("Pendulum-v1", FILE, steps=40, seed=3, episodes=2, **common)
-    key = "Pendulum-v1/ngt/state-action-demos2-rate20/seed3"
+    run = ngt.imitate("Pendulum-v1", FILE, steps=40, seed=0, episodes=1, **common)
+    key = "Pendulum-v1/ngt/state-action-demos1-rate20/seed0"
     assert run.folder == tmp_path / "test/runs" / key
     assert run.record["status"] == "finished" and run.record["key"]["run"] == key
     config = read_json(run.folder / "config.json")
@@ -29,8 +29,12 @@ def test_imitating(tmp_path: Path, capsys: Any) -> None:
     assert run.evaluations["step"].unique().tolist()[-1] == 40
     assert run.policy.predict([1.0, 0.0, 0.0]).shape == (1,)
     capsys.readouterr()
-    again = ngt.imitate("Pendulum-v1", FILE, steps=40, seed=3, episodes=2, **common)
+    again = ngt.imitate("Pendulum-v1", FILE, steps=40, seed=0, episodes=1, **common)
     assert again == run and "finished already" in capsys.readouterr().out
+
+    settings = {**SMALL, "train": {**SMALL["train"], "steps": 40}}
+    rows = ngt.load_runs("test", settings=settings, results=tmp_path)
+    assert set(rows["method"]) == {"ngt"} and rows["step"].tolist() == [0, 20, 40][-len(rows) :]
 
     demos = ngt.load_demos(FILE)
     other = ngt.imitate("Pendulum-v1", demos, "bc-full", steps=20, **common)
@@ -40,7 +44,7 @@ def test_imitating(tmp_path: Path, capsys: Any) -> None:
     with pytest.raises(UserError, match="they are of Pendulum-v1, not of Hopper-v4"):
         ngt.imitate("Hopper-v4", demos, **common)
     with pytest.raises(UserError, match="--replace"):
-        ngt.imitate("Pendulum-v1", FILE, steps=20, seed=3, episodes=2, **common)
+        ngt.imitate("Pendulum-v1", FILE, steps=20, seed=0, episodes=1, **common)
 
 
 def test_an_expert_is_trained(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_what_is_refused(root: Path) -> None:
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "minari", None)
-    with pytest.raises(UserError, match=r"needs the package minari .*ngt-suite\[formats\]"):
+    with pytest.raises(UserError, match=r"needs the package minari .*pip install h5py"):
         read(Path("any"), "Hopper-v4")
 
 
