@@ -22,11 +22,8 @@ NOTEBOOK = ROOT / "docs" / "python.ipynb"
 
 WITHOUT = """
 import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("yaml", "pandas", "minari", "h5py", "pyarrow"):
-            raise ImportError(f"{name} is hidden")
-sys.meta_path.insert(0, Absent())
+for name in ("yaml", "pandas", "minari", "h5py", "pyarrow"):
+    sys.modules[name] = None  # importing it fails
 import ngt
 from pathlib import Path
 from ngt.experience import demos

@@ -33,8 +33,7 @@ class Run:
     @property
     def record(self) -> dict[str, Any]:
         """Return run.json: how the run ended, its settings, and what made it."""
-        record: dict[str, Any] = read_json(self.folder / "run.json")
-        return record
+        return read_json(self.folder / "run.json") or {}
 
     @property
     def evaluations(self) -> pd.DataFrame:

@@ -100,7 +100,8 @@ def split(arrays: Arrays, where: str) -> Found:
         found.notes.append(
             "there are no next_observations, so that the last step of each episode was left out"
         )
-    for first, end in zip([0, *(last[:-1] + 1)], last, strict=True):
+    ends = last.tolist()
+    for first, end in zip([0, *(row + 1 for row in ends[:-1])], ends, strict=True):
         if whole:
             _check_joined(arrays, first, end, where)
             tail = arrays[OPTIONAL][end : end + 1]

@@ -34,7 +34,7 @@ def test_imitating(tmp_path: Path, capsys: Any) -> None:
 
     settings = {**SMALL, "train": {**SMALL["train"], "steps": 40}}
     rows = ngt.load_runs("test", settings=settings, results=tmp_path)
-    assert set(rows["method"]) == {"ngt"} and rows["step"].tolist() == [0, 20, 40][-len(rows) :]
+    assert set(rows["method"]) == {"ngt"} and rows["step"].max() == 40
 
     demos = ngt.load_demos(FILE)
     other = ngt.imitate("Pendulum-v1", demos, "bc-full", steps=20, **common)
