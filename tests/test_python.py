@@ -39,7 +39,10 @@ config = Config(methods={"ngt": method}, train=train, sac=SacConfig(hidden=(32,)
 cell = resolve(config, "Pendulum-v1", "ngt", "state-action", 20)
 batch = demos.subsample(data, 1, 20, 0)
 member = Member(Path("run"), {"run": "run"}, 0, 1, batch, reference_of(data))
-job.train(cell, [member], "small", print)
+job.train(
+    cell, [member], "small", print,
+    device="cpu", env_workers=0, checkpoint_every=0, fresh=False, restart=False,
+)
 assert Path("run/run.json").exists()
 """
 

@@ -41,16 +41,18 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
             shutil.copy(ROOT / name, source / name)
     subprocess.run([sys.executable, "-m", "venv", env], check=True)
     (site,) = env.glob("lib/python*/site-packages")
+    pip = [env / "bin/python", "-m", "pip", "--disable-pip-version-check"]
+    quiet = {"check": True, "stdout": subprocess.DEVNULL}
+    subprocess.run([*pip, "uninstall", "--yes", "setuptools"], **quiet)  # the locked one is newer
     locked = [path for path in sys.path if path.endswith("site-packages")]
     (site / "locked.pth").write_text("\n".join(locked) + "\n")
     before = {path.name for path in site.iterdir()}
-    pip = [env / "bin/python", "-m", "pip", "--disable-pip-version-check"]
     offline = ["--no-deps", "--no-index"]
     build = [*pip, "wheel", *offline, "--no-build-isolation", "-w", folder, source]
-    subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(build, **quiet)
     (wheel,) = folder.glob("*.whl")
     install = [*pip, "install", *offline, "--ignore-installed", wheel]
-    subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(install, **quiet)
     added = {path.name for path in site.iterdir()} - before
     return SimpleNamespace(env=env, work=work, wheel=wheel, site=site, added=added)
 

@@ -74,20 +74,24 @@ def load_runs(
     *,
     settings: dict[str, Any] | None = None,
     results: str | Path = "results",
+    other_settings: bool = False,
 ) -> pd.DataFrame:
     """Return the evaluations of a scale's finished runs, one row per evaluation.
 
     Runs that are missing are left out. settings: as in a config file; {"records": "published"}
-    reads the records that ship with a checkout.
+    reads the records that ship with a checkout. other_settings: take published records even if
+    their settings differ from the config's.
     """
     import pandas as pd
 
     config = load({"scale": scale, **(settings or {})})
+    layout = Layout(config.scale, Path(results))
     runs = read_keys(
-        Layout(config.scale, Path(results)),
+        layout,
         config,
         run_table(config),
         "figures",
         allow_partial=True,
+        other_settings=other_settings,
     )
     return pd.DataFrame() if runs.rows is None else runs.rows

@@ -48,5 +48,9 @@ def test_a_path_comes_before_an_env(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ngt.load_policy("nowhere")
 
 
-def test_without_a_finished_run_the_table_is_empty(tmp_path: Path) -> None:
+def test_runs_are_a_table(tmp_path: Path) -> None:
     assert ngt.load_runs("test", results=tmp_path).empty
+    published = {"settings": {"records": "published"}, "results": ROOT / "results"}
+    rows = ngt.load_runs("quick", other_settings=True, **published)
+    assert {"env", "method", "demos", "seed", "step", "return"} <= set(rows.columns)
+    assert set(rows["env"]) == {"Pendulum-v1"} and len(rows) > 1000
