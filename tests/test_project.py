@@ -30,6 +30,7 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/test_fuzz.py": "every loader of a file that may come from others",
     "tests/test_methods.py": "what every method of the config owes the trainer",
     "tests/test_python.py": "what `import ngt` offers, and docs/python.ipynb",
+    "tests/test_tuning.py": "docs/tuning.md, followed step by step",
     "tests/test_wheel.py": "the built wheel, installed and used outside a checkout",
     "tests/test_new_method.py": "docs/new-method.md, followed step by step",
     "tests/test_demonstrations.py": "docs/demonstrations.md, followed from top to bottom",
