@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ngt.errors import UserError
 from ngt.experience.demos import LARGEST, Episode
 from ngt.experience.examine import numbers
-from ngt.foreign.found import Found, library
+from ngt.foreign.found import Found, library, reading
 
 # The array's name, then other names for it.
 NAMES = {
@@ -37,25 +37,19 @@ def read_hdf5(path: Path, env: str) -> Found:
     """Return the episodes of a D4RL file."""
     where = f"d4rl {path}"
     h5py = library("h5py", where)
-    try:
-        with h5py.File(path) as file:
-            return split(_pick(file, lambda name: file[name][()], where), where)
-    except OSError as error:
-        raise UserError(f"{where}: not an HDF5 file ({' '.join(str(error).split())})") from None
+    with reading(where, "not a readable HDF5 file"), h5py.File(path) as file:
+        return split(_pick(file, lambda name: file[name][()], where), where)
 
 
 def read_npz(path: Path, env: str) -> Found:
     """Return the episodes of a NumPy archive; nothing is unpickled."""
     where = f"npz {path}"
-    try:
+    with reading(where, "not a NumPy archive of numbers"):
         with zipfile.ZipFile(path) as archive:
             if (size := sum(info.file_size for info in archive.infolist())) > LARGEST:
                 raise UserError(f"{where}: unpacked, {size} bytes; at most {LARGEST} are read")
         with np.load(path, allow_pickle=False) as file:
             return split(_pick(file, lambda name: file[name], where), where)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{where}: not a NumPy archive of numbers ({reason})") from None
 
 
 def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Arrays:

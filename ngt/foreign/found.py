@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,3 +29,15 @@ def library(name: str, where: str) -> Any:
             f"{where}: reading it needs the package {name.split('.')[0]} ({error}); "
             f"pip install h5py 'minari[hdf5]', which are the extra `formats`"
         ) from None
+
+
+@contextlib.contextmanager
+def reading(where: str, fault: str) -> Iterator[None]:
+    """Make every exception a UserError, since libraries may raise anything on a damaged file."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{where}: {fault} ({type(error).__name__}: {reason})") from None

@@ -6,6 +6,7 @@ They are read with pyarrow; `imitation` itself needs an older gymnasium.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ngt.errors import UserError
 from ngt.experience.demos import Episode
 from ngt.experience.envs import get_task, never_terminates
 from ngt.experience.examine import listed
-from ngt.foreign.found import Found
+from ngt.foreign.found import Found, reading
 
 COLUMNS = ("obs", "acts", "rews", "terminal")
 
@@ -23,17 +24,24 @@ COLUMNS = ("obs", "acts", "rews", "terminal")
 def read(path: Path, env: str) -> Found:
     """Return the episodes of a folder."""
     where = f"imitation {path}"
+    with reading(where, "not a readable folder of imitation's trajectories"):
+        return _read(path, env, where)
+
+
+def _read(path: Path, env: str, where: str) -> Found:
     found = Found([])
     cut, limited = [], []
     for number, row in enumerate(_rows(path, where)):
-        obs, action, reward = (_array(row[name]) for name in COLUMNS[:3])
         if not row["terminal"].as_py():
             cut.append(number)
             continue
-        ended = _terminated(row.get("infos"), len(action), env)
+        obs, action, reward = (_flat(row[name]) for name in COLUMNS[:3])
+        steps = len(row["acts"].values)
+        ended = _terminated(row.get("infos"), steps, env)
         if not ended:
             limited.append(number)
-        found.episodes.append(Episode(obs, action, reward.ravel(), ended))
+        rows = obs.reshape(steps + 1, -1), action.reshape(steps, -1)
+        found.episodes.append(Episode(*rows, reward, ended))
     if cut:
         found.notes.append(f"{listed('episode', cut)}: cut off before the end, and left out")
     if limited:
@@ -43,41 +51,32 @@ def read(path: Path, env: str) -> Found:
     return found
 
 
-def _rows(path: Path, where: str) -> list[dict[str, Any]]:
-    """Return each row of every Arrow file that state.json lists, as Arrow scalars by column."""
+def _rows(path: Path, where: str) -> Iterator[dict[str, Any]]:
+    """Yield each row of every Arrow file that state.json lists, as Arrow scalars by column."""
     import pyarrow as pa
 
-    try:
-        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
-        names = [part["filename"] for part in state["_data_files"]]
-        tables = []
-        for name in names:
-            with pa.memory_map(str(path / Path(name).name)) as source:
-                tables.append(pa.ipc.open_stream(source).read_all())
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(
-            f"{where}: not a folder of imitation's trajectories ({type(error).__name__}: {reason})"
-        ) from None
-    rows = []
-    for table in tables:
+    state = json.loads((path / "state.json").read_text(encoding="utf-8"))
+    for part in state["_data_files"]:
+        with pa.memory_map(str(path / Path(part["filename"]).name)) as source:
+            table = pa.ipc.open_stream(source).read_all()
+        table.validate(full=True)  # otherwise a damaged file may crash the process
         if missing := [name for name in COLUMNS if name not in table.column_names]:
             fix = "; save trajectories with rewards" if missing == ["rews"] else ""
             raise UserError(
                 f"{where}: column {missing[0]!r} is missing; found "
                 f"{', '.join(table.column_names)}{fix}"
             )
-        rows += [{n: table[n][i] for n in table.column_names} for i in range(table.num_rows)]
-    return rows
+        for row in range(table.num_rows):
+            yield {name: table[name][row] for name in table.column_names}
 
 
-def _array(scalar: Any) -> NDArray[Any]:
-    """Return a list, or a list of lists of one length, as an array."""
-    values, length = scalar.values, len(scalar.values)
+def _flat(scalar: Any) -> NDArray[Any]:
+    """Return the numbers of a list, or of a list of lists, end to end."""
+    values = scalar.values
     while hasattr(values, "flatten") and hasattr(values.type, "value_type"):
         values = values.flatten()
-    flat = values.to_numpy(zero_copy_only=False)
-    return flat if len(flat) == length else flat.reshape(length, -1)
+    array: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    return array
 
 
 def _terminated(infos: Any, steps: int, env: str) -> bool:

@@ -20,18 +20,17 @@ from ngt.experience import envs
 from ngt.experience.demos import Demos, Episode
 from ngt.experience.envs import get_task
 from ngt.experience.units import to_env
-from ngt.foreign.found import Found, library
+from ngt.foreign.found import Found, library, reading
 
 
 def read(path: Path, env: str) -> Found:
     """Return the episodes of a dataset: a folder, or the id of one in Minari's own folder."""
     where = f"minari {path}"
     minari = library("minari", where)
-    try:
+    with reading(where, "minari can't read it"):
         data = minari.MinariDataset(_data_folder(path, where))
-        seeds = [
-            meta.get("seed") for meta in data.storage.get_episode_metadata(data.episode_indices)
-        ]
+        metas = data.storage.get_episode_metadata(data.episode_indices)
+        seeds = [meta.get("seed") for meta in metas]
         episodes = [
             Episode(
                 _flat(data.observation_space, episode.observations, len(episode) + 1),
@@ -43,13 +42,6 @@ def read(path: Path, env: str) -> Found:
             for episode, seed in zip(data, seeds, strict=True)
             if len(episode)
         ]
-    except UserError:
-        raise
-    except Exception as error:  # minari, h5py and gymnasium may raise anything on a damaged file
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(
-            f"{where}: minari can't read it ({type(error).__name__}: {reason})"
-        ) from None
     made_on = data.env_spec.id if data.env_spec is not None else None
     other = made_on not in (None, get_task(env).gym_id)
     return Found(episodes, [f"it was recorded on {made_on}, not on {env}"] if other else [])

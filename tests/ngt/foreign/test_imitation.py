@@ -75,16 +75,21 @@ def test_an_end_at_the_time_limit_is_no_termination(
 
 
 def test_an_env_that_never_terminates_has_no_termination(tmp_path: Path) -> None:
-    (episode,) = read(folder(tmp_path), "Pendulum-v1").episodes
+    one = {"obs": [np.zeros((4, 3)).tolist()], "acts": [[[0.5]] * 3]}
+    (episode,) = read(folder(tmp_path, **one), "Pendulum-v1").episodes
+    assert episode.obs.shape == (4, 3) and episode.action.tolist() == [[0.5]] * 3
     assert not episode.terminated and episode.reward.tolist() == [1.0, 2.0, 3.0]
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"column 'rews' is missing; found obs, .*with rewards"):
         read(folder(tmp_path, rews=None), "Hopper-v4")
+    for odd in ({"obs": [[[0.0], [0.0, 0.0]]]}, {"acts": [None]}):
+        with pytest.raises(UserError, match="not a readable folder"):
+            read(folder(tmp_path, **odd), "Hopper-v4")
     (tmp_path / "data.arrow").write_bytes(b"nonsense")
-    with pytest.raises(UserError, match="not a folder of imitation's trajectories"):
+    with pytest.raises(UserError, match="not a readable folder of imitation's trajectories"):
         read(tmp_path, "Hopper-v4")
     shutil.rmtree(tmp_path)
-    with pytest.raises(UserError, match="not a folder of imitation's trajectories"):
+    with pytest.raises(UserError, match="not a readable folder of imitation's trajectories"):
         read(tmp_path, "Hopper-v4")
