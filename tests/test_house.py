@@ -16,6 +16,7 @@ PACKAGES = ("ngt", "baselines", "paper", "workflow")
 # Floors, from the top of the house down. A module imports from its own floor or from a lower one.
 NGT = (
     ("ngt.__main__",),
+    ("ngt.api",),
     ("ngt.cli",),
     ("ngt.commands",),
     ("ngt.bench",),
@@ -23,6 +24,7 @@ NGT = (
     ("ngt.runs", "ngt.reward", "ngt.penalty"),
     ("ngt.agent",),
     ("ngt.settings",),
+    ("ngt.foreign",),
     ("ngt.experience",),
     ("ngt.seeding", "ngt.state", "ngt.errors", "ngt.files", "ngt.text"),
 )
@@ -47,7 +49,7 @@ ALLOWED = {
 # Libraries that a part of the suite does without, imported where they are used.
 OPTIONAL = {
     "yaml", "pandas", "safetensors", "tqdm", "stable_baselines3", "sbx", "jax", "matplotlib",
-    "snakemake",
+    "snakemake", "pyarrow",
 }  # fmt: skip
 
 MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # most of each; METHOD: a file of baselines

@@ -1,6 +1,7 @@
 """Command-line options that choose settings, and the config that they choose."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -10,6 +11,8 @@ from ngt.settings.load import load, load_file, read_yaml
 from ngt.settings.schema import merge
 
 RUN_HELP = "run key: env/method/mode-demosK-rateN/seedS"
+
+_SEVERAL = r"\s*[-+]?[\d.][^,]*(,\s*[-+]?[\d.][^,]*)+"  # numbers with commas between them
 
 
 class Parser(argparse.ArgumentParser):
@@ -59,6 +62,11 @@ def user_settings(args: argparse.Namespace) -> dict[str, Any]:
             parsed: Any = yaml.safe_load(value)
         except yaml.YAMLError:
             raise UserError(f"--set {name}: {value!r} is not a YAML value") from None
+        if isinstance(parsed, str) and re.fullmatch(_SEVERAL, value):
+            raise UserError(
+                f"--set {name}: takes one value, found {value}; to compare several, make each a "
+                f"variant of the method (docs/tuning.md)"
+            )
         for part in reversed(name.split(".")):
             parsed = {part: parsed}
         data = merge(data, parsed)

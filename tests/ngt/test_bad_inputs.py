@@ -111,6 +111,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         train(KEY.replace("/ngt/", "/ntg/")),
         ["method: 'ntg' is not known", "did you mean ngt"],
     ),
+    "several values": (
+        shown("methods.ngt.params.m=8,64"),
+        ["--set methods.ngt.params.m: takes one value, found 8,64", "a variant of the method"],
+    ),
     "misspelt key": (shown("sac.gama=0.9"), ["sac.gama: unknown key; did you mean gamma"]),
     "misspelt key in a file": (
         ["config", "--config", "{place}/misspelt.yaml"],

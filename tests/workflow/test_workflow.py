@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from ngt.experience import demos
-from ngt.experience.demos import Episode, from_episodes
+from ngt.experience.demos import Episode, assemble
 from ngt.experience.envs import TASKS
 from ngt.experience.reference import unscored
 from ngt.runs.keys import resolve_key, run_table
@@ -465,7 +465,7 @@ def small(folder: Path) -> Path:
     episode = Episode(
         rng.standard_normal((steps + 1, 3)), rng.uniform(-1, 1, (steps, 1)), -np.ones(steps), False
     )
-    data = from_episodes("Pendulum-v1", [episode], np.array([-1200.0]), "drawn")
+    data = assemble("Pendulum-v1", [episode], np.array([-1200.0]), "drawn")
     demos.save(folder / "own.npz", data)
     for name, settings in (("base", SMALL), ("other", OTHER)):
         (folder / f"{name}.yaml").write_text(json.dumps(settings))
