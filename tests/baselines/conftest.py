@@ -68,7 +68,7 @@ class Case(NamedTuple):
         u = mean + std * noise
         density = np.exp(-0.5 * noise**2) / (std * math.sqrt(2.0 * math.pi))
         log_prob = float(np.log(density / (1.0 - np.tanh(u) ** 2)).sum())
-        alpha = float(self.agent.temperature()[run])
+        alpha = float(self.agent.temperature().detach()[run])
         return min(self._q(run, np.concatenate([obs, np.tanh(u)]), target)) - alpha * log_prob
 
     def _q(self, run: int, x: Array, target: bool = False) -> list[float]:
