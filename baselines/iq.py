@@ -7,9 +7,9 @@ what the policy earns by it. A chi-square regulariser keeps it small on both sid
     r     = Q(s, a) - gamma (1 - terminated) V'(s')
     loss  = -E_expert[r] + E_both[V(s) - gamma (1 - terminated) V'(s')] + 1/(4 chi2) E_both[r^2]
 
-V' takes the target critics. With `objective: v0` the second term is (1 - gamma) E_expert[V(s)],
-which equals it for the expert's own start states. The actor and the temperature learn as in SAC, at
-the states of both sides. With two critics, the loss is the mean of theirs.
+V' takes the target critics. With `objective: v0` the second term is (1 - gamma) E_expert[V(s)]:
+every state of the expert counts as a start. The actor and the temperature learn as in SAC, at the
+states of both sides. With two critics, the loss is the mean of theirs.
 
 Reward: implied by the critic: r; high is expert-like. It is logged, and never bootstrapped.
 Range: any real number. At the optimum r is 4 chi2 (d_expert - d_agent) / (d_expert + d_agent), with

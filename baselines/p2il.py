@@ -13,8 +13,10 @@ The weighed side is the expert's, or the agent's with `online`. The third term i
 in SAC, at the states of both sides.
 
 Reward: the net r(s, a); high is expert-like. The agent never sees it: the critic learns from the
-loss above.
-Range: any real number. The regulariser draws it to 0.
+loss above. With `online` off and a small tau, the weights are nearly even, r has almost no
+gradient, and the critic alone tells the sides apart. What is logged is the reward that the critic
+implies, Q - y.
+Range: any real number. The regulariser draws r and Q to 0.
 Deviations: reward and critic take one step per update. The original takes 20 on one batch, with new
 actions each; `train.updates_per_step` gives more, with a step of the actor each. The batch is half
 the agent's and half the expert's, 512 together. One update is made every four env steps, instead of
@@ -70,7 +72,7 @@ class P2il(Inverse):
         values = self.values(agent, batch, noise, c.target)
         q = values.q.min(dim=1).values
         reward: Tensor = self.net(torch.cat([batch.obs, batch.action], dim=-1)).squeeze(-1)
-        self.log(values, reward)
+        self.log(values, q - self.spec.gamma * values.after)
         error = values.sides(reward + self.spec.gamma * values.after - q)[0 if c.online else 1]
         weight = torch.softmax(c.tau * error.detach(), dim=1)
         policy = self.policy_term(values, c.objective)

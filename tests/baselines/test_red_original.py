@@ -95,3 +95,13 @@ def test_a_higher_temperature_lowers_rewards(mode: Any) -> None:
     low, high = (build({1: 9}, mode, epochs=1, temperature=t) for t in (1.0, 9.0))
     batch = rows(6, 2)
     assert torch.allclose(given(high, batch), given(low, batch) ** 9, rtol=1e-4)
+
+
+def test_without_a_temperature_the_experts_mean_error_is_worth_nine_tenths() -> None:
+    """In each run of a pack, by its own demonstrations."""
+    sizes = {1: 5, 2: 40}
+    model = build(sizes, epochs=3, temperature=None)
+    for place, (seed, size) in enumerate(sizes.items()):
+        error = build({seed: size}, epochs=3).error(torch.cat(rows(size, seed)[:2], dim=-1)).mean()
+        worth = torch.exp(-model.temperature[place, 0] * error)
+        assert float(worth) == pytest.approx(0.9, rel=1e-5)
