@@ -20,9 +20,9 @@ Demonstrations are subsampled, so the fit takes fewer steps: 1400 for 200 transi
 Traps: the public code's temperatures are 250 000 for Hopper, Walker2d and Ant, 25 000 for
 HalfCheetah, with nets 20 wide, and 2500 for Humanoid. They hold for its initial weights and for a
 fit on whole demonstrations. After 1400 steps here, the mean error on four demonstrations is 2e-4 on
-Hopper and 0.015 on HalfCheetah, so that all rewards would be below 1e-5. Errors on other
-transitions of the same experts are 1.3 times as large, and with noise of std 0.3 on the actions 2
-times on Hopper and 1.4 times on HalfCheetah: the reward tells little apart.
+Hopper and 0.015 on HalfCheetah, so that all rewards would be below 1e-5. Errors on their other
+transitions are 1.3 times as large, and with noise of std 0.3 on the actions 2 times on Hopper and
+1.4 times on HalfCheetah: the reward tells little apart.
 Sources: Wang et al., "Random Expert Distillation: Imitation Learning via Expert Policy Support
 Estimation", ICML 2019; RuohanW/RED.
 """
