@@ -30,7 +30,7 @@ def rewards(model: P2il, run: int, side) -> list[float]:
 @pytest.mark.parametrize("target", [False, True])
 def test_the_loss_equals_plain_loops(case, online: bool, target: bool) -> None:
     made = case(P2il, 2, target, hidden=(5,), chi2=CHI2, tau=TAU, online=online, target=target)
-    loss = made.loss
+    loss = made.loss.detach()
     for run in (0, 1):
         agent, expert = made.sides(run)
         r_agent, r_expert = rewards(made.model, run, agent), rewards(made.model, run, expert)
