@@ -32,6 +32,10 @@ PYTEST = $(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
 SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES)) \
   --workflow-profile workflow/profiles/default
 
+# Snakemake prints a line when a pack starts and one when it ends, with minutes between them.
+WATCH = $(if $(RECORDS),:,echo "to see how far the runs are, in another terminal: \
+  $(BIN)/ngt runs$(SCALE:%= --scale %) --watch")
+
 # Print "ok VERSION COMMAND" for the first Python that runs, is in range and can make environments, or
 # what was found. Each is run, because a version manager's shim may exist and fail.
 PICK_PYTHON = found=; \
@@ -56,10 +60,12 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 figure: setup  ## train, evaluate and draw results/main_figure.pdf (SCALE=test|quick|lite|paper)
+	@$(WATCH)
 	@$(SNAKEMAKE) results/main_figure.pdf
 	@echo "figure: results/main_figure.pdf"
 
 report: setup  ## every figure and table in results/report.html (same choices)
+	@$(WATCH)
 	@$(SNAKEMAKE) results/report.html
 	@echo "report: results/report.html"
 

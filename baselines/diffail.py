@@ -16,7 +16,7 @@ Range: R+ in [0, 23.03], R in [-23.03, 23.03]; both ends are log 1e-10.
 
 Deviations: LeakyReLU replaces Mish in the net and in the time embedding. The penalty needs the
 second derivative, which is NaN for Mish on inputs near 100. Its slope is 0.05, which the NGT paper
-gives for all reward nets; the public code of its authors has 0.2. The original standardises the
+gives for all reward nets. The original standardises the
 observations of Hopper and Walker2d by the demonstrations' statistics and has width 256 on Hopper.
 `diffail-official` has these widths, the slope 0.2, and running statistics of the agent's
 observations on these two tasks. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >=
@@ -42,6 +42,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
+from einops import rearrange, repeat
 from torch import Tensor
 
 from ngt.agent.kernels import Rectifier
@@ -142,7 +143,9 @@ class DiffAil(RewardModel):
         x_agent, x_expert = self.inputs(agent), self.inputs(expert)
         noise, t = self.noise["loss_noise"], self.noise["loss_t"] % self.config.steps
         error = self.mean_error(  # one pass for both sides
-            torch.cat([x_expert, x_agent], dim=1), t[:, :2].flatten(1), noise.repeat(1, 2, 1)
+            torch.cat([x_expert, x_agent], dim=1),
+            rearrange(t[:, :2], "runs sides batch -> runs (sides batch)"),
+            repeat(noise, "runs batch dims -> runs (sides batch) dims", sides=2),
         )
         on_expert, on_agent = error.chunk(2, dim=1)
         rest = -torch.expm1(-on_agent)  # 1 - D
@@ -163,10 +166,12 @@ class DiffAil(RewardModel):
 
     def value(self, x: Tensor, noise: Tensor) -> Tensor:
         """Return R+ or R of inputs x (R, B, input) with noise (R, T, B, input), (R, B)."""
-        steps = self.config.steps
-        # one pass for all steps
-        t = self.index.repeat_interleave(x.shape[1]).expand(x.shape[0], -1)
-        error = self.error(x.repeat(1, steps, 1), t, noise.flatten(1, 2))
+        runs, batch, _ = x.shape
+        error = self.error(  # one pass for all steps
+            repeat(x, "runs batch dims -> runs (steps batch) dims", steps=self.config.steps),
+            repeat(self.index, "steps -> runs (steps batch)", runs=runs, batch=batch),
+            rearrange(noise, "runs steps batch dims -> runs (steps batch) dims"),
+        )
         square = error.square().view(noise.shape)
         rest = -torch.expm1(-square).mean(dim=(1, 3))  # 1 - D', exact if D' is near 1
         value = -rest.clamp(min=self.config.floor).log()

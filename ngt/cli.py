@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(141)
     except (FileExistsError, NotADirectoryError) as error:
-        leave(f"ngt: error: {error.filename}: a file, where a folder must be; move it away", 2)
+        leave(f"ngt: error: {error.filename}: a folder is needed here; move this file away", 2)
     except OSError as error:  # a full disk, a folder without permission to write
         leave(f"ngt: error: {error.filename or 'output'}: {error.strerror}", 2)
     except (MemoryError, RuntimeError) as error:

@@ -61,9 +61,7 @@ class PotentialConfig:
     m: int = opt(32, "outputs of the embedding", 1)
     lr: float = opt(1e-3, "Adam, predictor", 0)
     spectral_norm: bool = opt(True, "on every layer of both nets")
-    power_iterations: int = opt(
-        3, "of the spectral norm per update; torch's makes one per training forward, three there", 1
-    )
+    power_iterations: int = opt(3, "of the spectral norm per update", 1)
     init: Init = opt("orthogonal", "of the hidden layers")
     head_init: Init = opt("orthogonal", "of the output layers")
     penalty: float = opt(0.0, "weight of a two-sided gradient penalty on h; 0: none is computed", 0)

@@ -1,7 +1,5 @@
 """Run `python -m paper`."""
 
-from __future__ import annotations
-
 from paper.command import main
 
 if __name__ == "__main__":

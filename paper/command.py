@@ -1,17 +1,18 @@
 """The command `python -m paper NAME`, which makes any artefact and writes its files."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, cast
 
+import pandas as pd
 from matplotlib.figure import Figure
 
+from ngt.bench.text import aligned
+from ngt.cli import leave
 from ngt.errors import UserError, suggest
 from ngt.files import atomic
 from ngt.runs.keys import Layout, RunKey
@@ -25,9 +26,6 @@ from paper.drawing import table as tables
 from paper.drawing.stamps import stamp
 from paper.drawing.table import Table
 from paper.register import ARTEFACTS, Artefact
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NAME = "paper"  # what errors start with if the user names no artefact
 
@@ -55,7 +53,7 @@ class Made(NamedTuple):
 
 Maker = Callable[[Config, Layout, Options], Made]
 # (rows of read_runs, config, keys of missing runs) -> figure
-Draw = Callable[["pd.DataFrame", Config, Sequence[RunKey]], Figure]
+Draw = Callable[[pd.DataFrame, Config, Sequence[RunKey]], Figure]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -70,11 +68,11 @@ def run(argv: Sequence[str]) -> None:
     args = build_parser().parse_args(argv)
     artefact = find(args.artefact)
     if args.png and artefact.kind != "figure":
-        raise UserError(f"--png: {artefact.name} is no figure; leave the option out")
+        raise UserError(f"--png: {artefact.name} is not a figure; leave the option out")
     config, layout = settings(args, artefact)
     out = args.out or layout.root / artefact.file
     if artefact.kind == "table" and out.suffix != ".csv":
-        raise UserError(f"--out: found {out}, a table's name ends in .csv")
+        raise UserError(f"--out: found {out}; the file name of a table must end in .csv")
     options = Options(artefact, out, args.allow_partial, args.other_settings)
     made = maker(artefact)(config, layout, options)
     mark = other_settings(artefact, config, layout)
@@ -86,12 +84,8 @@ def run(argv: Sequence[str]) -> None:
 
 def listing() -> str:
     """Return a line for each artefact: its name, its label in the paper, its title."""
-    names, sources = (
-        max(len(getattr(a, field)) for a in ARTEFACTS.values()) for field in ("name", "source")
-    )
-    return "\n".join(
-        f"{a.name:<{names}}  {a.source or '-':<{sources}}  {a.title}" for a in ARTEFACTS.values()
-    )
+    rows = [(a.name, a.source or "-", a.title) for a in ARTEFACTS.values()]
+    return "\n".join(aligned(rows, left=3))
 
 
 def find(name: str) -> Artefact:
@@ -105,8 +99,7 @@ def find(name: str) -> Artefact:
 def maker(artefact: Artefact) -> Maker:
     """Return the function that makes an artefact."""
     module, _, name = artefact.make.partition(":")
-    make: Maker = getattr(import_module(module), name)
-    return make
+    return cast(Maker, getattr(import_module(module), name))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -232,11 +225,8 @@ def one_line_errors(name: str, function: Callable[[], None]) -> None:
     try:
         function()
     except UserError as error:
-        print(f"{name}: error: {error}", file=sys.stderr)
-        sys.exit(2)
+        leave(f"{name}: error: {error}", 2)
     except OSError as error:  # a folder in a file's place, a full disk
-        print(f"{name}: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
-        sys.exit(2)
+        leave(f"{name}: error: {error.filename or 'output'}: {error.strerror}", 2)
     except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
-        sys.exit(130)
+        leave(f"{name}: interrupted", 130)

@@ -1,7 +1,5 @@
 """Generated parts of the pages in docs/. Each stands between two lines that name its module."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ngt.errors import UserError

@@ -1,7 +1,5 @@
 """Values as readers see them."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

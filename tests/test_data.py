@@ -22,13 +22,14 @@ from ngt.files import read_json
 from ngt.runs.folder import read_shipped
 from ngt.runs.keys import Layout, run_table
 from ngt.runs.ship import LARGEST, SAME_ACTION, distance
-from ngt.runs.table import final_scores, read_runs
+from ngt.runs.table import read_runs
 from ngt.seeding import derive
 from ngt.settings.load import load, read_yaml
 from ngt.settings.resolve import expert_ships, method_label
 from paper.drawing.table import show
 from paper.handbook import experts, video
 from paper.numbers import coverage
+from paper.numbers.scores import final_scores
 from paper.tables.scores import rows
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -82,6 +82,15 @@ def test_a_paper_command_parses(words: list[str]) -> None:
             assert file is None or file.exists() or file.name == "mine.yaml"
 
 
+def test_what_a_page_has_written_is_ignored_by_git_or_kept_on_purpose() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    files = re.findall(r"--(?:out|json) ([^\s`]+)", text)
+    assert len(files) > 6
+    kept = ("docs/", "data/", "results/published/")
+    lost = {name for name in files if not name.startswith((*kept, "results/", "PATH"))}
+    assert not lost, "a clean checkout stays clean"
+
+
 @pytest.mark.parametrize("words", of("snakemake"), ids=" ".join)
 def test_a_snakemake_command_parses(words: list[str]) -> None:
     args = get_argument_parser().parse_args(words)

@@ -96,7 +96,7 @@ def test_a_renderer_that_is_wrong_is_one_line_where_it_is_used(tmp_path: Path) -
 
 
 def test_every_text_file_names_its_encoding() -> None:
-    """Else it is the user's locale's, and a label or a page may be read as something else."""
+    """Otherwise the user's locale decides, and a label or a page may be misread."""
     lacking = []
     for folder in ("ngt", "paper", "baselines", "workflow"):
         for file in sorted((ROOT / folder).rglob("*.py")):
@@ -107,7 +107,7 @@ def test_every_text_file_names_its_encoding() -> None:
 
 
 def opens_text(call: ast.Call) -> bool:
-    """Whether a call opens a file as text, or reads a command's output, without an encoding."""
+    """Return True if a call opens text, or reads a command's output, without an encoding."""
     named = {keyword.arg for keyword in call.keywords}
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
     if "encoding" in named or (isinstance(call.func, ast.Attribute) and name == "open"):

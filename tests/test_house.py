@@ -20,7 +20,7 @@ NGT = (
     ("ngt.commands",),
     ("ngt.bench",),
     ("ngt.training", "ngt.potential"),
-    ("ngt.runs", "ngt.reward"),
+    ("ngt.runs", "ngt.reward", "ngt.penalty"),
     ("ngt.agent",),
     ("ngt.settings",),
     ("ngt.experience",),

@@ -45,7 +45,7 @@ def class_of(method: str) -> type[RewardModel]:
 
 
 def stores(cls: type[RewardModel]) -> bool:
-    """Whether the reward is known when the step is taken."""
+    """Return True if the reward is known when the step is taken."""
     return cls.observe is not RewardModel.observe
 
 
@@ -326,7 +326,7 @@ def advantage(rig: Rig, expert: Batch) -> Tensor:
 
 @every_method
 def test_updates_lower_the_loss(method: str) -> None:
-    """Of one batch and one draw, thirty times."""
+    """Make thirty updates with one batch and one draw."""
     cls = class_of(method)
     if not cls.learns and not cls.offline and not implicit(cls):
         pytest.skip("nothing is learned")

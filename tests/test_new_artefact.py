@@ -53,9 +53,9 @@ def test_the_command_makes_the_table(checkout: Path, run_python: Callable[..., s
     shown = run_python(checkout, arguments(0), PYTHONPATH=str(checkout))
     assert shown.startswith("| env | demonstrations | best method | mean score |")
     assert shown.count("| Pendulum-v1 | ") == len({*re.findall(r"Pendulum-v1 \| (\d+)", shown)}) > 0
-    assert shown.endswith("best.csv\n")
+    assert shown.endswith("results/best.csv\n")
     for ending in ("csv", "tex", "json"):
-        assert (checkout / f"best.{ending}").exists()
+        assert (checkout / f"results/best.{ending}").exists()
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPat
     assert ran == 5
     assert "flat reward" in drawn[0] and {"blurred", "blurred, 0.5"} <= drawn[1]
     for name in ("flat.pdf", "blur.pdf"):
-        assert (reader / name).read_bytes().startswith(b"%PDF")
+        assert (reader / "results" / name).read_bytes().startswith(b"%PDF")
     assert not (reader / "results/main_figure.pdf").exists(), "up to date to the workflow"
     runs = reader / "results/test/runs/Pendulum-v1"
     for method in NEW:
@@ -120,7 +120,7 @@ def checkout(folder: Path, *names: str) -> Path:
 
 
 def test_the_workflow_plans_it(tmp_path: Path, run_python: Callable[..., str]) -> None:
-    """The document's command, without running its jobs: settings, expert and a pack a method."""
+    """Plan the document's command: settings, expert and one pack per method."""
     folder = checkout(
         tmp_path / "suite",
         "Snakefile",

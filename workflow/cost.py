@@ -23,6 +23,8 @@ from ngt.settings.config import CellConfig, Config
 from ngt.settings.load import load, read_yaml
 from ngt.settings.resolve import method_label, resolve, resolve_expert
 from workflow.resources import (
+    MARGIN,
+    START,
     GpuSite,
     Site,
     device_mb,
@@ -35,6 +37,11 @@ from workflow.resources import (
 EXPERTS = "experts"
 BUFFERS = (1, 2, 4)  # millions of transitions
 ASKED = ("rule", "jobs", "CPU-hours", "GPU-hours", "hours per job", "memory per job", "disk")
+
+ABOUT = (
+    f"What the jobs ask of a cluster, as upper estimates: {MARGIN:g} times the measured time, and "
+    f"{START:g} minutes to start each training. For what they use: python -m workflow.cost SCALE"
+)
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -62,7 +69,7 @@ class Asked(logging.Handler):
         if asked is not None and asked.get("parts"):
             self.jobs[getattr(record, "rule_name", "")].append(dict(asked.items()))
         elif self.jobs and record.getMessage().startswith("This was a dry-run"):
-            atexit.register(print, f"\nWhat the jobs ask (upper estimates):\n\n{self.table()}")
+            atexit.register(print, f"\n{ABOUT}\n\n{self.table()}")
 
     def table(self) -> str:
         """Return one row per rule and one of sums. Hours are those asked, not those to be used."""

@@ -34,8 +34,7 @@ from ngt.settings.resolve import (
 from paper.document import latex
 from paper.drawing import labels
 from paper.drawing.stamps import carries, parts, stamp
-from paper.numbers import speed
-from paper.register import FIGURES, PAPER, REPORT, TABLES, at_scale
+from paper.register import FIGURES, PAPER, REPORT, SPEED, TABLES, at_scale
 from workflow.resources import Job, Site, pack_size, recording, site_of, training
 
 ARTEFACTS = {**FIGURES, **TABLES, REPORT.name: REPORT, PAPER.name: PAPER}
@@ -93,7 +92,7 @@ class Plan:
         counted = {name: set(run_table(self.config, [name])) for name in self.config.figures}
 
         def apart(key: RunKey) -> tuple[object, ...]:
-            timed = key in counted.get(speed.NAME, ())
+            timed = key in counted.get(SPEED, ())
             return (*(key in own for own in counted.values()), key if timed else None)
 
         found = []
@@ -116,7 +115,7 @@ class Plan:
 
     def run_hash(self, key: RunKey) -> str:
         """Return the hash that names a run and the settings that it must have."""
-        return receipt_hash(str(key), self.folders.config_hash(key))
+        return receipt_hash(str(key), self.folders.hashes(key)[0])
 
     def run_receipt(self, key: RunKey) -> str:
         """Return the receipt of a run."""
@@ -195,17 +194,16 @@ class Plan:
 
     def expert(self, env: str) -> Inputs:
         """Return the outcome of training an expert; nothing if it is complete."""
-        if self.has_expert(env):
-            return Inputs([], [])
-        outcome = f"{self.work}/packs/{env}/expert/{self.expert_hash[env]}.outcome"
-        return Inputs([outcome], [self.expert_receipt(env), outcome])
+        return self._made("expert", env, self.has_expert(env), self.expert_receipt(env))
 
     def recording(self, env: str) -> Inputs:
         """Return the outcome of recording an expert; nothing if its recording is intact."""
-        if self.has_recording(env):
-            return Inputs([], [])
-        outcome = f"{self.work}/packs/{env}/record/{self.expert_hash[env]}.outcome"
-        return Inputs([outcome], [self.recording_receipt(env), outcome])
+        return self._made("record", env, self.has_recording(env), self.recording_receipt(env))
+
+    def _made(self, job: str, env: str, complete: bool, receipt: str) -> Inputs:
+        """Return the outcome of a job on an env's expert; nothing if its result is complete."""
+        outcome = f"{self.work}/packs/{env}/{job}/{self.expert_hash[env]}.outcome"
+        return Inputs([], []) if complete else Inputs([outcome], [receipt, outcome])
 
     def demos(self, env: str) -> str:
         """Return an env's demonstrations: their own file, or the receipt of a recording."""
@@ -277,8 +275,8 @@ class Plan:
 
     def _has_demos(self, env: str) -> bool:
         """Return True if an env's demonstrations exist or can be made: not every expert ships."""
-        own = own_file(self.config, env)
-        return self.config.demos == "trained" or bool(own) or shipped.ships(env)
+        own = bool(own_file(self.config, env))
+        return self.config.demos == "trained" or own or shipped.ships(env)
 
     def _has_expert(self, env: str) -> bool:
         """Return True if an env's expert is complete."""

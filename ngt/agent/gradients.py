@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ngt.agent.kernels import ONEDNN, Rectifier, backward, forward
+from ngt.agent.kernels import Rectifier, backward, by_onednn, forward
 from ngt.agent.nets import PackedMLP
 from ngt.experience.replay import Batch
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 def served(net: PackedMLP, x: Tensor) -> bool:
     """Return True if gradients by hand serve this net and input; otherwise autograd does."""
-    layers = isinstance(net.activation, Rectifier) and not net.norms
-    return layers and ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32
+    return isinstance(net.activation, Rectifier) and not net.norms and by_onednn(x)
 
 
 class Run(NamedTuple):

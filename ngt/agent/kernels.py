@@ -32,12 +32,17 @@ class Rectifier:
         return F.leaky_relu_(x, self.slope) if self.slope else torch.relu_(x)
 
 
+def by_onednn(x: Tensor) -> bool:
+    """Return True if nets compute this input through oneDNN."""
+    return ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32
+
+
 def rectified(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tensor:
     """Pass x (N, B, in) through layers x W + b with a rectifier between them: (N, B, out).
 
     parameters: W (N, in, out) and b (N, 1, out) of each layer in turn.
     """
-    if not (ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32):
+    if not by_onednn(x):
         return plain(x, parameters, rectifier)
     if not torch.is_grad_enabled():
         return _forward(x, parameters, rectifier, None)

@@ -63,6 +63,11 @@ class PackedLinear(nn.Module):
         return self.weight
 
 
+def unit_(columns: Tensor) -> Tensor:
+    """Divide column vectors (N, dim, 1) by their lengths, or by 1e-12 if that is more, in place."""
+    return columns.div_(torch.linalg.vector_norm(columns, dim=-2, keepdim=True).clamp_min_(1e-12))
+
+
 class SpectralLinear(PackedLinear):
     """A packed layer whose weight W is divided by its largest singular value, sigma = l' W r.
 
@@ -81,11 +86,13 @@ class SpectralLinear(PackedLinear):
     @torch.no_grad()
     def step(self, iterations: int = 1) -> None:
         """Iterate l <- W r / |W r|, r <- W' l / |W' l|, in place."""
+        weight, right = self.weight.flatten(0, -3), self.right.flatten(0, -3)
         for _ in range(iterations):
-            # as a row: a column vector's kernel differs between one run and a pack
-            left = (self.right.mT @ self.weight.mT).mT
-            self.left.copy_(F.normalize(left, dim=-2, eps=1e-12))
-            self.right.copy_(F.normalize(self.weight.mT @ self.left, dim=-2, eps=1e-12))
+            # r as a row: a column vector's kernel differs between one run and a pack
+            left = unit_(torch.bmm(right.view_as(right.mT), weight.mT).view(*weight.shape[:2], 1))
+            right = unit_(torch.bmm(weight.mT, left))
+        self.left.copy_(left.view_as(self.left))
+        self.right.copy_(right.view_as(self.right))
 
     def matrix(self) -> Tensor:
         # l' W r with constant l, r; the kernel of a dot product would differ in a pack

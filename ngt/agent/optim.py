@@ -39,7 +39,8 @@ def step_(optimiser: torch.optim.Optimizer) -> None:
     for p, state in zip(used, states, strict=True):
         assert p.grad is not None
         own = (p, p.grad, state["exp_avg"], state["exp_avg_sq"])
-        split = zip(*own, strict=True) if p[0].numel() % VECTOR else [own]
+        ends = len(p) > 1 and p[0].numel() % VECTOR  # a run alone ends where its tensor does
+        split = zip(*own, strict=True) if ends else [own]
         tensors += [(*part, state["step"]) for part in split]
     values, grads, first, second, steps = map(list, zip(*tensors, strict=True))
     beta1, beta2 = group["betas"]

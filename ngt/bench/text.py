@@ -49,7 +49,8 @@ def table(result: Mapping[str, Any]) -> str:
         "updates of all runs of a pack; / floor: time over that of its matrix products alone;",
         f"env steps of each run; envs alone {result['envs_alone_steps_per_second']:.0f} steps/s",
         *(
-            f"{r['what']}: {r['update_ms']} ms a run's update, {r['products_ms']} in its products"
+            f"{r['what']}: {r['update_ms']} ms per update of a run, "
+            f"{r['products_ms']} in its products"
             for r in rows
             if "products_ms" in r
         ),

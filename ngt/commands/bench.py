@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
         result = bench_methods(config, args.env, names, reference, **rounds)
         say(methods_table(result))
     elif args.relative_to:
-        raise UserError("--relative-to: it goes with --methods; add `--methods all`")
+        raise UserError("--relative-to: it needs --methods; add `--methods all`")
     else:
         with sbx(args.env, args.peers_python) as theirs:
             result = bench(args.env, pack=args.pack, theirs=theirs, **rounds)

@@ -54,7 +54,9 @@ def run(args: argparse.Namespace) -> None:
     if args.watch is not None:
         at_least(1, watch=args.watch)
         if args.keys or args.status or args.other_source:
-            raise UserError("--watch: it counts every status; leave out what chooses among them")
+            raise UserError(
+                "--watch: it counts every status; leave out --keys, --status and --other-source"
+            )
         watch(layout, config, keys, args.watch)
         return
     counts: Counter[str] = Counter()

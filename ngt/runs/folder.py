@@ -48,32 +48,31 @@ class Folders:
 
     def __init__(self, layout: Layout, config: Config) -> None:
         self.layout, self.config = layout, config
-        self._hashes: dict[tuple[str, str, Mode, int], str] = {}
+        self._hashes: dict[tuple[str, str, Mode, int], tuple[str, str]] = {}
         self._references: dict[str, dict[str, Any]] = {}
 
-    def config_hash(self, key: RunKey) -> str:
-        """Return the hash of the settings of a run's cell."""
+    def hashes(self, key: RunKey) -> tuple[str, str]:
+        """Return the hashes of a run's settings and of the code that trains it."""
         if key.cell not in self._hashes:
-            self._hashes[key.cell] = config_hash(resolve_key(self.config, key))
+            cell = resolve_key(self.config, key)
+            self._hashes[key.cell] = config_hash(cell), source_hash(cell.model)
         return self._hashes[key.cell]
 
     def status(self, key: RunKey) -> Status:
         """Return the status of a run's folder under the config."""
+        settings, source = self.hashes(key)
         return status_of(
-            self.layout.run(key),
-            key.record,
-            self.config_hash(key),
-            self.reference(key.env),
-            source_hash(),
+            self.layout.run(key), key.record, settings, self.reference(key.env), source
         )
 
     def expert_status(self, env: str) -> Status:
         """Return the status of an expert's folder under the config."""
+        cell = resolve_expert(self.config, env)
         return status_of(
             self.layout.expert(env),
             expert_key(env, expert_config(self.config, env).seed),
-            config_hash(resolve_expert(self.config, env)),
-            source=source_hash(),
+            config_hash(cell),
+            source=source_hash(cell.model),
         )
 
     def reference(self, env: str) -> dict[str, Any]:

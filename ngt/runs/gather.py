@@ -130,11 +130,14 @@ def summary(manifest: dict[str, Any]) -> str:
     """Say in one line what a manifest holds, and whether its runs are of different sources."""
     runs = manifest["runs"].values()
     statuses = sorted(Counter(run["status"] for run in runs).items())
-    sources = Counter(manifest["made"][run["made"]]["source_hash"] for run in runs)
+    sources: dict[str, set[str]] = {}  # by model
+    for run in runs:
+        of_model = sources.setdefault(manifest["cells"][run["cell"]]["model"], set())
+        of_model.add(manifest["made"][run["made"]]["source_hash"])
+    mixed = [model for model, found in sorted(sources.items()) if len(found) > 1]
     text = f"{len(runs)} runs and experts ({', '.join(f'{n} {status}' for status, n in statuses)})"
     if manifest["missing"]:
         text += f", {len(manifest['missing'])} missing"
-    if len(sources) > 1:
-        text += "; of mixed sources: "
-        text += ", ".join(f"{name} ({n})" for name, n in sources.most_common())
+    if mixed:
+        text += f"; made by more than one version of the code: {', '.join(mixed)}"
     return text

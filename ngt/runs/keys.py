@@ -17,7 +17,7 @@ from ngt.settings.config import MODES, CellConfig, Config, Mode
 from ngt.settings.resolve import config_hash, method_rate, resolve
 from ngt.text import ranges
 
-_CELL = re.compile(r"(?P<mode>.+)-demos(?P<demos>\d+)-rate(?P<rate>\d+)")
+_KEY = re.compile(r"([^/]*)/([^/]*)/([^/]+)-demos(\d+)-rate(\d+)/seed(\d+)")
 
 
 @dataclass(frozen=True, order=True)
@@ -50,18 +50,17 @@ class RunKey:
     @staticmethod
     def parse(text: str) -> RunKey:
         """Return the key that `str` gave as this text."""
-        parts = text.strip("/").split("/")
-        match = _CELL.fullmatch(parts[2]) if len(parts) == 4 else None
-        seed = re.fullmatch(r"seed(\d+)", parts[3]) if len(parts) == 4 else None
-        if match is None or seed is None or match["mode"] not in MODES:
+        match = _KEY.fullmatch(text.strip("/"))
+        if match is None or match[3] not in MODES:
             raise UserError(
                 f"run {text!r}: not a run key; write env/method/mode-demosK-rateN/seedS, "
                 f"mode one of {', '.join(MODES)}"
             )
-        demos, rate = int(match["demos"]), int(match["rate"])
+        env, method, mode = match.groups()[:3]
+        demos, rate, seed = map(int, match.groups()[3:])
         if demos < 1 or rate < 1:
             raise UserError(f"run {text!r}: demos and rate must be at least 1")
-        return RunKey(parts[0], parts[1], cast(Mode, match["mode"]), rate, demos, int(seed[1]))
+        return RunKey(env, method, cast(Mode, mode), rate, demos, seed)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import ast
 import functools
 import platform
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,29 +13,31 @@ from ngt.files import CHECKOUT, sha256
 
 ROOT = CHECKOUT
 
-# A run's numbers can depend on these modules and on all that they import from the suite.
+# A run's numbers can depend on the trainer, its model, and all that these import from the suite.
 TRAINER = "ngt.training.trainer"
 MODELS = ("ngt.potential", "ngt.reward")  # and every module of `baselines`
 LIBRARIES = ("torch", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
 
 
 @functools.cache
-def source_hash() -> str:
-    """Return a short hash of the code that decides a run's numbers.
+def source_hash(*models: str) -> str:
+    """Return a short hash of the code that decides the numbers of these models' runs.
 
-    It covers the models and everything that the trainer imports, as parsed code: comments,
-    docstrings and layout do not count.
+    It covers the models, or all of the suite's if none is named, and everything that they and the
+    trainer import, as parsed code: comments, docstrings and layout do not count.
+    models: paths such as baselines.dac:Dac.
     """
-    modules = sources(ROOT)
+    modules = sources(ROOT, models)
     text = "".join(f"{name}\n{canonical(modules[name])}\n" for name in sorted(modules))
     return sha256(text.encode())[:16]
 
 
-def sources(root: Path) -> dict[str, ast.Module]:
+def sources(root: Path, models: Iterable[str] = ()) -> dict[str, ast.Module]:
     """Return the parsed modules that `source_hash` covers, by dotted name."""
-    models = (f"baselines.{file.stem}" for file in (root / "baselines").glob("[!_]*.py"))
+    every = (f"baselines.{file.stem}" for file in (root / "baselines").glob("[!_]*.py"))
+    named = [model.partition(":")[0] for model in models]
     found: dict[str, ast.Module] = {}
-    waiting = [TRAINER, *MODELS, *models]
+    waiting = [TRAINER, *(named or (*MODELS, *every))]
     while waiting:
         name = waiting.pop()
         file = root.joinpath(*name.split("."))
@@ -76,13 +78,13 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 @functools.cache
-def provenance() -> dict[str, Any]:
-    """Return source, versions and machine, as every run.json states them."""
+def provenance(*models: str) -> dict[str, Any]:
+    """Return source, versions and machine, as the run.json of these models' runs states them."""
     status = _git("status", "--porcelain", "--", "ngt", "baselines")
     return {
         "commit": _git("rev-parse", "HEAD"),
         "dirty": None if status is None else bool(status),
-        "source_hash": source_hash(),
+        "source_hash": source_hash(*models),
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in LIBRARIES},
         "machine": f"{platform.system()} {platform.machine()}, {_processor()}",

@@ -101,8 +101,8 @@ class Published:
             raise self._fail(f"{beside.name} is not a manifest")
         if data.get("scale") != self.config.scale:
             raise UserError(
-                f"records {self.path}: of scale {data.get('scale')}, asked for scale "
-                f"{self.config.scale}; choose that one with --scale or --config"
+                f"records {self.path}: their scale is {data.get('scale')}, the config's is "
+                f"{self.config.scale}; choose the former with --scale or --config"
             )
         for name in ("made", "cells"):
             if not (isinstance(data[name], list) and all(isinstance(m, dict) for m in data[name])):
@@ -204,7 +204,8 @@ class Published:
         """Return the status of a run: complete, missing, or stale if its settings differ."""
         if (own := self.manifest["runs"].get(str(key))) is None:
             return Status("missing", "not among the published records")
-        other = self.manifest["made"][own["made"]].get("source_hash") != source_hash()
+        model = self.manifest["cells"][own["cell"]].get("model", "")
+        other = self.manifest["made"][own["made"]].get("source_hash") != source_hash(model)
         differs = self.difference(key)
         note = f"step {own.get('step')}" + f", other settings: {differs}" * bool(differs)
         status = "stale" if differs and not self.other_settings else own.get("status", "part")

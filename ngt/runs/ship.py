@@ -41,7 +41,8 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
     """Write data/<env>/ from the expert under results/; return a line that says what ships.
 
     UserError if the expert is not finished, has other settings, is not the policy of its best
-    evaluation or is worse than the one that ships, or if another policy was recorded.
+    evaluation, is no better than a random policy or worse than the one that ships, or if another
+    policy was recorded.
     """
     folder, cell, name = layout.expert(env), resolve_expert(config, env), f"expert {env}"
     run = read_folder(folder, name).run
@@ -63,6 +64,8 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
         raise UserError(f"{name}: {files.policy} was changed or damaged (checksum); train it again")
     data = demos.load(files.demos, env)
     check_recorded(data, policy.load(files.policy)[0], str(run["config_hash"]), files.demos)
+    if reason := unscored(reference_of(data)):
+        raise UserError(f"{name}: does not ship: {reason}; train it longer, or with other settings")
     if shipped.ships(env) and not replace_better:
         before = float(np.mean(shipped.read(env)["returns"]))
         if data.expert < before:
@@ -70,9 +73,7 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
                 f"{name}: its return, {data.expert:.1f}, is below that of the one that ships, "
                 f"{before:.1f}; --replace ships it all the same"
             )
-    line = write(env, files, run, asdict(cell), data)
-    reason = unscored(reference_of(data))
-    return f"{line}; warning: no return can be normalised: {reason}" if reason else line
+    return write(env, files, run, asdict(cell), data)
 
 
 def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None:

@@ -1,4 +1,4 @@
-"""The tables that figures are drawn from, and the final scores of runs.
+"""The tables that figures are drawn from: every evaluation of some runs, with its score.
 
 A run's record comes from its folder, or from the records that ship (`records: published`). In both
 cases a missing, stale, duplicate or foreign run is an error that names it.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ngt.errors import UserError
 from ngt.experience.reference import unscored
@@ -22,20 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Source(Protocol):
-    """A place that records come from."""
-
-    def status(self, key: RunKey) -> Status:
-        """Return the status of a run under the config."""
-
-    def read(self, key: RunKey) -> Record:
-        """Read a complete run."""
-
-    def read_expert(self, env: str) -> Record:
-        """Read an env's expert."""
-
-    def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Return runs of these keys' cells that no artefact of the config has."""
+Source = Published | Folders  # a place that records come from
 
 
 def source(layout: Layout, config: Config, *, other_settings: bool = False) -> Source:
@@ -93,9 +80,12 @@ def read_keys(
             frames.append(as_rows(record, key))
         elif not allow_partial:
             why = f" ({status.note})" if status.status == "damaged" else ""
+            again = (
+                f"ngt train {key} --scale {config.scale}{' --replace' * (status.status == 'stale')}"
+            )
             raise UserError(
-                f"run {key}: {status.status}{why}; train it (`ngt train`), or draw a partial "
-                f"table with --allow-partial"
+                f"run {key}: {status.status}{why}; `{again}` trains it, --allow-partial leaves "
+                f"missing runs out"
             )
     _check_demos(frames)
     # A run that diverged before its first evaluation has no rows.
@@ -197,10 +187,3 @@ def _number(reference: dict[str, Any], name: str, key: RunKey) -> float:
             f"train it again"
         )
     return float(value)
-
-
-def final_scores(runs: pd.DataFrame, window: int, column: str = "score") -> pd.DataFrame:
-    """Return each run's final score: the mean of `column` over its last `window` evaluations."""
-    axes: Sequence[str] = ["env", "method", "mode", "rate", "demos", "seed"]
-    last = runs.sort_values("step").groupby(axes).tail(window)
-    return last.groupby(axes, as_index=False)[column].mean()

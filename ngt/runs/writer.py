@@ -53,7 +53,7 @@ class RunWriter:
         self._eval.writerow(EVAL_FIELDS)
         self._train_fields: list[str] = []
         self._clock = time.monotonic()
-        self.provenance = provenance()  # read now, since the code may be edited during the run
+        self.provenance = provenance(cell.model)  # read now: the code may be edited during the run
 
     def _part(self, name: str) -> Path:
         return self.folder / f"{name}{PART}"

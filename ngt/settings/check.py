@@ -1,7 +1,5 @@
 """Check everything in a config that can be wrong before a job starts."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -65,7 +63,7 @@ def _check_figure(config: Config, figure: FigureConfig, where: str) -> None:
             raise UserError(f"{where}.{f.name}: empty; name at least one")
         twice = next((v for v in values if [*values].count(v) > 1), None)
         if twice is not None:
-            raise UserError(f"{where}.{f.name}: {twice} stands twice; name it once")
+            raise UserError(f"{where}.{f.name}: {twice} is listed twice; name it once")
     for axis in ("methods", "beside"):
         for method in getattr(figure, axis):
             find_method(config, method, f"{where}.{axis}")

@@ -31,14 +31,16 @@ class SacConfig:
     tau: float = opt(0.005, "weight of the online critics in the target's moving average", 0, 1)
     lr_actor: float = opt(3e-4, "Adam", 0)
     lr_critic: float = opt(1e-3, "Adam", 0)
-    lr_alpha: float = opt(1e-3, "Adam; the paper is silent, the authors' backbone has 1e-3", 0)
+    lr_alpha: float = opt(1e-3, "Adam", 0)
     alpha: float = opt(0.2, "initial temperature; with softplus, that is softplus(log(this))", 1e-8)
     alpha_form: Literal["exp", "softplus"] = opt("exp", "alpha as a function of what is learned")
     alpha_loss: Literal["alpha", "log_alpha"] = opt(
         "alpha", "weight of the temperature's loss; alpha is Algorithm 1's"
     )
     learn_alpha: bool = opt(True, "adapt the temperature to the target entropy")
-    target_entropy_scale: float = opt(1.0, "target entropy is minus this times |A|")
+    target_entropy_scale: float = opt(
+        1.0, "target entropy is minus this times |A|, in entropy_units"
+    )
     entropy_units: Literal["env", "tanh"] = opt(
         "env", "units of the actions whose entropy is the target: the env's, or [-1, 1]"
     )
@@ -90,9 +92,7 @@ class CellConfig:
     params: dict[str, Any] = field(default_factory=dict)  # complete, as in the model's Config
     mode: Mode = opt("state-action", "what the reward model sees: (s,a), (s,s') or (s)")
     rate: int = opt(20, "every rate-th transition of a demonstration is kept", 1)
-    terminate_when_unhealthy: bool = opt(
-        True, "as the authors' backbone, Gymnasium's default; the paper is silent"
-    )
+    terminate_when_unhealthy: bool = opt(True, "an unhealthy body ends its episode")
     normalise_obs: bool = opt(False, "running mean and std of the agent's observations")
     demos_source: str = opt("", "hash of the expert's config, or of the demonstrations' file")
     sac: SacConfig = field(default_factory=SacConfig)
@@ -194,8 +194,7 @@ class Config:
     sac: SacConfig = field(default_factory=SacConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     terminate_when_unhealthy: bool = opt(
-        CellConfig.terminate_when_unhealthy,
-        "as the authors' backbone, Gymnasium's default; the paper is silent",
+        CellConfig.terminate_when_unhealthy, "an unhealthy body ends its episode"
     )
     normalise_obs: bool = opt(
         CellConfig.normalise_obs, "running mean and std of the agent's observations"

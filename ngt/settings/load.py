@@ -1,7 +1,5 @@
 """Read a scale's config: base.yaml, then the scale's file, then the user's own differences."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json
@@ -31,7 +29,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
             twice = next((k for k in keys if keys.count(k) > 1), None)
             if twice is not None:
                 line = node.start_mark.line + 1
-                raise ValueError(f"key {twice!r} stands twice in the mapping at line {line}")
+                raise ValueError(f"key {twice!r} appears twice in the mapping at line {line}")
             return dict(super().construct_mapping(node, deep))
 
     try:

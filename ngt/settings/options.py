@@ -1,7 +1,5 @@
 """Command-line options that choose settings, and the config that they choose."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any, NoReturn
@@ -39,11 +37,6 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--results", type=Path, default=Path("results"), help="root folder (default: results)"
     )
-    add_planned(group)
-
-
-def add_planned(group: Any) -> None:
-    """Add the option by which jobs of the workflow get their settings."""
     group.add_argument(
         "--planned",
         type=Path,

@@ -49,7 +49,7 @@ def made_with(cell: CellConfig, member: Member) -> dict[str, Any]:
     return {
         "key": dict(member.key),
         "config": dataclasses.asdict(cell),
-        "source": source_hash(),
+        "source": source_hash(cell.model),
         "reference": dict(member.reference or {}),
     }
 

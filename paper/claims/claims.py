@@ -6,19 +6,18 @@ A verdict is computed from runs. None is written here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper.claims.evidence import Cells
+from paper.claims import design
 from paper.claims.gpu import CARD_GB, GRAPHS_RULE, HOURS_RULE, HUMANOID, MEMORY_RULE
 from paper.claims.rules import (
     EXPERT,
     LEARNS,
-    MARGIN,
+    SIXTH,
     STRONG,
     TIGHT,
-    UNKNOWN_SETTINGS,
     Bound,
     ScoreRule,
     Together,
@@ -27,31 +26,17 @@ from paper.claims.rules import (
 from paper.claims.timing import (
     REPORTED,
     REPORTED_ENVS,
-    TimingRule,
     falling,
     flat,
     on_par,
     order,
     reported_order,
 )
+from paper.claims.verdicts import Cells, Claim
 from paper.numbers.statistics import OURS
 
-SIXTH = "Hopper-v4"  # not among the envs that the paper lists; shown beside, and not judged
 ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # they step the env
 BASELINES = ("bc", "bc-full", *ONLINE)
-
-Rule = ScoreRule | Together | TimingRule  # each has an `artefact`, a `text` and `judge`
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim of the paper. where: its place there. source: what the paper says or reports."""
-
-    key: str
-    text: str
-    where: str
-    source: str
-    rule: Rule
 
 
 def claims(paper: Config) -> list[Claim]:
@@ -60,7 +45,7 @@ def claims(paper: Config) -> list[Claim]:
         *_main(paper),
         *_grid(),
         *_humanoid(paper),
-        *_ablations(),
+        *design.claims(paper),
         *_seeds(),
         *_dmc(paper),
         *_speed(paper),
@@ -153,58 +138,6 @@ def _humanoid(paper: Config) -> Iterator[Claim]:
         where,
         "“performs very well”",
         bounded("mean", "≥", STRONG, Cells(name, ("bc-full",), envs=(HUMANOID,), demos=(11,))),
-    )
-
-
-def _ablations() -> Iterator[Claim]:
-    where = "App. Ablations, Fig. abl_"
-    yield Claim(
-        "mse_softmax",
-        "MSE-softmax fails on Humanoid",
-        f"{where}mse",
-        "“fails to produce meaningful learning signals”",
-        bounded("mean", "<", LEARNS, Cells("ablation_mse_softmax", ("ngt-mse-softmax",))),
-    )
-    hlg = Cells("ablation_hlg_elsewhere", ("ngt-hlg", OURS))
-    yield Claim(
-        "hlg_elsewhere",
-        "HL-Gauss does as well on the other envs",
-        f"{where}hlg_generalization",
-        "“replicates the optimal results”, with settings of each env's own (not given; ours: "
-        "Humanoid's)",
-        bounded("mean", "≥", -MARGIN, hlg, by="env", beside=SIXTH, instead=UNKNOWN_SETTINGS),
-    )
-    yield Claim(
-        "kaiming",
-        "A Kaiming head is worse",
-        f"{where}init",
-        "“degraded learning”",
-        bounded("mean", "<", 0, Cells("ablation_init", ("ngt-kaiming", OURS)), by="env"),
-    )
-    yield Claim(
-        "spectral_norm",
-        "Without spectral norm training fails",
-        f"{where}sn",
-        "“collapses completely”",
-        bounded("mean", "<", LEARNS, Cells("ablation_spectral_norm", ("ngt-no-sn",))),
-    )
-    m8, m16, m64 = (
-        Cells("ablation_embedding", (f"ngt-m{m}", OURS), title=title)
-        for m, title in ((8, ""), (16, "m = 16"), (64, "m = 64"))
-    )
-    yield Claim(
-        "m8",
-        "m = 8 is much worse than m = 32",
-        f"{where}embeddim",
-        "“degrades substantially”",
-        bounded("mean", "<", -MARGIN, m8, by="env"),
-    )
-    yield Claim(
-        "m16",
-        "m = 16 and 64 do as well as m = 32",
-        f"{where}embeddim",
-        "“relatively stable for sizes 16 and above”",
-        bounded("mean", "≥", -MARGIN, m16, m64, by="env"),
     )
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ngt.runs.provenance import source_hash
-from paper.claims.evidence import Check, Evidence, Outcome, Verdict
 from paper.claims.timing import TimingRule
+from paper.claims.verdicts import Check, Evidence, Outcome, Verdict
 
 GRAPHS = (2.5, 3.5)  # times as fast: what rounds to the paper's 3
 CARD = "RTX 4090"

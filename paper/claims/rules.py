@@ -1,7 +1,7 @@
 """Rules on final scores, as data: what is compared with which threshold, and the rule in words.
 
 The paper gives few numbers. What its words mean in numbers is decided here, once.
-paper/claims/evidence.py turns what a rule finds into a verdict.
+paper/claims/verdicts.py turns what a rule finds into a verdict.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rliable import metrics
 from ngt.runs.keys import RunKey
 from ngt.settings.config import Config, StatisticsConfig
 from ngt.settings.resolve import method_label
-from paper.claims.evidence import NO_EXPERTS, Cells, Check, Evidence, Grouping, Outcome, Verdict
+from paper.claims.verdicts import NO_EXPERTS, Cells, Check, Evidence, Grouping, Outcome, Verdict
 from paper.numbers import statistics
 from paper.numbers.statistics import OURS, Estimate, Scores
 
@@ -26,9 +26,10 @@ STRONG = 0.75  # closer to the expert than to halfway
 LEARNS = 0.5  # an interval above it learns, an interval below it fails
 MARGIN = 0.1  # the least difference that matters, the same tenth
 TIGHT = 0.1  # standard deviation over seeds, the same tenth; a 95% bound must lie on one side
+SIXTH = "Hopper-v4"  # not among the envs that the paper lists; shown beside, and not judged
 
 Stat = Literal["mean", "IQM", "std"]
-Sign = Literal["≥", ">", "≤", "<"]
+Sign = Literal["≥", ">", "≤", "<", "±"]  # ±: no farther from 0 than the level
 Pair = tuple[str, ...]  # one method, or two: the first minus the second
 
 # Of one method's scores, and of each side of a difference between two methods.
@@ -46,6 +47,8 @@ class Bound:
     level: float
 
     def __str__(self) -> str:
+        if self.sign == "±":
+            return f"within ±{self.level:g}"
         return f"{self.sign} {self.level:g}".replace("-", "−")
 
     @property
@@ -55,6 +58,8 @@ class Bound:
 
     def margin(self, found: Estimate) -> float:
         """Return the distance of the interval to the level, negative on the wrong side."""
+        if self.sign == "±":
+            return self.level - max(-found.low, found.high)
         return self.level - found.high if self.sign in "≤<" else found.low - self.level
 
     def check(self, name: str, scores: Scores, pair: Pair, settings: StatisticsConfig) -> Check:
@@ -156,8 +161,7 @@ class ScoreRule:
         """Return the bounds, and the groups in which they are to hold."""
         bounds = ", or ".join(f"{self.quantity(b.stat, paper)} {b}" for b in self.bounds)
         comma = "," if len(self.bounds) > 1 else ""
-        beside = f"; {self.beside} is shown beside" if self.beside else ""
-        return f"{bounds}{comma} {self._scope(paper)}".rstrip() + beside
+        return f"{bounds}{comma}{self.scope(paper)}"
 
     def quantity(self, stat: Stat, paper: Config) -> str:
         """Return in words what is bounded."""
@@ -171,17 +175,24 @@ class ScoreRule:
         minus = "".join(f" − {method_label(paper, method)}'s" for method in others)
         return f"{stat}{over}{minus}"
 
-    def _scope(self, paper: Config) -> str:
+    def scope(self, paper: Config) -> str:
+        """Return in words where the bounds hold, and the env that is only shown."""
+        beside = f"; {self.beside} is shown beside" if self.beside else ""
+        return f" {self._where(paper)}".rstrip() + beside
+
+    def _where(self, paper: Config) -> str:
         """Return in words where the bounds hold; empty if there is a single group."""
         keys = [key for some in self.judged for key in some.keys(paper)]
         several = len(self.cells) > 1
         if self.most:
             return "for more than half of baselines and tasks" if several else "on more than half"
-        if several:
-            grid = f"in each of the {self.artefact.removesuffix('_figure')}'s cells"
-            return grid if self.by == "task" else "for each"
+        if several and self.by == "task":
+            return f"in each of the {self.artefact.removesuffix('_figure')}'s cells"
+        each = "for each" if several else ""
         if self.by != "all" and len({key.env for key in keys}) > 1:
-            return f"on each {self.by}"
+            return f"{each} on each {self.by}".lstrip()
+        if each:
+            return each
         if self.by == "task" and len({key.demos for key in keys}) > 1:
             return "with each number of demonstrations"
         return ""
@@ -212,23 +223,26 @@ class Together:
             all(outcome.decides for outcome in found),
             frozenset().union(*(outcome.keys for outcome in found)),
             unscored=frozenset().union(*(outcome.unscored for outcome in found)),
+            beside="; ".join(outcome.beside for outcome in found if outcome.beside),
             experts=e.experts(*(cells for rule in self.rules for cells in rule.judged)),
         )
         if not checks:
             return together
         least = min(checks, key=lambda check: (check.holds is not None, check.margin))
-        shown = replace(together, experts=NO_EXPERTS, unscored=frozenset()).text() or ""
+        alone = replace(together, experts=NO_EXPERTS, unscored=frozenset(), beside="")
+        shown = alone.text() or ""
         return replace(together, checks=[least], ours=shown)
 
     def text(self, paper: Config) -> str:
-        """Return the statistic, then the bound of each rule."""
+        """Return the statistic, the bound of each rule, and where they hold."""
         first = self.rules[0]
         bounds = [
             f"{rule.cells[0].title if len(rule.cells) == 1 else 'each other'}'s {bound}"
             for rule in self.rules
             for bound in rule.bounds
         ]
-        return f"{first.quantity(first.bounds[0].stat, paper)}: {', '.join(bounds)}"
+        text = f"{first.quantity(first.bounds[0].stat, paper)}: {', '.join(bounds)}"
+        return text + first.scope(paper)
 
 
 def _more_than_half(checks: Sequence[Check]) -> list[Check]:

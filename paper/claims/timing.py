@@ -12,7 +12,7 @@ import numpy as np
 from ngt.runs.keys import RunKey
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper.claims.evidence import Cells, Check, Evidence, Outcome
+from paper.claims.verdicts import Cells, Check, Evidence, Outcome
 from paper.numbers import speed, statistics
 from paper.numbers.statistics import Array
 

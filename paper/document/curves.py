@@ -1,11 +1,10 @@
 """The learning curves of the report's interactive chart, in few numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ngt.runs.keys import RunKey, run_table
@@ -16,17 +15,13 @@ from paper.drawing import style
 from paper.numbers import curves
 from paper.register import CURVES
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 POINTS = 200  # most points of a curve: about four CSS pixels apart
 UNIT = 10_000  # scores are sent as whole multiples of 1 / UNIT, which is finer than a screen shows
 
 
 def keys(config: Config) -> list[RunKey]:
     """Return every run of a figure of learning curves."""
-    names = [name for name in CURVES if name in config.figures]
-    return run_table(config, names, beside=True) if names else []
+    return run_table(config, [name for name in CURVES if name in config.figures], beside=True)
 
 
 def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:

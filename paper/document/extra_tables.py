@@ -1,7 +1,5 @@
 """Tables that the LaTeX report shows besides the artefacts: the methods, and facts on the runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ngt.errors import UserError

@@ -1,7 +1,5 @@
 """LaTeX: whether it is installed, and how a document is typeset with it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -5,8 +5,6 @@ r"""macros.tex: every number and every outcome in the text of main.tex.
                 the claims that rest on it come to (`says`)
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +16,7 @@ from ngt.runs.status import COMPLETE
 from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper.claims.evidence import FEW
+from paper.claims.verdicts import FEW
 from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table
 from paper.drawing.tex import escape
@@ -209,7 +207,7 @@ def summary(rows: Sequence[Row]) -> str:
         return f"Claimed: {each}."
     count = Counter(str(row["verdict"]).replace("partly", "reproduced in part") for row in rows)
     verdicts = listed(f"{n} {'is' if n == 1 else 'are'} {word}" for word, n in count.most_common())
-    return f"Of the {len(rows)} claims that the paper rests on these runs, {verdicts}."
+    return f"Of the {len(rows)} claims that are judged by these runs, {verdicts}."
 
 
 def references(runs: Runs) -> str:

@@ -1,7 +1,5 @@
 """Figures' PNGs embedded in a page, within a budget of bytes."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Mapping
@@ -54,10 +52,9 @@ def _open(path: Path) -> Image.Image:
 
 
 def _encode(image: Image.Image, width: int, colors: int) -> Picture:
-    small = image
-    if image.width > width:
-        size = (width, round(image.height * width / image.width))
-        small = image.resize(size, Image.Resampling.LANCZOS)
+    across = min(width, image.width)
+    size = (across, round(image.height * across / image.width))
+    small = image.resize(size, Image.Resampling.LANCZOS)  # a copy if it has this size
     out = io.BytesIO()
     # No dithering: it would put noise on flat colours, which costs bytes.
     small.quantize(colors, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)

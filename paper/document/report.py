@@ -1,7 +1,5 @@
 """A scale's figures, tables and runs as one web page that needs no network."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

@@ -1,13 +1,10 @@
 """What the reports say of the runs: how many there are, and the code and machines behind them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ngt.runs.keys import RunKey, run_table
-from ngt.runs.provenance import source_hash
 from ngt.runs.status import STATUSES, Status
 from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
@@ -43,7 +40,7 @@ def tables(config: Config, runs: Runs) -> dict[str, Table]:
     found = {
         "counts": counts(config, runs.statuses),
         "incomplete": incomplete(runs.statuses),
-        "sources": sources(runs.records),
+        "sources": sources(runs),
         "machines": machines(runs.records),
         "times": times(config, runs.records),
     }
@@ -96,21 +93,24 @@ def _text(value: Any) -> str:
     return UNKNOWN if value is None else str(value)
 
 
-def sources(records: Mapping[RunKey, Record]) -> Table:
+def sources(runs: Runs) -> Table:
     """Return the versions of the code that made the runs."""
-    rows = _tally(list(records.values()), ("source_hash", "commit", "dirty"))
-    for row in rows:
-        row["here"] = yes_or_no(row["source_hash"] == source_hash())
+    records = [
+        {**record, "method": key.method, "here": not runs.statuses[key].other_source}
+        for key, record in runs.records.items()
+    ]
     columns = {
+        "method": Column("method"),
         "source_hash": Column("source hash"),
         "here": Column("same as here"),
         "commit": Column("commit"),
         "dirty": Column("uncommitted changes"),
         "runs": Column("runs"),
     }
+    rows = _tally(records, [name for name in columns if name != "runs"])
     note = (
-        "The hash is of all code that decides a run's numbers; a commit that changes none of it "
-        "keeps the hash."
+        "The hash is of the code that decides the numbers of a method's runs; a commit that "
+        "changes none of it keeps the hash."
     )
     return Table("Code that made the runs", columns, rows, [note])
 
@@ -183,21 +183,18 @@ def facts(config: Config, runs: Runs) -> list[Fact]:
         Fact("Records", made),
         Fact("Runs", f"{len(runs.statuses)}: {counted}", found["finished"] < len(runs.statuses)),
         *(Fact("Scores", f"none on {env}: {reason}", True) for env, reason in unscored),
-        _code(records),
+        _code(runs),
         Fact("Machine", "; ".join(name for name, _ in where.most_common()) or "no run"),
         Fact("Training", UNKNOWN if total is None else f"{total:.1f} hours of one process"),
     ]
 
 
-def _code(records: Sequence[Record]) -> Fact:
-    """Say which code made the runs; warn if it was not one version, that of this report."""
-    hashes = Counter(_text(r.get("source_hash")) for r in records)
-    mixed = ", ".join(f"{name} ({n} runs)" for name, n in hashes.most_common())
-    text = f"mixed sources: {mixed}" if len(hashes) > 1 else next(iter(hashes), "no run")
-    others = sum(n for name, n in hashes.items() if name != source_hash())
-    dirty = sum(bool(r.get("dirty")) for r in records)
-    if others:
-        text += f"; {others} of {len(records)} runs were made by other code than this page's"
+def _code(runs: Runs) -> Fact:
+    """Say which code made the runs; warn if it was not this report's."""
+    others = sum(runs.statuses[key].other_source for key in runs.records)
+    dirty = sum(bool(record.get("dirty")) for record in runs.records.values())
+    same = len(runs.records) - others
+    text = f"{same} of {len(runs.records)} runs were made by the same code as this page's"
     if dirty:
         text += f"; {dirty} with uncommitted changes"
-    return Fact("Code", text, len(hashes) > 1 or bool(others or dirty))
+    return Fact("Code", text, bool(others or dirty))

@@ -1,7 +1,5 @@
 """A scale's results as a report in LaTeX, results/paper.pdf. All its numbers are computed."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The parts of a diagram: boxes of text, arrows between their edges, and a legend."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

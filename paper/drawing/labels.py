@@ -1,7 +1,5 @@
 """Legend names of a method's variants: the method, and in brackets the settings that differ."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ngt.errors import UserError

@@ -1,10 +1,9 @@
 """The text of a figure of learning curves: its legend, how to read it, and what went wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -17,9 +16,6 @@ from paper.drawing import panels
 from paper.drawing.panels import AUC, RETURN, SCORE, Measure, Panel, Series
 from paper.drawing.style import Note
 from paper.numbers import curves, statistics
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEANING = {  # of the y axis
     SCORE: "0 is the return of a random policy, 1 the expert's.",
@@ -72,7 +68,7 @@ def reading(
     word = "seed" if n == "1" else "seeds"
     flat = [one for one in series if curves.offline(config, one.method, env)]
     text = [
-        ", ".join([f"Scale {config.scale}", *of, f"n~=~{n.replace(' ', '~')} {word} a curve."]),
+        ", ".join([f"Scale {config.scale}", *of, f"n~=~{n.replace(' ', '~')} {word} per curve."]),
         *(MEANING[measure] for measure in measures),
         _kept(config, series),
     ]

@@ -1,27 +1,22 @@
 """Panels of learning curves, which all figures of runs against env steps share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from ngt.errors import UserError
+from ngt.runs.keys import RunKey
 from ngt.settings.config import Config, FigureConfig, Mode
 from paper.drawing import style
 from paper.drawing.style import Look
 from paper.numbers import curves
 from paper.numbers.curves import Array, Curve, Level
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ngt.runs.keys import RunKey
 
 EXPERT: dict[str, Any] = {"color": style.GREY, "linewidth": 0.9, "linestyle": (0, (4, 3))}
 RANDOM: dict[str, Any] = {"color": style.GREY, "linewidth": 0.9, "linestyle": (0, (1, 2))}

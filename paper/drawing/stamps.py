@@ -4,8 +4,6 @@ The workflow compares it with the hash of what it would draw from now. So neithe
 Snakemake's own records decide whether an artefact is up to date.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path

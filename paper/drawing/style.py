@@ -4,13 +4,11 @@ Colours are those of Okabe and Ito, with some of Tol's muted scheme for the rema
 Dashes and markers differ too, so that a figure can be read in grey.
 """
 
-from __future__ import annotations
-
-import contextlib
 import itertools
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,11 +146,8 @@ def _luminance(color: str) -> float:
     return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
-@contextlib.contextmanager
-def context() -> Iterator[None]:
-    """Apply the style sheet to matplotlib's defaults, ignoring the user's; also a decorator."""
-    with matplotlib.style.context(["default", str(SHEET)]):
-        yield
+# Applies the style sheet to matplotlib's defaults, ignoring the user's; also a decorator.
+context = partial(matplotlib.style.context, ["default", str(SHEET)])
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -1,7 +1,5 @@
 """A table and its forms: CSV for programs, LaTeX and Markdown for readers, JSON for the report."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

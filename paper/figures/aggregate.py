@@ -1,11 +1,9 @@
 """Aggregates of the main figure's runs over tasks (not in the paper)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -21,9 +19,6 @@ from paper.drawing.style import Look, Note
 from paper.numbers import statistics
 from paper.numbers.statistics import Array, Estimate
 from paper.tables.aggregate import Aggregates, collect, notes
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ROW = 0.17  # inches per method
 TAUS = 101  # scores at which a profile is evaluated
@@ -155,8 +150,8 @@ def reading(a: Aggregates) -> Note:
     """Explain what is drawn."""
     ends = "Bars and bands: intervals. " if a.seeds > 1 else ""
     return Note(
-        f"Top: one value a method over all tasks. Bottom: performance profiles. {ends}Dashed: the "
-        f"expert's return, and an even chance."
+        f"Top: one value per method over all tasks. Bottom: performance profiles. {ends}Dashed: "
+        f"the expert's return, and an even chance."
     )
 
 

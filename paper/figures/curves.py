@@ -1,11 +1,9 @@
 """Figures of learning curves: a row per env, a column per number of demonstrations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from ngt.runs.keys import Layout, RunKey, run_table
@@ -35,9 +33,6 @@ from paper.figures.series import (
     variants,
 )
 from paper.numbers import curves
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ACROSS = 3  # most panels in a row if there is one number of demonstrations
 
@@ -168,10 +163,6 @@ class CurveFigure:
         if self.remark and (said := self.remark(panel.place, here, config)):
             panel.remarks.append(said)
 
-    def make(self, config: Config, layout: Layout, options: Options) -> Made:
-        """Read the runs and draw them."""
-        return figure_of_runs(self.draw, config, layout, options)
-
 
 def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list[list[Panel]]]:
     """Return panels without lines; a single column of panels is as wide as the paper's column."""
@@ -224,4 +215,4 @@ CURVE_FIGURES = {
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
     """Make one of CURVE_FIGURES."""
-    return CURVE_FIGURES[options.artefact.name].make(config, layout, options)
+    return figure_of_runs(CURVE_FIGURES[options.artefact.name].draw, config, layout, options)

@@ -1,10 +1,9 @@
 """The learning curve of each expert on its env's own reward."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -19,9 +18,6 @@ from paper.drawing import style
 from paper.drawing.panels import EXPERT
 from paper.numbers import curves
 from paper.register import FIGURES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Expert(NamedTuple):
@@ -84,8 +80,8 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         handles.append(Line2D([], [], **EXPERT, label="published with the authors' code"))
     episodes = "/".join(sorted({str(n) for e in experts for n in e.evaluations["episodes"]}))
     note = (
-        f"Scale {config.scale}, one seed an env, {episodes} deterministic episodes an evaluation. "
-        f"The policy kept is the best evaluation's, so its return there is optimistic."
+        f"Scale {config.scale}, one seed per env, {episodes} deterministic episodes per "
+        f"evaluation. The policy kept is the best evaluation's, so its return there is optimistic."
     )
     style.footer(figure, handles, [style.Note(note)])
     return figure

@@ -1,7 +1,5 @@
 """The method as a diagram: how the reward is learned, and what it drives."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure

@@ -1,12 +1,11 @@
 """What the learned reward looks like: its diagnostics over training, and a potential as maps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -22,9 +21,6 @@ from paper.drawing.style import Look, Note
 from paper.numbers import curves, potential
 from paper.numbers.potential import Maps
 from paper.register import POTENTIAL
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NAME = "main_figure"  # whose runs are shown
 MEASURES = dict(zip(LOGGED, (("AUC of the reward", 0.5), ("rank correlation", 0.0)), strict=True))

@@ -1,21 +1,17 @@
 """The lines of figures of learning curves, and what is said above their panels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from ngt.errors import UserError
-from ngt.runs.table import final_scores
 from ngt.settings.config import Config, FigureConfig
 from ngt.settings.resolve import method_label, method_rate, model_params
 from paper.drawing import style
 from paper.drawing.labels import labels
 from paper.drawing.notes import nth
 from paper.drawing.panels import AUC, SCORE, Place, Series, plan_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from paper.numbers.scores import final_scores
 
 # ---------------------------------------------------------------- lines
 
@@ -123,7 +119,7 @@ def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) 
         if len(ends):
             ms = 1e3 * config.train.num_envs * (ends["seconds"] / ends["step"]).mean()
             parts.append(f"{one.label.replace(' ', '~')}~{ms:.1f}")
-    return (f"ms an update of a pack: {'; '.join(parts)}", style.GREY) if parts else None
+    return (f"ms per update of a pack: {'; '.join(parts)}", style.GREY) if parts else None
 
 
 def _percent(share: float) -> str:

@@ -1,10 +1,8 @@
 """Env steps per second over training, a line per method, as in the paper's section on speed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -18,9 +16,6 @@ from paper.drawing import style
 from paper.drawing.panels import plan_of
 from paper.drawing.style import Look, Note
 from paper.numbers import curves, speed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @style.context()

@@ -1,7 +1,5 @@
 """The paper's theorems, computed: each bound beside the value that it bounds."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -63,17 +61,10 @@ Verdicts = dict[str, Verdict]
 def draw(s: Study) -> Figure:
     """Draw nine panels; each title ends in the table's verdict."""
     figure = style.new_figure(style.TEXT_WIDTH, 5.6)
-    (a, b, c), (d, e, f), (g, h, i) = figure.subplots(3, 3)
+    panels = (_logits, _sigma, _mass, _target, _potential, _dual, _coin, _coins, _learned)
     verdicts: Verdicts = {statement.key: statement.verdict for statement in statements(s)}
-    _logits(a, s, verdicts)
-    _sigma(b, s, verdicts)
-    _mass(c, s, verdicts)
-    _target(d, s, verdicts)
-    _potential(e, s, verdicts)
-    _dual(f, s, verdicts)
-    _coin(g, verdicts)
-    _coins(h, s, verdicts)
-    _learned(i, s, verdicts)
+    for axes, panel in zip(figure.subplots(3, 3).flat, panels, strict=True):
+        panel(axes, s, verdicts)
     style.footer(figure, handles(), [style.Note(text) for text in notes(s)])
     return figure
 
@@ -92,7 +83,7 @@ def notes(s: Study) -> list[str]:
     """Explain how to read the figure."""
     return [
         "Title: the verdict of theory_table. HL-Gauss on [−1, 1]. "
-        f"Th. hlip and Eq. emdeq: one potential a pairing (one seed) trained on L over {SAMPLES} "
+        f"Th. hlip and Eq. emdeq: one potential per pairing (one seed) trained on L over {SAMPLES} "
         f"transitions of HalfCheetah-v4 demonstrations and {SAMPLES} with noisy states and uniform "
         "actions. Th. hlip: largest |∇h| on the samples and between them (solid) and the product "
         "(dashed). Eq. emdeq: the value of h/Λ(h), Λ on the samples (solid), and −L (dotted). "
@@ -231,7 +222,7 @@ def _dual(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     )
 
 
-def _coin(axes: Axes, verdicts: Verdicts) -> None:
+def _coin(axes: Axes, _: Study, verdicts: Verdicts) -> None:
     epsilon = np.linspace(0.0, 1.3, 261)
     exact = np.where(epsilon <= 1.0, bounds.coin_deviation(1, 1), 0.0)
     bound = bounds.concentration_bound(epsilon, 1)
@@ -278,7 +269,7 @@ def _learned(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     axes.set(
         xscale="log",
         ylim=(0.0, 0.9),
-        xlabel="n, samples a side",
+        xlabel="n, samples per side",
         ylabel="$|L_n − L|$",
         title=f"Th. rewloss, h learned: {verdicts['learned']}",
     )

@@ -23,6 +23,7 @@ from ngt.settings.load import load
 from ngt.settings.options import Parser
 from paper import command
 from paper.drawing.table import markdown
+from paper.handbook import readings
 from paper.numbers import variants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,78 +39,6 @@ code, and a test compares the two. Values are those of scale `paper`; other scal
 [workflow/config/](../workflow/config/) may use smaller ones. In the equations, "expert" and "agent"
 are the batches of an iteration. The reward is always high if a transition is like the expert's. How
 to add a method: [new-method.md](new-method.md).
-"""
-
-# What the paper leaves open: what, printed, in the authors' code, here, other values.
-READINGS = (
-    ("what", "printed", "the authors' code", "here", "other values"),
-    (
-        "loss of the temperature",
-        "-E[alpha (log pi + H)], Algorithm 1",
-        "weighted by alpha; by log alpha in an earlier commit",
-        "weighted by alpha",
-        "`sac.alpha_loss: log_alpha`",
-    ),
-    (
-        "learning rate of the temperature",
-        "silent",
-        "1e-3 (backbone), 3e-4 (later code)",
-        "1e-3",
-        "`sac.lr_alpha`",
-    ),
-    (
-        "target entropy minus the number of action dimensions",
-        "units of the actions: silent",
-        "the env's units",
-        "the env's units: for actions in [-1, 1] this is -1.42 on Humanoid-v4, -11.85 on Pusher-v5",
-        "`sac.entropy_units: tanh` gives -17 and -7",
-    ),
-    (
-        "power iterations of the spectral norm",
-        "silent",
-        "one per forward in training: three an update",
-        "three an update",
-        "`params.power_iterations`",
-    ),
-    (
-        "the env's reward in the buffer",
-        "not stored",
-        "dropped",
-        "stored for diagnostics, hidden from models that do not declare `uses_env_reward`",
-        "none",
-    ),
-    (
-        "slope of DiffAIL's LeakyReLU",
-        "0.05, as all reward nets",
-        "0.2",
-        "0.05",
-        "`params.leak`; `diffail-official`",
-    ),
-    ("observations of Ant", "111", "27, Gymnasium's default", "111", "the task `Ant-27`"),
-    (
-        "termination of unhealthy bodies",
-        "silent",
-        "on (backbone), off (later code)",
-        "on",
-        "`terminate_when_unhealthy`; `ngt-no-termination`, `dac-no-termination`",
-    ),
-    (
-        "observation normalisation",
-        "off",
-        "off (backbone), on (later code)",
-        "off",
-        "`normalise_obs`; `ngt-norm`, `dac-r-norm`, `wdac-norm`, `diffail-norm`",
-    ),
-)
-
-UNITS = """
-The env's units enter the target entropy alone. In the critic's target, log pi is that of the action
-in [-1, 1]. Its difference from the env's units is a constant per step: alpha times the sum over
-dimensions of log b, with b half the width of the action bounds.
-
-The experts that ship in `data/` were trained with `lr_alpha: 0.0003`, `alpha_loss: log_alpha` and
-`entropy_units: tanh`, which scale `lite` sets for its experts. A record without one of the later
-settings means its former value (`ngt/settings/former.py`).
 """
 
 
@@ -336,7 +265,7 @@ def document(config: Config) -> str:
         rows.append((link(config, name), f"`{name}`", *shown.values()))
     before: dict[str, Any] = {}
     parts = [HEAD, markdown([("method", "key", *shown), *rows])]
-    parts += ["\n**What the paper leaves open**\n", markdown(READINGS), UNITS]
+    parts += ["\n**What can be read in two ways**\n", readings.section(config)]
     parts += (part for name in names for part in section(config, name, before))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
 

@@ -3,8 +3,6 @@
 `python -m paper.numbers.coverage` simulates COVERAGE again and prints it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -111,21 +109,18 @@ def draw(rng: np.random.Generator, shape: Shape, size: tuple[int, ...]) -> Array
     if shape == "skewed":
         return centres + SPREAD * (np.exp(rng.standard_normal(size)) - math.exp(0.5))
     runs = np.where(rng.random(size) < FAILS, 0.0, centres) if shape == "failing" else centres
-    scores: Array = runs + SPREAD * rng.standard_normal(size) * (0.5 if shape == "failing" else 1)
-    return scores
+    return runs + SPREAD * rng.standard_normal(size) * (0.5 if shape == "failing" else 1)
 
 
 def iqm(scores: Array) -> Array:
     """Return the interquartile mean over the last axis."""
     cut = scores.shape[-1] // 4
-    middle: Array = np.sort(scores, axis=-1)[..., cut : scores.shape[-1] - cut].mean(axis=-1)
-    return middle
+    return np.sort(scores, axis=-1)[..., cut : scores.shape[-1] - cut].mean(axis=-1)
 
 
 def beaten(x: Array, y: Array) -> Array:
     """Return the probability that a run of x beats one of y, averaged over tasks."""
-    wins: Array = (x[..., :, None, :] > y[..., None, :, :]).mean(axis=(-3, -2, -1))
-    return wins
+    return (x[..., :, None, :] > y[..., None, :, :]).mean(axis=(-3, -2, -1))
 
 
 def resampled(rng: np.random.Generator, scores: Array) -> Array:

@@ -1,21 +1,18 @@
 """Learning curves of a cell's runs, against env steps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ngt.errors import UserError
 from ngt.runs.keys import RunKey
-from ngt.runs.table import final_scores, unscored_envs
+from ngt.runs.table import unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import load_model, model_params
-
-if TYPE_CHECKING:
-    import pandas as pd
+from paper.numbers.scores import final_scores
 
 AXES = ["env", "method", "mode", "rate", "demos", "seed"]  # columns that identify a run
 
@@ -100,18 +97,16 @@ def usable(runs: pd.DataFrame) -> pd.DataFrame:
 def shown(runs: pd.DataFrame) -> pd.Series:
     """Return the score of each row, or its return on `unscored_envs`."""
     lack = runs["env"].isin(unscored_envs(runs))
-    values: pd.Series = runs["score"].mask(lack, runs["return"]) if lack.any() else runs["score"]
-    return values
+    return runs["score"].mask(lack, runs["return"]) if lack.any() else runs["score"]
 
 
 def unevaluated(
     runs: pd.DataFrame, keys: Iterable[RunKey], absent: Iterable[RunKey]
 ) -> list[RunKey]:
     """Return the keys that are not absent but have no row: they diverged before an evaluation."""
-    seen = set(runs[AXES].drop_duplicates().itertuples(index=False, name=None))
-    gone = set(absent)
-    left = (key for key in keys if key not in gone)
-    return [key for key in left if tuple(getattr(key, name) for name in AXES) not in seen]
+    rows = runs[AXES].drop_duplicates().itertuples(index=False, name=None)
+    gone = {RunKey(*row) for row in rows}.union(absent)
+    return [key for key in keys if key not in gone]
 
 
 def reference(runs: pd.DataFrame, env: str) -> tuple[float, float] | None:

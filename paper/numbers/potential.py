@@ -4,8 +4,6 @@ The training is seeded and takes a few minutes on one core. What ships was writt
 `python -m paper.numbers.potential`.
 """
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,20 +1,15 @@
 """Speeds of training, for the speed table, its figure and the claims."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ngt.errors import UserError
 from ngt.settings.config import Config
 from ngt.settings.resolve import find_method
+from paper.register import SPEED
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-NAME = "speed_table"  # the entry of the config's `figures` that has the timed runs
+NAME = SPEED  # the entry of the config's `figures` that has the timed runs
 STRETCH = 0.2  # fraction of a run over which a rate is formed
 
 Array = NDArray[np.float64]

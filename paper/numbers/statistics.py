@@ -1,7 +1,7 @@
 """Final scores, and statistics over seeds and tasks with 95% intervals.
 
 A task is an env with a number of demonstrations. A score is a run's final score: the mean of its
-last evaluations, as ngt/runs/table.py takes it. Means have t intervals. Interquartile means and
+last evaluations (paper/numbers/scores.py). Means have t intervals. Interquartile means and
 probabilities of improvement have rliable's stratified bootstrap, which resamples seeds within each
 task. `paper.numbers.coverage` says how often they cover.
 """
@@ -10,25 +10,26 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from rliable import library, metrics
 from scipy import stats
 
 from ngt.errors import UserError
 from ngt.runs.keys import RunKey
-from ngt.runs.table import final_scores, unscored_envs
+from ngt.runs.table import unscored_envs
 from ngt.seeding import derive
 from ngt.settings.config import StatisticsConfig
 from paper.numbers.curves import AXES, usable
+from paper.numbers.scores import final_scores
 from paper.words import show
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OURS = "ngt"  # the method that the others are compared with
 UNEVALUATED = 0.0  # score of a run that diverged before an evaluation, as of a random policy
@@ -205,6 +206,12 @@ def seeded(seed: int, *axes: str | int) -> Iterator[None]:
         np.random.set_state(state)
 
 
+@cache
+def say_once(text: str) -> None:
+    """Print a line on stderr for a user who waits, the first time only."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def estimates(
     function: Callable[..., Any],
     arrays: Sequence[Array],
@@ -220,6 +227,7 @@ def estimates(
     if min(len(a) for a in arrays) < 2:
         values = np.ravel(function(*arrays))
         return [Estimate(float(v), math.nan, math.nan) for v in values]
+    say_once(f"paper: bootstrap of {settings.reps} repetitions for each interval, minutes in all")
     with seeded(settings.seed, *axes):
         points, ends = library.get_interval_estimates(
             {"": data}, lambda *a: np.ravel(function(*a)), reps=settings.reps

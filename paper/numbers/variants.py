@@ -1,7 +1,5 @@
 """What a variant changes: every setting in which two methods differ."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence

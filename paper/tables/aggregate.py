@@ -1,10 +1,9 @@
 """Aggregates of the main figure's runs over tasks, with a row per method (not in the paper)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from ngt.errors import UserError
 from ngt.runs.keys import Layout, RunKey, run_table
@@ -16,9 +15,6 @@ from paper.drawing.style import Note
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import coverage, statistics
 from paper.numbers.statistics import OURS, Diverged, Estimate, Scores
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FIGURE = "main_figure"
 
@@ -119,7 +115,7 @@ def notes(a: Aggregates) -> list[Note]:
     score = f"mean of its last {window} evaluations" if window > 1 else "last evaluation"
     text = (
         f"Scale {a.config.scale}: {tasks} task{'s' * (tasks != 1)} (an env with a number of "
-        f"demonstrations), n = {n} seed{'s' * (n != 1)} a task. A run's score is the {score}, "
+        f"demonstrations), n = {n} seed{'s' * (n != 1)} per task. A run's score is the {score}, "
         f"normalised: random 0, expert 1. IQM: mean of the middle half of all scores; optimality "
         f"gap: mean of what a score lacks to 1; P(NGT > method): probability that a run of NGT "
         f"scores higher than one of the method on the same task, a tie counting half. "
@@ -131,7 +127,7 @@ def notes(a: Aggregates) -> list[Note]:
             f"{coverage.caution([n], 'mean', 'IQM', 'P', tasks=tasks)}"
         )
     else:
-        text += "One seed a task leaves nothing to resample, so there are no intervals."
+        text += "One seed per task leaves nothing to resample, so there are no intervals."
     out = [Note(text)]
     if a.unscored:
         out.append(Note(f"{' '.join(a.unscored)} They are left out here.", alert=True))

@@ -1,7 +1,5 @@
 """The paper's claims: what the paper reports, what we found, the verdict and its rule."""
 
-from __future__ import annotations
-
 import typing
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,9 +12,9 @@ from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import read_keys
 from ngt.settings.config import Config
 from ngt.settings.load import load
-from paper.claims.claims import Claim, claims
-from paper.claims.evidence import EXPERT_SHARE, Evidence, Outcome, Verdict
+from paper.claims.claims import claims
 from paper.claims.rules import EXPERT, LEARNS, STRONG
+from paper.claims.verdicts import EXPERT_SHARE, Claim, Evidence, Outcome, Verdict
 from paper.command import Made, Options
 from paper.drawing.table import Column, Table
 from paper.numbers import coverage, statistics

@@ -1,4 +1,7 @@
-"""Sizes, bounds and limits of the live envs beside the paper's, and reference returns."""
+"""Sizes of envs: as printed, in the authors' code, and ours; bounds, limits, reference returns.
+
+Ours are read from the live envs; `paper.claims.stated` has the others.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +19,27 @@ from ngt.runs.keys import Layout
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.load import load
 from paper import register
+from paper.claims.rules import SIXTH
+from paper.claims.stated import AGREE, CODE_SIZES, DIFFERS, PAPER_SIZES, SILENT
 from paper.command import Made, Options
 from paper.drawing.table import Cell, Column, Table
-from paper.words import yes_or_no
+from paper.words import listed, yes_or_no
 
-# The paper's appendix, "Main Environments": id there -> observation and action dimensions.
-PAPER = {
-    "Ant-v4": (111, 8),
-    "HalfCheetah-v4": (17, 6),
-    "Pusher-v4": (23, 7),
-    "Walker2d-v4": (17, 6),
-    "Humanoid-v4": (376, 17),
-}
+# The grid of the main figure. The paper gives the number of its runs, 720, without its make-up.
+SIXTH_SAID = (
+    f"The sixth env, {SIXTH}, is our accounting of the paper's 720 runs (10 methods × 6 envs × 3 "
+    f"numbers of demonstrations × 4 seeds): the paper lists five envs, and {SIXTH} is among those "
+    f"of its authors' code. 12 × 5 × 3 × 4 would fit too."
+)
 
 COLUMNS = {
     "paper_id": Column("id in\nthe paper"),
     "made": Column("made here as", width=0.17),
-    "obs": Column("obs"),
-    "act": Column("act"),
-    "paper_sizes": Column("paper's\nobs × act"),
-    "agrees": Column("agree"),
+    "printed": Column("printed\nobs × act"),
+    "code": Column("authors'\ncode"),
+    "obs": Column("ours,\nobs"),
+    "act": Column("ours,\nact"),
+    "agrees": Column("printed\nand ours"),
     "bounds": Column("action\nbounds"),
     "limit": Column("step\nlimit"),
     "early": Column("ends\nearly"),
@@ -86,19 +90,25 @@ def bounds(low: float, high: float) -> str:
     return f"±{high:g}" if low == -high else f"[{low:g}, {high:g}]"
 
 
+def sizes(both: tuple[int, int] | None) -> str | None:
+    """Return the dimensions of observations and actions, as they are written."""
+    return None if both is None else f"{both[0]} × {both[1]}"
+
+
 def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
     """A task's cells; data: folder of the recorded experts that ship."""
     facts, source = live(task, config.terminate_when_unhealthy), paper_id(task.id)
-    stated = PAPER.get(source)
+    ours, printed = (facts.obs, facts.act), PAPER_SIZES.get(source)
     file = data / task.id / DEMOS
     own = demos.load(file, task.id) if file.exists() else None
     return {
         "paper_id": source,
         "made": ", ".join([task.gym_id, *(f"{k}={v}" for k, v in task.kwargs.items())]),
+        "printed": sizes(printed) or SILENT,
+        "code": sizes(CODE_SIZES.get(source)),
         "obs": facts.obs,
         "act": facts.act,
-        "paper_sizes": None if stated is None else f"{stated[0]} × {stated[1]}",
-        "agrees": None if stated is None else yes_or_no(stated == (facts.obs, facts.act)),
+        "agrees": SILENT if printed is None else AGREE if printed == ours else DIFFERS,
         "bounds": bounds(facts.low, facts.high),
         "limit": facts.limit,
         "early": yes_or_no(task.can_terminate and config.terminate_when_unhealthy),
@@ -119,6 +129,7 @@ def table(config: Config, data: Path = DATA) -> Table:
         for source in (paper_id(task.id) for task in tasks)
         if source in REFUSED
     ]
+    unlisted = [row["paper_id"] for row in rows if row["printed"] == SILENT]
     versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("gymnasium", "mujoco"))
     return Table(
         "Environments",
@@ -126,12 +137,14 @@ def table(config: Config, data: Path = DATA) -> Table:
         rows,
         [
             f"Scale {config.scale}. Sizes, bounds and limits are read from the live envs "
-            f"({versions}); the paper's sizes are those of its appendix.",
+            f"({versions}); the printed sizes are those of the paper's appendix, which lists five "
+            f"envs. On the sizes of {listed(unlisted)} it is silent.",
+            SIXTH_SAID,
             *refused,
             "Ends early: by terminate_when_unhealthy, where the env has it. Kept: transitions that "
             "a demonstration of full length leaves; one that ends early leaves fewer.",
-            "Authors': mean returns published with their code, where Ant has 27 observations and "
-            "no episode ends early. Ours: mean returns of the expert that ships in data/ and of a "
+            "Authors': mean returns published with their code, where no episode ends "
+            "early. Ours: mean returns of the expert that ships in data/ and of a "
             "uniform-random policy.",
         ],
     )

@@ -1,12 +1,10 @@
 """Final scores of the main figure's runs, with a row for each task and method."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.settings.config import Config
@@ -15,9 +13,6 @@ from paper.command import Made, Options, read
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import coverage, statistics
 from paper.words import show
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FIGURE = "main_figure"
 

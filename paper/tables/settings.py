@@ -1,101 +1,44 @@
-"""Every setting of the backbone and of each method, from the code's own defaults.
+"""Every setting of the backbone and of each method: as printed, in the authors' code, and ours.
 
-Beside them what the paper states, and whether the values agree.
+Ours are read from the config; `paper.claims.stated` has the others.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
+from ngt.agent.sac import target_entropy
 from ngt.errors import UserError
+from ngt.experience.envs import get_task
 from ngt.runs.keys import Layout
-from ngt.settings.config import Config, ExpertConfig, MethodConfig, Override
+from ngt.settings.config import Config, ExpertConfig, MethodConfig, Override, SacConfig
 from ngt.settings.load import load
 from ngt.settings.resolve import distinct_methods, expert_config, resolve_expert
 from ngt.training.learner import Learner
 from paper import register
+from paper.claims.stated import AGREE, BACKBONE, DIFFERS, EXPERT, SILENT, STATED
 from paper.command import Made, Options
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import variants
 from paper.numbers.variants import Difference, Settings, as_text
-from paper.words import yes_or_no
 
-BACKBONE, EXPERT = "backbone", "expert"  # where a method's name stands elsewhere
-
-
-@dataclass(frozen=True)
-class Stated:
-    """A value that the paper states."""
-
-    name: str  # as the paper has it
-    value: Any  # as our setting would have it
-    key: str = ""  # our setting; none where empty, and `why` then says why
-    method: str = BACKBONE
-    shown: str = ""  # the value as the paper writes it, where that is another form
-    why: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.shown or as_text(self.value)}"
-
-
-# The table "Default Hyper-parameters for NGT Algorithm" in its order, then "Network Architecture".
-PAPER = (
-    Stated("GPU", True, why="the device is given to each command, --device"),
-    Stated("PyTorch's compile", False, why="no code here is compiled"),
-    Stated("CudaGraphs", True, "graphs"),
-    Stated("number of parallel environments", 4, "train.num_envs"),
-    Stated("action repeat", 1, why="an action is one env step"),
-    Stated("observation normalization", False, "normalise_obs"),
-    Stated("number of environment steps", 10**7, "train.steps"),
-    Stated("learning starts at timestep", 0, "train.learning_starts"),
-    Stated("evaluation steps", 10, "train.eval_episodes"),
-    Stated("evaluate every", 10_000, "train.eval_every"),
-    Stated("evaluation window buffer size", 20, "window"),
-    Stated("clip norm actor", 20.0, "sac.actor_grad_clip"),
-    Stated("replay buffer size", 4 * 10**6, "train.buffer"),
-    Stated("minibatch size", 256, "train.batch"),
-    Stated("discount factor", 0.99, "sac.gamma"),
-    Stated("Polyak target smoothing coefficient", 0.005, "sac.tau"),
-    Stated("learning rate, policy", 3e-4, "sac.lr_actor"),
-    Stated("learning rate, Q-networks", 1e-3, "sac.lr_critic"),
-    Stated("temperature, auto-tune", True, "sac.learn_alpha"),
-    Stated("temperature, initial value", 0.2, "sac.alpha"),
-    Stated("target entropy", 1.0, "sac.target_entropy_scale", shown="−|A|"),
-    Stated("number of gradient steps per update", 1, "train.updates_per_step"),
-    Stated("number of environment steps per update", 1, why="updates go with each vector step"),
-    Stated("learning rate, reward", 1e-3, "params.lr", "ngt"),
-    Stated("spectral normalization", True, "params.spectral_norm", "ngt"),
-    Stated("gradient penalty", False, method="ngt", why="NGT's loss has no such term"),
-    Stated("output embedding size", 32, "params.m", "ngt"),
-    Stated("output post-tanh rescale", 5.0, "params.rescale", "ngt"),
-    Stated("HLG support", 1.0, "params.support", "ngt", shown="[−1, 1]"),
-    Stated("HLG number of bins", 21, "params.bins", "ngt"),
-    Stated("HLG agent-side σ", 0.05, "params.sigma_agent", "ngt"),
-    Stated("HLG expert-side σ", 0.25, "params.sigma_expert", "ngt"),
-    Stated("number of behavioral cloning iterations", 10**7, "train.steps", "bc"),
-    Stated("actor and critic, hidden layers", (256, 256), "sac.hidden"),
-    Stated("actor and critic, activation", "relu", "sac.activation"),
-    Stated("layer normalization", False, "sac.layer_norm"),
-    Stated("reward network, hidden layers", (256, 256), "params.hidden", "ngt"),
-    Stated("reward network, leak", 0.05, "params.leak", "ngt"),
-    Stated("reward network, initialization", "orthogonal", "params.init", "ngt"),
-    Stated("reward network, initialization", "orthogonal", "params.head_init", "ngt"),
-)
+TARGET = "sac.target_entropy_scale"  # the setting whose meaning depends on the env
 
 COLUMNS = {
-    "method": Column("method", width=0.085),
-    "like": Column("like", width=0.065),
-    "setting": Column("setting", width=0.14),
-    "envs": Column("on", width=0.1),
-    "value": Column("value", width=0.1),
-    "at_paper": Column("at scale paper", width=0.08),
-    "paper": Column("stated in the paper", width=0.13),
-    "agrees": Column("agree"),
-    "meaning": Column("meaning", width=0.15),
+    "method": Column("method", width=0.083),
+    "like": Column("like", width=0.058),
+    "setting": Column("setting", width=0.115),
+    "envs": Column("on", width=0.07),
+    "printed": Column("printed", width=0.1),
+    "code": Column("the authors' code", width=0.1),
+    "value": Column("ours", width=0.08),
+    "at_paper": Column("ours at scale paper", width=0.07),
+    "agrees": Column("printed and ours", width=0.09),
+    "meaning": Column("meaning", width=0.13),
 }
 
 
@@ -155,15 +98,44 @@ def where(on: Sequence[str], envs: Sequence[str]) -> str:
     return "all" if not others else names if len(on) <= len(others) else f"all but {names}"
 
 
+def entropy_targets(own: Mapping[str, Settings]) -> dict[str, float]:
+    """Return by env the target entropy of the action in [-1, 1], if it has other units.
+
+    own: the settings of the backbone, the expert or a method, by env.
+    """
+    found = {}
+    for env, known in own.items():
+        sac = SacConfig(
+            target_entropy_scale=float(known[TARGET][0]),
+            entropy_units=known["sac.entropy_units"][0],  # type: ignore[arg-type]
+        )
+        task = get_task(env)
+        target = target_entropy(task.act, sac, task.half_range)
+        if target != target_entropy(task.act, replace(sac, entropy_units="tanh"), 1.0):
+            found[env] = target
+    return found
+
+
+def meaning(row: Difference, own: Mapping[str, Settings]) -> str:
+    """Return what a setting means, and the target entropy in both units."""
+    text = row.meaning.replace("`", "")
+    if row.name != TARGET:
+        return text
+    targets = entropy_targets({env: own[env] for env in row.envs})
+    shown = ", ".join(f"{target:.2f} on {env}" for env, target in targets.items())
+    return f"{text}; of the action in [-1, 1] it is {shown}" if shown else text
+
+
 def rows(
+    config: Config,
     name: str,
-    base: str,
     ours: Mapping[str, Mapping[str, Settings]],
     paper: Mapping[str, Mapping[str, Settings]],
 ) -> Iterator[dict[str, Cell]]:
-    """The rows of the backbone, the expert or a method; paper: the sides of scale paper."""
-    stated = {s.key: s for s in PAPER if s.method == name and s.key}
-    own = ours[name]
+    """Yield the rows of the backbone, the expert or a method; paper: the sides of scale paper."""
+    base = like(config, name)
+    stated = {s.key: s for s in STATED if s.method == name and s.key}
+    own, printed = ours[name], name in (BACKBONE, EXPERT, *main_methods())
     head: dict[str, Cell] = {"method": name, "like": base or None}
     found = told(own, ours[base] if base else {env: {} for env in own}, *stated)
     for row in found:
@@ -171,21 +143,33 @@ def rows(
         there = [
             paper[name][env].get(row.name, ("none", ""))[0] for env in row.envs if name in paper
         ]
+        unsaid = SILENT if printed and row.name != "model" else None
         yield head | {
             "setting": row.name,
             "envs": where(row.envs, list(own)),
+            "printed": source.printed if source else unsaid,
+            "code": source.code if source else None,
             "value": value,
             "at_paper": " or ".join(dict.fromkeys(there)) if set(there) - {value} else None,
-            "paper": str(source) if source else None,
-            "agrees": yes_or_no(value == as_text(source.value)) if source else None,
-            "meaning": row.meaning.replace("`", ""),
+            "agrees": source.agreement(value, row.envs) if source else unsaid,
+            "meaning": meaning(row, own),
         }
     blank: dict[str, Cell] = dict.fromkeys(COLUMNS) | head
     if not found:
         yield blank | {"meaning": f"no setting differs from that of {base} on these envs"}
-    for source in PAPER:
+    for source in STATED:
         if source.method == name and not source.key:
-            yield blank | {"paper": str(source), "meaning": source.why}
+            yield blank | {
+                "printed": f"{source.name}: {source.printed}",
+                "code": source.code,
+                "meaning": source.why,
+            }
+
+
+@functools.cache
+def main_methods() -> tuple[str, ...]:
+    """Return the methods that the paper describes; the others are ours, or its ablations."""
+    return load({"scale": "paper"}).figures["main_figure"].methods
 
 
 def table(config: Config) -> Table:
@@ -197,18 +181,21 @@ def table(config: Config) -> Table:
     ours = sides(config, envs)
     paper = ours if config == default else sides(default, envs)
     lines = [
-        row
-        for name in (BACKBONE, EXPERT, *methods)
-        for row in rows(name, like(config, name), ours, paper)
+        row for name in (BACKBONE, EXPERT, *methods) for row in rows(config, name, ours, paper)
     ]
     timed = ", ".join(name for name in config.methods if name not in methods)
-    verdicts = [row["agrees"] for row in lines if row["paper"]]
+    verdicts = [str(row["agrees"]).partition(":")[0] for row in lines if row["printed"]]
     notes = [
         f"Scale {config.scale}, envs {', '.join(envs)}. Settings are named and written as in a "
         f"config file. A method's rows are those in which it differs from what it is like; "
         f"the backbone is the agent and the loop that all share.",
-        f"Of the values that the paper states {verdicts.count('yes')} agree, "
-        f"{verdicts.count('no')} differ and {verdicts.count(None)} have no setting here.",
+        f"Of the paper's values {verdicts.count(AGREE)} agree with ours, "
+        f"{verdicts.count(DIFFERS)} differ and {verdicts.count('None')} have no setting here. On "
+        f"{verdicts.count(SILENT)} settings the paper is silent. What is an ablation or ours alone "
+        f"has no printed value.",
+        "The authors' code: the backbone is lionelblonde/sac-td3-cudagraphs-pytorch, the nearest "
+        "public relative of the paper's agent; the release is lionelblonde/ngt, which is later "
+        "than the paper. A dash: not known, or no such setting.",
     ]
     if timed:
         notes.append(f"Left out, as they differ in a run's length alone: {timed}.")

@@ -1,7 +1,5 @@
 """The env steps per second of each method beside the paper's (the paper's table of speeds)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ngt.runs.keys import Layout, run_table

@@ -1,7 +1,5 @@
 """The paper's theorems, computed: each statement with its value, ours, and whether it holds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ ROUNDED = 1e-5  # relative: weights are initialised in float32
 HAND = (2, WIDTH, 0.5)  # bins, width, sigma: Theorem sigma fails there by a normal table
 LIMIT = (10**6, 1000.0, 1.0)  # bins far narrower than sigma, an interval far wider
 WIDE = 1e6  # sigma
-FLIPS = 50  # samples a side up to which coins are enumerated
+FLIPS = 50  # samples per side up to which coins are enumerated
 
 
 @dataclass(frozen=True)
@@ -314,7 +312,7 @@ def _concentration(s: Study) -> Iterator[Statement]:
         "<=",
         claimed,
         np.ones(len(SIZES)),
-        f"{SIZES[-1]} samples a side of one law, {s.inputs} dimensions, diameter 1: L = 0, but "
+        f"{SIZES[-1]} samples per side of one law, {s.inputs} dimensions, diameter 1: L = 0, but "
         f"the best h has |L_n| ≥ {least[-1]:.2f} in all {DRAWS} draws.",
         shown=(claimed[-1], 1.0),
     )
@@ -327,12 +325,13 @@ def _share(mask: NDArray[np.bool_]) -> str:
 def table(s: Study) -> Table:
     """Return a row per statement."""
     notes = (
-        "Names are the paper's labels; L_n is L of n samples a side. source, ours: of all that was "
-        f"tried, the pair in question. holds: true everywhere, within a factor {bounds.TIGHT:g}; "
-        "loose: true everywhere, further off; false: there is a counter-example.",
+        "Names are the paper's labels; L_n is L of n samples per side. source, ours: of all that "
+        "was tried, the pair in question. holds: true everywhere, within a factor of "
+        f"{bounds.TIGHT:g}; loose: true everywhere, further off; false: there is a "
+        "counter-example.",
         f"Grid: N in {{{', '.join(map(str, BINS))}}}, σ from {SIGMAS[0]:g} to {SIGMAS[-1]:g}, "
         f"support [−1, 1]. Samples: {SAMPLES} transitions of HalfCheetah-v4 demonstrations, and "
-        f"{SAMPLES} with noise on the states and uniform actions; one potential a pairing, one "
+        f"{SAMPLES} with noise on the states and uniform actions; one potential per pairing, one "
         "seed. No runs: the same at every scale.",
     )
     caption = "The paper's theoretical statements, computed."

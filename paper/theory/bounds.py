@@ -61,8 +61,7 @@ def hlg_probs(t: ArrayLike, bins: int, width: float, sigma: float) -> Floats:
     """
     edges = np.linspace(0.0, width, bins + 1)
     z = erf((edges - np.asarray(t, float)[..., None]) / (math.sqrt(2.0) * sigma))
-    probs: Floats = np.diff(z, axis=-1) / (z[..., -1:] - z[..., :1])
-    return probs
+    return np.diff(z, axis=-1) / (z[..., -1:] - z[..., :1])
 
 
 def p_max(bins: int, width: float, sigma: float) -> float:
@@ -176,8 +175,7 @@ def concentration_bound(
 ) -> Floats:
     """Return exp(-eps^2 n / (Lambda diam)^2), McDiarmid's bound for one side of the deviation."""
     e, size = np.asarray(epsilon, float), np.asarray(n, float)
-    bound: Floats = np.exp(-(e**2) * size / (slope * diameter) ** 2)
-    return bound
+    return np.exp(-(e**2) * size / (slope * diameter) ** 2)
 
 
 def two_sided_bound(

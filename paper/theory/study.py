@@ -4,8 +4,6 @@ The expert's samples are transitions of the shipped demonstrations of HalfCheeta
 are the same states, with noise as wide as the states themselves, and uniform actions.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from dataclasses import dataclass

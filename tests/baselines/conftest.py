@@ -18,15 +18,12 @@ from ngt.experience.replay import Batch
 from ngt.reward import RewardModel, Spec
 from ngt.seeding import Streams
 from ngt.settings.config import SacConfig
+from tests.draws import rows
 
 OBS, ACT, ROWS = 4, 2, 6  # of the six rows, three are the agent's
 GAMMA = 0.9
 
 Array = NDArray[Any]
-
-
-def rows(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def passed(net: PackedMLP, lead: tuple[int, ...], x: Array) -> float | Array:

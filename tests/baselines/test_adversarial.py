@@ -20,6 +20,7 @@ from ngt.experience.replay import Batch
 from ngt.penalty import gradient_penalty
 from ngt.reward import Spec
 from ngt.seeding import Streams, torch_generator
+from tests.draws import rows
 
 OBS, ACT, BATCH = 3, 2, 8
 MODES = ["state-action", "state-state", "state-only"]
@@ -47,10 +48,6 @@ def build(
     model = Sum(config, Spec(OBS, ACT, mode, BATCH, seeds, 100, 4, gamma), outputs)
     model.noise = Streams(seeds, model.draws()).next()
     return model
-
-
-def rows(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 # --- the penalty against vectors, formulas and central differences
@@ -106,7 +103,7 @@ def test_penalty_of_a_linear_net(float64, one_sided: bool, length: float):
 
 @pytest.mark.parametrize("one_sided", [False, True])
 def test_penalty_of_a_bowl_says_where_it_is_taken(float64, one_sided: bool):
-    """c |x|^2 / 2 has slope c |x|, at x = epsilon expert + (1 - epsilon) agent, one a row."""
+    """c |x|^2 / 2 has slope c |x|, at x = epsilon expert + (1 - epsilon) agent, one per row."""
     c = torch.tensor([0.5, 2.0], requires_grad=True)
     expert, agent, curvature = rows(2, 6, OBS), rows(2, 6, OBS, seed=1), c.tolist()
     epsilon = torch.rand(2, 6, generator=torch.Generator().manual_seed(2))

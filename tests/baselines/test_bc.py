@@ -34,7 +34,7 @@ def expert_of(obs: torch.Tensor) -> torch.Tensor:
 
 
 def pairs(seeds: Sequence[int], step: int, size: int = BATCH) -> Batch:
-    """Expert transitions, one batch a run, each of the run's own."""
+    """Return expert transitions, one batch per run, each with its own numbers."""
     obs = torch.stack(
         [
             torch.from_numpy(np.random.default_rng([seed, step]).normal(size=(size, OBS)))

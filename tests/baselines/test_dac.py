@@ -17,6 +17,7 @@ from ngt.experience.demos import DemoSet
 from ngt.experience.replay import Batch
 from ngt.reward import Spec
 from ngt.seeding import Streams
+from tests.draws import rows
 
 OBS, ACT, BATCH = 3, 2, 8
 MODES = ["state-action", "state-state", "state-only"]
@@ -34,10 +35,6 @@ def build(
     model = Dac(config, Spec(obs, act, mode, batch, seeds, 100, 4, 0.9))
     model.noise = Streams(seeds, model.draws()).next()
     return model
-
-
-def rows(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def batch_of(x: Tensor, obs: int = OBS) -> Batch:

@@ -20,6 +20,7 @@ from ngt.reward import Spec
 from ngt.seeding import Draw, Streams
 from ngt.settings.load import load
 from ngt.settings.resolve import resolve
+from tests.draws import rows
 
 OBS, ACT, BATCH, STEPS = 4, 2, 12, 10
 MODES = ["state-action", "state-state", "state-only"]
@@ -47,10 +48,6 @@ def transitions(x: torch.Tensor) -> Batch:
     """Transitions whose observations and actions side by side are x (R, B, OBS + ACT)."""
     flat = x[..., 0]
     return Batch(x[..., :OBS], x[..., OBS:], x[..., :OBS], flat, torch.zeros_like(flat))
-
-
-def rows(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def gradient_norm(model: DiffAil) -> float:

@@ -74,7 +74,7 @@ def test_loss_is_the_mean_of_h_over_the_expert_by_plain_loops(
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_the_agents_batch_has_no_influence(make_batch: Callable[..., Batch], pairing: str) -> None:
-    """Not on the loss, the gradient or what is learned: not even if it is broken."""
+    """It does not change the loss, the gradient or what is learned, even if it is broken."""
     expert, agent = make_batch(1, BATCH, OBS, ACT), make_batch(1, BATCH, OBS, ACT, seed=1)
     broken = Batch(*(torch.full_like(field, math.nan) for field in agent))
     results = []

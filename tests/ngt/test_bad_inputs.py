@@ -146,7 +146,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "key that stands twice": (
         ["config", "--config", "{place}/twice.yaml"],
-        ["twice.yaml: not valid YAML: key 'methods' stands twice in the mapping at line 1"],
+        ["twice.yaml: not valid YAML: key 'methods' appears twice in the mapping at line 1"],
     ),
     "net without a layer": (shown("sac.hidden=[]"), ["sac.hidden: empty; name at least one"]),
     "kernels without a width": (
@@ -159,7 +159,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "seed that stands twice": (
         shown("figures.main_figure.seeds=[0, 1, 0]"),
-        ["figures.main_figure.seeds: 0 stands twice; name it once"],
+        ["figures.main_figure.seeds: 0 is listed twice; name it once"],
     ),
     "more demonstrations than the expert's": (
         [*shown("figures.main_figure.demos=[4]"), *OWN_EXPERT],
@@ -350,11 +350,14 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "watching a choice": (
         ["runs", "--watch", "5", "--keys"],
-        ["--watch: it counts every status; leave out what chooses among them"],
+        ["--watch: it counts every status; leave out --keys, --status and --other-source"],
     ),
     "file for the results": (
         train(KEY, "--results", "{place}/good.npz"),
-        ["{place}/good.npz/test/runs/", "a file, where a folder must be; move it away"],
+        [
+            "{place}/good.npz/test/runs/",
+            "a folder is needed here; move this file away",
+        ],
     ),
     "missing argument": (["train"], ["required: RUN; see `ngt train --help`"]),
     "no command": ([], ["required: command; see `ngt --help`"]),

@@ -59,7 +59,7 @@ def test_help_of_every_command(name: str, capsys: Any) -> None:
 
 
 def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
-    """Expert, demonstrations, a run, its returns; in a folder that is no checkout."""
+    """Make an expert, demonstrations, a run and its returns in a folder that is not a checkout."""
     said = ngt("expert", "Pendulum-v1", *SHORT)
     assert re.fullmatch(
         r"expert Pendulum-v1: finished in \d+ s -> results/test/experts/Pendulum-v1", said[-1]

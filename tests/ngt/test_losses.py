@@ -8,12 +8,9 @@ import pytest
 import torch
 
 from ngt.potential import hl_gauss, hl_gauss_edges, hl_gauss_target, huber, mse_softmax
+from tests.draws import rows
 
 HLG = ["hlg_0", "hlg_1", "hlg_2", "hlg_3"]
-
-
-def rows(*shape: int, scale: float = 1.0, seed: int = 0) -> torch.Tensor:
-    return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def hlg_of(v, dtype):

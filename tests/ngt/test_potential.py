@@ -18,6 +18,7 @@ from ngt.potential import Potential, PotentialConfig, hl_gauss_edges, scale_by_p
 from ngt.reward import Spec
 from ngt.seeding import Draw, Streams
 from ngt.settings.config import SacConfig
+from tests.draws import rows
 
 OBS, ACT = 5, 2
 PAIRINGS = ["huber", "mse_softmax", "hl_gauss", "l1"]
@@ -27,10 +28,6 @@ MODES = ["state-action", "state-state", "state-only"]
 def build(seeds=(1,), mode="state-action", obs=OBS, act=ACT, **options) -> Potential:
     config = PotentialConfig(**{"hidden": (32, 32), "m": 8, **options})
     return Potential(config, Spec(obs, act, mode, 16, seeds, 1000, 4, 0.99))
-
-
-def rows(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def batch_of(x: torch.Tensor, obs: int) -> Batch:

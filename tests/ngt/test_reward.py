@@ -33,7 +33,7 @@ SPEC = Spec(
 
 
 class Slope(RewardModel):
-    """A toy: one weight a run, and one parameter that is not to be trained."""
+    """A toy: one weight per run, and one parameter that is not to be trained."""
 
     Config = NoParams
 

@@ -354,7 +354,7 @@ def make_evidence(paper_config: Config) -> Callable[..., Any]:
     paces: of timed runs, env steps a second over equal stretches. silent: runs that diverged
     before their first evaluation.
     """
-    from paper.claims.evidence import Evidence
+    from paper.claims.verdicts import Evidence
 
     def make(
         scores: Mapping[RunKey, float],

@@ -205,7 +205,7 @@ def test_without_arguments_it_lists_every_artefact(capsys: Any) -> None:
     [
         (["main_figur"], "paper", "did you mean main_figure"),
         (["--scale", "quick"], "paper", "NAME"),
-        (["main_table", "--png", "t.png"], "main_table", "--png: main_table is no figure"),
+        (["main_table", "--png", "t.png"], "main_table", "--png: main_table is not a figure"),
         (["main_table", "--out", "t.txt"], "main_table", "--out: found t.txt"),
     ],
 )

@@ -110,7 +110,7 @@ class Slurm:
         assert self.call("srun", "-n1", "echo", "ran") == "ran\n"
 
     def idle(self) -> bool:
-        """Whether every node waits for work."""
+        """Return True if every node waits for work."""
         with contextlib.suppress(subprocess.SubprocessError):  # the controller may not be there yet
             return set(self.call("sinfo", "-ho", "%T").split()) == {"idle"}
         return False

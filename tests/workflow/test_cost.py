@@ -26,6 +26,7 @@ from workflow.cost import (
     EXPERTS,
     Asked,
     Cost,
+    Costs,
     added,
     by_method_and_env,
     costs_of,
@@ -129,6 +130,8 @@ def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 60, "CPU seconds"
+    docs = (ROOT / "docs" / "cluster.md").read_text()
+    assert asked.partition("\n\n")[2].strip() in docs, "the docs print what the command prints"
     jobs, planned = counts(asked), counts(plan)
     assert jobs == {r: planned[r] for r in ("expert", "record", "train")} | {"total": jobs["total"]}
     assert (planned["run"], planned["figure"]) == (1498, len(FIGURES))
@@ -151,7 +154,7 @@ def paper() -> Config:
 
 @pytest.fixture(scope="module")
 def small(paper: Config) -> Config:
-    """One artefact of the paper's: two methods, one env, two numbers of demonstrations, a seed."""
+    """Two methods, one env, two numbers of demonstrations and one seed of one artefact."""
     figure = dataclasses.replace(
         paper.figures["main_figure"],
         methods=("ngt", "dac-r"),
@@ -182,13 +185,33 @@ def test_what_a_scale_costs_by_hand(small: Config) -> None:
     assert lines[0] == "| method | Hopper-v4 | all |" and lines[-1] == "| all | 5.0 | 5.0 |"
 
 
-def test_every_run_of_the_paper_is_counted_once(paper: Config) -> None:
-    costs = costs_of(paper, SITE)
+@pytest.fixture(scope="module")
+def costs(paper: Config) -> Costs:
+    """What all of the paper's runs cost."""
+    return costs_of(paper, SITE)
+
+
+def test_every_run_of_the_paper_is_counted_once(paper: Config, costs: Costs) -> None:
+    """And the docs print what the command prints."""
     runs = sum(p.runs for (method, _), p in costs.items() if method != EXPERTS)
     assert runs == len(run_table(paper))
     assert added(costs.values()) == pytest.approx(
         [sum(getattr(p, name) for p in costs.values()) for name in Cost._fields]
     )
+    text = (ROOT / "docs" / "performance.md").read_text()
+    assert by_method_and_env(costs, lambda cost: cost.gpu) in text
+    assert by_method_and_env(costs, lambda cost: cost.cores) in text
+    whole = added(costs.values())
+    numbers = [f"{value:.0f}" for value in (runs + 9, whole.gpu, whole.beside, whole.cores)]
+    assert f"| as it is | {' | '.join(numbers)} |" in text
+
+
+def test_the_readme_says_what_the_large_scales_cost(costs: Costs) -> None:
+    text = (ROOT / "README.md").read_text()
+    for scale in (costs_of(load({"scale": "lite"}), SITE), costs):
+        whole = added(scale.values())
+        cores = f"{whole.cores:,.0f}".replace(",", " ")
+        assert f"{cores} core-hours, or {whole.gpu:.0f} GPU-hours" in text
 
 
 def test_growth_and_memory(small: Config) -> None:

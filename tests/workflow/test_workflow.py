@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +271,11 @@ def test_a_mistake_that_an_input_function_finds_is_one_line(tmp_path: Path) -> N
 
 
 def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
-    """From nothing to data/ by one target, and from there to a run without any expert's job."""
+    """From nothing to data/ by one target, and from there to a run without any expert's job.
+
+    The expert of so few steps is no better than random and does not ship; its recording is given a
+    worse random policy.
+    """
     folder = checkout(tmp_path / "suite")
     figure = "{methods: [bc], demos: [1], seeds: [0]}"
     (folder / "one.yaml").write_text(f"figures: {{main_figure: {figure}}}\n{TRAIN_EXPERT}\n")
@@ -278,8 +283,15 @@ def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
     receipt = f"results/test/shipped/Pendulum-v1.done.{expert_hash(config)}"
     args = ("--configfile", "one.yaml", "--config", "scale=test")
     done = snakemake(folder, *args, "--", receipt)
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 1 and not (folder / "data/Pendulum-v1").exists(), done.stdout
     assert jobs(done.stdout) == {"settings": 1, **dict.fromkeys(EXPERT, 1), "ship": 1}
+    log = folder / f"results/test/logs/ship/Pendulum-v1.{expert_hash(config)}.log"
+    assert "is not above the random policy's" in log.read_text()
+    file = folder / "results/test/demos/Pendulum-v1.npz"
+    data = demos.load(file)
+    demos.save(file, replace(data, random_returns=data.random_returns - 5000.0))
+    done = snakemake(folder, *args, "--", receipt)
+    assert done.returncode == 0 and jobs(done.stdout) == {"ship": 1}, done.stdout
     ships = {p.name for p in (folder / "data/Pendulum-v1").iterdir()}
     assert ships == {"policy.safetensors", "demos.npz", "curve.csv", "expert.json"}
     shutil.rmtree(folder / "results")

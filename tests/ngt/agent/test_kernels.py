@@ -23,7 +23,7 @@ needs_onednn = pytest.mark.skipif(not kernels.ONEDNN, reason="this torch has no 
 
 
 def drawn(runs: int, seed: int = 0, batch: int = 10, sizes: Sequence[int] = SIZES) -> list[Tensor]:
-    """An input, then a weight and a bias a layer."""
+    """Return an input, then a weight and a bias for each layer."""
     g = torch.Generator().manual_seed(seed)
     out = [torch.randn(runs, batch, sizes[0], generator=g)]
     for a, b in itertools.pairwise(sizes):

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import ObsNormaliser, PackedMLP, SpectralLinear
+from tests.draws import rows
 
 SIZES = [5, 7, 6, 3]
 GP = {
@@ -21,10 +22,6 @@ GP = {
 
 def generators(*seeds: int) -> list[torch.Generator]:
     return [torch.Generator().manual_seed(seed) for seed in seeds]
-
-
-def rows(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def weights(net):
@@ -291,6 +288,21 @@ def test_one_power_iteration(float64):
         np.testing.assert_allclose(layer.left[run], left, atol=1e-12)
         np.testing.assert_allclose(layer.right[run], right, atol=1e-12)
         np.testing.assert_allclose(layer.matrix()[run].detach(), w / (left.T @ w @ right))
+
+
+@pytest.mark.parametrize("lead", [(1,), (3,), (12,), (3, 2)], ids=str)
+@pytest.mark.parametrize("sizes", [(23, 256), (256, 32), (7, 5), (3, 1), (1, 4)], ids=str)
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_power_iterations_have_the_bits_of_plain_calls(lead, sizes, iterations):
+    layer = SpectralLinear(lead, *sizes)
+    layer.weight.data = rows(*lead, *sizes)
+    layer.right.data = rows(*lead, sizes[1], 1, seed=1)
+    left, right, weight = layer.left.clone(), layer.right.clone(), layer.weight.detach()
+    for _ in range(iterations):
+        left = F.normalize((right.mT @ weight.mT).mT, dim=-2).contiguous()
+        right = F.normalize(weight.mT @ left, dim=-2)
+    layer.step(iterations)
+    assert torch.equal(layer.left, left) and torch.equal(layer.right, right)
 
 
 def test_gradient_of_a_spectral_layer_is_that_of_torch(float64):

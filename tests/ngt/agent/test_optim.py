@@ -10,10 +10,7 @@ import torch
 from torch import nn
 
 from ngt.agent.optim import adam, clip_grad_norm_per_run_, descend, step_
-
-
-def rows(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+from tests.draws import rows
 
 
 @pytest.mark.parametrize("limit", [1e-3, 1.0, 20.0, 1e6])

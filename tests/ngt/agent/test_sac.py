@@ -22,6 +22,7 @@ from ngt.experience.replay import Batch
 from ngt.seeding import Streams
 from ngt.settings.config import CellConfig, SacConfig
 from ngt.training.learner import Learner, Member
+from tests.draws import rows
 
 OBS, ACT = 5, 2
 SMALL = SacConfig(hidden=(12, 10), actor_grad_clip=1e9)
@@ -33,10 +34,6 @@ RELEASED = replace(
     alpha_form="softplus",
     critic_grad_clip=1e9,
 )
-
-
-def rows(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def agent_of(seeds, config: SacConfig = SMALL, alphas=None) -> Sac:
@@ -222,7 +219,7 @@ def test_weight_of_the_temperature_loss(float64, make_batch, alpha_form, alpha_l
 
 
 def test_adam_does_not_cancel_the_weight(float64):
-    """Where alpha falls, the paper's loss loses its gradient with alpha, and the usual one not."""
+    """If alpha falls, the paper's loss loses its gradient, and the usual one keeps it."""
     found = {}
     for alpha_loss in ("alpha", "log_alpha"):
         agent = agent_of([1], replace(SMALL, alpha_loss=alpha_loss))

@@ -73,7 +73,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def half(obs: Tensor) -> Tensor:
-    """The toy policy: action 0.5, less 0.01 a step."""
+    """The toy policy: action 0.5, lower by 0.01 at each step."""
     return 0.5 - 0.01 * obs[..., :1]
 
 

@@ -19,7 +19,7 @@ Ends = Callable[[np.random.Generator, int], np.ndarray]  # (generator, vector st
 
 
 class Plain:
-    """Whole transitions in a list a run, the place of each its number modulo the capacity."""
+    """Complete transitions in one list per run; the place of each is its number modulo capacity."""
 
     def __init__(self, runs: int, capacity: int) -> None:
         self.capacity, self.total = capacity, 0

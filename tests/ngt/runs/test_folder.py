@@ -52,7 +52,7 @@ def test_statuses(
     assert run_status(layout, changed, key)[:2] == ("stale", "trained with other settings")
     unrelated = load({**settings, "pack": 3, "methods": {"bc": {"label": "x"}}})
     assert run_status(layout, unrelated, key).status == "diverged"
-    monkeypatch.setattr(folder, "source_hash", lambda: "another")
+    monkeypatch.setattr(folder, "source_hash", lambda *_: "another")
     assert run_status(layout, config, key) == (
         "diverged",
         "step 200: obs is not finite, other source",

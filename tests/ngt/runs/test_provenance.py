@@ -25,6 +25,9 @@ FILES = {
 }
 
 
+MODELS = sorted({m.model for m in load({"scale": "paper"}).methods.values()} - {""})
+
+
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A small package of its own."""
@@ -37,10 +40,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     provenance.provenance.cache_clear()
 
 
-def hashed() -> str:
+def hashed(*models: str) -> str:
     """The hash of the code as it is now."""
     provenance.source_hash.cache_clear()
-    return provenance.source_hash()
+    return provenance.source_hash(*models)
 
 
 @pytest.mark.parametrize(
@@ -75,18 +78,31 @@ def test_what_may_decide_a_number_changes_the_source_hash(root: Path, name: str,
     assert hashed() != before
 
 
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("ngt/deep.py", True),
+        ("baselines/one.py", True),
+        ("baselines/two.py", False),
+        ("ngt/potential.py", False),
+    ],
+)
+def test_a_runs_source_hash_leaves_out_other_models(root: Path, name: str, changes: bool) -> None:
+    before = hashed("baselines.one:One")
+    (root / name).write_text("x = 2\n")
+    assert (hashed("baselines.one:One") != before) is changes
+
+
 def test_the_source_hash_covers_the_trainer_its_imports_and_every_model() -> None:
     covered = set(provenance.sources(provenance.ROOT))
-    models = {entry.model for entry in load({"scale": "paper"}).methods.values()} - {""}
-    assert {model.partition(":")[0] for model in models} <= covered
+    assert {model.partition(":")[0] for model in MODELS} <= covered
     assert {"ngt.training.trainer", "ngt.agent.sac", "ngt.experience.replay"} <= covered
     assert not {"ngt.cli", "ngt.runs.published", "ngt.runs.table", "ngt.bench.cpu"} & covered
 
 
-def test_no_training_loads_a_module_that_the_source_hash_leaves_out() -> None:
-    models = sorted({e.model.partition(":")[0] for e in load({"scale": "paper"}).methods.values()})
-    code = f"import sys, importlib\n[importlib.import_module(m) for m in {models} if m]\n"
-    code += "import ngt.training.trainer\nprint(*sys.modules)"
+@pytest.mark.parametrize("model", MODELS)
+def test_no_training_loads_a_module_that_its_source_hash_leaves_out(model: str) -> None:
+    code = f"import sys, {model.partition(':')[0]}, ngt.training.trainer\nprint(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=provenance.ROOT,
@@ -96,7 +112,7 @@ def test_no_training_loads_a_module_that_the_source_hash_leaves_out() -> None:
     )
     loaded = {m for m in done.stdout.split() if m.split(".")[0] in ("ngt", "baselines")}
     assert "ngt.training.trainer" in loaded
-    assert loaded <= set(provenance.sources(provenance.ROOT))
+    assert loaded <= set(provenance.sources(provenance.ROOT, [model]))
 
 
 def test_a_folder_that_is_no_checkout_has_no_commit(root: Path) -> None:

@@ -39,6 +39,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     given = ["--config", str(root / "settings.yaml"), "--results", str(root)]
     main(["expert", ENV, *given])
     main(["record", ENV, *given])
+    file = Layout("test", root).demos(ENV)
+    data = demos.load(file)  # so few steps make no good expert, so its random policy is made worse
+    demos.save(file, dataclasses.replace(data, random_returns=data.random_returns - 5000.0))
     return root
 
 
@@ -111,7 +114,7 @@ def test_what_ships_is_what_was_made(layout: Layout, config: Config) -> None:
 
 
 def test_the_best_evaluation_is_what_ships(layout: Layout, config: Config) -> None:
-    """Of ten, and the policy's actions are those of the episodes."""
+    """It is the best of ten, and the policy's actions are those of the episodes."""
     ship.ship(layout, config, ENV)
     rows = np.genfromtxt(shipped.DATA / ENV / shipped.CURVE, delimiter=",", skip_header=1)
     means = {step: rows[rows[:, 0] == step, 2].mean() for step in np.unique(rows[:, 0])}
@@ -170,6 +173,15 @@ def test_what_does_not_ship(
         del run[field]
     write_json(file, run)
     assert said in refused(layout, config)
+
+
+def test_an_expert_no_better_than_random_does_not_ship(layout: Layout, config: Config) -> None:
+    data = demos.load(layout.demos(ENV))
+    random = dataclasses.replace(data, random_returns=data.returns + 1.0)
+    demos.save(layout.demos(ENV), random)
+    said = refused(layout, config)
+    assert f"{data.expert:.6g}, is not above the random policy's, {random.random:.6g}" in said
+    assert said == refused(layout, config, replace_better=True), "no option ships it"
 
 
 def test_nothing_to_ship(layout: Layout, config: Config) -> None:

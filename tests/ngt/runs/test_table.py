@@ -1,4 +1,4 @@
-"""Tables of runs, final scores."""
+"""Tables of runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 import shutil
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from ngt.errors import UserError
@@ -14,9 +13,10 @@ from ngt.experience.reference import unscored
 from ngt.files import read_json, write_json
 from ngt.runs.folder import VALUES
 from ngt.runs.keys import Layout, RunKey, run_table
-from ngt.runs.table import final_scores, read_keys, read_runs, unscored_envs
+from ngt.runs.table import read_keys, read_runs, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.load import load
+from paper.numbers.scores import final_scores
 
 COLUMNS = [
     "step",
@@ -78,9 +78,9 @@ def test_an_absent_run_is_an_error_that_names_it(
         train(load({**settings, "sac": {"gamma": 0.5}}), absent, {200: [-800.0]})
     with pytest.raises(UserError) as caught:
         read_runs(layout, config, "f")
+    command = f"ngt train {absent} --scale test{' --replace' * (state == 'stale')}"
     assert str(caught.value) == (
-        f"run {absent}: {state}; train it (`ngt train`), or draw a partial table "
-        "with --allow-partial"
+        f"run {absent}: {state}; `{command}` trains it, --allow-partial leaves missing runs out"
     )
     table, left_out = read_runs(layout, config, "f", allow_partial=True)
     assert left_out == [absent]
@@ -221,52 +221,6 @@ def test_a_standard_error_that_is_no_number_is_refused(
 
 
 # ---------------------------------------------------------------- final scores
-
-
-def frame(scores: dict[int, list[float]]) -> pd.DataFrame:
-    """{seed: scores at steps 100, 200, ...}."""
-    rows = [
-        {
-            "env": "e",
-            "method": "m",
-            "mode": "state-action",
-            "rate": 20,
-            "demos": 1,
-            "seed": seed,
-            "step": 100 * (i + 1),
-            "score": score,
-        }
-        for seed, values in scores.items()
-        for i, score in enumerate(values)
-    ]
-    return pd.DataFrame(rows)
-
-
-def test_final_scores_by_hand() -> None:
-    runs = frame({0: [9.0, 1.0, 1.5, 3.5], 1: [0.5], 2: [4.0, 8.0]})
-    final = final_scores(runs, 3)
-    assert list(final["seed"]) == [0, 1, 2]
-    assert final["score"].tolist() == [2.0, 0.5, 6.0], "a short run: all that it has"
-    assert final_scores(runs, 1)["score"].tolist() == [3.5, 0.5, 8.0]
-    shuffled = runs.sample(frac=1.0, random_state=0)
-    assert final_scores(shuffled, 3)["score"].tolist() == [2.0, 0.5, 6.0], "last by step"
-
-
-def test_final_scores_tell_runs_apart_by_every_axis() -> None:
-    base = frame({0: [1.0]})
-    others = [
-        base.assign(**{axis: value, "score": 5.0})
-        for axis, value in {
-            "env": "f",
-            "method": "n",
-            "mode": "state-only",
-            "rate": 5,
-            "demos": 4,
-            "seed": 1,
-        }.items()
-    ]
-    final = final_scores(pd.concat([base, *others]), 20)
-    assert len(final) == 7 and sorted(final["score"]) == [1.0] + [5.0] * 6
 
 
 def test_the_window_is_the_configs(

@@ -263,7 +263,7 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
         ({"figures": {"f": {"envs": ["Ant-v4"]}}}, ["figures.f.methods: empty; name at least one"]),
         *((figure(**{axis: []}), [f"figures.f.{axis}: empty; name at least one"]) for axis in AXES),
         *(
-            (figure(**{axis: [value, value]}), [f"figures.f.{axis}: {value} stands twice"])
+            (figure(**{axis: [value, value]}), [f"figures.f.{axis}: {value} is listed twice"])
             for axis, value in AXES.items()
         ),
         (
@@ -343,7 +343,9 @@ def test_read_yaml(tmp_path: Path) -> None:
     assert said("") == f"config file {file}: expected a mapping, found nothing"
     assert said("- 1") == f"config file {file}: expected a mapping, found a list [1]"
     assert error(read_yaml, tmp_path) == f"config file {tmp_path}: can't be read: Is a directory"
-    twice = f"config file {file}: not valid YAML: key {{}} stands twice in the mapping at line {{}}"
+    twice = (
+        f"config file {file}: not valid YAML: key {{}} appears twice in the mapping at line {{}}"
+    )
     assert said("# x\nb: 1\nmethods: 2\nmethods: 3\n") == twice.format("'methods'", 2)
     assert said("a: 1\nb:\n  c: 1\n  c: 1\n") == twice.format("'c'", 3)
     assert said("a: [{1: 2, 1: 2}]") == twice.format("1", 1)

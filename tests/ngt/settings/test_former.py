@@ -38,7 +38,7 @@ FORMERLY = {"lr_alpha": 3e-4, "alpha_loss": "log_alpha", "entropy_units": "tanh"
 
 @pytest.mark.parametrize("env", EXPERTS)
 def test_hashes_of_experts_stay(env: str) -> None:
-    """Of the record, of the config that would train it, and of what is imitated."""
+    """The record, the config that would train it and what is imitated have the same settings."""
     expert, lite = shipped.read(env), load({"scale": "lite"})
     assert settings_hash(expert["config"]) == expert["config_hash"], REMEDY
     assert expert_ships(lite, env), REMEDY

@@ -62,7 +62,7 @@ def members_of(cell: CellConfig, root: Path, seeds: Sequence[int] = (0, 1)) -> l
 
 
 class Stopped(Trainer):
-    """Is told to stop at a step."""
+    """A trainer that is told to stop at a step."""
 
     at = 0
 
@@ -79,7 +79,7 @@ def train(
     every: int = 0,
     workers: int = 0,
 ) -> bool:
-    """Whether training reached its end."""
+    """Return True if training reached its end."""
     trainer = Stopped(cell, members, checkpoint_every=every, env_workers=workers)
     trainer.at = at
     try:
@@ -221,7 +221,7 @@ def test_the_cause_is_named_before_what_follows_from_it(tmp_path: Path) -> None:
 
 def test_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cell, member = interrupted(tmp_path)
-    monkeypatch.setattr("ngt.training.trainer.source_hash", lambda: "other")
+    monkeypatch.setattr("ngt.training.trainer.source_hash", lambda *_: "other")
     with pytest.raises(UserError, match=r"source was .* is other now"):
         usable(cell, member)
 

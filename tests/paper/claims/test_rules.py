@@ -11,8 +11,6 @@ import pytest
 from ngt.runs.keys import RunKey
 from ngt.settings.config import Config
 from ngt.settings.load import load
-from paper.claims.claims import Rule
-from paper.claims.evidence import Cells, Outcome
 from paper.claims.rules import (
     EXPERT,
     LEARNS,
@@ -24,6 +22,7 @@ from paper.claims.rules import (
     Together,
     bounded,
 )
+from paper.claims.verdicts import Cells, Outcome, Rule
 
 Make = Callable[..., Any]
 Score = Callable[[RunKey], float]
@@ -36,6 +35,7 @@ UNSTEADY_NGT = ScoreRule((Bound("std", ">", TIGHT), Bound("mean", "<", EXPERT)),
 AHEAD = bounded("IQM", ">", 0, PAIR, by="all")
 CLOSE = bounded("mean", "≥", -MARGIN, VARIANT, by="env")
 WORSE = bounded("mean", "<", 0, VARIANT, by="env")
+ALIKE = bounded("mean", "±", MARGIN, VARIANT, by="env")
 MUCH_WORSE = bounded("mean", "<", -MARGIN, VARIANT, by="env")
 HALF = 0.01  # of the spread between seeds, small against every threshold
 
@@ -107,6 +107,19 @@ def judged(make_evidence: Make, paper_config: Any) -> Callable[..., Outcome]:
             minus(MARGIN + 0.03, of="ngt-kaiming"),
         ),
         (CLOSE, VARIANT, minus(0.05, of="ngt-kaiming"), apart(0.05)),
+        (
+            ALIKE,
+            VARIANT,
+            minus(MARGIN - 0.03, of="ngt-kaiming"),
+            minus(MARGIN + 0.03, of="ngt-kaiming"),
+        ),
+        (
+            ALIKE,
+            VARIANT,
+            minus(0.03 - MARGIN, of="ngt-kaiming"),
+            minus(-0.03 - MARGIN, of="ngt-kaiming"),
+        ),
+        (ALIKE, VARIANT, minus(0.0, of="ngt-kaiming"), apart(0.0)),  # equal means are not enough
         (WORSE, VARIANT, minus(0.03, of="ngt-kaiming"), minus(0.0, of="ngt-kaiming")),
         (
             MUCH_WORSE,
@@ -283,6 +296,11 @@ def test_all_checks_of_several_rules_or_none(judged: Make, make_evidence: Make) 
         (bounded("mean", "≥", 0.5, NGT, by="env"), "mean over demonstrations ≥ 0.5"),
         (bounded("std", "≤", TIGHT, VARIANT), "standard deviation over seeds ≤ 0.1 on each task"),
         (WORSE, "mean over demonstrations − NGT's < 0 on each env"),
+        (ALIKE, "mean over demonstrations − NGT's within ±0.1 on each env"),
+        (
+            bounded("mean", "<", 0, VARIANT, VARIANT, by="env"),
+            "mean over demonstrations − NGT's < 0 for each on each env",
+        ),
         (bounded("mean", "<", -0.2, VARIANT), "mean − NGT's < −0.2 on each task"),
         (
             bounded("mean", "≥", LEARNS, Cells("main_figure", ("ngt",)), by="env", most=True),

@@ -26,7 +26,7 @@ def study(make_study: Make) -> Any:
         "seeds": [0, 1],
     }
     here = {
-        "source_hash": source_hash(),
+        "source_hash": source_hash("ngt.reward:Constant"),
         "pack": 2,
         "train_seconds": 7200.0,
         "device": "cpu",
@@ -76,10 +76,11 @@ def test_what_is_not_finished_is_named(study: Any, runs: Runs) -> None:
 
 
 def test_sources_and_machines_are_counted_apart(runs: Runs) -> None:
-    rows = report_runs.sources(runs.records).rows
-    assert [(r["source_hash"], r["here"], r["dirty"], r["runs"]) for r in rows] == [
-        (source_hash(), "yes", "no", 2),
-        ("f" * 16, "no", "yes", 1),
+    rows = report_runs.sources(runs).rows
+    ours = source_hash("ngt.reward:Constant")
+    assert [(r["method"], r["source_hash"], r["here"], r["dirty"], r["runs"]) for r in rows] == [
+        ("ngt", ours, "yes", "no", 2),
+        ("ngt", "f" * 16, "no", "yes", 1),
     ]
     rows = report_runs.machines(runs.records).rows
     assert [(r["device"], r["torch"], r["python"], r["runs"]) for r in rows] == [
@@ -106,8 +107,8 @@ def test_facts_warn_of_what_is_wrong(study: Any, runs: Runs) -> None:
     counted = "6: 2 finished, 1 diverged, 1 stale, 1 part, 1 missing"
     assert known["Runs"] == (counted, True)
     text, warning = known["Code"]
-    assert warning and text.startswith(f"mixed sources: {source_hash()} (2 runs), ")
-    assert "1 of 3 runs were made by other code" in text and "1 with uncommitted changes" in text
+    assert warning and text.startswith("2 of 3 runs were made by the same code")
+    assert "1 with uncommitted changes" in text
     assert known["Machine"] == ("Linux (cpu); Linux (cuda)", False)
     assert known["Training"] == ("4.0 hours of one process", False)
 
@@ -117,7 +118,7 @@ def test_facts_of_sound_runs_warn_of_nothing(study: Any, runs: Runs) -> None:
     sound = Runs(None, {key: runs.statuses[key]}, {key: runs.records[key]})
     known = report_runs.facts(study.config, sound)
     assert not any(warning for _, _, warning in known)
-    assert ("Code", source_hash(), False) in known
+    assert ("Code", "1 of 1 runs were made by the same code as this page's", False) in known
 
 
 def test_runs_without_times_have_none(study: Any, runs: Runs) -> None:

@@ -45,4 +45,4 @@ def test_the_milliseconds_of_an_update_are_said(paper_study: Make, drawn: Make) 
         study.write(key, [0.5] * 6, timing=[[i * 10_000, i * seconds / 6] for i in range(1, 7)])
     (axes,) = drawn(study, "penalty_figure").figure.axes
     said = " ".join(text.get_text() for text in axes.texts).replace("\u00a0", " ")
-    assert "ms an update" in said and "NGT 2.0" in said and "W-DAC (spectral norm) 4.0" in said
+    assert "ms per update" in said and "NGT 2.0" in said and "W-DAC (spectral norm) 4.0" in said

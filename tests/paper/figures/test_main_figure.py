@@ -147,7 +147,7 @@ def test_the_figure_says_how_to_read_it(make_study: Make, fill: Make) -> None:
     study = make_study(window=3)
     fill(study)
     text = words(draw(study))
-    assert "Scale quick, n = 3 seeds a curve." in text
+    assert "Scale quick, n = 3 seeds per curve." in text
     assert "running mean over 3 evaluations" in text
     assert "Band: mean ± 1 standard deviation over seeds (sample, n − 1)" in text
     assert "Horizontal line (BC: no env steps)" in text
@@ -161,7 +161,7 @@ def test_one_seed_has_no_band(make_study: Make, fill: Make) -> None:
     fill(study)
     figure = draw(study)
     assert all(band(axes, m) is None for axes in figure.axes for m in ("ngt", "dac-r", "bc"))
-    assert "n = 1 seed a curve." in words(figure)
+    assert "n = 1 seed per curve." in words(figure)
     assert "there is no band" in words(figure)
     assert "Band:" not in words(figure)
 
@@ -211,7 +211,7 @@ def test_a_partial_figure_names_what_is_missing(make_study: Make, fill: Make) ->
     assert above(second) == "missing: NGT"
     assert above(third) == "missing: all runs"
     assert f"PARTIAL: {len(gone)} of 27 runs are missing" in words(figure)
-    assert "n = 1 to 3 seeds a curve" in words(figure)
+    assert "n = 1 to 3 seeds per curve" in words(figure)
     assert "none where n = 1" in words(figure)
     assert legend(figure)[:3] == ["NGT", "DAC (R)", "BC"]
     assert third.get_xlim() == first.get_xlim()
@@ -286,7 +286,7 @@ def test_the_only_input_mode_is_named_where_it_is_another(make_study: Make, fill
     fill(study)
     figure = draw(study)
     assert [a.get_title() for a in figure.axes] == ["Pendulum-v1", "Hopper-v4"]
-    assert "Scale quick, 1 demonstration, input state-only, n = 3 seeds a curve." in words(figure)
+    assert "Scale quick, 1 demonstration, input state-only, n = 3 seeds per curve." in words(figure)
 
 
 def test_the_same_runs_give_the_same_bytes(make_study: Make, fill: Make, tmp_path: Path) -> None:

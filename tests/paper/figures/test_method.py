@@ -49,7 +49,7 @@ def named(figure: Figure, kind: str) -> list[tuple[str, Any]]:
 
 
 def extents(figure: Figure, kind: str) -> list[tuple[str, Bbox]]:
-    """Where it is, in inches."""
+    """Return its place in inches."""
     scale = 1 / figure.dpi
     return [
         (name, Bbox(artist.get_window_extent().get_points() * scale))

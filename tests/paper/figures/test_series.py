@@ -95,7 +95,7 @@ def test_a_method_without_an_embedding_is_an_error(paper_study: Make) -> None:
 
 @pytest.fixture
 def draw_auc(paper_study: Make, drawn: Make) -> Make:
-    """draw_auc(printed, equal): two seeds a method, with these AUCs at four evaluations."""
+    """draw_auc(printed, equal): two seeds per method, with these AUCs at four evaluations."""
 
     def make(printed: Sequence[float], equal: Sequence[float], **axes: Any) -> Any:
         study = paper_study(SIGMA, window=2, seeds=[0, 1], **{"demos": [4], **axes})
@@ -165,7 +165,7 @@ def test_every_seed_has_its_line(ten_seeds: Any, drawn: Make) -> None:
     np.testing.assert_allclose([y[0] for y in thin], np.arange(1, 11) / 10)
     assert [int(np.isfinite(y).sum()) for y in thin] == [6] * 4 + [3] + [6] * 5
     assert "Thin lines: each run's running mean over 2 evaluations" in seen.notes
-    assert "n = 10 seeds a curve" in seen.notes
+    assert "n = 10 seeds per curve" in seen.notes
 
 
 def test_the_spread_of_final_scores_is_said(ten_seeds: Any, drawn: Make) -> None:

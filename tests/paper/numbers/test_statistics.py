@@ -189,3 +189,12 @@ def test_a_run_without_any_row_diverged_before_an_evaluation() -> None:
     """A finished run has rows; one that is there and has none can only have diverged."""
     lost = statistics.diverged(None, [key("ngt", 0)])
     assert lost.runs == lost.silent == {key("ngt", 0)}
+
+
+def test_a_bootstrap_says_once_what_takes_time(capsys: pytest.CaptureFixture[str]) -> None:
+    statistics.say_once.cache_clear()
+    for axis in ("a", "b"):
+        statistics.aggregates(column(0.5, 1.0), ONE, axis)
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1 and f"bootstrap of {ONE.reps} repetitions" in said.err
+    assert not said.out

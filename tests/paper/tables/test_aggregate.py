@@ -27,7 +27,7 @@ def words(a: Aggregates) -> str:
 
 
 def write(study: Any, scores: dict[tuple[str, int], tuple[float, ...]]) -> None:
-    """A run a seed, each with one evaluation."""
+    """Write one run per seed, each with one evaluation."""
     for (method, demos), values in scores.items():
         for seed, value in enumerate(values):
             study.write(study.key(method, demos, seed), [value])
@@ -74,7 +74,7 @@ def test_what_it_says(make_study: Make, fill: Make) -> None:
     text = words(aggregates(study))
     for part in (
         "Scale quick: 2 tasks",
-        "n = 3 seeds a task",
+        "n = 3 seeds per task",
         "mean of its last 3 evaluations",
         "stratified bootstrap over seeds within each task (20 repetitions)",
         "about 95% of cases (normal scores), 84% (skewed",

@@ -30,7 +30,7 @@ def row(made: Any, text: str) -> dict[str, Any]:
 def test_a_claim_of_the_paper_s_runs_has_its_verdict(
     make_evidence: Make, paper_config: Any
 ) -> None:
-    from paper.claims.evidence import Cells
+    from paper.claims.verdicts import Cells
 
     keys = Cells("main_figure", ("ngt", "bc")).keys(paper_config)
     scores = {key: 0.95 if key.method == "ngt" else 0.2 for key in keys}
@@ -51,12 +51,12 @@ def test_a_claim_of_the_paper_s_runs_has_its_verdict(
     other = row(made, "NGT outperforms PWIL")
     assert (other["verdict"], other["ours"]) == ("not run at this scale", None)
     assert made.notes[0].startswith(
-        "2 reproduced, 0 partly, 0 not reproduced, 0 exceeds, 0 expert too weak, "
+        "3 reproduced, 0 partly, 0 not reproduced, 0 exceeds, 0 expert too weak, "
     )
-    assert "35 not run at this scale." in made.notes[0]
-    # 15 tasks of NGT, and one difference; the interval of 4 seeds that each rests on
+    assert "42 not run at this scale." in made.notes[0]
+    # 15 tasks and 3 envs of NGT, and one difference; the interval of 4 seeds that each rests on
     text = " ".join(made.notes)
-    assert "37 rules are judged at once, with 16 checks" in text
+    assert "45 rules are judged at once, with 19 checks" in text
     assert "With 4 seeds" in text and "one-sided 95% chi-square bound" in text
     assert "Env steps" not in " ".join(made.notes), "as many as the paper's"
     assert "PARTIAL" not in " ".join(made.notes)

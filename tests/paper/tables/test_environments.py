@@ -56,12 +56,14 @@ def test_what_is_said_is_what_the_envs_do(rows: dict[str, dict[str, Any]]) -> No
 def test_agreement_is_computed(
     rows: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert {name: r["agrees"] for name, r in rows.items() if r["agrees"]} == dict.fromkeys(
-        ["Ant-v4", "HalfCheetah-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4"], "yes"
-    )
-    monkeypatch.setitem(environments.PAPER, "Pusher-v4", (24, 7))
+    listed = ["Ant-v4", "HalfCheetah-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4"]
+    assert [n for n, r in rows.items() if r["agrees"] == "agree"] == listed
+    others = [r for n, r in rows.items() if n not in listed]
+    assert {(r["printed"], r["agrees"]) for r in others} == {("silent", "silent")}
+    assert rows["Ant-v4"]["code"] == "27 × 8" and rows["Hopper-v4"]["code"] == "11 × 3"
+    monkeypatch.setitem(environments.PAPER_SIZES, "Pusher-v4", (24, 7))
     pusher = row(envs.TASKS["Pusher-v5"], Config(), environments.DATA)
-    assert (pusher["agrees"], pusher["paper_sizes"], pusher["obs"]) == ("no", "24 × 7", 23)
+    assert (pusher["agrees"], pusher["printed"], pusher["obs"]) == ("differs", "24 × 7", 23)
 
 
 def test_bounds_and_ends(rows: dict[str, dict[str, Any]]) -> None:
@@ -87,8 +89,8 @@ def test_a_task_is_read_from_its_env_alone(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(envs, "_check_live", lambda *_: None)
     wrong = dataclasses.replace(envs.TASKS["Pendulum-v1"], obs=9, low=-7.0, high=7.0, time_limit=9)
     shown = row(wrong, Config(), environments.DATA)
-    cells = (shown[k] for k in ("obs", "act", "bounds", "limit", "agrees", "paper_sizes"))
-    assert [*cells] == [3, 1, "±2", 200, None, None]
+    cells = (shown[k] for k in ("obs", "act", "bounds", "limit", "agrees", "printed", "code"))
+    assert [*cells] == [3, 1, "±2", 200, "silent", "silent", None]
 
 
 @pytest.mark.parametrize(("limit", "rate"), [(1000, 20), (100, 20), (50, 20), (7, 1), (3, 5)])

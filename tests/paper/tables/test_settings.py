@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,10 @@ from ngt.potential import Potential, PotentialConfig
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.settings.load import load
 from paper import command
+from paper.claims.stated import STATED
 from paper.drawing.table import Table
 from paper.numbers.variants import as_text
-from paper.tables.settings import PAPER, table, where
+from paper.tables.settings import TARGET, table, where
 
 
 @cache
@@ -93,13 +96,57 @@ def test_methods_show_what_is_their_own() -> None:
     assert ", ".join(timed) in " ".join(whole().notes)
 
 
-def test_the_papers_values_agree() -> None:
-    beside = [row for row in rows() if row["paper"]]
-    assert len(beside) == len(PAPER) == 40, "33 of its table, 7 of its section on architecture"
-    assert sum(s.key == "" for s in PAPER) == sum(r["agrees"] is None for r in beside) == 5
-    assert {r["agrees"] for r in beside} == {"yes", None}
-    (bc,) = (r for r in beside if r["method"] == "bc")
-    assert (bc["setting"], bc["value"]) == ("train.steps", "10000000")
+def found(scale: str = "paper") -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows by method and setting."""
+    return {(r["method"], r["setting"]): r for r in rows(scale)}
+
+
+def test_what_is_printed_and_whether_ours_agrees() -> None:
+    shown = found()
+    expected = {
+        ("backbone", "sac.gamma"): ("0.99", "0.99", "0.99", "agree"),
+        ("backbone", "sac.lr_alpha"): (
+            "silent",
+            "0.001 (backbone), 0.0003 (release)",
+            "0.001",
+            "silent",
+        ),
+        ("backbone", "train.log_every"): ("silent", None, "10000", "silent"),
+        ("ngt", "params.penalty"): ("false", "none (release)", "0.0", "agree"),
+        ("diffail", "params.leak"): (
+            "0.05, as all reward networks",
+            "0.2 (release)",
+            "0.05",
+            "agree",
+        ),
+        ("ngt-m8", "params.m"): (None, None, "8", None),
+        ("ngt", "model"): (None, None, "ngt.potential:Potential", None),
+    }
+    for key, cells in expected.items():
+        assert tuple(shown[key][k] for k in ("printed", "code", "value", "agrees")) == cells, key
+    assert shown["ngt", "params.hlg_target"]["agrees"].startswith("differs: ")
+    assert (shown["bc", "train.steps"]["value"], shown["bc", "train.steps"]["agrees"]) == (
+        "10000000",
+        "agree",
+    )
+
+
+def test_every_statement_of_the_paper_has_a_row() -> None:
+    shown = found()
+    assert all((s.method, s.key) in shown for s in STATED if s.key)
+    without = [r["printed"] for r in rows() if r["printed"] and not r["setting"]]
+    assert len(without) == sum(s.key == "" for s in STATED) == 4
+
+
+def test_the_target_entropy_names_its_units() -> None:
+    row = found()["backbone", "sac.target_entropy_scale"]
+    assert "in units not given" in row["printed"] and "env's units" in row["code"]
+    assert "-1.42 on Humanoid-v4, -11.85 on Pusher-v5" in row["meaning"]
+    tanh, _ = changed(sac={"entropy_units": "tanh"})
+    (row,) = (r for r in tanh if (r["method"], r["setting"]) == ("backbone", TARGET))
+    assert "-1.42" not in row["meaning"]
+    quick = found("quick")["backbone", TARGET]["meaning"]
+    assert f"{-1 - math.log(2):.2f} on Pendulum-v1" in quick
 
 
 def test_a_changed_value_shows_and_no_longer_agrees() -> None:
@@ -109,12 +156,16 @@ def test_a_changed_value_shows_and_no_longer_agrees() -> None:
         for r in odd
         if r["at_paper"]
     ]
-    assert ("backbone", "sac.gamma", "0.9", "0.99", "no") in cells
-    assert ("ngt", "params.m", "8", "32", "no") in cells and len(cells) == 2
+    assert ("backbone", "sac.gamma", "0.9", "0.99", "differs") in cells
+    assert ("ngt", "params.m", "8", "32", "differs") in cells and len(cells) == 2
     (empty,) = (r for r in odd if r["method"] == "ngt-m8")
     assert empty["setting"] is None
     assert empty["meaning"] == "no setting differs from that of ngt on these envs"
-    assert "33 agree, 2 differ and 5 have" in notes
+    before = re.search(r"(\d+) agree with ours, (\d+) differ and 4", " ".join(whole().notes))
+    after = re.search(r"(\d+) agree with ours, (\d+) differ and 4", notes)
+    assert before and after
+    pairs = zip(before.groups(), after.groups(), strict=True)
+    assert [int(b) - int(a) for a, b in pairs] == [-2, 2]
 
 
 def test_a_changed_default_shows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,11 +178,11 @@ def test_a_changed_default_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Potential, "Config", Other)
     made = table(load({"scale": "test"})).rows
     (row,) = (r for r in made if (r["method"], r["setting"]) == ("ngt", "params.rescale"))
-    assert (row["value"], row["agrees"]) == ("4.0", "no")
+    assert (row["value"], row["agrees"]) == ("4.0", "differs")
 
 
 def test_another_scale_is_marked_where_it_differs() -> None:
-    quick = {(r["method"], r["setting"]): r for r in rows("quick")}
+    quick = found("quick")
     assert quick["backbone", "train.batch"]["at_paper"] == "256"
     assert quick["backbone", "sac.gamma"]["at_paper"] is None
     assert quick["dac-r", "normalise_obs"]["at_paper"] == "false"
@@ -148,7 +199,8 @@ def test_envs_are_named_the_short_way() -> None:
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command.main(["hyperparameter_table", "--scale", "test", "--out", str(tmp_path / "t.csv")])
-    assert "| ngt | backbone | params.m | all | 4 | 32 |" in capsys.readouterr().out
+    row = "| ngt | backbone | params.m | all | 32 | 64 (release) | 4 | 32 | differs |"
+    assert row in capsys.readouterr().out
     text = (tmp_path / "t.tex").read_text()
     assert text.isascii() and r"\begin{longtable}" in text and "`" not in text
 

@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from ngt.potential import hl_gauss, hl_gauss_edges, hl_gauss_target, huber, mse_softmax
 from paper.theory import bounds
 from paper.theory.bounds import Slopes, judge
+from tests.draws import rows
 
 SIGMAS = [0.01, 0.05, 0.25, 0.5, 1.0, 3.0, 30.0]
 
@@ -152,10 +153,6 @@ def gradients(loss, prediction, target) -> tuple[torch.Tensor, torch.Tensor]:
     return parts[0].norm(dim=-1), parts[1].norm(dim=-1)
 
 
-def rows(*shape: int, scale: float = 1.0, seed: int = 0) -> torch.Tensor:
-    return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
 def hlg(sigma: float, bins: int):
     edges = hl_gauss_edges(-1.0, 1.0, bins)
     return lambda p, t: hl_gauss(p, hl_gauss_target(t, edges, sigma))
@@ -238,7 +235,7 @@ def test_largest_huber(float64) -> None:
 
 
 def test_the_two_sided_bound_fails_for_one_coin_a_side() -> None:
-    """One fair coin a side: L^ is -1, 0, 1 with 1/4, 1/2, 1/4; so |L^ - L| >= 1 with 1/2."""
+    """One fair coin per side: L^ is -1, 0, 1 with 1/4, 1/2, 1/4; so |L^ - L| >= 1 with 1/2."""
     assert bounds.coin_deviation(1, 1) == pytest.approx(0.5, rel=1e-12)
     assert bounds.concentration_bound(1.0, 1) == pytest.approx(math.exp(-1.0))
     assert bounds.coin_deviation(1, 1) > bounds.concentration_bound(1.0, 1)

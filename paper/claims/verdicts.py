@@ -1,7 +1,8 @@
-"""The runs that claims are judged by, and the outcome of judging one.
+"""Claims, the runs that they are judged by, and how checks on these runs become a verdict.
 
 A claim is about cells of the paper's run table. It has a verdict only if all runs of these cells
 exist at scale `paper`, with the paper's settings. Otherwise the values are shown without a verdict.
+`Outcome.verdict` decides. The rules that make the checks are in the other modules of this package.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -282,3 +283,28 @@ class Evidence:
         records = self.runs.records
         found = (records[key] for key in self.keys(cells) if key in records)
         return {(str(run.get("device")), str(run.get("machine"))) for run in found}
+
+
+class Rule(Protocol):
+    """What decides a claim."""
+
+    @property
+    def artefact(self) -> str:
+        """Return the artefact that shows the runs; empty if it is about no run."""
+
+    def judge(self, e: Evidence, /) -> Outcome:
+        """Return what the rule finds."""
+
+    def text(self, paper: Config) -> str:
+        """Return the rule in words."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper. where: its place there. source: what the paper says or reports."""
+
+    key: str
+    text: str
+    where: str
+    source: str
+    rule: Rule

@@ -15,8 +15,8 @@ from ngt.runs.keys import RunKey
 from ngt.runs.table import Runs
 from ngt.settings.config import FigureConfig
 from ngt.settings.load import load
-from paper.claims.evidence import Cells, Check, Evidence, Outcome
 from paper.claims.rules import bounded
+from paper.claims.verdicts import Cells, Check, Evidence, Outcome
 from paper.numbers import speed
 
 PAPER = load({"scale": "paper", "statistics": {"reps": 20}})

@@ -1,0 +1,186 @@
+"""What can be read in two ways: as printed, in the authors' code, ours, and the other reading.
+
+Ours come from the config and the code; `paper.claims.stated` has the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import einops
+
+from ngt.experience.envs import get_task
+from ngt.settings.config import Config
+from ngt.settings.resolve import load_model, model_params
+from paper.claims.rules import SIXTH
+from paper.claims.stated import (
+    AGREE,
+    CODE_SIZES,
+    DIFFERS,
+    PAPER_SIZES,
+    SILENT,
+    STATED,
+    Stated,
+)
+from paper.drawing.table import markdown
+from paper.tables.environments import paper_id, sizes
+from paper.tables.settings import entropy_targets, settings, where
+from paper.words import listed
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAD = ("what", "printed", "the authors' code", "ours", "printed and ours", "the other reading")
+
+UNITS = """\
+The last column is what `--set` takes. `silent`: the paper does not say. The backbone is
+lionelblonde/sac-td3-cudagraphs-pytorch, the nearest public relative of the paper's agent. The
+release is lionelblonde/ngt, which is later than the paper. `hyperparameter_table` has the same
+columns for every setting, and `readings_figure` shows what some of them are worth.
+
+The env's units enter the target entropy alone. In the critic's target, log π is that of the action
+in [-1, 1]. Its difference from the env's units is a constant per step: α times the sum over
+dimensions of log b, with b half the width of the action bounds.
+
+The experts that ship in `data/` were trained with `lr_alpha: 0.0003`, `alpha_loss: log_alpha` and
+`entropy_units: tanh`, which scale `lite` sets for its experts. A record without one of the later
+settings means its former value (`ngt/settings/former.py`).
+"""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A choice that is no single setting. ours: what the config or the code has."""
+
+    what: str
+    printed: str
+    code: str
+    ours: Callable[[Config], str]
+    agreement: str
+    other: str  # KEY=VALUE for `--set`; a sentence if there is none
+
+    def row(self, config: Config) -> tuple[str, ...]:
+        """Return the row of the table."""
+        other = f"`{self.other}`" if "=" in self.other else self.other
+        return (self.what, self.printed, self.code, self.ours(config), self.agreement, other)
+
+
+def sixth(config: Config) -> str:
+    """Return the envs of the main figure that the paper does not list."""
+    envs = config.figures["main_figure"].envs
+    return listed(env for env in envs if paper_id(env) not in PAPER_SIZES) or "none"
+
+
+def ant(config: Config) -> str:
+    """Return the sizes of the Ants that the main figure has."""
+    tasks = [get_task(env) for env in config.figures["main_figure"].envs if env.startswith("Ant")]
+    return listed(sizes((task.obs, task.act)) for task in tasks) or "none"
+
+
+def seeing(config: Config) -> str:
+    """Return the methods whose models may see the env's reward."""
+    models = {name: model_params(config, name, "")[0] for name in config.methods}
+    seen = [f"`{n}`" for n, path in models.items() if load_model(path, n).uses_env_reward]
+    return f"stored for diagnostics; seen by {listed(['the expert', *seen])} alone"
+
+
+def elsewhere(config: Config) -> str:
+    """Return the settings of HL-Gauss off Humanoid."""
+    (name,) = config.figures["ablation_hlg_elsewhere"].methods
+    params = model_params(config, name, "")[1]
+    return (
+        f"N = {params['bins']}, [−{params['support']:g}, {params['support']:g}], "
+        f"σ {params['sigma_expert']:g} and {params['sigma_agent']:g}: Humanoid's"
+    )
+
+
+def with_einops(config: Config) -> str:
+    """Return the modules of the methods and the agent that use einops."""
+    files = sorted(file for part in ("ngt", "baselines") for file in (ROOT / part).rglob("*.py"))
+    named = f"from {einops.__name__} import"
+    found = [file for file in files if named in file.read_text(encoding="utf-8")]
+    return listed(f"`{file.relative_to(ROOT).as_posix()}`" for file in found)
+
+
+READINGS = (
+    Reading(
+        "the env's reward in the buffer",
+        "not stored",
+        "dropped, against leakage",
+        seeing,
+        f"{DIFFERS}: hidden from every other model instead",
+        "methods.constant.model=ngt.reward:EnvReward",
+    ),
+    Reading(
+        "the sixth env of 720 runs",
+        "five envs are listed",
+        f"{SIXTH} is among its envs",
+        sixth,
+        f"{SILENT}: 720, 72, 92 and the DeepMind Control grid are our accounting",
+        "figures.main_figure.envs=[Ant-v4, HalfCheetah-v4, Humanoid-v4, Pusher-v5, Walker2d-v4]",
+    ),
+    Reading(
+        "observations and actions of Ant",
+        str(sizes(PAPER_SIZES["Ant-v4"])),
+        f"{sizes(CODE_SIZES['Ant-v4'])}, Gymnasium's default",
+        ant,
+        AGREE,
+        "figures.main_figure.envs=[Ant-27]",
+    ),
+    Reading(
+        "HL-Gauss off Humanoid",
+        "other N, support and σ on each env, not given",
+        "not there",
+        elsewhere,
+        f"{SILENT}: the verdict is “not comparable”",
+        "methods.ngt-hlg.params.sigma_agent=0.25",
+    ),
+    Reading(
+        "einops",
+        "named for the reshaping of HL-Gauss",
+        "`pack` for inputs, `rearrange`",
+        with_einops,
+        AGREE,
+        "none, since it changes no number",
+    ),
+)
+
+
+def ours(config: Config, stated: Stated) -> Iterator[tuple[str, str]]:
+    """Yield our value and the agreement, for each group of the main figure's envs."""
+    envs = config.figures["main_figure"].envs
+    own = {env: settings(config, stated.method, env) for env in envs}
+    values = {env: known[stated.key][0] for env, known in own.items()}
+    for value in dict.fromkeys(values.values()):
+        on = [env for env in envs if values[env] == value]
+        place = "" if len(on) == len(envs) else f" on {where(on, envs)}"
+        targets = entropy_targets(own) if stated.key == "sac.entropy_units" else {}
+        yield f"`{value}`{place}{_in_units(targets)}", stated.agreement(value, on)
+
+
+def _in_units(targets: dict[str, float]) -> str:
+    shown = (
+        f"{target:.2f} on {env} (`tanh`: {-get_task(env).act})" for env, target in targets.items()
+    )
+    return f": for actions in [-1, 1] {', '.join(shown)}" if targets else ""
+
+
+def of_setting(config: Config, stated: Stated) -> tuple[str, ...]:
+    """Return the row of a setting."""
+    values, agreements = zip(*ours(config, stated), strict=True)
+    agreement = "; ".join(dict.fromkeys(agreements))
+    code, other = stated.code or "–", f"`{stated.other}`"
+    return (stated.name, stated.printed, code, "; ".join(values), agreement, other)
+
+
+def rows(config: Config) -> list[tuple[str, ...]]:
+    """Return a row for each choice, without the heading."""
+    return [
+        *(of_setting(config, stated) for stated in STATED if stated.other),
+        *(reading.row(config) for reading in READINGS),
+    ]
+
+
+def section(config: Config) -> str:
+    """Return the table and what belongs to it."""
+    return f"{markdown([HEAD, *rows(config)])}\n{UNITS}"

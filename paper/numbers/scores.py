@@ -1,0 +1,14 @@
+"""Final scores, which every table, aggregate and claim rests on.
+
+A score is a normalised return, as `ngt.runs.table.as_rows` computes it: a random policy has 0, the
+expert 1.
+"""
+
+import pandas as pd
+
+
+def final_scores(runs: pd.DataFrame, window: int, column: str = "score") -> pd.DataFrame:
+    """Return each run's final score: the mean of `column` over its last `window` evaluations."""
+    axes = ["env", "method", "mode", "rate", "demos", "seed"]
+    last = runs.sort_values("step").groupby(axes).tail(window)
+    return last.groupby(axes, as_index=False)[column].mean()

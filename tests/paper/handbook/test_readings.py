@@ -1,0 +1,81 @@
+"""What can be read in two ways: ours from the config, and another reading for each."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from ngt.settings.load import load
+from ngt.settings.options import Parser, add_settings, load_config
+from paper.claims.rules import SIXTH
+from paper.claims.stated import DIFFERS
+from paper.handbook import readings
+
+PAPER = load({"scale": "paper"})
+ROWS = {row[0]: row for row in readings.rows(PAPER)}
+
+
+def otherwise(setting: str) -> dict[str, tuple[str, ...]]:
+    """The rows with one `--set`."""
+    parser = Parser()
+    add_settings(parser)
+    config = load_config(parser.parse_args(["--scale", "paper", "--set", setting]))
+    return {row[0]: row for row in readings.rows(config)}
+
+
+def test_every_decision_has_a_row() -> None:
+    """The rows of the second reading of the paper."""
+    for words in (
+        "loss of the temperature",
+        "learning rate of the temperature",
+        "target entropy",
+        "power iterations",
+        "reward in the buffer",
+        "DiffAIL",
+        "sixth env",
+        "Ant",
+        "HL-Gauss off Humanoid",
+        "einops",
+        "termination",
+    ):
+        assert any(words in name for name in ROWS), words
+    assert all(len(row) == len(readings.HEAD) and all(row) for row in ROWS.values())
+
+
+@pytest.mark.parametrize("name", [n for n, row in ROWS.items() if n != "einops"])
+def test_the_other_reading_is_one_setting(name: str) -> None:
+    other = ROWS[name][-1].strip("`")
+    changed = otherwise(other)
+    assert changed[name][3] != ROWS[name][3], "ours follows the config"
+    same = [n for n in ROWS if changed[n] == ROWS[n]]
+    assert len(same) >= len(ROWS) - 2, "and the other rows stay, but for Ant among the envs"
+
+
+def test_a_value_that_is_not_printed_differs() -> None:
+    assert ROWS["loss of the temperature"][4] == "agree"
+    assert otherwise("sac.alpha_loss=log_alpha")["loss of the temperature"][4] == DIFFERS
+    assert otherwise("sac.lr_alpha=0.0003")["learning rate of the temperature"][4] == "silent"
+
+
+def test_the_target_entropy_is_computed_in_both_units() -> None:
+    row = ROWS["units of the target entropy"][3]
+    assert "-1.42 on Humanoid-v4 (`tanh`: -17)" in row
+    assert "-11.85 on Pusher-v5 (`tanh`: -7)" in row
+    assert otherwise("sac.entropy_units=tanh")["units of the target entropy"][3] == "`tanh`"
+
+
+def test_the_sixth_env_makes_up_the_number_of_runs() -> None:
+    plan = PAPER.figures["main_figure"]
+    grid = len(plan.methods) * len(plan.envs) * len(plan.demos) * len(plan.seeds)
+    assert grid == 720 and ROWS["the sixth env of 720 runs"][3] == SIXTH
+
+
+def test_methods_that_see_the_envs_reward_are_named() -> None:
+    changed = otherwise("methods.constant.model=ngt.reward:EnvReward")
+    assert "`constant`" in changed["the env's reward in the buffer"][3]
+
+
+def test_the_section_is_a_table() -> None:
+    lines = readings.section(PAPER).splitlines()
+    assert [line.count(" | ") for line in lines[: len(ROWS) + 2]] == [5] * (len(ROWS) + 2)
+    assert yaml.safe_load(ROWS["the sixth env of 720 runs"][-1].strip("`").partition("=")[2])
