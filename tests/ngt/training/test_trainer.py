@@ -268,12 +268,18 @@ def test_a_key_trained_twice_gives_the_same_bytes(
     assert all(changed[name] != made[0][name] for name in changed)
 
 
+HIDDEN = {"hidden": [32, 32]}
 PACKED = {
-    "huber": ("ngt", {"pairing": "huber"}),
-    "mse_softmax": ("ngt", {"pairing": "mse_softmax"}),
-    "hl_gauss": ("ngt", {"pairing": "hl_gauss"}),
-    "released": ("ngt-release", {}),
+    "huber": ("ngt", HIDDEN | {"pairing": "huber"}),
+    "mse_softmax": ("ngt", HIDDEN | {"pairing": "mse_softmax"}),
+    "hl_gauss": ("ngt", HIDDEN | {"pairing": "hl_gauss"}),
+    "released": ("ngt-release", HIDDEN),
     "bc": ("bc", {}),
+    "iq-learn": ("iq-learn", {}),
+    "ls-iq": ("ls-iq", {}),
+    "p2il": ("p2il", HIDDEN),
+    "sqil": ("sqil", {}),
+    "red-original": ("red-original", {"hidden": [32], "prior": [32, 32], "outputs": 32}),
 }
 
 
@@ -286,10 +292,9 @@ def test_a_run_of_a_pack_is_the_run_alone(
     For the latter, widths and batch are multiples of 32, as at every scale but `test`.
     """
     method, params = PACKED[name]
-    wide = {"sac": {"hidden": [32, 32]}, "train": {"batch": 32}}
-    if method != "bc":
-        params = {"hidden": [32, 32], **params}
-    config = load({"scale": "test", **wide, "methods": {method: {"params": params}}})
+    batch = {"batch": 32}
+    own = {method: {"params": params, "train": batch}}
+    config = load({"scale": "test", "sac": HIDDEN, "train": batch, "methods": own})
     cell = resolve(config, "Pendulum-v1", method, "state-action", 20)
     steps = {"bc": 100, "ngt-release": 200}.get(method, 404)  # of the 200, 100 are random
     short = {"steps": steps, "eval_every": steps, "eval_episodes": 1}
