@@ -6,9 +6,9 @@ the envs are stepped. This order, and with it every number, is the same on every
 number of env processes. Its price is that a policy lags one vector step behind the buffer.
 
 No updates are made in vector steps with random actions, nor in the very first one, which has
-nothing to draw from. N vector steps thus make (N - max(1, random ones)) * `updates_per_step`
-updates. Nothing is pending when a step ends, so a log row, an evaluation or a checkpoint may follow
-any step and includes its transitions and updates.
+nothing to draw from, unless the method fills the buffer first. N vector steps thus make (N - max(1,
+random ones)) * `updates_per_step` updates. Nothing is pending when a step ends, so a log row, an
+evaluation or a checkpoint may follow any step and includes its transitions and updates.
 
 The loop knows no method. A RewardModel decides what is learned, what is stored, and whether there
 is an env at all. A run that becomes non-finite ends with status `diverged`, its step and the name
@@ -28,7 +28,7 @@ from torch import Tensor
 from ngt.agent.sac import Sac
 from ngt.errors import Interrupted, UserError, lacks_memory
 from ngt.experience.envs import get_task
-from ngt.experience.replay import Replay
+from ngt.experience.replay import Batch, Replay
 from ngt.experience.rollout import Evaluator
 from ngt.experience.vector import VectorEnv
 from ngt.runs.provenance import source_hash
@@ -115,12 +115,13 @@ class Trainer:
         """Train in envs; a step is one step of one of a run's envs."""
         train = self.cell.train
         seeds = [run_seed(self.cell, m) for m in self.members]
-        self.parts["collector"] = self.collector = collector = self._collector(seeds)
+        first = self.learner.model.prefill()
+        self.parts["collector"] = self.collector = collector = self._collector(seeds, first)
         with contextlib.closing(collector.env):
             if saved:
                 self._restore(saved)
             else:
-                collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)])
+                collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)], first)
             while self.step < train.steps and self.alive.any():
                 random = self.step < train.learning_starts
                 action = self._act(collector, random)
@@ -140,10 +141,16 @@ class Trainer:
         action[~self.alive] = 0.0  # the env must still be given an action
         return action
 
-    def _collector(self, seeds: Sequence[int]) -> Collector:
+    def _collector(self, seeds: Sequence[int], first: Batch | None) -> Collector:
         cell, task = self.cell, get_task(self.cell.env)
         explore = Streams(seeds, Sac.exploration(self.n, task.act), self.device)
-        capacity = min(cell.train.buffer, cell.train.steps + self.n)
+        stored = 0 if first is None else first.obs.shape[1]
+        if stored > cell.train.buffer:
+            raise UserError(
+                f"train.buffer: found {cell.train.buffer}, and {cell.method} stores {stored} "
+                f"transitions before the first step; raise it"
+            )
+        capacity = min(cell.train.buffer, stored + cell.train.steps + self.n)
         replay = Replay(self.runs, capacity, task.obs, task.act, self.device, envs=self.n)
         env = VectorEnv(
             cell.env,

@@ -73,11 +73,14 @@ def test_what_a_method_does_not_override(make_batch):
     model, batch = RewardModel(NoParams(), SPEC), make_batch(2, 4, 3, 2)
     assert model.draws() == {} and model.metrics == {}
     assert torch.equal(model.observe(batch, torch.zeros(2, 4)), batch.reward)
+    assert model.feed(batch, hide(batch)) is batch and not model.feeds and not model.implicit
+    assert model.prefill() is None and model.prefilled(model.config) == 0
     calls = (
         lambda: model.reward(batch),
         lambda: model.loss(batch, batch),
         lambda: model.update(batch, batch),
         lambda: model.fit(Sac.__new__(Sac), batch),
+        lambda: model.critic_loss(Sac.__new__(Sac), batch, batch.obs),
     )
     for call in calls:
         with pytest.raises(UserError, match="has no method"):
