@@ -167,7 +167,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "method's name that is no folder's": (
         shown("methods.a/b.like=ngt"),
-        ["methods.a/b: 'a/b' would be a folder's name"],
+        ["methods.a/b: 'a/b' cannot name a folder"],
     ),
     "list for a config": (
         ["config", "--config", "{place}/list.yaml"],
