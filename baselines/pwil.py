@@ -115,7 +115,7 @@ class Pwil(RewardModel):
 
     @torch.no_grad()
     def observe(self, transition: Batch, done: Tensor) -> Tensor:
-        """Return the reward of each env's step, (R, n), and update its masses; reset them if done."""
+        """Return each env step's reward, (R, n), and update the masses, or reset them if done."""
         x = self.standardise(self.inputs(transition))
         # |x|^2 - 2 x e + |e|^2 is cheaper, but in float32 a match would miss alpha by up to 0.4 %.
         distance = torch.linalg.vector_norm(x[:, :, None] - self.atoms[:, None], dim=-1)

@@ -133,7 +133,10 @@ class Squashed(NamedTuple):
 
 
 def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None = None) -> Tensor:
-    """Return the outputs of N runs, (N, B, out). Inputs are (N, B, in), or (N / 2, B, in) for twins."""
+    """Return the outputs of N runs, (N, B, out).
+
+    Inputs are (N, B, in), or (N / 2, B, in) for twins, which share their input.
+    """
     twins, heads = len(runs) // len(inputs), []
     for at, run in enumerate(runs):
         hidden: list[Tensor] | None = None if kept is None else []

@@ -65,7 +65,7 @@ class PackedLinear(nn.Module):
 
 
 def unit_(columns: Tensor) -> Tensor:
-    """Divide column vectors (N, dim, 1) in place by their lengths, or by 1e-12 if that is larger."""
+    """Divide column vectors (N, dim, 1) in place by their lengths, taken as 1e-12 or more."""
     return columns.div_(torch.linalg.vector_norm(columns, dim=-2, keepdim=True).clamp_min_(1e-12))
 
 

@@ -75,14 +75,12 @@ def load(path: Path) -> tuple[Policy, str]:
             meta: dict[str, Any] = json.loads((file.metadata() or {}).get("ngt", "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
-        raise UserError(f"{where}: no such file; train the policy first") from None
+        raise UserError(f"{where}: no such file; train it first") from None
     except (SafetensorError, OSError, json.JSONDecodeError) as error:
         text = " ".join(str(error).split())
         raise UserError(f"{where}: truncated, or not a safetensors file ({text})") from None
     if not isinstance(meta, dict) or meta.get("format") != 1:
-        raise UserError(
-            f"{where}: field 'format': expected 1; this file is not a policy of this suite"
-        )
+        raise UserError(f"{where}: field 'format': expected 1; not a policy of this suite")
     broken = [name for name, tensor in tensors.items() if not tensor.isfinite().all()]
     if broken:
         raise UserError(f"{where}: tensor {broken[0]!r} is not finite; the run diverged")

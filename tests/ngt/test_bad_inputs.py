@@ -163,7 +163,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "more demonstrations than the expert's": (
         [*shown("figures.main_figure.demos=[4]"), *OWN_EXPERT],
-        ["figures.main_figure.demos: 4 asked for", "3 episodes; raise expert.episodes"],
+        ["figures.main_figure.demos: 4 requested", "3 episodes; raise expert.episodes"],
     ),
     "method's name that is no folder's": (
         shown("methods.a/b.like=ngt"),
@@ -203,7 +203,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "cycle of variants": (
         shown("methods.a.like=a"),
-        ["methods.a.like: a cycle, a like a; let one name its model"],
+        ["methods.a.like: a cycle, a like a; give one of them a model"],
     ),
     # run keys
     "bad run key": (
@@ -280,7 +280,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "more demonstrations than recorded": (
         train(KEY.replace("demos1", "demos11"), "--demos", "{place}/good.npz"),
-        ["good.npz: field 'demos': asked for 11, found 2 episodes; ask for 1 to 2, or record"],
+        ["good.npz: field 'demos': requested 11, found 2 episodes; request 1 to 2, or record"],
     ),
     # policies
     "missing policy": (

@@ -202,14 +202,14 @@ def peeking(make_batch, cls, at: str, uses: bool) -> None:
 
 @pytest.mark.parametrize("at", ["demos", "agent", "expert", "reward", "score"])
 def test_a_model_that_reads_the_envs_reward_must_declare_it(make_batch, at):
-    with pytest.raises(UserError, match="declares `uses_env_reward = True`"):
+    with pytest.raises(UserError, match="must declare `uses_env_reward = True`"):
         peeking(make_batch, Peek, at, uses=False)
     peeking(make_batch, Peek, at, uses=True)
 
 
 @pytest.mark.parametrize("at", ["demos", "expert", "observe", "score"])
 def test_a_model_that_stores_its_own_reward_must_declare_the_envs_too(make_batch, at):
-    with pytest.raises(UserError, match="declares `uses_env_reward = True`"):
+    with pytest.raises(UserError, match="must declare `uses_env_reward = True`"):
         peeking(make_batch, PeekAtStep, at, uses=False)
     peeking(make_batch, PeekAtStep, at, uses=True)
 
