@@ -141,6 +141,6 @@ def _check_demos(config: Config, env: str, count: int, where: str) -> None:
         most = shipped.read(env)["episodes"]
         if count > most:
             raise UserError(
-                f"{where}: {count} requested, but {most} of {env} ship; request at most {most}, or "
-                f"write `demos: trained`"
+                f"{where}: {count} requested, but {most} of {env} ship; request fewer, or write "
+                f"`demos: trained`"
             )

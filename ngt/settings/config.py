@@ -178,7 +178,7 @@ class FigureConfig:
 
 @dataclass(frozen=True)
 class StatisticsConfig:
-    """The stratified bootstrap of all bootstrap intervals, which resamples seeds within each task."""
+    """The stratified bootstrap of the intervals, which resamples seeds within each task."""
 
     # With 2000 repetitions the ends of an interval vary by 2% of its width between seeds. The
     # 50 000 of rliable would take hours: one probability of improvement over 18 tasks takes 9 ms.

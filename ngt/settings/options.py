@@ -58,7 +58,9 @@ def user_settings(args: argparse.Namespace) -> dict[str, Any]:
         try:
             parsed: Any = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise UserError(f"--set {name}: {value!r} is not a YAML value; quote it") from None
+            raise UserError(
+                f"--set {name}: {value!r} is not a YAML value; check brackets and quotes"
+            ) from None
         for part in reversed(name.split(".")):
             parsed = {part: parsed}
         data = merge(data, parsed)

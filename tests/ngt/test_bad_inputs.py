@@ -159,7 +159,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "seed that stands twice": (
         shown("figures.main_figure.seeds=[0, 1, 0]"),
-        ["figures.main_figure.seeds: 0 is listed twice; name it once"],
+        ["figures.main_figure.seeds: 0 is listed twice; list it once"],
     ),
     "more demonstrations than the expert's": (
         [*shown("figures.main_figure.demos=[4]"), *OWN_EXPERT],
