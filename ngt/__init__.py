@@ -8,17 +8,17 @@ From Python:
 - `ngt.load_demos(path_or_env)` reads demonstrations
 - `ngt.load_runs(scale)` returns a table of evaluations
 
-Where things are, from the bottom up:
+The parts of the package, from the bottom up:
 
-- `potential.py`: the method: prior, predictor, pairings, and the scale of the reward
-- `reward.py`: the interface that the method and every baseline implement
-- `settings/`: what can be set, its default, and how a run's settings are resolved
+- `potential.py`: the NGT method, with its prior, predictor, pairings and reward scaling
+- `reward.py`: the interface that NGT and every baseline implement
+- `settings/`: all settings, their defaults, and how a run's settings are resolved
 - `experience/`: envs, rollouts, the replay buffer and demonstrations
 - `agent/`: SAC, its networks and policies on disk
-- `training/`: Algorithm 1: learner, collector, trainer, checkpoints and jobs
+- `training/`: Algorithm 1, with learner, collector, trainer, checkpoints and jobs
 - `foreign/`: demonstrations in other projects' formats
-- `runs/`: what a run is called, the files it leaves, and runs as tables
-- `bench/`: speed on a CPU and on a GPU
+- `runs/`: the keys, files and tables of runs
+- `bench/`: speed measurements on a CPU and on a GPU
 - `commands/`: one module per command of `ngt`; `cli.py` is the entry point
 - `api/`: what `import ngt` offers
 - `seeding.py`, `state.py`, `files.py`, `text.py`, `errors.py`: small tools that all parts use

@@ -1,4 +1,4 @@
-"""Whole episodes of a policy, for evaluation and for recording."""
+"""Whole episodes of a policy, for evaluation and recording."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ Trace = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], boo
 
 @dataclass
 class Rollout:
-    """One episode of each env: returns and lengths (R, n), and the episodes if they were kept."""
+    """One episode of each env: returns and lengths (R, n), and the episodes if kept."""
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
@@ -36,8 +36,8 @@ def rollout(
 ) -> Rollout:
     """Reset every env with its own seed and run one whole episode in each.
 
-    The envs run in lockstep until the last of these episodes has ended. Whatever follows an env's
-    first episode is dropped.
+    The envs run in lockstep until the last of these episodes has ended. All later steps of an env
+    are dropped.
     """
     total = len(seeds)
     obs = env.reset(seeds)
@@ -84,10 +84,10 @@ def random_seeds(env: str, episodes: int, seed: int) -> list[int]:
 
 
 class Evaluator:
-    """Evaluations of R policies at once, every episode from a new seed.
+    """An evaluator of R policies at once, which starts every episode from a new seed.
 
     Seeds depend on the env, the number of demonstrations, the run's seed, the evaluation and the
-    episode. They do not depend on the method, so that methods are paired.
+    episode. They do not depend on the method, so methods are paired.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Evaluator:
         device: torch.device | str = "cpu",
         env_workers: int = 0,
     ) -> None:
-        """Make `episodes` envs for each run; keys: (seed, number of demonstrations) of each."""
+        """Make `episodes` envs for each run; `keys` holds each run's seed and number of demos."""
         self.env_id, self.keys, self.episodes, self.device = env, list(keys), episodes, device
         self.env = VectorEnv(
             env,
@@ -110,7 +110,7 @@ class Evaluator:
         )
 
     def run(self, act: Act, index: int) -> Rollout:
-        """Run the evaluation with number `index`; returns and lengths are (R, episodes)."""
+        """Run evaluation number `index`; its returns and lengths are (R, episodes)."""
         seeds = [
             derive(seed, "eval", self.env_id, demos, index, episode)
             for seed, demos in self.keys

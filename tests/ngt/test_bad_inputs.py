@@ -163,15 +163,15 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "seed that stands twice": (
         shown("figures.main_figure.seeds=[0, 1, 0]"),
-        ["figures.main_figure.seeds: 0 is listed twice; name it once"],
+        ["figures.main_figure.seeds: 0 is listed twice; list it once"],
     ),
     "more demonstrations than the expert's": (
         [*shown("figures.main_figure.demos=[4]"), *OWN_EXPERT],
-        ["figures.main_figure.demos: 4 asked for", "3 episodes; raise expert.episodes"],
+        ["figures.main_figure.demos: 4 requested", "3 episodes; raise expert.episodes"],
     ),
     "method's name that is no folder's": (
         shown("methods.a/b.like=ngt"),
-        ["methods.a/b: 'a/b' would be a folder's name"],
+        ["methods.a/b: 'a/b' cannot name a folder"],
     ),
     "list for a config": (
         ["config", "--config", "{place}/list.yaml"],
@@ -207,7 +207,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "cycle of variants": (
         shown("methods.a.like=a"),
-        ["methods.a.like: a cycle, a like a; let one name its model"],
+        ["methods.a.like: a cycle, a like a; give one of them a model"],
     ),
     # run keys
     "bad run key": (
@@ -284,7 +284,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "more demonstrations than recorded": (
         train(KEY.replace("demos1", "demos11"), "--demos", "{place}/good.npz"),
-        ["good.npz: field 'demos': asked for 11, found 2 episodes; ask for 1 to 2, or record"],
+        ["good.npz: field 'demos': requested 11, found 2 episodes; request 1 to 2, or record"],
     ),
     # policies
     "missing policy": (

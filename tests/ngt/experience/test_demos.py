@@ -246,10 +246,10 @@ def test_what_can_not_be_subsampled() -> None:
     with pytest.raises(UserError) as caught:
         subsample(demos, 3, 5, 0, "demonstrations my.npz")
     assert str(caught.value) == (
-        "demonstrations my.npz: field 'demos': asked for 3, found 2 episodes; "
-        "ask for 1 to 2, or record more"
+        "demonstrations my.npz: field 'demos': requested 3, found 2 episodes; "
+        "request 1 to 2, or record more"
     )
-    with pytest.raises(UserError, match="asked for 0, found 2"):
+    with pytest.raises(UserError, match="requested 0, found 2"):
         subsample(demos, 0, 5, 0)
     with pytest.raises(UserError) as caught:
         subsample(demos, 2, 8, 0, "demonstrations my.npz")
@@ -257,7 +257,7 @@ def test_what_can_not_be_subsampled() -> None:
         "demonstrations my.npz: episode 1 has 7 steps, fewer than rate 8; "
         "lower the rate or leave the episode out"
     )
-    assert subsample(demos, 1, 8, 0).obs.shape[1] in (12, 13), "that episode is not asked for"
+    assert subsample(demos, 1, 8, 0).obs.shape[1] in (12, 13), "that episode is not requested"
 
 
 # ---------------------------------------------------------------- files
@@ -334,7 +334,7 @@ def remeta(path: Path, **fields: Any) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     said = message(tmp_path / "none.npz")
-    assert said == "no such file; `ngt record` makes it, --demos names another"
+    assert said == "no such file; `ngt record` writes it, or --demos names another"
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.9999])
@@ -543,8 +543,8 @@ def test_a_file_of_another_env(file: Path) -> None:
         ({"action": np.full((5, 1), 2.0)}, "field 'action': episode 0, row 0: found 2, expected"),
         ({"reward": np.full(5, np.nan)}, "field 'reward': episode 0, row 0: found nan"),
         ({"action": torch.zeros(5, 1, requires_grad=True)}, "episode 0: action: found no array"),
-        ({"seed": None}, "seed: expected whole numbers of 64 bits: "),
-        ({"seed": 2**64}, "seed: expected whole numbers of 64 bits: "),
+        ({"seed": None}, "seed: expected 64-bit integers: "),
+        ({"seed": 2**64}, "seed: expected 64-bit integers: "),
     ],
 )
 def test_ones_own_episodes_are_checked_as_well(change: Any, expected: str) -> None:
