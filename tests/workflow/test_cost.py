@@ -247,6 +247,6 @@ def test_the_command_prints_every_table(capsys: pytest.CaptureFixture[str], tmp_
     assert [line for line in said.splitlines() if line.endswith(":")] == [
         "GPU-hours:",
         "Core-hours without a GPU:",
-        "How the sums grow:",
-        "Memory of a run where it trains, GB:",
+        "Larger and smaller grids:",
+        "Memory of a run on its training device, GB:",
     ]
