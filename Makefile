@@ -57,7 +57,7 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 .PHONY: $(READY)
 endif
 
-help:  ## this list
+help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 figure: setup  ## train, evaluate and draw results/main_figure.pdf (SCALE=test|quick|lite|paper)
@@ -65,7 +65,7 @@ figure: setup  ## train, evaluate and draw results/main_figure.pdf (SCALE=test|q
 	@$(SNAKEMAKE) results/main_figure.pdf
 	@echo "figure: results/main_figure.pdf"
 
-report: setup  ## every figure and table in results/report.html (same choices)
+report: setup  ## put every figure and table into results/report.html (same choices)
 	@$(WATCH)
 	@$(SNAKEMAKE) results/report.html
 	@echo "report: results/report.html"
@@ -75,15 +75,15 @@ experts: setup  ## train and ship the experts that data/ lacks (at present none)
 	@$(SNAKEMAKE) experts
 	@echo "experts: data/README.md"
 
-test: check  ## linters, types and the test suite, except for tests marked long
+test: check  ## run linters, mypy and the test suite, except for tests marked long
 	@echo "test: pytest on $(TEST_JOBS) processes"
 	@$(PYTEST) -m "not long" $(ARGS)
 
-long: setup  ## tests marked long, which need a browser or a cluster
+long: setup  ## run the tests marked long, which need a browser or a cluster
 	@echo "long: pytest on $(TEST_JOBS) processes"
 	@$(PYTEST) -m long $(ARGS)
 
-check: setup  ## linters and types only
+check: setup  ## run only linters and mypy
 	@echo "check: ruff"
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m ruff format --check --quiet .
@@ -113,7 +113,7 @@ clean:  ## remove .venv and caches; results stay
 $(READY): requirements.lock pyproject.toml
 	$(eval PICKED := $(shell $(PICK_PYTHON)))
 	$(if $(filter ok,$(firstword $(PICKED))),,$(error needs Python $(subst $() , or ,$(PYTHONS)); \
-	  found: $(PICKED). Give one with: make $(or $(firstword $(MAKECMDGOALS)),setup) PYTHON=/path/to/python3.11))
+	  found: $(PICKED). Name one with: make $(or $(firstword $(MAKECMDGOALS)),setup) PYTHON=/path/to/python3.11))
 	@if [ "$$(cat $@ 2>/dev/null)" = "$(CURDIR)" ] && $(BIN)/python -c '' 2>/dev/null; then \
 	  rm $@ && echo "setup 1/3: $(VENV) exists"; \
 	else \

@@ -21,16 +21,12 @@ PEERS = {"over_peer": SB3, "over_sbx": next(iter(STEPS))}  # each row has its ra
 def bench(
     env: str, *, pack: int, repeats: int, updates: int, theirs: Peers = NONE
 ) -> dict[str, Any]:
-    """Return the rates of SAC, NGT, a pack of NGT, their floors and the peers.
+    """Return the rates of SAC, NGT, a pack of NGT and the peers, all taking turns on one thread.
 
-    `theirs` are more peers, which run in another environment. All contenders take turns, on one
-    thread. Among the values of a row are:
-
-    updates_per_second: updates of all runs of a pack.
-    over_floor: time of an update over the time of its matrix products alone.
-    update_ms: time of an update of one run.
-    products_ms: part of `update_ms` that the matrix products take.
-    env_steps_per_second: env steps of each run in whole training, without evaluations.
+    `theirs` are peers that run in another environment. `updates_per_second` counts the updates of
+    all runs of a pack. `over_floor` is an update's time over that of its matrix products alone.
+    `products_ms` is the part of `update_ms` that these products take in place. Both are per run.
+    `env_steps_per_second` is the rate of each run in whole training, without evaluations.
     """
     torch.set_num_threads(1)
     models = {"SAC": ("SAC", 1), "NGT": ("NGT", 1), f"NGT, pack of {pack}": ("NGT", pack)}

@@ -68,7 +68,7 @@ def test_methods_are_measured_by_what_the_loop_asks_of_them() -> None:
     assert 0.2 < rows["twin"]["cost"] < 5.0
     assert (result["relative_to"], result["scale"]) == ("constant", "test")
     told = text.methods_table(result)
-    assert "over that of constant reward" in told and told.count("\n") == 1 + len(rows)
+    assert "one iteration of constant reward" in told and told.count("\n") == 1 + len(rows)
 
 
 def test_methods_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
