@@ -189,7 +189,7 @@ def growth(config: Config, site: Site) -> str:
         return (*values, *(max(values) + 1 + i for i in range(len(values))))
 
     cases = {
-        "as it is": config,
+        "unchanged": config,
         "twice the seeds": changed("seeds", twice),
         "twice the numbers of demonstrations": changed("demos", twice),
         "one seed": changed("seeds", lambda seeds: seeds[:1]),

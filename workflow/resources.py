@@ -25,8 +25,8 @@ FIT = (1.3, 0.0028)
 # 1.67 on Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json). Acting and storing take
 # 0.7.
 GPU_UPDATE = (1.7, 0.05, 0.0002)
-# An env step of a random policy, times 1.5, because bodies that stand cost the solver more. An env
-# that is not listed is assumed to be as slow as the slowest.
+# The time of an env step with a random policy, times 1.5, because bodies that stand cost the solver
+# more. An env that is not listed is assumed to be as slow as the slowest.
 ENV_STEP = {
     "Ant-v4": 0.32,
     "HalfCheetah-v4": 0.09,
@@ -41,7 +41,8 @@ ENV_STEP = {
     "walker-walk": 0.22,
 }
 ACT = 0.1  # the policy and bookkeeping, per env step
-WORKERS = 5.0  # number of env processes as fast as one thread stepping the envs; 12: 2.4 times
+# Number of env processes that are as fast as one thread stepping the envs; 12 are 2.4 times as fast.
+WORKERS = 5.0
 MARGIN = 1.5  # rates drift by a fifth on a shared machine, and other processors are slower
 START = 15.0  # minutes to start Snakemake and import packages, twice, on a slow file system
 
@@ -50,7 +51,7 @@ PROCESS = 1500  # the trainer (500) and the Snakemake processes around it (3 x 2
 GPU_PROCESS = 6000  # with CUDA's libraries and context
 RUN = 50  # nets, targets, moments and graphs of a run; Humanoid-v4 needs 40
 ENV = 13  # an env of dm_control; an env of Gymnasium takes 1
-WORKER = 150  # an env process; evaluation has the same number again
+WORKER = 150  # an env process; evaluation doubles their number
 CONTEXT = 3000  # CUDA's own memory on the device
 
 
