@@ -41,7 +41,7 @@ ENV_STEP = {
     "walker-walk": 0.22,
 }
 ACT = 0.1  # the policy and bookkeeping, per env step
-# Number of env processes that are as fast as one thread stepping the envs; 12 are 2.4 times as fast.
+# Number of env processes as fast as one thread stepping the envs; 12 are 2.4 times as fast.
 WORKERS = 5.0
 MARGIN = 1.5  # rates drift by a fifth on a shared machine, and other processors are slower
 START = 15.0  # minutes to start Snakemake and import packages, twice, on a slow file system
