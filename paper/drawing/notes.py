@@ -184,6 +184,6 @@ def warnings(
             )
         )
     if absent:
-        text = f"PARTIAL: {len(absent)} of {total} runs are missing; panels name their missing runs."
+        text = f"PARTIAL: {len(absent)} of {total} runs are missing; each panel names its own."
         notes.append(Note(text, alert=True))
     return notes
