@@ -16,7 +16,7 @@ CODE_SIZES = PAPER_SIZES | {"Ant-v4": (27, 8), "Hopper-v4": (11, 3)}
 # The grid of the main figure. The paper gives the number of its runs, 720, without a breakdown.
 SIXTH = "Hopper-v4"  # shown next to the five envs that the paper lists, but not judged
 SIXTH_SAID = (
-    f"The sixth env, {SIXTH}, is our reading of the paper's 720 runs (10 methods × 6 envs × 3 "
+    f"The sixth env, {SIXTH}, is our accounting of the paper's 720 runs (10 methods × 6 envs × 3 "
     f"numbers of demonstrations × 4 seeds). The paper lists five envs; its authors' code also has "
     f"{SIXTH}. 12 × 5 × 3 × 4 would fit too."
 )
