@@ -1,4 +1,4 @@
-"""What returns are normalised by, and when they can't be."""
+"""References for normalising returns, and cases without them."""
 
 from __future__ import annotations
 
