@@ -19,7 +19,9 @@ def test_a_block_that_succeeds_writes_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "file.txt"
     with atomic(path) as temporary:
         temporary.write_text("new")
-        assert temporary.parent == path.parent, "on one file system, or it could not be renamed"
+        assert temporary.parent == path.parent, (
+            "on the same file system; otherwise the rename fails"
+        )
         assert not path.exists()
     assert path.read_text() == "new"
     assert list(path.parent.iterdir()) == [path]
@@ -55,7 +57,7 @@ def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left") as caught, atomic(path) as temporary:
         temporary.write_text("half")
         with open("/dev/full", "w") as full:
-            full.write("x")  # raised when it is closed, without a name
+            full.write("x")  # raises when closed, without a file name
     assert caught.value.filename == str(path)
     assert list(tmp_path.iterdir()) == []
 
@@ -71,7 +73,7 @@ def test_a_process_killed_inside_the_block_leaves_the_old_file(tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, check=False)
     assert done.returncode == -9
     assert path.read_text() == "old"
-    # what the dead process left has a name of its own and is in nobody's way
+    # the dead process's file has its own name and does no harm
     (left,) = (p for p in tmp_path.iterdir() if p != path)
     assert left.name.startswith(".file.txt.") and left.suffix == ".tmp"
     write_json(path, [1])

@@ -94,9 +94,7 @@ def test_the_actors_gradients(float64, make_batch: Callable[..., Batch], runs: i
     loss.sum().backward()
     expected = taken(agent.actor)
     values = agent.critic(obs, agent.actor(obs)[0].tanh())
-    assert (
-        0 < (values[:, 0] < values[:, 1]).double().mean() < 1
-    )  # each twin is the smaller one in some rows
+    assert 0 < (values[:, 0] < values[:, 1]).double().mean() < 1  # each twin is sometimes smaller
     for a, b in zip(actor_gradients(*arguments), (loss, log_prob), strict=True):
         close(a, b.detach())
     found = taken(agent.actor)

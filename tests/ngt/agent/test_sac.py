@@ -38,9 +38,7 @@ RELEASED = replace(
 
 def agent_of(seeds, config: SacConfig = SMALL, alphas=None) -> Sac:
     agent = Sac(OBS, ACT, config, seeds)
-    for i, p in enumerate(
-        agent.parameters()
-    ):  # so that biases are not zero and targets differ from critics
+    for i, p in enumerate(agent.parameters()):  # also biases and targets
         if p is not agent.log_alpha:
             p.data += 0.1 * rows(*p.shape[1:], seed=i)
     if alphas is not None:
