@@ -116,7 +116,7 @@ class Study:
 
 @pytest.fixture
 def make_study(tmp_path: Path) -> Callable[..., Study]:
-    """Return make_study(methods=..., demos=..., ...), which makes a study of one figure, no runs."""
+    """Return make_study(methods=..., demos=..., ...), which makes a study without runs."""
 
     def make(window: int = 3, steps: int = 60_000, **figure: Any) -> Study:
         plan = {
@@ -141,10 +141,9 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
 
 @pytest.fixture
 def poor_study(make_study: Callable[..., Study]) -> Callable[..., Study]:
-    """Return poor_study(envs=..., name=...), a study in which NGT is better; Hopper-v4 has no scores.
+    """Return poor_study(envs=..., name=...): NGT is better on all envs; Hopper-v4 has no scores.
 
-    Its expert returns 49 and its random policy 49.5. If these normalised the returns, NGT would be
-    worse.
+    Its expert returns 49 and its random policy 49.5. Normalised by these, NGT would be worse.
     """
 
     def make(

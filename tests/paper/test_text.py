@@ -1,4 +1,4 @@
-"""Every character that a label may have is set by each form of an artefact."""
+"""Characters that a label may have, in each form of an artefact."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_figures_font_has_each_character_of_labels() -> None:
     for character in sorted(SETTABLE - {"$"}):
         figure.text(0.5, 0.5, f"x{character}x")
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a glyph that is missing is a warning
+        warnings.simplefilter("error")  # a missing glyph is a warning
         figure.canvas.draw()
 
 

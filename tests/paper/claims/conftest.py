@@ -41,5 +41,5 @@ def _measured(
 
 @pytest.fixture(scope="session")
 def measured() -> Callable[..., dict[str, Any]]:
-    """Return measured(device=..., ...): measurements with this code, by default on the paper's card."""
+    """Return measured(device=..., ...), which gives measurements with the current code."""
     return _measured
