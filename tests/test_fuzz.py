@@ -2,7 +2,7 @@
 
 Seeded generators mutate the bytes and the structure of valid files.
 `NGT_FUZZ=10000 pytest tests/test_fuzz.py` tries that many mutants of each file.
-The default is 150.
+The default is 150 mutants.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ OPTIONAL = {
     "snakemake",
 }  # fmt: skip
 
-MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # limits; METHOD: lines of a file in baselines
+MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # limits; METHOD: a file in baselines
 
 
 def modules(root: Path) -> dict[str, Path]:

@@ -55,9 +55,9 @@ def cell_of(
     scale: str = "paper",
     **changes: Any,
 ) -> CellConfig:
-    """Return the method's cell at a scale, with small nets of the agent.
+    """Return the method's cell at a scale, with small nets for the agent.
 
-    At `test` the method's nets are small, too.
+    At scale `test` the method's nets are small, too.
     """
     config = configs(scale)
     cell = resolve(config, env, method, mode, method_rate(config, method) or 20)
@@ -178,7 +178,7 @@ class Rig:
         return self.transitions(rows, 999)
 
     def values(self, batch: Batch) -> Tensor:
-        """Return the agent's rewards (R, B), or the policy's modes if the method uses no env."""
+        """Return the agent's rewards, (R, B), or the policy's modes if the method uses no env."""
         if self.model.offline:
             return self.learner.policy(batch.obs)
         if stores(type(self.model)):
@@ -274,16 +274,16 @@ def test_values_are_finite_on_raw_humanoid_inputs(method: str, mode: str, normal
 
 
 class Watch(TorchDispatchMode):
-    """Fails on operations that read a tensor back or have a shape that depends on values."""
+    """A mode that refuses operations whose result or shape needs a tensor's values on the CPU."""
 
     REFUSED = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "is_nonzero")
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.__name__.split(".")[0]
-        assert name not in self.REFUSED, f"{name}: .item(), or a branch on a tensor"
+        assert name not in self.REFUSED, f"{name} comes from .item() or a branch on a tensor"
         if name in ("index", "index_put", "index_put_"):
             masks = [i for i in args[1] if i is not None and i.dtype == torch.bool]
-            assert not masks, "a mask as index; use torch.where"
+            assert not masks, "an index is a mask; use torch.where"
         return func(*args, **(kwargs or {}))
 
 
@@ -291,7 +291,7 @@ class Watch(TorchDispatchMode):
 def test_nothing_is_read_back(method: str) -> None:
     """Watch an update with its reward, since a CUDA graph must be able to capture both."""
     rig = Rig(cell_of(method, scale="test"))
-    rig.step()  # make everything that is made on first use
+    rig.step()  # the first step creates buffers that are made on demand
     with Watch():
         rig.step()
         rig.values(rig.probe())
@@ -313,9 +313,9 @@ def test_updates_lower_the_loss(method: str) -> None:
     """Make thirty updates with one batch and one draw."""
     cls = class_of(method)
     if not cls.learns and not cls.offline:
-        pytest.skip("nothing is learned")
+        pytest.skip("the method learns nothing")
     if cls.learns and cls.update is not RewardModel.update and cls.loss is RewardModel.loss:
-        pytest.skip("it updates without a loss")
+        pytest.skip("the method updates without a loss")
     rig = Rig(cell_of(method, "HalfCheetah-v4"))
     model, (agent, expert) = rig.model, fixed(rig)
     losses = []
@@ -338,7 +338,7 @@ def test_high_is_expert_like(method: str) -> None:
     """Check that the expert's transitions score higher than the agent's in over 6 of 10 pairs."""
     cls = class_of(method)
     if cls.offline or not (cls.learns or stores(cls)):
-        pytest.skip("no reward, or one that looks at nothing")
+        pytest.skip("the method has no reward, or a constant one")
     cell = cell_of(method, "HalfCheetah-v4")
     if "lr" in cell.params:  # a small learning rate needs thousands of updates
         rate = max(cell.params["lr"], 1e-3)
@@ -428,8 +428,7 @@ def test_a_run_of_a_pack_is_the_run_alone(method: str) -> None:
     """Compare in float64 for ten updates, and in float32 up to the first gradient.
 
     If symmetry makes a gradient zero, only its rounding remains, and Adam turns that into whole
-    steps.
-    The parameters in float32 then prove nothing.
+    steps. In float32 the parameters then prove nothing.
     """
     largest = {torch.float32: 0.0, torch.float64: 0.0}
     for dtype, bound in ((torch.float32, 1e-6), (torch.float64, 1e-9)):

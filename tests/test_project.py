@@ -167,8 +167,10 @@ def test_lock_is_closed() -> None:
         name = canonicalize_name(requirement.name)
         if name.startswith("nvidia-") or name in {"triton", "cuda-bindings", "cuda-toolkit"}:
             continue  # torch pins its own CUDA parts
-        assert name in pinned, f"{asker} needs {name}"
-        assert requirement.specifier.contains(pinned[name], prereleases=True), f"{asker}: {name}"
+        assert name in pinned, f"{asker} needs {name}, which has no pin"
+        assert requirement.specifier.contains(pinned[name], prereleases=True), (
+            f"{asker} refuses {name}"
+        )
         key = (name, frozenset(requirement.extras))
         if key in seen:
             continue
@@ -182,13 +184,13 @@ def test_lock_is_closed() -> None:
             further = Requirement(text)
             if further.marker is None or any(further.marker.evaluate({"extra": e}) for e in extras):
                 wanted[further] = name
-    assert {name for name, _ in seen} == set(pinned), "nothing needs some pins"
+    assert {name for name, _ in seen} == set(pinned), "some pins are not needed"
 
 
 def test_conda_takes_its_pins_from_the_lock() -> None:
     assert conda()["name"] == "ngt"
     assert "-r requirements.lock" in conda_pip()
-    assert all(line.startswith("-") for line in conda_pip()), "environment.yml has a pin of its own"
+    assert all(line.startswith("-") for line in conda_pip()), "environment.yml has its own pin"
 
 
 # --- set-up
@@ -302,7 +304,7 @@ def test_setup_runs_once_and_again_only_when_needed(checkout: Path) -> None:
     for name in ("requirements.lock", "pyproject.toml"):
         later = (checkout / ".venv/.ready").stat().st_mtime + 5
         os.utime(checkout / name, (later, later))
-        assert ran() == ["pip", "pip"], f"{name} changed: brought up to date in place"
+        assert ran() == ["pip", "pip"], f"after a change of {name}, pip runs again"
         os.utime(checkout / name, (0, 0))
     copy = checkout.parent / "copy"
     shutil.copytree(checkout, copy)

@@ -138,7 +138,7 @@ def test_the_logits_gradient_does_not_vanish_for_a_wrong_answer(make_batch):
         assert model.net.layers[-1].bias.grad.item() == pytest.approx(push)
 
 
-# --- what it learns
+# --- learning
 
 
 @pytest.mark.parametrize("label", [1.0, 0.8])

@@ -331,7 +331,7 @@ def test_forms_are_one_logit():
     torch.testing.assert_close(plus, F.softplus(real))
 
 
-# --- what stays finite
+# --- finite numbers
 
 
 @pytest.mark.parametrize("form", ["softplus", "logit"])

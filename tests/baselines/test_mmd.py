@@ -337,7 +337,7 @@ def test_the_penalty_keeps_ds_slope_at_one() -> None:
 
 
 def test_sides_of_one_distribution_get_a_reward_near_zero_and_an_auc_near_one_half() -> None:
-    """Check sides drawn from one distribution.
+    """Check two sides that are drawn from one distribution.
 
     A row's kernel with itself adds 3/B to an agent's reward; this does not separate the sides.
     """

@@ -399,7 +399,7 @@ def test_perfect_imitation_earns_alpha_to_the_last_bit(size: int, limit: int, mo
 def test_raw_inputs_in_the_thousands() -> None:
     g = torch.Generator().manual_seed(0)
     obs = 5000.0 * (2.0 * torch.rand(1, 50, OBS, generator=g) - 1.0)
-    obs[..., 0] = 0.0  # the agent differs from 0
+    obs[..., 0] = 0.0  # a constant; the agent has 5000
     expert = transitions(obs, torch.zeros(1, 50, ACT))
     far = transitions(torch.full((1, 100, OBS), 5000.0), torch.ones(1, 100, ACT))
     reward = play(build([expert], 200), far)
@@ -438,7 +438,7 @@ def test_a_broken_env_breaks_no_other() -> None:
     assert torch.equal(play(model, paths), play(whole, paths)), "a reset repairs it"
 
 
-# --- the seam
+# --- interface of reward models
 
 
 def test_the_seam(make_batch: Callable[..., Batch]) -> None:

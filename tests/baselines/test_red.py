@@ -117,7 +117,7 @@ def test_learning_lowers_h_on_the_expert_below_unseen_data(
     )
     assert (h_expert < first).all() and (h_expert < h_unseen).all()
     assert (model.reward(expert).mean(dim=1) > model.reward(unseen).mean(dim=1)).all()
-    if pairing != "hl_gauss":  # whose floor is the entropy of its targets
+    if pairing != "hl_gauss":  # its minimum is the entropy of the targets
         assert (h_expert < 0.1 * first).all() and (h_expert < 0.2 * h_unseen).all()
 
 
@@ -127,7 +127,7 @@ def test_the_reward_is_ngts(make_batch: Callable[..., Batch], pairing: str, mode
     batch, options = make_batch(2, BATCH, OBS, ACT), {"pairing": pairing}
     red, ngt = (build((1, 2), mode, cls, **options) for cls in (Red, Potential))
     for (name, p), q in zip(red.state_dict().items(), ngt.state_dict().values(), strict=True):
-        assert torch.equal(p, q), f"{name} starts otherwise"
+        assert torch.equal(p, q), f"{name} differs at the start"
     assert torch.equal(red.reward(batch), ngt.reward(batch))
     red.update(batch, batch)
     ngt.load_state_dict(red.state_dict())

@@ -155,7 +155,7 @@ def test_a_module_that_cannot_be_imported(ngt: Any, tmp_path: Path, capsys: Any)
     assert said.startswith("ngt: error: imports: 'no_such_module' can't be imported (ModuleNotFou")
 
 
-# ---------------------------------------------------------------- ends that are no errors
+# ---------------------------------------------------------------- exits other than errors
 
 
 def stopped(monkeypatch: pytest.MonkeyPatch, capsys: Any, error: BaseException) -> tuple[Any, str]:

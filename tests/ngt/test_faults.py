@@ -158,7 +158,7 @@ def tmpfs(tmp_path: Path) -> Iterator[Path]:
         ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True
     )
     if done.returncode:
-        pytest.skip("no file system can be mounted here")
+        pytest.skip("this machine cannot mount a file system")
     yield disk
     subprocess.run(["umount", str(disk)], check=True)
 

@@ -86,7 +86,9 @@ def test_the_rename_comes_after_the_flush(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "fsync", lambda fd: (calls.append("fsync"), fsync(fd))[1])
     monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("replace"), replace(a, b))[1])
     write_json(tmp_path / "file.json", {})
-    assert calls == ["fsync", "replace", "fsync"], "the data, the name, the folder"
+    assert calls == ["fsync", "replace", "fsync"], (
+        "flush the data, rename the file, flush the folder"
+    )
 
 
 def test_json_round_trip(tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_json_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     write_json(path, data)
     assert read_json(path) == data
-    assert list(read_json(path)) == list(data), "in the order given"
+    assert list(read_json(path)) == list(data), "the order of keys stays"
     assert path.read_text().endswith("}\n")
 
 
@@ -112,7 +114,7 @@ def test_what_is_no_json_that_can_be_read_is_none(tmp_path: Path, text: str) -> 
     file = tmp_path / "a.json"
     file.write_text(text)
     assert read_json(file) is None
-    assert read_json(tmp_path) is None, "a folder"
+    assert read_json(tmp_path) is None, "the path is a folder"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def outputs(net: PackedMLP, run: int, x: Array, leak: float) -> Array:
 
 
 def between(model: Any, agent: Batch, expert: Batch, run: int) -> Array:
-    """Return the points of the penalty."""
+    """Return the points between agent and expert at which the penalty is computed."""
     e, a = (model.inputs(side)[run].numpy() for side in (expert, agent))
     share = model.noise["epsilon"][run].numpy()[:, None]
     return np.asarray(share * e + (1.0 - share) * a)
@@ -69,7 +69,7 @@ def penalty(f: Callable[[Array], Array], x: Array, step: float = 1e-6) -> float:
     return float(np.mean((np.linalg.norm(grads, axis=-1) - 1.0) ** 2))
 
 
-# --- the adversarial methods: the penalty, and spectral norm in its place
+# --- the adversarial methods: the penalty, and spectral norm instead
 
 
 @pytest.mark.parametrize("spectral_norm", [False, True])

@@ -429,8 +429,7 @@ def test_the_printed_hl_gauss_widths_invert_the_reward_when_agent_and_expert_ove
     """Check that the widths 0.25/0.05 rank experts last, late in training.
 
     Four in five agent transitions are then expert-like. At inputs where both densities are equal,
-    the
-    agent's narrower target has a stronger gradient than the expert's.
+    the agent's narrower target has a stronger gradient than the expert's.
     """
     expert, agent = (
         halfcheetah_like(200, 0, True),

@@ -238,7 +238,7 @@ def drawn() -> Callable[..., Drawn]:
 
 @pytest.fixture
 def tidy() -> Callable[[Figure], None]:
-    """Return tidy(figure), which checks for texts outside, overlaps and small panels."""
+    """Return tidy(figure), which checks that a figure has no overlaps, overflows or tiny panels."""
 
     def check(figure: Figure) -> None:
         with style.context():
@@ -261,7 +261,7 @@ def tidy() -> Callable[[Figure], None]:
 
 @pytest.fixture
 def make_artefacts() -> Callable[[Study], None]:
-    """Return make_artefacts(study), which makes a picture or table for each of its artefacts."""
+    """Return make_artefacts(study), which makes a file for each of the study's artefacts."""
 
     def make(study: Study) -> None:
         root = study.layout.root

@@ -30,7 +30,9 @@ CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="no chromium with chromedriver"),
+    pytest.mark.skipif(
+        not (CHROMIUM and CHROMEDRIVER), reason="chromium or chromedriver is missing"
+    ),
 ]
 
 FLAGS = (

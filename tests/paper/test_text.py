@@ -26,7 +26,7 @@ def test_the_figures_font_has_each_character_of_labels() -> None:
         figure.canvas.draw()
 
 
-@pytest.mark.skipif(bool(latex.lacking()), reason="needs LaTeX")
+@pytest.mark.skipif(bool(latex.lacking()), reason="LaTeX is not installed")
 def test_latex_sets_each_character_of_labels(tmp_path: Path) -> None:
     text = " ".join([*sorted(SETTABLE), "--set", "''", "日"])
     head = [

@@ -90,7 +90,7 @@ class Slurm:
             last=min(ports[3] + 200, 65535),
         )
         (self.folder / "slurm.conf").write_text(text)
-        # slurmd wants a device for each GPU
+        # slurmd requires a device for each GPU.
         (self.folder / "gres.conf").write_text("NodeName=n1 Name=gpu File=/dev/null\n")
         for name in CLIENTS:  # Snakemake's executor drops SLURM_CONF inside a job
             client = self.folder / "bin" / name
@@ -145,7 +145,7 @@ class Slurm:
         """Wait until `done()` is true."""
         end = time.monotonic() + seconds
         while not done():
-            assert time.monotonic() < end, f"not within {seconds} s: {what}"
+            assert time.monotonic() < end, f"still waiting after {seconds} s: {what}"
             time.sleep(0.2)
 
     def call(self, *command: str) -> str:
@@ -155,7 +155,7 @@ class Slurm:
         ).stdout
 
     def jobs(self, states: str = "RUNNING") -> dict[str, tuple[str, str, str]]:
-        """Return node, state and comment by job id; the comment is the rule with its wildcards."""
+        """Return each job's (node, state, comment); the comment is the rule with its wildcards."""
         lines = self.call("squeue", "-h", f"--states={states}", "-o", "%i|%N|%T|%k").splitlines()
         return {
             job: (node, state, text) for job, node, state, text in (x.split("|") for x in lines)
@@ -213,8 +213,8 @@ def slurm() -> Iterator[Slurm]:
     except OSError:
         address = "nothing"
     if address != "127.0.0.1":  # job steps connect back to srun at this address
-        pytest.skip(f"{platform.node()} is {address}, not 127.0.0.1: add it to /etc/hosts")
-    # a short path: it contains a job step's socket, whose path may have 108 characters
+        pytest.skip(f"{platform.node()} is {address}, not 127.0.0.1; add it to /etc/hosts")
+    # A short path, because the path of a job step's socket in it has at most 108 characters.
     with tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp") as folder:
         cluster = Slurm(Path(folder))
         try:

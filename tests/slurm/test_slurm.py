@@ -91,7 +91,7 @@ def finish(process: subprocess.Popen[str], folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def grid(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Grid:
-    """Run the grid from nothing, here and through Slurm, where each training loses a job."""
+    """Run the grid from nothing, here and through Slurm, where each training run loses a job."""
     here, there = (checkout(tmp_path_factory.mktemp(n) / "suite") for n in ("here", "there"))
     both = {here: start(here, slurm, "--cores", "1"), there: start(there, slurm, *through(slurm))}
     try:
@@ -167,7 +167,7 @@ def test_the_same_numbers_as_here(grid: Grid) -> None:
     for method in METHODS:
         file = RUNS / method / ONE / "eval.csv"
         assert (grid.there / file).read_bytes() == (grid.here / file).read_bytes(), method
-    # without the stamps, which differ because the records have different times
+    # The stamps differ, because the records have different times.
     there, here = (
         re.sub(rb"drawn from [0-9a-f]{16}", b"", (folder / FIGURE).read_bytes())
         for folder in (grid.there, grid.here)

@@ -216,14 +216,11 @@ def test_a_timed_run_is_alone(paper: Plan) -> None:
     ],
 )
 def test_runs_of_the_papers_artefacts(paper: Plan, name: str, runs: int) -> None:
-    """Check the counts.
+    """Count the runs of each artefact.
 
-    The paper's total is 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 14 = 1150. The paper does
-    not
-    split its grids this way; the split is ours. Our grids add 28 repeats of the speed table, 12
-    runs
-    of ablation_sigma, and 92 + 80 + 80 + 56 runs of the four figures of pairings, penalties,
-    controls
+    The paper's total is 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 14 = 1150. The split of its
+    grids into these numbers is ours. Our grids add 28 repeats of the speed table, 12 runs of
+    ablation_sigma, and 92 + 80 + 80 + 56 runs of the four figures of pairings, penalties, controls
     and readings. The number of an artefact includes the runs that it draws for comparison.
     """
     receipts = [file for file in paper.artefact(name).files if "/done." in file]

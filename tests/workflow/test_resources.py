@@ -32,8 +32,8 @@ from workflow.resources import (
     training,
 )
 
-# Megabytes of Humanoid-v4's buffer: rows, and final observations of one episode per 20 steps, in a
-# table that grew from 2^17 to 2^18 places
+# Megabytes of Humanoid-v4's buffer: its rows, and the final observations of one episode per 20
+# steps. The table of these has just grown from 2^17 to 2^18 places, and both copies exist.
 BUFFER = 4 * (4_000_004 * (376 + 17 + 3) + 4_000_000 + (2**18 + 2**17 + 2) * 376) / 1e6
 HERE, GPU = Site(), Site(gpu=GpuSite())
 

@@ -40,7 +40,7 @@ FIGURE = "results/main_figure.pdf"
 pytestmark = pytest.mark.slow
 
 READINGS = {"report": 1} | ({} if latex.lacking() else {"paper": 1})
-TRAINED = {"train": 36, "pack": 36, "run": 93}  # jobs of the whole of scale `test`
+TRAINED = {"train": 36, "pack": 36, "run": 93}  # all jobs at scale `test`
 EXPERT = ("expert", "trained", "record", "recorded")  # the rules of an expert
 # Scale `test` imitates a file, so it has no figure of experts.
 SHOWN = [name for name, figure in FIGURES.items() if not figure.experts]
@@ -438,7 +438,7 @@ def finished(folder: Path) -> dict[Path, int]:
     return {p: p.stat().st_mtime_ns for p in (folder / "results/test/runs").rglob("run.json")}
 
 
-# ---------------------------------------------------------------- tied to content
+# ---------------------------------------------------------------- triggers by content
 
 SMALL: dict[str, Any] = {
     "scale": "test",

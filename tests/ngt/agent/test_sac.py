@@ -38,7 +38,8 @@ RELEASED = replace(
 
 def agent_of(seeds, config: SacConfig = SMALL, alphas=None) -> Sac:
     agent = Sac(OBS, ACT, config, seeds)
-    for i, p in enumerate(agent.parameters()):  # also biases and targets
+    # Without this, biases would be zero and targets equal to the critics.
+    for i, p in enumerate(agent.parameters()):
         if p is not agent.log_alpha:
             p.data += 0.1 * rows(*p.shape[1:], seed=i)
     if alphas is not None:
@@ -489,7 +490,7 @@ def test_released_actor(vectors, load_layers, name):
 
 @ACTORS
 def test_released_actor_in_float64(vectors, load_layers, float64, name):
-    """Check that only the guard makes a difference."""
+    """Check for equal numbers, except in rows that the guard changes."""
     v = vectors(name)
     actor = actor_of(v, load_layers)
     mean, log_std = (t[0] for t in actor(v["obs"].double()[None]))
@@ -541,7 +542,7 @@ def clamp_log_std(monkeypatch) -> None:
 
 
 class Squash(torch.nn.Module):
-    """The log-std of our actor from its raw output, which the clamp of the other leaves alone."""
+    """The log-std of our actor from its raw output; the clamp after it then changes nothing."""
 
     def forward(self, raw):
         return -5.0 + 3.5 * (torch.tanh(raw) + 1.0)
@@ -690,7 +691,7 @@ def test_sb3_distribution(vectors, float64):
 class Live:
     """SAC of stable-baselines3 and ours with its weights; both get the same draws.
 
-    by_hand: ours takes its gradients by hand, and the other one squashes its log-std as ours does.
+    by_hand: our SAC takes gradients by hand, and the other one squashes its log-std like ours.
     """
 
     def __init__(self, monkeypatch, load_layers, dtype, epsilon, by_hand):
@@ -717,7 +718,8 @@ class Live:
         self.sb3.actor.action_dist.epsilon = epsilon
         self.queue: list[torch.Tensor] = []
         monkeypatch.setattr(normal, "_standard_normal", lambda *a, **k: self.queue.pop(0))
-        monkeypatch.setattr(policies, "preprocess_obs", lambda obs, *a, **k: obs)  # casts to float
+        # The original casts to float32.
+        monkeypatch.setattr(policies, "preprocess_obs", lambda obs, *a, **k: obs)
         if by_hand:
             actor = self.sb3.actor
             actor.log_std = torch.nn.Sequential(actor.log_std, Squash())

@@ -31,7 +31,7 @@ def test_bench_measures_every_contender_and_agreement() -> None:
     assert "NGT, pack of 2" in told and "matrix products" in told and "after  100 updates" in told
 
 
-# ---------------------------------------------------------------- methods beside each other
+# ---------------------------------------------------------------- comparison of methods
 
 
 class SlowStep(Constant):
@@ -61,7 +61,7 @@ def test_methods_are_measured_by_what_the_loop_asks_of_them() -> None:
     result = cpu.bench_methods(config, "Pendulum-v1", names, "constant", repeats=3, updates=4)
     rows = {row["method"]: row for row in result["rows"]}
     assert list(rows) == [*names, "constant"]
-    assert SlowStep.calls == 3 + 3 * 4, "burn-in and rounds, one vector step each"
+    assert SlowStep.calls == 3 + 3 * 4, "one vector step in the burn-in and in each round"
     assert rows["constant"]["cost"] == rows["constant"]["least"] == rows["constant"]["most"] == 1.0
     assert rows["fit"]["iterations_per_second"] < 50, "20 ms per update"
     assert rows["step"]["cost"] > 1.5 and rows["step"]["most"] >= rows["step"]["cost"]

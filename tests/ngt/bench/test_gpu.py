@@ -87,10 +87,7 @@ def test_everything_is_measured_and_the_file_is_what_the_claims_read(
     monkeypatch.setattr(measure, "agreement", lambda sides: agreement(sides, (1, 2)))
 
     def small(*args: Any) -> CellConfig:
-        params = {
-            "hidden": [16, 16],
-            "m": 4,
-        }  # for NGT and RED; others keep their params
+        params = {"hidden": [16, 16], "m": 4}  # NGT and RED only; others keep theirs
         return replace(cell_of(*args), sac=SacConfig(hidden=(16, 16)), params=params)
 
     monkeypatch.setattr(gpu, "cell_of", small)

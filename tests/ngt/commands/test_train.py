@@ -236,4 +236,4 @@ def test_a_damaged_run_is_trained_again_by_the_same_command(
     other = demos.load(Path(demos_file))
     assert ngt("runs", *own, "--status", "stale")[0].startswith("0 runs")
     demos.save(Path(demos_file), dataclasses.replace(other, seeds=other.seeds + 1))
-    assert key in ngt("runs", *own, "--status", "stale")[0], "other demonstrations"
+    assert key in ngt("runs", *own, "--status", "stale")[0], "the demonstrations differ"

@@ -107,7 +107,7 @@ def test_record_on_pendulum() -> None:
     acts = np.ones(402, bool)
     acts[[200, 401]] = False  # an episode has one more observation than actions
     assert np.array_equal(demos.action, swing(torch.from_numpy(demos.obs[acts])).numpy())
-    # the episodes of a single env with the recorded seeds, one after another
+    # Run the episodes one after another in a single env with the recorded seeds.
     env = envs.make("Pendulum-v1")
     for i, seed in enumerate(demos.seeds):
         obs = [env.reset(seed=int(seed))[0]]
@@ -130,7 +130,7 @@ def test_the_last_observation_is_the_true_final_one(terminate: bool) -> None:
     length = END if terminate else LIMIT
     assert demos.length.tolist() == [length] * 3
     counts = demos.obs[:, 0].reshape(3, length + 1)
-    assert np.array_equal(counts, [np.arange(length + 1)] * 3), "no reset observation among them"
+    assert np.array_equal(counts, [np.arange(length + 1)] * 3), "no reset observation is stored"
     names = demos.obs[:, 1].reshape(3, length + 1)
     assert (names == names[:, :1]).all() and len(set(names[:, 0])) == 3
     assert demos.terminated.tolist() == [terminate] * 3
@@ -166,7 +166,7 @@ def test_a_kept_transition_has_its_own_successor(terminate: bool, rate: int) -> 
         assert torch.equal(after[:, 0], obs[:, 0] + 1), (
             "the observation at t + 1, not the next kept one"
         )
-        assert torch.equal(after[:, 1], obs[:, 1]), "of the same episode"
+        assert torch.equal(after[:, 1], obs[:, 1]), "both are from the same episode"
         assert torch.allclose(batch.action[0], half(obs))
         assert torch.allclose(batch.reward[0], 0.5 * after[:, 0] + 3 * half(obs)[:, 0])
         last = after[:, 0] == (END if terminate else LIMIT)

@@ -1,4 +1,4 @@
-"""References for normalising returns, and cases without them."""
+"""References for normalising returns, and cases in which returns cannot be normalised."""
 
 from __future__ import annotations
 

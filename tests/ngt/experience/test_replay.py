@@ -45,7 +45,7 @@ class Plain:
 
 
 class Stream:
-    """Transitions of `runs` times `n` envs, with different observations and the ends of `ends`."""
+    """Transitions of `runs` times `n` envs; all observations differ, and `ends` sets the ends."""
 
     def __init__(self, runs: int, n: int, ends: Ends) -> None:
         self.shape, self.ends, self.rng, self.steps = (runs, n), ends, np.random.default_rng(0), 0

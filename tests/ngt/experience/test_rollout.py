@@ -144,7 +144,7 @@ def test_every_episode_has_a_new_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator.close()
     flat = [seed for seeds in drawn for seed in seeds]
     assert len(set(flat)) == len(flat) == 4 * 3 * 5
-    # By run, then episode. The method is not part of the key.
+    # Seeds are ordered by run, then episode. They do not depend on the method.
     assert drawn[2] == [derive(s, "eval", "fuse", k, 2, e) for s, k in keys for e in range(5)]
 
 

@@ -70,7 +70,7 @@ def write(complete: Any) -> Callable[..., None]:
 
 @pytest.fixture
 def trained(layout: Layout, config: Config, write: Any) -> Layout:
-    """Train all runs of the study and its expert, as folders."""
+    """Write the folders of all runs of the study and of its expert."""
     for i, key in enumerate(run_table(config)):
         shown = {"run": str(key), **dataclasses.asdict(key)}
         returns = {200: [-900.0 - i, -700.0], 400: [-500.0, -400.1 + i]}
@@ -136,7 +136,7 @@ def test_published_records_give_the_same_table(trained: Layout, config: Config) 
         elsewhere.published.with_suffix(end).write_bytes(source.read_bytes())
     again, absent = read_runs(elsewhere, as_published(config), "f")
     assert absent == []
-    types = {"episodes": "int64"}  # a smaller type on disk
+    types = {"episodes": "int64"}  # disk has a smaller type
     pd.testing.assert_frame_equal(again.astype(types), from_folders.astype(types))
     assert from_folders["seconds"].tolist()[:2] == [1.25, 2.5]
     expert = Published(elsewhere.published, config).read_expert("Pendulum-v1")
@@ -199,7 +199,7 @@ def test_a_model_of_two_versions_is_named(trained: Layout, config: Config) -> No
     assert len(manifest["made"]) == 3
 
 
-# ---------------------------------------------------------------- what can be wrong
+# ---------------------------------------------------------------- wrong records
 
 
 def drop(table: pd.DataFrame) -> pd.DataFrame:

@@ -40,7 +40,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     main(["expert", ENV, *given])
     main(["record", ENV, *given])
     file = Layout("test", root).demos(ENV)
-    data = demos.load(file)  # so that the poor expert beats the random policy
+    data = demos.load(file)  # the poor expert must beat the random policy
     demos.save(file, dataclasses.replace(data, random_returns=data.random_returns - 5000.0))
     return root
 
@@ -137,7 +137,7 @@ def test_the_best_evaluation_is_what_ships(layout: Layout, config: Config) -> No
 
 def test_a_worse_one_does_not_replace(layout: Layout, config: Config) -> None:
     ship.ship(layout, config, ENV)
-    ship.ship(layout, config, ENV)  # equally good
+    ship.ship(layout, config, ENV)  # an equal one may replace it
     raise_returns(layout, -1.0)
     assert "is below that of the one that ships" in refused(layout, config)
     ship.ship(layout, config, ENV, replace_better=True)

@@ -42,9 +42,9 @@ def test_a_complete_run_is_of_its_key_settings_and_demonstrations(tmp_path: Path
     write(tmp_path, reference={"demos": "abc", "random": 1.0})
     assert status(tmp_path) == status(tmp_path, reference={"demos": "abc"}) == "finished"
     changed = dataclasses.replace(CELL, sac=SacConfig(hidden=(5,)))
-    assert status(tmp_path, cell=changed) == "stale", "other settings"
-    assert status(tmp_path, {"run": "a/b", "seed": 4}) == "stale", "another run"
-    assert status(tmp_path, reference={"demos": "abd"}) == "stale", "other demonstrations"
+    assert status(tmp_path, cell=changed) == "stale", "the settings differ"
+    assert status(tmp_path, {"run": "a/b", "seed": 4}) == "stale", "the run differs"
+    assert status(tmp_path, reference={"demos": "abd"}) == "stale", "the demonstrations differ"
     write(tmp_path, status="diverged", tensor="obs")
     assert status(tmp_path) == "diverged", "divergence is its result"
     assert status(tmp_path, reference={"demos": "abd"}) == "stale", (

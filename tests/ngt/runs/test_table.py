@@ -181,7 +181,7 @@ def test_what_is_drawn_beside_is_read_too(
     assert set(read_runs(layout, config, "f")[0]["method"]) == {"ngt-hlg", "ngt"}
 
 
-# ---------------------------------------------------------------- scores that are missing
+# ---------------------------------------------------------------- missing scores
 
 
 POOR = {"random": 49.5, "expert": 49.0, "demos": "a"}

@@ -120,7 +120,9 @@ def test_until_the_end_the_former_run_is_whole(tmp_path: Path) -> None:
     writer.training({"step": 100, "update": 25})
     writer.evaluation(100, [1.0], [2])
     text = (tmp_path / "eval.csv.part").read_text()
-    assert text == "step,episode,return,length\n100,0,1.0,2\n", "a new file, written continuously"
+    assert text == "step,episode,return,length\n100,0,1.0,2\n", (
+        "a new file, written as evaluations arrive"
+    )
     assert contents(tmp_path) == former
     assert set(PARTS) < set(names(tmp_path)) and (tmp_path / "done.abc").exists()
     assert status_of(tmp_path, {"run": "a/b", "seed": 3}, config_hash(CELL)).status == "finished"

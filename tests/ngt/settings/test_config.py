@@ -50,7 +50,7 @@ SHIPPED = sorted(CONFIG_DIR.glob("*.yaml"))
 SCHEMA = CONFIG_DIR / "schema.json"
 PAPER_ENVS = ("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4")
 
-# The paper's table of defaults (SAC and loop; NGT), and values it leaves open, chosen in SPEC.
+# The paper's table of defaults (SAC and loop; NGT), and SPEC's values if the paper gives none.
 DEFAULTS: dict[type, dict[str, Any]] = {
     SacConfig: {
         "hidden": (256, 256), "activation": "relu", "layer_norm": False, "head_gain": 1.0,
@@ -119,8 +119,8 @@ def test_paper_scale_trains_with_the_defaults() -> None:
         assert resolve(config, env, "bc", "state-action", 20).params == {}
 
 
-# The authors' later public code, if it differs from the paper's table. Its 20 is 10 here, since
-# our critic loss is half of theirs.
+# Settings of the authors' later public code that differ from the paper's table. Its 20 is halved
+# to 10 here, like our critic loss.
 RELEASED: dict[str, dict[str, Any]] = {
     "sac": {
         "activation": "silu", "layer_norm": True, "head_gain": 1e-3, "lr_actor": 1e-4,
@@ -603,7 +603,7 @@ def test_shipped_demonstrations_are_named_alike_in_every_clone(
     assert here != hash_of({}, env="HalfCheetah-v4"), "the source differs from that of `trained`"
     assert here == named(expert={"sac": {"gamma": 0.5}}), "the expert's settings do not matter"
     own = {"envs": {"HalfCheetah-v4": {"demos": str(file)}}}
-    assert hash_of(own, env="HalfCheetah-v4") == here == named(**own), "the same file"
+    assert hash_of(own, env="HalfCheetah-v4") == here == named(**own), "both name the same file"
     config = load({"scale": "paper", "demos": "shipped"})
     assert demos_source(config, "HalfCheetah-v4") == file_hash(file, "x")
     assert demos_file(config, "HalfCheetah-v4") == str(file)
@@ -789,5 +789,5 @@ def test_a_file_of_the_checkout_is_found_from_everywhere(
     mine.write_bytes(b"mine")
     assert own_file(config, "Pendulum-v1") == name
     assert load({"scale": "test", "envs": {"Pendulum-v1": {"demos": ""}}}), (
-        "uses the expert's instead"
+        "the expert's file is used instead"
     )

@@ -1,4 +1,4 @@
-"""CUDA graphs: a replayed step is the step."""
+"""CUDA graphs: a replayed step equals the step itself."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_nothing_whole_is_said(tmp_path: Path) -> None:
 
 
 def test_damaged_ones_of_later_steps_do_not_hide_new_ones(tmp_path: Path) -> None:
-    """Stop a run that started over, before its damaged checkpoints' steps, and resume it there."""
+    """Restart from damaged checkpoints, stop before their steps, and resume from the new one."""
     (a,) = members_of(tmp_path, 1)
     stop_at(a, 200, 240)
     for state in checkpoint.folder_of(a.folder).glob("state-*"):

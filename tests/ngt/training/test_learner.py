@@ -49,7 +49,7 @@ def test_a_draw_of_the_suites_own_name_is_refused(
 class Spy(RewardModel):
     """A reward model that records its batches; its reward is the sum of the observation."""
 
-    uses_env_reward = True  # so that whole batches can be compared
+    uses_env_reward = True  # needed to compare whole batches
 
     Config = NoParams
 

@@ -94,7 +94,7 @@ class Zero(RewardModel):
 
 @dataclass(frozen=True)
 class BrokenConfig:
-    """The run that breaks, and when."""
+    """The run that breaks, and its first broken update."""
 
     first: int = 1  # number of the first broken update
     seed: int = -1  # a run's derived seed; -1 means all runs
@@ -239,7 +239,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {n: (folder / n).read_bytes() for n in ("eval.csv", "train.csv", "policy.safetensors")}
 
 
-# ---------------------------------------------------------------- repeatable
+# ---------------------------------------------------------------- reproducibility
 
 
 @pytest.fixture(scope="module")
@@ -479,7 +479,7 @@ def test_a_small_buffer_keeps_the_last_transitions(tmp_path: Path, buffers: list
     assert counts == [3.0] * 4 + [4.0] * 4, "vector steps 4 and 5"
 
 
-# ---------------------------------------------------------------- what replay holds
+# ---------------------------------------------------------------- contents of the replay buffer
 
 
 @pytest.mark.parametrize(
@@ -648,8 +648,7 @@ def test_one_run_diverges_and_the_others_go_on(tmp_path: Path, first: int, log_e
     """Check that the other runs' bytes are the same as without the diverged run.
 
     That run is also evaluated while its policy is NaN. Batches of 16 or more round alike in every
-    pack
-    on every processor; smaller ones do not.
+    pack on every processor; smaller ones do not.
     """
     cell = cell_of(model=Broken, steps=48, batch=16, eval_every=8, log_every=log_every)
     broken = members_of(tmp_path, (0, 1, 2))
@@ -715,7 +714,7 @@ def test_an_interrupted_run_is_not_complete(tmp_path: Path) -> None:
     assert not (members[0].folder / "eval.csv").exists()
 
 
-# ---------------------------------------------------------------- which policy is kept
+# ---------------------------------------------------------------- the kept policy
 
 
 @pytest.mark.parametrize("keep", ["best", "last"])
@@ -779,7 +778,7 @@ def test_an_offline_methods_normaliser_is_fitted_to_the_demonstrations(
         assert torch.allclose(loaded.normaliser.mean[0, 0], mean, atol=1e-12)
 
 
-# ---------------------------------------------------------------- the seam
+# ---------------------------------------------------------------- names of methods in the code
 
 
 @pytest.mark.parametrize(

@@ -159,8 +159,8 @@ def test_comparable_is_neither_worse_nor_better(
     ("penalised", "without", "verdict"),
     [
         (0.6, 0.4, "reproduced"),
-        (0.6, 0.55, "not reproduced"),  # it learns without, too
-        (0.4, 0.1, "not reproduced"),  # it fails with it, too
+        (0.6, 0.55, "not reproduced"),  # the method also learns without it
+        (0.4, 0.1, "not reproduced"),  # the method also fails with it
     ],
 )
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_penalty_is_needed_if_a_method_learns_with_it_alone(
     found = rule.judge(make_evidence(scores))
     assert found.verdict == verdict
     assert {key.env for key in found.keys} == {"HalfCheetah-v4", "Walker2d-v4"}
-    assert str(found.text()).count("Hopper-v4: ") == 2, "with and without"
+    assert str(found.text()).count("Hopper-v4: ") == 2, "the method with and without it"
     assert rule.text(paper_config).endswith("on each env; Hopper-v4 is shown beside")
 
 

@@ -37,7 +37,7 @@ CLOSE = bounded("mean", "≥", -MARGIN, VARIANT, by="env")
 WORSE = bounded("mean", "<", 0, VARIANT, by="env")
 ALIKE = bounded("mean", "±", MARGIN, VARIANT, by="env")
 MUCH_WORSE = bounded("mean", "<", -MARGIN, VARIANT, by="env")
-HALF = 0.01  # half the step between seeds, small against every threshold
+HALF = 0.01  # step between the scores of seeds, small against every threshold
 
 
 def level(value: float, spread: float = HALF) -> Score:

@@ -26,7 +26,7 @@ MAIN = Cells("main_figure", ("ngt",))
 
 def test_cells_are_chosen_by_every_axis() -> None:
     assert len(MAIN.keys(PAPER)) == 6 * 3 * 4
-    assert len(Cells("main_figure", ("ngt", "bc-full")).keys(PAPER)) == 2 * 72, "at any rate"
+    assert len(Cells("main_figure", ("ngt", "bc-full")).keys(PAPER)) == 2 * 72, "cells of all rates"
     one = Cells("main_figure", ("ngt",), envs=("Ant-v4",), demos=(4,)).keys(PAPER)
     assert one == [RunKey("Ant-v4", "ngt", "state-action", 20, 4, seed) for seed in range(4)]
     rest = Cells("main_figure", ("ngt",), without=("Ant-v4",)).keys(PAPER)

@@ -10,7 +10,7 @@ import pytest
 from ngt.errors import UserError
 from paper.document import latex
 
-needs_latex = pytest.mark.skipif(bool(latex.lacking()), reason="there is no LaTeX here")
+needs_latex = pytest.mark.skipif(bool(latex.lacking()), reason="LaTeX is not installed")
 
 
 def test_without_latex_it_says_what_to_install(

@@ -17,7 +17,7 @@ from paper.drawing import style
 from paper.drawing.table import Column, Table, save
 from paper.register import FIGURES, TABLES
 
-needs_latex = pytest.mark.skipif(bool(latex.lacking()), reason="there is no LaTeX here")
+needs_latex = pytest.mark.skipif(bool(latex.lacking()), reason="LaTeX is not installed")
 BODY = paper.MAIN.read_text().partition(r"\begin{document}")[2]
 
 

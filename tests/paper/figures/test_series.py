@@ -149,7 +149,7 @@ def test_no_auc_is_said(draw_auc: Make) -> None:
 
 @pytest.fixture
 def ten_seeds(paper_study: Make) -> Any:
-    """Write ten seeds with scores of a tenth of their rank; one diverges half-way."""
+    """Return a study of ten seeds with scores from 0.1 to 1.0; one diverges half-way."""
     made = paper_study(SEEDS, window=2, demos=[1])
     for key in made.table():
         score = (key.seed + 1) / 10

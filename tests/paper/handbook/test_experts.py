@@ -55,7 +55,9 @@ def test_the_picture_is_what_the_command_draws(tmp_path: Path) -> None:
     ):
         assert new.size == old.size, REMEDY
         difference = np.asarray(new.convert("L"), float) - np.asarray(old.convert("L"), float)
-    assert np.abs(difference).mean() < 0.5, f"of 255, as other fonts' rounding may be; {REMEDY}"
+    assert np.abs(difference).mean() < 0.5, (
+        f"differs by more than rounding, in steps of 255; {REMEDY}"
+    )
 
 
 def test_a_row_by_hand(data: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_video_of_an_env(tmp_path: Path, env: str) -> None:
     policy.save(tmp_path / "policy", tensors, env, sac)
     done = record(tmp_path, env, "--policy", str(tmp_path / "policy"), "--seconds", "0.5")
     if "can't render here" in done.stderr:
-        pytest.skip("no EGL here")
+        pytest.skip("EGL is not available")
     assert done.returncode == 0, done.stderr
     content = (tmp_path / "a.gif").read_bytes()
     with Image.open(io.BytesIO(content)) as image:

@@ -58,7 +58,7 @@ def test_a_claim_of_the_paper_s_runs_has_its_verdict(
     text = " ".join(made.notes)
     assert "45 rules are judged at once, with 19 checks" in text
     assert "With 4 seeds" in text and "one-sided 95% chi-square bound" in text
-    assert "Env steps" not in " ".join(made.notes), "the steps equal the paper's"
+    assert "Env steps" not in " ".join(made.notes), "the number of steps is the paper's"
     assert "PARTIAL" not in " ".join(made.notes)
     assert made.tex().isascii()
 

@@ -67,7 +67,7 @@ def test_the_chain_bounds_every_gradient(pairing: str, init: str) -> None:
     nets = model.predictor.lipschitz().item(), model.prior.lipschitz().item()
     chain = slopes(model).potential(*nets)
     assert gradient <= chain <= max(slopes(model)) * sum(nets) * (1 + 1e-12)
-    assert gradient > chain / 60, "close enough to reveal a wrong order of magnitude"
+    assert gradient > chain / 60, "not so loose that it hides a mistake"
 
 
 def test_training(monkeypatch: pytest.MonkeyPatch) -> None:
