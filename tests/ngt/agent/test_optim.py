@@ -1,4 +1,4 @@
-"""Adam for a pack and gradient clipping per run, against torch's own."""
+"""Adam for a pack and gradient clipping per run, against torch's versions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_clip_of_a_broken_run_leaves_the_others():
 
 
 def adam_after(start: list[torch.Tensor], step: Callable[[torch.optim.Optimizer], object]) -> Any:
-    """Parameters after 20 steps of Adam on the same gradients, and its state."""
+    """Return the parameters after 20 steps of Adam on the same gradients, and Adam's state."""
     parameters = [torch.nn.Parameter(p.clone()) for p in start]
     optimiser = adam(parameters, 1e-2)
     for i in range(20):

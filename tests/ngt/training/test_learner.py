@@ -1,4 +1,4 @@
-"""What learns: its draws have names of their own, and each batch is of its own draw."""
+"""The learner: draws by name, and each batch from its own draw."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_a_draw_of_the_suites_own_name_is_refused(
 
 
 class Spy(RewardModel):
-    """Keeps the batches that it is given; its reward is a function of the observation."""
+    """A reward model that records its batches; its reward is the sum of the observation."""
 
-    uses_env_reward = True  # so that whole batches can be compared
+    uses_env_reward = True  # needed to compare whole batches
 
     Config = NoParams
 
@@ -79,7 +79,7 @@ def same(got: Batch, expected: Batch) -> None:
 def spied(
     monkeypatch: pytest.MonkeyPatch, model: str, normalise: bool
 ) -> tuple[Learner, dict[str, Tensor], dict[str, Any]]:
-    """A learner of two runs, the draws that it will use, and what its agent is updated with."""
+    """Return a learner of two runs, its next draws, and a record of its agent's updates."""
     cell = CellConfig(
         env="Pendulum-v1",
         method="m",
@@ -102,7 +102,7 @@ def spied(
 
 
 def as_seen(learner: Learner, batch: Batch) -> Batch:
-    """A batch as the nets shall see it."""
+    """Return a batch as the nets see it."""
     see = learner.normaliser or (lambda obs: obs)
     return batch._replace(obs=see(batch.obs), next_obs=see(batch.next_obs))
 
@@ -111,7 +111,7 @@ def as_seen(learner: Learner, batch: Batch) -> Batch:
 def test_each_batch_is_drawn_by_its_own_indices(
     monkeypatch: pytest.MonkeyPatch, normalise: bool
 ) -> None:
-    """The agent learns from a batch of its own, not from the one that the reward model learnt."""
+    """Check that agent and reward model learn from batches of their own."""
     learner, draws, given = spied(monkeypatch, "Spy", normalise)
     replay = Replay(2, 40, 3, 1)
     replay.add(random_batch(2, 40, 3, 1))
@@ -124,7 +124,9 @@ def test_each_batch_is_drawn_by_its_own_indices(
     same(seen["agent"], agent)
     same(seen["expert"], expert)
     same(given["batch"], own)
-    assert torch.equal(given["reward"], own.obs.sum(dim=-1)), "the model's, not the stored one"
+    assert torch.equal(given["reward"], own.obs.sum(dim=-1)), (
+        "the model's reward, not the stored one"
+    )
     assert torch.equal(given["draws"]["noise"], draws["noise"])
     assert learner.last is not None
     same(learner.last[0], expert)
@@ -276,7 +278,7 @@ def test_rank_correlation_is_spearmans() -> None:
 
 
 def test_rank_correlation_at_its_ends() -> None:
-    """A monotone transform changes nothing; a constant side has no correlation, not NaN."""
+    """Check that monotone transforms change nothing, and that a constant gives 0, not NaN."""
     x = torch.arange(9.0).expand(2, 9)
     assert rank_correlation(x, x.exp()).tolist() == [1.0, 1.0]
     assert rank_correlation(x, -x).tolist() == [-1.0, -1.0]
@@ -287,7 +289,10 @@ def test_rank_correlation_at_its_ends() -> None:
     "model", ["ngt.potential:Potential", "baselines.dac:Dac", "baselines.diffail:DiffAil"]
 )
 def test_no_number_depends_on_the_diagnostics(model: str) -> None:
-    """One learner logs after each update and the other never; their envs' rewards differ too."""
+    """Compare a learner that logs after each update with one that never does.
+
+    Their envs' rewards differ too.
+    """
     cls = load_model(model, "m")
     params = asdict(parse(cls.Config, {"hidden": [8, 8]}, "m"))
     cell = CellConfig(
