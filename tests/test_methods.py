@@ -26,7 +26,13 @@ from ngt.experience.replay import Batch, Replay, hide
 from ngt.reward import RewardModel
 from ngt.settings.config import MODES, CellConfig, Config
 from ngt.settings.load import load
-from ngt.settings.resolve import distinct_methods, load_model, method_rate, resolve
+from ngt.settings.resolve import (
+    distinct_methods,
+    load_model,
+    method_rate,
+    model_params,
+    resolve,
+)
 from ngt.training.learner import Learner, Member, build_model, optimisers, shown
 from ngt.training.trainer import Trainer
 
@@ -35,7 +41,17 @@ FALLS = "forward_kl"  # the form of a reward that falls where the expert is dens
 SIZES = {0: 1, 1: 30, 2: 47}  # number of transitions in a run's demonstrations, by seed
 
 configs: Callable[[str], Config] = functools.cache(lambda scale: load({"scale": scale}))
-METHODS = tuple(distinct_methods(configs("paper")))
+
+
+def distinct_models(config: Config) -> tuple[str, ...]:
+    """Return one method for each model with its own params; other settings are the trainer's."""
+    found: dict[str, str] = {}
+    for name in distinct_methods(config):
+        found.setdefault(repr(model_params(config, name, "")), name)
+    return tuple(found.values())
+
+
+METHODS = distinct_models(configs("paper"))
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
