@@ -101,7 +101,10 @@ class Odd(RewardModel):
     ("value", "found"),
     [
         (torch.zeros(2, 1), r"shape \(2, 1\), expected a tensor of shape \(2, 4\), torch.float32"),
-        (torch.zeros(2, 4, 1), r"shape \(2, 4, 1\), .*; the first dimension indexes the pack's runs"),
+        (
+            torch.zeros(2, 4, 1),
+            r"shape \(2, 4, 1\), .*; the first dimension indexes the pack's runs",
+        ),
         (torch.zeros(()), r"shape \(\)"),
         (torch.zeros(2, 4, dtype=torch.float64), "torch.float64"),
         (torch.zeros(2, 4, dtype=torch.long), "torch.int64"),

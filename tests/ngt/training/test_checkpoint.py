@@ -323,7 +323,9 @@ def test_an_older_format_is_refused_in_one_line(
 ) -> None:
     cell, member = interrupted(tmp_path)
     monkeypatch.setattr(checkpoint, "VERSION", checkpoint.VERSION + 1)
-    with pytest.raises(UserError, match=r"240 has format 4, but this code reads format 5; .*--restart$"):
+    with pytest.raises(
+        UserError, match=r"240 has format 4, but this code reads format 5; .*--restart$"
+    ):
         usable(cell, member)
     file = checkpoint.folder_of(member.folder) / "step-240.json"
     file.write_text(file.read_text().replace('"version": 4', '"version": 3'))  # damage says no more
