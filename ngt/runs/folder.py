@@ -77,7 +77,7 @@ class Folders:
         )
 
     def reference(self, env: str) -> dict[str, Any]:
-        """Return the reference that an env's runs record, or {} if its demonstrations are missing."""
+        """Return the reference that an env's runs record, or {} if its demos are missing."""
         if env not in self._references:
             named = demos_file(self.config, env)
             demos = described(Path(named) if named else self.layout.demos(env))

@@ -59,7 +59,7 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
         raise UserError(f"{name}: {run.get('status')} at step {run.get('step')}; train it again")
     if "kept" not in run:
         raise UserError(
-            f"{name}: expert.train.keep is '{cell.train.keep}', but only the best policy can ship; "
+            f"{name}: no best policy was kept (expert.train.keep is '{cell.train.keep}'); "
             f"set it to 'best' and retrain"
         )
     files = Sources(folder / shipped.POLICY, layout.demos(env), folder / "eval.csv")

@@ -159,7 +159,7 @@ def test_a_damaged_one_is_replaced_only_on_request(layout: Layout, config: Confi
     [
         ("config_hash", "0" * 16, "trained with other settings"),
         ("status", "diverged", "diverged at step 400"),
-        ("kept", None, "expert.train.keep is 'best', but only the best policy"),
+        ("kept", None, "no best policy was kept (expert.train.keep is 'best')"),
         ("files", {"policy.safetensors": "0"}, "policy.safetensors was changed or damaged"),
     ],
 )

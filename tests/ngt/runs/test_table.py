@@ -80,7 +80,8 @@ def test_an_absent_run_is_an_error_that_names_it(
         read_runs(layout, config, "f")
     command = f"ngt train {absent} --scale test{' --replace' * (state == 'stale')}"
     assert str(caught.value) == (
-        f"run {absent}: {state}; train it with `{command}`, or omit missing runs with --allow-partial"
+        f"run {absent}: {state}; train it with `{command}`, or omit missing runs with "
+        "--allow-partial"
     )
     table, left_out = read_runs(layout, config, "f", allow_partial=True)
     assert left_out == [absent]
