@@ -1,8 +1,8 @@
 """The status of a run's folder: finished, diverged, stale, damaged, part or missing.
 
-`status_of` alone decides it, for the commands, the tables and the workflow. It reads the content of
-the folder; time stamps do not count. Published records have no folders. Their settings are compared
-by `ngt.runs.published.Published.status`.
+Only `status_of` decides the status, for the commands, the tables and the workflow. It reads the
+content of the folder and ignores time stamps. Published records have no folders;
+`ngt.runs.published.Published.status` compares their settings.
 """
 
 import json
@@ -113,7 +113,8 @@ def changed(folder: Path, record: Mapping[str, Any], names: Iterable[str] = ()) 
 def described(demos: Path) -> dict[str, Any]:
     """Return a demonstration file's env, source and checksum, or {} if it is unreadable.
 
-    NumPy is not needed. After a header of one line, the array is JSON, which needs no encoding.
+    NumPy is not needed. After a header of one line, the array is JSON, and `json` detects the
+    encoding.
     """
     try:
         with zipfile.ZipFile(demos) as archive:

@@ -36,7 +36,7 @@ def source(layout: Layout, config: Config, *, other_settings: bool = False) -> S
 
 
 class Runs(NamedTuple):
-    """The runs of a list of keys that a source has."""
+    """The runs that a source has of a list of keys."""
 
     rows: pd.DataFrame | None  # rows as in `read_runs`; None if no run is complete
     statuses: dict[RunKey, Status]
