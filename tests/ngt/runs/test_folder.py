@@ -152,5 +152,5 @@ def test_a_run_json_of_no_run(layout: Layout, config: Config, train: Any) -> Non
     record = read_json(layout.run(key) / "run.json")
     del record["key"]
     write_json(layout.run(key) / "run.json", record)
-    with pytest.raises(UserError, match=r"is of another run, None; train it again"):
+    with pytest.raises(UserError, match=r"belongs to another run, None; train it again"):
         Folders(layout, config).read(key)

@@ -225,7 +225,7 @@ def changed(table: pd.DataFrame) -> pd.DataFrame:
         (drop, f"run {FIRST} has no rows"),
         (double, f"run {FIRST} has step 200 twice"),
         (foreign, f"run {FIRST.replace('seed0', 'seed7')} is not in the manifest"),
-        (changed, "its checksum is not the manifest's"),
+        (changed, "its checksum differs from the manifest's"),
         (lambda table: table.drop(columns="std"), "std"),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_foreign_run_with_its_own_manifest_entry_is_refused(
         (
             ".json",
             b'{"format": 1, "sha256": "", "made": [], "runs": {}}',
-            "format 1 is not 2; write them again with `ngt publish`",
+            "found format 1, expected 2; write them again with `ngt publish`",
         ),
     ],
 )
@@ -375,7 +375,7 @@ def test_settings_are_those_of_the_hash(trained: Layout, config: Config) -> None
     publish(trained, config)
     file = trained.published.with_suffix(".json")
     file.write_text(file.read_text().replace('"gamma": 0.99', '"gamma": 0.5'))
-    with pytest.raises(UserError, match="does not say its settings"):
+    with pytest.raises(UserError, match="has no valid settings"):
         Published(trained.published, config)
 
 
@@ -386,5 +386,5 @@ def test_parquet_of_no_rows() -> None:
 def test_records_of_another_scale_are_refused(trained: Layout, config: Config) -> None:
     publish(trained, config)
     other = dataclasses.replace(config, scale="lite")
-    with pytest.raises(UserError, match=r"their scale is test, the config's is lite"):
+    with pytest.raises(UserError, match=r"their scale is test, but the config's is lite"):
         Published(trained.published, other)

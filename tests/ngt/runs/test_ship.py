@@ -139,7 +139,7 @@ def test_a_worse_one_does_not_replace(layout: Layout, config: Config) -> None:
     ship.ship(layout, config, ENV)
     ship.ship(layout, config, ENV)  # an equal one may replace it
     raise_returns(layout, -1.0)
-    assert "is below that of the one that ships" in refused(layout, config)
+    assert "is below the shipped expert" in refused(layout, config)
     ship.ship(layout, config, ENV, replace_better=True)
     raise_returns(layout, +0.5)
     ship.ship(layout, config, ENV)
@@ -159,7 +159,7 @@ def test_a_damaged_one_is_replaced_only_on_request(layout: Layout, config: Confi
     [
         ("config_hash", "0" * 16, "trained with other settings"),
         ("status", "diverged", "diverged at step 400"),
-        ("kept", None, "expert.train.keep: found best, and the policy of the best evaluation"),
+        ("kept", None, "no best policy was kept (expert.train.keep is 'best')"),
         ("files", {"policy.safetensors": "0"}, "policy.safetensors was changed or damaged"),
     ],
 )

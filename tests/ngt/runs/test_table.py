@@ -80,7 +80,8 @@ def test_an_absent_run_is_an_error_that_names_it(
         read_runs(layout, config, "f")
     command = f"ngt train {absent} --scale test{' --replace' * (state == 'stale')}"
     assert str(caught.value) == (
-        f"run {absent}: {state}; `{command}` trains it, --allow-partial leaves missing runs out"
+        f"run {absent}: {state}; train it with `{command}`, or omit missing runs with "
+        "--allow-partial"
     )
     table, left_out = read_runs(layout, config, "f", allow_partial=True)
     assert left_out == [absent]
@@ -115,7 +116,7 @@ def test_a_foreign_run_is_an_error_that_names_it(
     with pytest.raises(UserError) as caught:
         read_runs(layout, config, "f", allow_partial=partial)
     assert str(caught.value) == (
-        f"run {four}: {layout.run(four)}/run.json is of another run, {one}; train it again"
+        f"run {four}: {layout.run(four)}/run.json belongs to another run, {one}; train it again"
     )
 
 
@@ -145,7 +146,7 @@ def test_a_run_of_its_cells_that_no_artefact_names_is_an_error(
         with pytest.raises(UserError) as caught:
             read_runs(layout, config, "f", allow_partial=partial)
         assert str(caught.value) == (
-            f"run {stray}: it is in no artefact at scale test; move it elsewhere, or name it in "
+            f"run {stray}: it is in no artefact at scale test; move it elsewhere, or add it to "
             "figures.f"
         )
 
@@ -161,7 +162,7 @@ def test_a_copy_of_a_run_anywhere_in_the_env_is_an_error(
     with pytest.raises(UserError) as caught:
         read_runs(layout, config, "f")
     file = layout.run(alien) / "run.json"
-    assert str(caught.value) == f"run {alien}: {file} is of another run, {one}; move it away"
+    assert str(caught.value) == f"run {alien}: {file} belongs to another run, {one}; move it away"
 
 
 def test_what_is_drawn_beside_is_read_too(

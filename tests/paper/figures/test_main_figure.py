@@ -195,7 +195,7 @@ def test_a_foreign_run_is_an_error(make_study: Make, fill: Make) -> None:
     fill(study)
     key = study.key("ngt", demos=4, seed=1)
     study.write(key, [0.0], key={"run": str(study.key("ngt", demos=1, seed=1))})
-    with pytest.raises(UserError, match=f"run {key}: .*of another run"):
+    with pytest.raises(UserError, match=f"run {key}: .*another run"):
         draw(study, allow_partial=True)
 
 
