@@ -26,7 +26,8 @@ KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
 SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # what is recorded here, not what scale `test` has
-COMMANDS = ["expert", "record", "ship", "train", "evaluate", "runs", "publish", "bench", "config"]
+COMMANDS = ["expert", "record", "import", "export", "ship", "train", "evaluate", "runs"]
+COMMANDS += ["publish", "bench", "config"]
 
 
 # ---------------------------------------------------------------- help
@@ -66,7 +67,7 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     )
     assert ngt("expert", "Pendulum-v1", *SHORT) == [
         "expert Pendulum-v1: finished already in results/test/experts/Pendulum-v1; "
-        "--fresh trains it again"
+        "pass --fresh to train it again"
     ]
 
     said = ngt("record", "Pendulum-v1", *SHORT, "--episodes", "2")

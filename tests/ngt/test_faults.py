@@ -339,7 +339,7 @@ def test_a_finished_run_of_other_settings_is_not_trained_over(tmp_path: Path, wh
     assert code == 2
     assert line == (
         f"ngt: error: expert Pendulum-v1: trained with other settings in {tmp_path / EXPERT}; "
-        "--replace trains over it, --results DIR keeps both"
+        "pass --replace to replace it, or --results DIR to keep both"
     )
     assert_same(tmp_path / EXPERT, whole)
 
@@ -355,7 +355,7 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait() == os.EX_TEMPFAIL
     code, line = run(tmp_path, "--set", "sac.gamma=0.5")
-    assert code == 2 and "config.sac.gamma was 0.99, is 0.5 now" in line
+    assert code == 2 and "config.sac.gamma was 0.99 and is now 0.5" in line
     assert line.endswith("or start over with --restart")
 
 
