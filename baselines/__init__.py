@@ -1,1 +1,1 @@
-"""The methods NGT is compared with, one file each."""
+"""The methods that NGT is compared with, one file each."""

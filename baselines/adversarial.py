@@ -1,11 +1,11 @@
 """Common parts of the adversarial methods: a net, its gradient penalty, absorbing states.
 
-Each run trains its own net D to tell expert from agent transitions. A method's `loss` says how, and
-its `value` gives the reward. The nets are the paper's reward nets without spectral norm, which
-would conflict with the two-sided penalty: spectral norm caps the slope at 1, and the penalty pulls
-it up to 1. `spectral_norm` adds it, and `penalty: 0` leaves the penalty out, together with its draw
-and its pass through the net. The slope is per unit of input. A coordinate of large scale therefore
-dominates D unless observations are normalised.
+Each run trains its own net D to tell expert transitions from agent transitions. A method's `loss`
+defines the training objective, and its `value` the reward. The nets are the paper's reward nets
+without spectral norm. Spectral norm would conflict with the two-sided penalty: it caps the slope at
+1, and the penalty pulls the slope up to 1. The setting `spectral_norm` turns it on. `penalty: 0`
+removes the penalty, its random draw and its pass through the net. The slope is per unit of input.
+A coordinate of large scale therefore dominates D unless observations are normalised.
 """
 
 from dataclasses import dataclass
@@ -20,21 +20,23 @@ from ngt.penalty import gradient_penalty
 from ngt.reward import Batch, Draw, RewardModel, Spec, opt
 from ngt.seeding import torch_generator
 
-POWER_ITERATIONS = 3  # of spectral norm in an update
+POWER_ITERATIONS = 3  # power iterations of spectral norm per update
 
 
 @dataclass(frozen=True)
 class AdversarialConfig:
-    """Settings of a method with a discriminator or critic. Values: the paper's, unless noted."""
+    """Settings of a method with a discriminator or critic. Defaults: the paper's, unless noted."""
 
     hidden: tuple[int, ...] = opt((256, 256), "widths of the net", 1)
     leak: float = opt(0.05, "slope of LeakyReLU below zero", 0)
-    lr: float = opt(1e-3, "Adam", 0)
-    penalty: float = opt(10.0, "weight of the gradient penalty; 0: none is computed", 0)
-    one_sided: bool = opt(False, "penalise slopes above 1 only; WGAN-GP penalises both")
-    spectral_norm: bool = opt(False, "on every layer of the net, as in NGT's predictor")
+    lr: float = opt(1e-3, "Adam's learning rate", 0)
+    penalty: float = opt(10.0, "weight of the gradient penalty; 0 skips its computation", 0)
+    one_sided: bool = opt(False, "penalise only slopes above 1; WGAN-GP also penalises those below")
+    spectral_norm: bool = opt(
+        False, "apply spectral norm to every layer of the net, as in NGT's predictor"
+    )
     absorbing: bool = opt(
-        False, "learn a reward for having ended, as DAC does; the paper is silent"
+        False, "learn a reward for the state after the end, as DAC does; not in the paper"
     )
 
 
@@ -44,13 +46,13 @@ class Adversarial(RewardModel):
     With absorbing states (Kostrikov et al., 2019), observations carry a flag. It is 1 in the state
     after the end, whose other coordinates are 0.
 
-    In D's batches a fair coin decides whether a terminated transition stands for itself or for the
-    absorbing state's own transition. Each of the two has half the weight of a separate row, on both
-    sides. This leaves the ratio of the sides unchanged, up to one factor. The reward of a
-    terminated transition adds the absorbing state's value: gamma / (1 - gamma) times its reward,
-    which is what bootstrapping through it forever amounts to. D sees an expert's end only if the
-    subsampled transitions contain it. This happens for one in `rate` demonstrations that the env
-    ended, on average.
+    In D's batches a fair coin decides whether a terminated transition is kept or replaced by the
+    absorbing state's own transition. Each of the two then has half the weight of a separate row, on
+    both sides. The ratio of the sides stays the same up to a constant factor. The reward of a
+    terminated transition includes the absorbing state's value, gamma / (1 - gamma) times its
+    reward. Bootstrapping through that state forever gives the same value. D sees an expert's end
+    only if the subsampled transitions contain it. On average, they contain one in `rate` of the
+    terminations in the demonstrations.
     """
 
     Config = AdversarialConfig
@@ -59,7 +61,10 @@ class Adversarial(RewardModel):
     def __init__(self, config: AdversarialConfig, spec: Spec, outputs: int = 1) -> None:
         super().__init__(config, spec)
         if config.absorbing and spec.gamma >= 1.0:
-            raise UserError("params.absorbing: an endless reward has no value at sac.gamma 1")
+            raise UserError(
+                "params.absorbing: the absorbing state has no finite value at sac.gamma 1; "
+                "lower sac.gamma or set params.absorbing to false"
+            )
         flags = 2 if spec.mode == "state-state" else 1
         width = spec.input + (flags if config.absorbing else 0)
         self.net = PackedMLP(
@@ -77,7 +82,7 @@ class Adversarial(RewardModel):
         return draws
 
     def inputs(self, batch: Batch) -> Tensor:
-        """Return the inputs of D, (R, B, input), with flags if states are absorbing."""
+        """Return the inputs of D, shape (R, B, input); flags are included if `absorbing` is set."""
         if not self.config.absorbing:
             return super().inputs(batch)
         ended = batch.terminated[..., None]
@@ -90,7 +95,7 @@ class Adversarial(RewardModel):
         return torch.cat([batch.obs, alive], dim=-1)
 
     def absorbing(self, like: Tensor) -> Tensor:
-        """Return the absorbing state's own transition, one row per run, (R, 1, input)."""
+        """Return the absorbing state's own transition, one row per run: shape (R, 1, input)."""
         row = torch.zeros_like(like[:, :1])
         row[..., self.spec.obs] = 1.0
         if self.spec.mode == "state-state":
@@ -98,7 +103,7 @@ class Adversarial(RewardModel):
         return row
 
     def pair(self, agent: Batch, expert: Batch) -> tuple[Tensor, Tensor]:
-        """Return the inputs that D is trained on: agent's and expert's, (R, B, input) each."""
+        """Return the agent's and the expert's training inputs of D, each (R, B, input)."""
         return self._learned(agent, "coin_a"), self._learned(expert, "coin_e")
 
     def _learned(self, batch: Batch, coin: str) -> Tensor:
@@ -109,12 +114,12 @@ class Adversarial(RewardModel):
         return torch.where(swap[..., None], self.absorbing(x), x)
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Take the power iterations of spectral norm, if it is on, then one step down the loss."""
+        """Run the power iterations of spectral norm, if it is on, then descend the loss once."""
         self.net.power_iteration(POWER_ITERATIONS)
         super().update(agent, expert)
 
     def penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor | float:
-        """Return the weighted gradient penalty, (R,); none is computed if its weight is 0."""
+        """Return the weighted gradient penalty, (R,), or a plain 0 if its weight is 0."""
         if not self.config.penalty:
             return 0.0
         slope = self.slope(x_agent, x_expert)
@@ -122,12 +127,12 @@ class Adversarial(RewardModel):
         return self.config.penalty * slope
 
     def slope(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the gradient penalty on D, (R,)."""
+        """Return the unweighted gradient penalty on D, (R,)."""
         epsilon = self.noise["epsilon"]
         return gradient_penalty(self.net, x_expert, x_agent, epsilon, self.config.one_sided)
 
     def value(self, x: Tensor) -> Tensor:
-        """Return the reward of inputs x (R, B, input), (R, B)."""
+        """Return the reward of inputs x (R, B, input), shape (R, B)."""
         raise NotImplementedError
 
     @torch.no_grad()

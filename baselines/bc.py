@@ -1,6 +1,6 @@
 """Behavioural cloning (Pomerleau, 1989), in the form of the authors' public code.
 
-The policy is fitted to expert pairs (s, a) alone; no env is stepped:
+The policy is fitted to expert pairs (s, a) alone, without stepping an env:
 
     loss = E_expert[|a_theta(s) - a|^2] / |A|
 
@@ -10,8 +10,8 @@ A step is a gradient step of the agent's own optimiser.
 Reward: none.
 Range: none.
 Deviations: the agent's learning rate and raw observations, as for every method here. The authors'
-code uses 1e-4 and normalises by running statistics. A likelihood would be fragile: a deterministic
-SAC expert saturates the tanh, and atanh(+-1) is infinite.
+code uses a learning rate of 1e-4 and normalises observations by running statistics. A likelihood
+would be fragile: a deterministic SAC expert saturates the tanh, and atanh(+-1) is infinite.
 Sources: Pomerleau, "ALVINN: An Autonomous Land Vehicle in a Neural Network", NeurIPS 1988;
 lionelblonde/ngt.
 """
@@ -24,7 +24,7 @@ from ngt.reward import Batch, Draw, NoParams, RewardModel
 
 
 class Bc(RewardModel):
-    """A method without reward, which overrides `fit`."""
+    """Behavioural cloning: no reward; `fit` is overridden instead."""
 
     Config = NoParams
     offline = True
@@ -33,7 +33,7 @@ class Bc(RewardModel):
         return {"bc_noise": Draw("normal", (self.spec.batch, self.spec.act))}
 
     def imitation_loss(self, actor: Actor, expert: Batch) -> Tensor:
-        """Return the mean squared error of a sampled action, (R,)."""
+        """Return the mean squared error of sampled actions, (R,)."""
         mean, log_std = actor(expert.obs)
         action, _ = squashed_gaussian(mean, log_std, self.noise["bc_noise"])
         return (action - expert.action).square().mean(dim=(1, 2))

@@ -1,8 +1,8 @@
 """DiffAIL: a discriminator made of a diffusion model (Wang et al., AAAI 2024).
 
 A net predicts the noise eps that was mixed into a transition x at a random one of T = 10 steps. Its
-error tells expert (label 1) from agent (label 0). The loss and the reward use different functions
-of it:
+error tells expert (label 1) from agent (label 0). The loss and the reward are different functions
+of this error:
 
     x_t = sqrt(abar_t) x + sqrt(1 - abar_t) eps,    e_t = eps_hat(x_t, t) - eps
     loss    D  = exp(-err), err = mean_d e_t^2, one t and one eps per row
@@ -15,22 +15,22 @@ expert-like.
 Range: R+ in [0, 23.03], R in [-23.03, 23.03]; both ends are log 1e-10.
 
 Deviations: LeakyReLU replaces Mish in the net and in the time embedding. The penalty needs the
-second derivative, which is NaN for Mish on inputs near 100. Its slope is 0.05, which the NGT paper
-gives for all reward nets. The original standardises the
-observations of Hopper and Walker2d by the demonstrations' statistics and has width 256 on Hopper.
-`diffail-official` has these widths, the slope 0.2, and running statistics of the agent's
-observations on these two tasks. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >=
-1e-10. The original takes logarithms of D and cuts them at -100, so no gradient is left once err
-exceeds about 100. Some gradients still vanish for such errors. D is 0 in float32, so the penalty is
-a constant. A dim with e^2 above 100 adds nothing to D', and if all dims are like that the reward is
-0 (R: -23.03). Inputs are not clamped. Raw Humanoid rows, with values up to 4500, start at an err of
-1.3 in the median and at most 39. This is due to torch's default initialisation, as in the original,
-which begins near eps_hat = 0; orthogonal nets start at 8 and 1200. In the loss, expert, agent and
-interpolated rows share one normal draw per row and dim. For the reward, the rows of one block of
-noise are shifted by t, so each row meets different noise at each t, as in the original, with a
-tenth of the draws. The penalty weighs 0.1 everywhere (original: Hopper 0.5, Walker2d 0.001). State
-comes before action (original: action first), which changes nothing. The original's agent has a
-reward scale of 2, Adam's beta1 of 0.25 and ignores terminals; none of this is adopted.
+second derivative, which is NaN for Mish on inputs near 100. LeakyReLU's slope is 0.05, the NGT
+paper's value for all reward nets. The original standardises the observations of Hopper and Walker2d
+by the demonstrations' statistics and uses width 256 on Hopper. `diffail-official` has the
+original's widths, the slope 0.2, and running statistics of the agent's observations on these two
+tasks. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >= 1e-10. The original takes
+logarithms of D and cuts them at -100, so the gradient vanishes once err exceeds about 100. Some
+gradients still vanish here at such errors. D is then 0 in float32, so the penalty is constant. A
+dim with e^2 above 100 adds nothing to D'. If this holds for all dims, the reward is 0 (R: -23.03).
+Inputs are not clamped. On raw Humanoid rows, with values up to 4500, err starts at a median of 1.3
+and a maximum of 39. The reason is torch's default initialisation, as in the original, which starts
+near eps_hat = 0. Orthogonal nets start at 8 and 1200. In the loss, expert, agent and interpolated
+rows share one normal draw per row and dim. For the reward, the rows of one block of noise are
+shifted by t. Each row thus meets different noise at each t, as in the original, with a tenth of the
+draws. The penalty's weight is 0.1 on every env (original: 0.5 on Hopper, 0.001 on Walker2d). State
+comes before action (original: action first), which changes nothing. The original's agent uses a
+reward scale of 2 and an Adam beta1 of 0.25, and ignores terminals. None of this is adopted.
 
 Sources: Wang et al., "DiffAIL: Diffusion Adversarial Imitation Learning", AAAI 2024
 (ML-Group-SDU/DiffAIL); lionelblonde/ngt.
@@ -56,29 +56,31 @@ from ngt.seeding import torch_generator
 class DiffAilConfig:
     """Settings of DiffAIL. Values are the original's unless noted."""
 
-    form: Literal["softplus", "logit"] = opt("softplus", "reward -log(1 - D') (R+), or R")
-    hidden: tuple[int, ...] = opt((128, 128, 128), "widths of the noise predictor", 1)
-    frequencies: int = opt(8, "of the time embedding: a sine and a cosine each", 1)
-    activation: Literal["leaky_relu", "mish"] = opt(
-        "leaky_relu", "mish: the original's, NaN on raw inputs"
+    form: Literal["softplus", "logit"] = opt(
+        "softplus", "form of the reward: softplus is R+, logit is R"
     )
-    leak: float = opt(0.05, "slope of LeakyReLU below zero; the NGT paper's for reward nets", 0)
-    steps: int = opt(10, "diffusion steps T", 1)
-    beta_first: float = opt(1e-4, "variance added by the first step; linear between", 0, 1)
+    hidden: tuple[int, ...] = opt((128, 128, 128), "widths of the noise predictor", 1)
+    frequencies: int = opt(8, "frequencies in the time embedding, a sine and a cosine for each", 1)
+    activation: Literal["leaky_relu", "mish"] = opt(
+        "leaky_relu", "activation; mish is the original's, but gives NaN on raw inputs"
+    )
+    leak: float = opt(0.05, "negative slope of LeakyReLU; the NGT paper's value for reward nets", 0)
+    steps: int = opt(10, "number of diffusion steps T", 1)
+    beta_first: float = opt(1e-4, "variance added by step 1; rises linearly to beta_last", 0, 1)
     beta_last: float = opt(2e-2, "variance added by the last step", 0, 1)
-    lr: float = opt(3e-5, "Adam's learning rate, its beta1 0.9", 0)
-    penalty: float = opt(0.1, "weight of the two-sided gradient penalty; the paper's", 0)
+    lr: float = opt(3e-5, "Adam's learning rate; beta1 is 0.9", 0)
+    penalty: float = opt(0.1, "weight of the two-sided gradient penalty; the DiffAIL paper's", 0)
     floor: float = opt(1e-10, "least D and 1 - D inside a logarithm", 1e-30, 1)
 
 
 def signal_power(config: DiffAilConfig) -> Tensor:
-    """Return abar of every step, the share of x's variance that is left, (T,), float64."""
+    """Return abar, the share of x's variance left after each step, as float64 (T,)."""
     beta = torch.linspace(config.beta_first, config.beta_last, config.steps, dtype=torch.float64)
     return (1.0 - beta).cumprod(0)
 
 
 def waves(steps: int, frequencies: int) -> Tensor:
-    """Return sines and cosines of every step, (T, 2 frequencies); periods 2 pi to 2e4 pi."""
+    """Return each step's sines and cosines, (T, 2 frequencies), with periods 2 pi to 2e4 pi."""
     ladder = torch.linspace(0.0, 1.0, frequencies, dtype=torch.float64)
     angle = torch.arange(steps, dtype=torch.float64)[:, None] * 10_000.0**-ladder
     return torch.cat([angle.sin(), angle.cos()], dim=-1)
@@ -114,7 +116,7 @@ class DiffAil(RewardModel):
             sizes,
             [torch_generator(seed, "init", name) for seed in self.spec.seeds],
             activation=F.mish if self.config.activation == "mish" else Rectifier(self.config.leak),
-            init="uniform",  # as the original: eps_hat starts near 0, D near 1 / e
+            init="uniform",  # as in the original: eps_hat starts near 0, D near 1 / e
         )
 
     def draws(self) -> dict[str, Draw]:
@@ -127,19 +129,19 @@ class DiffAil(RewardModel):
         }
 
     def error(self, x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
-        """Return eps_hat - eps, (R, B, input), of inputs x at steps t (R, B) with noise like x."""
+        """Return eps_hat - eps, shaped like x and noise (R, B, input), at steps t (R, B)."""
         embedded = self.time_net(self.waves.expand(x.shape[0], -1, -1))
-        # a product, since the gradient of indexing is summed in no fixed order on a GPU
+        # A product: on a GPU, the gradient of indexing is summed in no fixed order.
         at = (t[..., None] == self.index).to(x.dtype) @ embedded
         x_t = self.signal[t][..., None] * x + self.spread[t][..., None] * noise
         return self.net(torch.cat([x_t, at], dim=-1)) - noise
 
     def mean_error(self, x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
-        """Return -log D: the squared error averaged over dims, (R, B)."""
+        """Return -log D, the squared error averaged over dims, (R, B)."""
         return self.error(x, t, noise).square().mean(dim=-1)
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return the cross-entropy, summed over both sides, plus the penalty, (R,)."""
+        """Return the cross-entropy summed over both sides, plus the penalty, (R,)."""
         x_agent, x_expert = self.inputs(agent), self.inputs(expert)
         noise, t = self.noise["loss_noise"], self.noise["loss_t"] % self.config.steps
         error = self.mean_error(  # one pass for both sides
@@ -165,7 +167,7 @@ class DiffAil(RewardModel):
         return entropy + self.config.penalty * slope
 
     def value(self, x: Tensor, noise: Tensor) -> Tensor:
-        """Return R+ or R of inputs x (R, B, input) with noise (R, T, B, input), (R, B)."""
+        """Return the reward of x (R, B, input) with noise (R, T, B, input), shape (R, B)."""
         runs, batch, _ = x.shape
         error = self.error(  # one pass for all steps
             repeat(x, "runs batch dims -> runs (steps batch) dims", steps=self.config.steps),
@@ -180,7 +182,7 @@ class DiffAil(RewardModel):
         return value
 
     def noise_by_step(self) -> Tensor:
-        """Return the reward's noise, (R, T, B, input): different for each row and step."""
+        """Return the reward's noise, (R, T, B, input), which differs between rows and steps."""
         noise = self.noise["reward_noise"]
         return torch.stack([noise.roll(t, dims=1) for t in range(self.config.steps)], dim=1)
 

@@ -1,29 +1,28 @@
 """MMD-DAC: DAC with a critic D that maximises the maximum mean discrepancy (Li et al., 2017).
 
 The kernel k compares outputs of D: k(u, v) = sum over sigma in {0.1, 1, 10} of
-exp(-|u - v|^2 / (2 sigma^2)). e, e' are expert transitions, a, a' the agent's:
+exp(-|u - v|^2 / (2 sigma^2)). With expert transitions e, e' and agent transitions a, a':
 
     MMD^2  = E[k(D(e), D(e'))] + E[k(D(a), D(a'))] - 2 E[k(D(e), D(a))]
     loss   = -MMD^2 + 10 E[(|grad D| - 1)^2]
     reward = w(x) = E_e[k(D(x), D(e))] - E_a[k(D(x), D(a))]
 
 The paper gives the kernel and states that MMD replaces the objective of W-DAC. D(x) cannot be the
-reward here, since D, -D and D + c have the same loss. The witness w is what MMD^2 measures:
+reward here, since D, -D and D + c have the same loss. The reward is the witness w instead, with
 MMD^2 = E_e[w] - E_a[w].
 
 Reward: w(x) with respect to the last expert and agent batch, embedded by the current D; high is
 expert-like.
-Range: (-3, 3): up to 1 for each sigma, of either sign.
-Deviations: D has one output and the penalty is on D, as in W-DAC, whose critic it is. Li et al. use
-more outputs, clip the weights, and add the loss of an autoencoder and a rank constraint. Penalising
-the slope of w instead (Bińkowski et al., 2018) is optional. It is not the default: w is bounded, so
-it cannot have slope 1 all the way between sides that are far apart, as raw observations are.
-Kernels are summed, as in Li et al.'s code. Their mean would be the same with three times the
-penalty and a third of the reward. The estimate keeps the diagonals. Without them the gradient
-differs only by a factor B / (B - 1) on the first two terms. The expert's side of w is a batch, not
-all atoms. Its noise is thus that of the agent's side, and its cost does not depend on the number of
-atoms. One step of each net per iteration and no absorbing states by default, as for every method
-here.
+Range: (-3, 3), since each sigma contributes between -1 and 1.
+Deviations: D has one output and the penalty is on D, as for W-DAC's critic. Li et al. use more
+outputs, clip the weights, and add the loss of an autoencoder and a rank constraint. Penalising the
+slope of w instead (Bińkowski et al., 2018) is optional. It is not the default because w is bounded.
+Raw observations can lie far apart, and w cannot have slope 1 all the way between them. Kernels are
+summed, as in Li et al.'s code. Averaging them would be equivalent to three times the penalty and a
+third of the reward. The estimate keeps the diagonals. Without them, the gradients of the first two
+terms differ only by a factor B / (B - 1). The expert's side of w is a batch, not all atoms. It is
+thus as noisy as the agent's side, and its cost does not depend on the number of atoms. Each net
+takes one step per iteration, and absorbing states are off by default, as for every method here.
 Sources: Li et al., MMD GAN, NeurIPS 2017; Bińkowski et al., Demystifying MMD GANs, ICLR 2018; Xiao
 et al., Wasserstein Adversarial Imitation Learning, 2019; OctoberChang/MMD-GAN.
 """
@@ -45,31 +44,35 @@ from ngt.reward import Batch, Spec, opt
 class MmdConfig(AdversarialConfig):
     """Settings of MMD-DAC."""
 
-    sigmas: tuple[float, ...] = opt((0.1, 1.0, 10.0), "widths of the kernels, in D's outputs", 1e-8)
-    m: int = opt(1, "outputs of D; more than 1 need penalise: witness", 1)
-    penalise: Literal["net", "witness"] = opt("net", "whose slope is to be 1: D's or w's")
+    sigmas: tuple[float, ...] = opt(
+        (0.1, 1.0, 10.0), "widths of the kernels, in units of D's output", 1e-8
+    )
+    m: int = opt(1, "number of D's outputs; more than 1 require `penalise: witness`", 1)
+    penalise: Literal["net", "witness"] = opt(
+        "net", "function whose slope the penalty pulls to 1: net is D, witness is w"
+    )
 
 
 def rbf_mixture(u: Tensor, v: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return the sum of Gaussian kernels of u (R, B, m) and v (R, C, m), (R, B, C).
+    """Return the sum of Gaussian kernels between u (R, B, m) and v (R, C, m), shape (R, B, C).
 
-    Each sigma contributes 1 if u = v. Differences are explicit for two reasons. The loss leaves D's
-    offset free, and at an offset of 100 the expanded square is off by 0.1 in float32 for a sigma of
-    0.1. And torch.cdist has no second derivative.
+    Each sigma contributes 1 if u = v. Differences are computed explicitly for two reasons. The loss
+    does not constrain D's offset, and at an offset of 100 the expanded square is off by 0.1 in
+    float32 for a sigma of 0.1. Also, torch.cdist has no second derivative.
     """
     square = (u.unsqueeze(-2) - v.unsqueeze(-3)).square().sum(dim=-1)
     return torch.stack([torch.exp(square / (-2.0 * s * s)) for s in sigmas]).sum(dim=0)
 
 
 def mmd_squared(u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return the biased estimate of MMD^2, with diagonals, of (R, B, m) and (R, C, m), (R,)."""
+    """Return the biased estimate of MMD^2 (with diagonals), (R,), of (R, B, m) and (R, C, m)."""
     sides = (u_expert, u_expert), (u_agent, u_agent), (u_expert, u_agent)
     expert, agent, between = (rbf_mixture(u, v, sigmas).mean(dim=(1, 2)) for u, v in sides)
     return expert + agent - 2.0 * between
 
 
 def witness(u: Tensor, u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return the mean kernel to the expert minus that to the agent at u (R, B, m), (R, B)."""
+    """Return u's mean kernel to the expert minus its mean kernel to the agent, (R, B)."""
     to_expert = rbf_mixture(u, u_expert, sigmas).mean(dim=-1)
     return to_expert - rbf_mixture(u, u_agent, sigmas).mean(dim=-1)
 
@@ -83,20 +86,21 @@ class MmdDac(Adversarial):
     def __init__(self, config: MmdConfig, spec: Spec) -> None:
         if config.m > 1 and config.penalise == "net":
             raise UserError(
-                f"params.m: {config.m} outputs have no one slope; use 1, or penalise: witness"
+                f"params.m: {config.m} outputs have no single slope; use 1, or penalise: witness"
             )
         super().__init__(config, spec, outputs=config.m)
         # The loss does not depend on D's offset; Adam would amplify its gradient's rounding.
         self.net.layers[-1].bias.requires_grad_(False)
-        # The last batches, not all atoms: D was trained on them, and their cost is constant.
+        # The last batches, not all atoms: D was trained on these batches, at a constant cost.
         shape = len(spec.seeds), spec.batch, self.net.layers[0].weight.shape[-2]
         self.expert: Tensor
         self.agent: Tensor
-        self.register_buffer("expert", torch.zeros(shape))  # equal before the first update,
-        self.register_buffer("agent", torch.zeros(shape))  # so that the reward is 0
+        # Both are equal before the first update, so the reward is 0.
+        self.register_buffer("expert", torch.zeros(shape))
+        self.register_buffer("agent", torch.zeros(shape))
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Take one step down the loss; from then on the witness refers to these batches."""
+        """Make these the witness's batches, then take one step down the loss."""
         x_agent, x_expert = self.pair(agent, expert)
         self.agent.copy_(x_agent)
         self.expert.copy_(x_expert)
@@ -110,7 +114,7 @@ class MmdDac(Adversarial):
         return self.penalty(x_agent, x_expert) - mmd2
 
     def slope(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the gradient penalty on D or on the witness, (R,)."""
+        """Return the unweighted gradient penalty on D or on the witness, (R,)."""
         if self.config.penalise == "net":
             return super().slope(x_agent, x_expert)
         u_expert, u_agent = self.net(x_expert), self.net(x_agent)
@@ -123,5 +127,5 @@ class MmdDac(Adversarial):
         )
 
     def value(self, x: Tensor) -> Tensor:
-        """Return the witness at inputs x (R, B, input), (R, B)."""
+        """Return the witness at inputs x (R, B, input), shape (R, B)."""
         return witness(self.net(x), self.net(self.expert), self.net(self.agent), self.config.sigmas)

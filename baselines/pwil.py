@@ -1,27 +1,33 @@
 """Primal Wasserstein Imitation Learning, PWIL (Dadashi et al., 2021).
 
-A step of an episode of T steps spends a mass of 1/T on the expert's N atoms, each of which starts
-with 1/N. It takes all that is left of the nearest atom, then of the next nearest, until the mass is
-spent. With take_j the mass that step t takes of atom j, and d the inputs' width:
+Each step of an episode of T steps spends a mass of 1/T on the expert's N atoms, each of which
+starts with a mass of 1/N. The step takes all the mass left on the nearest atom, then on the next
+nearest, until 1/T is spent. With take_j the mass that step t takes from atom j, and d the inputs'
+width:
 
     c_t = sum_j take_j |x_t - e_j|        reward r_t = alpha exp(-beta T / sqrt(d) c_t)
 
-x_t and e_j are standardised by the atoms' own mean and std. sum_t c_t is the cost of a transport
-plan between the episode and the demonstrations, so it bounds their Wasserstein-1 distance from
-above. T cancels: the exponent is beta times the matched distance over sqrt(d). Nothing is learned,
-and the masses return to 1/N when the episode ends.
+x_t and e_j are standardised by the atoms' mean and std. sum_t c_t is the cost of a transport plan
+between the episode and the demonstrations, so it is an upper bound on their Wasserstein-1 distance.
+T cancels: the exponent is -beta times the matched distance over sqrt(d). Nothing is learned, and
+the masses are reset to 1/N when the episode ends.
 
 Reward: alpha exp(-sigma c_t), sigma = beta T / sqrt(d). It is computed when the step is taken and
 then stored, and it depends on the episode so far. High is expert-like.
-Range: [0, 5]; it is alpha = 5 on an atom with mass left. It rewards staying alive if episodes can
-end early.
-Deviations: sigma uses the atoms' width in every input mode. The original uses that of observation
-and action even if it compares observations alone. T is the env's time limit. The original uses 1000
-throughout, and in episodes of 100 steps would match a tenth of the mass. Features that are constant
-up to float32's precision are divided by one, not only those that are exactly so. A step with too
-little mass left earns 0, as in Acme; the original fails there. The agent is the suite's SAC,
-not D4PG. The original first fills the replay with expert transitions. This code does not, because
-the paper gives all methods one backbone; its authors' own code does not fill it either.
+Range: [0, 5]. The reward is alpha = 5 on an atom with mass left. It rewards staying alive if
+episodes can end early.
+Deviations: sigma uses the atoms' width in every input mode. The original uses the joint width of
+observation and action even if it compares observations alone. T is the env's time limit. The
+original always uses T = 1000, and so would match a tenth of the mass in episodes of 100 steps.
+Features that are constant up to float32's precision are divided by one, not only exactly constant
+features. A step with too little mass left earns 0, as in Acme; the original fails there. The agent
+is the suite's SAC, not D4PG. The original first fills the replay buffer with 50 000 expert
+transitions of reward alpha. This code does so only if `prefill` is set, because the NGT paper gives
+all methods the same backbone. The public code of that paper's authors does not fill the buffer
+either. As in the original, a filled transition leads to the next atom, which is `rate` steps later,
+and the last atom of all leads to the first.
+Traps: with few demonstrations the filled buffer repeats them hundreds of times, and the critic
+learns from jumps that no env makes.
 Sources: Dadashi, Hussenot, Geist & Pietquin, "Primal Wasserstein Imitation Learning", ICLR 2021;
 google-research/google-research (pwil), google-deepmind/acme, lionelblonde/ngt.
 """
@@ -36,28 +42,31 @@ from ngt.reward import Batch, RewardModel, Spec, opt
 
 SLACK = 1e-6  # subtracted from 1/T, so that rounding cannot use up the atoms early
 
-# A std below this share of the largest magnitude, or of 1, is no spread. float32 numbers lie up to
-# 1.2e-7 of their size apart, so rounding alone gives up to 1e-6. Acme uses 1e-6 of 1. Dividing by
-# such a std would turn any deviation of the agent into a million stds, and the reward into 0.
+# A feature is constant if its std is below this share of its largest magnitude, or of 1 if that is
+# larger. The relative spacing of float32 numbers is up to 1.2e-7, so rounding alone gives up to
+# 1e-6. Acme uses 1e-6 of 1. Dividing by such a std would turn any deviation of the agent into a
+# million stds, and make the reward 0.
 CONSTANT = 1e-6
 
 
 @dataclass(frozen=True)
 class PwilConfig:
-    """Settings of PWIL. Values are the original's, in its paper's notation."""
+    """Settings of PWIL. Names and values are those of the PWIL paper."""
 
     alpha: float = opt(5.0, "largest reward", 0)
     beta: float = opt(5.0, "how fast the reward falls with the cost", 0)
+    prefill: int = opt(0, "expert transitions in the buffer at the start; the original: 50000", 0)
 
 
 def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Spend mass on atoms, nearest first; return cost (...,), mass spent (...,) and mass left.
+    """Spend mass on atoms, nearest first; return the cost (...,), mass spent (...,) and mass left.
 
-    distance, mass and mass left: (..., N). This is the loop over atoms in closed form. In order of
-    distance, an atom gives what is still to be spent, at most its own mass. Of equidistant atoms
-    the first one gives first. All atoms are sorted, since a step may reach any number of them: a
-    good imitator leaves a little mass on each atom that it passes, and if it returns, one step
-    reaches 80 of 200.
+    `distance`, `mass` and the mass left have shape (..., N).
+
+    This is the loop over atoms in closed form. In order of distance, each atom gives the mass that
+    is still to be spent, but at most its own. Among equidistant atoms, the first one gives first.
+    All atoms are sorted, since a step may use any number of them. A good imitator leaves a little
+    mass on each atom that it passes; if it returns, one step uses 80 of 200.
 
     Sums run from the first atom to the last. Atoms that pad a run's set in a pack have no mass, so
     they do not change the rounding.
@@ -65,16 +74,17 @@ def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor
     near, order = distance.sort(dim=-1, stable=True)
     held = mass.gather(-1, order)
     before = F.pad(held.cumsum(dim=-1)[..., :-1], (1, 0))
-    take = (spend - before).clamp(min=0.0).minimum(held)  # exactly its mass for a used-up atom
+    take = (spend - before).clamp(min=0.0).minimum(held)  # a used-up atom gives exactly its mass
     left = torch.empty_like(mass).scatter_(-1, order, held - take)
     cost, spent = (part.cumsum(dim=-1)[..., -1] for part in (take * near, take))
     return cost, spent, left
 
 
 class Pwil(RewardModel):
-    """The atoms of R runs and the mass left of them in every env; overrides `observe`.
+    """The atoms of R runs and the mass left on them in every env; overrides `observe`.
 
-    mass (R, n, N) is state. Atoms that pad a run's set to the largest of the pack have none.
+    `mass` (R, n, N) is part of a run's state. Sets smaller than the pack's largest are padded with
+    atoms of mass 0.
     """
 
     Config = PwilConfig
@@ -105,12 +115,12 @@ class Pwil(RewardModel):
         self.sigma = config.beta * spec.time_limit / spec.input**0.5
 
     def standardise(self, x: Tensor) -> Tensor:
-        """Return (x - mean) / std, (R, B, d); what equals an atom stays bit-equal to it."""
+        """Return (x - mean) / std, (R, B, d); a row equal to an atom stays bit-equal to it."""
         return (x - self.mean) / self.scale
 
     @torch.no_grad()
     def observe(self, transition: Batch, done: Tensor) -> Tensor:
-        """Return the reward of each env's step, (R, n), and update its masses; done resets them."""
+        """Return each env step's reward, (R, n), and update the masses, or reset them if done."""
         x = self.standardise(self.inputs(transition))
         # |x|^2 - 2 x e + |e|^2 is cheaper, but in float32 a match would miss alpha by up to 0.4 %.
         distance = torch.linalg.vector_norm(x[:, :, None] - self.atoms[:, None], dim=-1)
@@ -119,6 +129,23 @@ class Pwil(RewardModel):
         reward = self.config.alpha * torch.exp(-self.sigma * cost)
         return torch.where(spent > 0.999 * self.spend, reward, 0.0)
 
+    @classmethod
+    def prefilled(cls, config: PwilConfig) -> int:
+        return config.prefill
+
+    def prefill(self) -> Batch | None:
+        """Return the atoms in turn, again and again, as every env's steps."""
+        if not self.config.prefill:
+            return None
+        assert self.spec.demos is not None
+        data, size, envs = self.spec.demos.data, self.spec.demos.size, self.spec.num_envs
+        steps = torch.arange(-(-self.config.prefill // envs), device=size.device)
+        atom = steps.repeat_interleave(envs) % size
+        run = torch.arange(len(size), device=size.device)[:, None]
+        obs, none = data.obs[run, atom], torch.zeros_like(data.terminated[run, atom])
+        following = data.obs[run, (atom + 1) % size]
+        return Batch(obs, data.action[run, atom], following, none + self.config.alpha, none)
+
     def reward(self, batch: Batch) -> Tensor:
-        """Return the rewards that `observe` gave, as stored."""
+        """Return the stored rewards that `observe` computed."""
         return batch.reward

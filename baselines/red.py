@@ -1,7 +1,7 @@
 """RED*: Random Expert Distillation (Wang et al., 2019) with NGT's nets and reward numerics.
 
-NGT without its agent term. h(x) is the pairing loss between a predictor and a frozen random prior,
-and the predictor is distilled on expert transitions alone:
+RED* is NGT without its agent term. h(x) is the pairing loss between a predictor and a frozen random
+prior, and the predictor is distilled on expert transitions alone:
 
     loss   = E_expert[h]
     reward = exp(-h), then scaled by batch percentiles
@@ -10,10 +10,10 @@ Reward: (r - P5) / (P95 - P5), r = exp(-h), with percentiles of the batch; high 
 Range: r lies in (0, 1]. The scaled reward lies mostly in [0, 1] and is not clipped.
 Deviations: those of the NGT paper. The predictor takes one step per iteration for as long as the
 agent learns, instead of 200 epochs beforehand. Both nets are NGT's, with the same architecture and
-spectral norm; RED's predictor is shallower than its prior. The pairing is NGT's, so with HL-Gauss,
-on Humanoid, h has a floor above zero. Percentiles replace RED's temperature, which is tuned per env
-from 250 to 250 000, but not fully. For small h, exp(-h) is close to the straight line 1 - h, whose
-shape scaling keeps, so nearly all of a batch ends up near 1. `rescale`, a factor of the outputs,
+spectral norm; RED's predictor is shallower than its prior. The pairing is NGT's. On Humanoid it is
+HL-Gauss, so h has a floor above zero. Percentiles only partly replace RED's temperature, which is
+tuned per env from 250 to 250 000. For small h, exp(-h) is close to the straight line 1 - h. Scaling
+keeps its shape, so nearly all rewards of a batch end up near 1. `rescale`, a factor of the outputs,
 acts as a temperature.
 Sources: Wang et al., Random Expert Distillation, ICML 2019; RuohanW/RED; lionelblonde/ngt.
 """
@@ -26,13 +26,13 @@ from ngt.reward import Batch, Spec
 
 
 class Red(Potential):
-    """Predictor and prior of R runs, fitted to the expert alone."""
+    """The predictor and prior of R runs, fitted to the expert alone."""
 
     def __init__(self, config: PotentialConfig, spec: Spec) -> None:
         if config.penalty:
             raise UserError(
-                f"params.penalty: found {config.penalty}, RED has no agent's side to take a "
-                f"gradient penalty at; use 0"
+                f"params.penalty: found {config.penalty}, but RED has no agent side for a "
+                f"gradient penalty; use 0"
             )
         super().__init__(config, spec)
 

@@ -1,14 +1,14 @@
 """Wasserstein DAC: DAC with the critic of WGAN-GP (Gulrajani et al., 2017).
 
-A critic D of slope 1 is high on expert transitions and low on the agent's:
+A critic D of slope 1 is high on expert transitions and low on agent transitions:
 
     loss   = E_agent[D] - E_expert[D] + 10 E[(|grad D| - 1)^2]
     reward = D(x)
 
-The penalty is taken at random points between expert and agent rows. Adding a constant to D does not
-change the loss, so the reward's sign is arbitrary. If episodes can end early, the value of staying
-alive is then arbitrary too, unless `absorbing` is set. With absorbing states no episode ends, and a
-constant adds the same to every return.
+The penalty is computed at random points between expert and agent rows. Adding a constant to D does
+not change the loss, so the reward's sign is arbitrary. If episodes can end early, the value of
+staying alive is then arbitrary too, unless `absorbing` is set. With absorbing states no episode
+ends, and a constant adds the same amount to every return.
 
 Reward: D(x), the critic's raw value; high is expert-like, and its zero has no meaning.
 Range: any real number. Its scale is that of the inputs, since D has slope 1.
@@ -30,7 +30,7 @@ class Wdac(Adversarial):
     """The critics of R runs."""
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return minus the dual objective, plus the penalty, (R,)."""
+        """Return the negative dual objective plus the penalty, (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
         d_agent, d_expert = self.net(torch.cat([x_agent, x_expert], dim=1)).squeeze(-1).chunk(2, 1)
         gap = d_expert.mean(dim=1) - d_agent.mean(dim=1)
@@ -38,5 +38,5 @@ class Wdac(Adversarial):
         return self.penalty(x_agent, x_expert) - gap
 
     def value(self, x: Tensor) -> Tensor:
-        """Return D(x) of inputs x (R, B, input), (R, B)."""
+        """Return D(x) for inputs x (R, B, input), shape (R, B)."""
         return self.net(x).squeeze(-1)

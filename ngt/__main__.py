@@ -1,4 +1,4 @@
-"""The command, also as `python -m ngt`; it handles signals before the slow imports start."""
+"""The entry point of `ngt` and `python -m ngt`, which handles signals before the slow imports."""
 
 import importlib
 import os

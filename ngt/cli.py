@@ -1,6 +1,6 @@
 """The `ngt` command: every stage of the suite, usable without Snakemake.
 
-Each command is a module of `ngt.commands`. Only the one that is asked for is imported.
+Each command is a module of `ngt.commands`. Only the requested command's module is imported.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
 
+import ngt
 from ngt.errors import Interrupted, UserError, lacks_memory
 from ngt.settings.options import Parser, add_settings
 from ngt.text import show_any_text
@@ -20,21 +21,31 @@ from ngt.text import show_any_text
 COMMANDS = {
     "expert": "Train an env's SAC expert on the env's own reward.",
     "record": "Record whole episodes of an expert, and of a random policy.",
-    "ship": "Put an env's recorded expert among those that ship, in data/.",
-    "train": "Imitate: train runs, in packs if they share a cell.",
+    "import": "Make a demonstration file from Minari's, D4RL's, imitation's or plain arrays.",
+    "export": "Write a demonstration file as a Minari dataset.",
+    "ship": "Add an env's recorded expert to the shipped experts in data/.",
+    "train": "Train imitation runs. Runs that share a cell are trained in packs.",
     "evaluate": "Run a policy's deterministic episodes and print the returns.",
     "runs": "Print the run table: every key with its status.",
-    "publish": "Gather a scale's complete runs into one file of records that ships, with a "
-    "manifest.",
-    "bench": "Measure updates per second on one thread, beside a peer, or methods beside each "
-    "other.",
+    "publish": "Gather a scale's complete runs into a single file of records, with a manifest, "
+    "that ships.",
+    "bench": "Measure updates per second on one thread, next to a peer or between methods.",
     "config": "Print the resolved settings of a scale, or of one run.",
 }
+
+# Modules of ngt.commands whose names differ from their commands'.
+MODULES = {"import": "exchange.imports", "export": "exchange.exports"}
 
 
 def build_parser(command: str) -> argparse.ArgumentParser:
     """Return the parser with every command; only `command` has its options."""
-    parser = Parser(prog="ngt", description="Low-data imitation learning, reproduced.")
+    parser = Parser(
+        prog="ngt",
+        description="Low-data imitation learning, reproduced.",
+        epilog="Figures, tables, videos and the workflow are made in a checkout: make, snakemake "
+        "and `python -m paper` run there.",
+    )
+    parser.add_argument("--version", action="version", version=f"ngt {ngt.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     for name, text in COMMANDS.items():
         sub = commands.add_parser(
@@ -57,7 +68,7 @@ def load_command(name: str) -> ModuleType:
     Raise UserError if the import fails in torch, for example because of a wrong TORCH_LOGS.
     """
     try:
-        return importlib.import_module(f"ngt.commands.{name}")
+        return importlib.import_module(f"ngt.commands.{MODULES.get(name, name)}")
     except Exception as error:
         frames = [
             frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(error.__traceback__)
@@ -69,7 +80,7 @@ def load_command(name: str) -> ModuleType:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a command; a user's mistake is one line on stderr and exit code 2."""
+    """Run a command. Report a user's mistake in one line on stderr, with exit code 2."""
     show_any_text()
     warnings.formatwarning = one_line
     words = list(sys.argv[1:] if argv is None else argv)
@@ -110,16 +121,16 @@ def leave(line: str, code: int) -> NoReturn:
 
 
 def refuse(args: argparse.Namespace, line: str) -> NoReturn:
-    """Exit because of an error that would come again.
+    """Exit because of an error that would recur.
 
-    A job of the workflow leaves the reason in its --outcome file and has then done its part.
+    A workflow job writes the reason to its --outcome file and then exits with code 0.
     """
     print(line, file=sys.stderr)
     sys.exit(0 if write_outcome(args, f"{line}\n") else 2)
 
 
 def write_outcome(args: argparse.Namespace, reason: str) -> bool:
-    """Write the --outcome file; return False if none was asked for."""
+    """Write the --outcome file; return False if none was requested."""
     if args.outcome is None:
         return False
     args.outcome.parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +139,7 @@ def write_outcome(args: argparse.Namespace, reason: str) -> bool:
 
 
 def one_line(message: Warning | str, *_: object, **__: object) -> str:
-    """Format a warning without the line of code that gave it."""
+    """Format a warning without the line of code that issued it."""
     return f"ngt: warning: {message}\n"
 
 

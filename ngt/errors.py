@@ -5,15 +5,15 @@ from collections.abc import Sequence
 
 
 class UserError(Exception):
-    """A user's mistake: one line that names the field, the value and the fix; exit code 2."""
+    """A user's mistake, reported with exit code 2 in one line: the field, the value and the fix."""
 
 
 class Interrupted(Exception):
-    """Training stopped on a signal and left a checkpoint of this step in every run's folder."""
+    """A signal stopped training; every run's folder holds a checkpoint of this step."""
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Return True if an allocation failed; NumPy and torch say so in words, on CPU and CUDA."""
+    """Return True if an allocation failed; NumPy's and torch's messages contain "allocate"."""
     return isinstance(error, MemoryError) or "allocate" in str(error)
 
 

@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-CHECKOUT = Path(__file__).resolve().parents[1]  # the folder that holds the package
+PACKAGE = Path(__file__).resolve().parent
+# An installed package holds its part of the checkout: baselines, configs and shipped experts.
+INSTALLED = (PACKAGE / "checkout").is_dir()
+CHECKOUT = PACKAGE / "checkout" if INSTALLED else PACKAGE.parent
 
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`, flushed and renamed to it when the block succeeds.
+    """Yield a temporary path next to `path`. If the block succeeds, flush it and rename it.
 
-    An OSError of the block that names no file is made to name `path`.
+    An OSError from the block that names no file gets `path` as its file name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -40,7 +43,7 @@ def atomic(path: Path) -> Iterator[Path]:
 
 
 def json_text(data: Any) -> str:
-    """Return data as JSON that people can read."""
+    """Return data as indented JSON."""
     return json.dumps(data, indent=1) + "\n"
 
 
@@ -51,7 +54,7 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def read_json(path: Path) -> Any | None:
-    """Return the JSON in a file; None if the file is missing or is not readable JSON."""
+    """Return the JSON in a file, or None if the file is missing or is not readable JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (
@@ -65,12 +68,12 @@ def read_json(path: Path) -> Any | None:
 
 
 def sha256(content: bytes | Path) -> str:
-    """Return the SHA-256 of bytes or of a file: the name of settings, and a check of what ships."""
+    """Return the SHA-256 of bytes or of a file. It identifies settings and checks shipped files."""
     return _digest(content, hashlib.sha256)
 
 
 def checksum(content: bytes | Path) -> str:
-    """Return the BLAKE2b of bytes or of a file, 128 bits: a check of runs and checkpoints."""
+    """Return the 128-bit BLAKE2b of bytes or of a file. It checks runs and checkpoints."""
     return _digest(content, functools.partial(hashlib.blake2b, digest_size=16))
 
 

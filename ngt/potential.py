@@ -7,8 +7,8 @@ on agent data (paper, equation of L):
     loss = E_expert[h] - E_agent[h]        reward r = exp(-h), scaled to (r - P5) / (P95 - P5)
 
 P5 and P95 are the 5th and 95th percentiles of r in the agent's minibatch. The authors' later
-public code scales h by its running percentiles instead (`scaling: ema_signed`). There P5, P50 and
-P95 are moving averages over the earlier batches:
+public code scales h by running percentiles instead (`scaling: ema_signed`). P5, P50 and P95 are
+then moving averages over the earlier batches:
 
     u = (h - P50) / (P95 - P5)          reward = -sign(u) (exp|u| - 1), clamped to [-5, 5]
 
@@ -17,10 +17,10 @@ Range: exp(-h) lies in (0, 1]. The scaled reward is 0 at P5 and 1 at P95, unless
 its floor. It is not clipped, so it can be any real number. With running percentiles it lies in
 [-5, 5].
 Deviations: HL-Gauss targets are squashed by a plain tanh into their support. The paper's 5 tanh,
-read literally, puts most of them outside, where they have neither mass nor gradient. Where the
-paper is silent, this code makes five choices. All other outputs are squashed by 5 tanh. h is the
-mean over outputs, or the sum for MSE-softmax. The reward of HL-Gauss uses the expert's sigma.
-Spectral norm is applied after the orthogonal initialisation, since the other order makes that
+read literally, puts most of them outside, where they have neither mass nor gradient. This code
+makes five choices that the paper does not specify. All other outputs are squashed by 5 tanh. h is
+the mean over outputs, or the sum for MSE-softmax. The reward of HL-Gauss uses the expert's sigma.
+Spectral norm is applied after the orthogonal initialisation, since the opposite order makes that
 initialisation a no-op. The prior is normalised once.
 Sources: Blondé, Candido Ramos and Kalousis, "Noise-Guided Transport: Imitation Learning from Random
 Priors", ICML 2026; lionelblonde/ngt, which is later and differs in its numbers.
@@ -46,7 +46,7 @@ from ngt.seeding import torch_generator
 Side = Literal["expert", "agent"]
 Scaling = Literal["percentile", "percentile_offset", "none", "ema_signed", "ema_linear"]
 
-HLG_EPS = 1e-6  # added to the mass that normalises HL-Gauss targets (paper's snippet)
+HLG_EPS = 1e-6  # added to the mass that normalises HL-Gauss targets, as in the paper's snippet
 
 
 @dataclass(frozen=True)
@@ -54,40 +54,43 @@ class PotentialConfig:
     """Settings of NGT. Values are those of the paper's table of defaults unless noted."""
 
     pairing: Literal["huber", "mse_softmax", "hl_gauss", "l1"] = opt(
-        "huber", "loss between predictor and prior; the paper: hl_gauss on Humanoid"
+        "huber", "loss between predictor and prior; the paper uses hl_gauss on Humanoid"
     )
     hidden: tuple[int, ...] = opt((256, 256), "widths of predictor and prior", 1)
     leak: float = opt(0.05, "slope of LeakyReLU below zero", 0)
-    m: int = opt(32, "outputs of the embedding", 1)
-    lr: float = opt(1e-3, "Adam, predictor", 0)
-    spectral_norm: bool = opt(True, "on every layer of both nets")
-    power_iterations: int = opt(3, "of the spectral norm per update", 1)
-    init: Init = opt("orthogonal", "of the hidden layers")
-    head_init: Init = opt("orthogonal", "of the output layers")
-    penalty: float = opt(0.0, "weight of a two-sided gradient penalty on h; 0: none is computed", 0)
-    squash: bool = opt(True, "outputs pass through rescale * tanh")
-    rescale: float = opt(5.0, "largest size of a squashed output", 1e-8)
+    m: int = opt(32, "number of outputs of the embedding", 1)
+    lr: float = opt(1e-3, "Adam's learning rate for the predictor", 0)
+    spectral_norm: bool = opt(True, "apply spectral norm to every layer of both nets")
+    power_iterations: int = opt(3, "power iterations of spectral norm per update", 1)
+    init: Init = opt("orthogonal", "initialisation of the hidden layers")
+    head_init: Init = opt("orthogonal", "initialisation of the output layers")
+    penalty: float = opt(
+        0.0, "weight of a two-sided gradient penalty on h; 0 skips its computation", 0
+    )
+    squash: bool = opt(True, "pass outputs through rescale * tanh")
+    rescale: float = opt(5.0, "largest magnitude of a squashed output", 1e-8)
     hlg_target: Literal["tanh", "rescaled"] = opt(
         "tanh", "HL-Gauss targets: inside the support, or the literal rescale * tanh"
     )
-    delta: float = opt(1.0, "Huber's", 1e-8)
-    bins: int = opt(21, "HL-Gauss bins", 2)
+    delta: float = opt(1.0, "threshold delta of the Huber loss", 1e-8)
+    bins: int = opt(21, "number of HL-Gauss bins", 2)
     support: float = opt(1.0, "HL-Gauss support is [-support, support]", 1e-8)
-    sigma_expert: float = opt(0.25, "HL-Gauss width, expert side", 1e-8)
-    sigma_agent: float = opt(0.05, "HL-Gauss width, agent side", 1e-8)
+    sigma_expert: float = opt(0.25, "HL-Gauss width on the expert side", 1e-8)
+    sigma_agent: float = opt(0.05, "HL-Gauss width on the agent side", 1e-8)
     reward_sigma: Literal["expert", "agent"] = opt("expert", "side whose width the reward uses")
     scaling: Scaling = opt(
         "percentile",
-        "(r - P5)/gap; _offset: r/gap - P5, which adds a survival bonus; none: r; ema_: u of "
-        "running percentiles, -sign(u)(exp|u| - 1) if signed, -u if linear",
+        "percentile: (r - P5)/gap; percentile_offset: r/gap - P5, which adds a survival bonus; "
+        "none: r; with u from running percentiles, ema_signed: -sign(u)(exp|u| - 1), "
+        "ema_linear: -u",
     )
-    gap_floor: float = opt(1e-8, "least P95 - P5", 0)
+    gap_floor: float = opt(1e-8, "smallest value of P95 - P5", 0)
     ema_rate: float = opt(1e-3, "weight of a new batch in the running percentiles", 0, 1)
-    reward_clip: float = opt(5.0, "largest size of a reward by running percentiles", 0)
+    reward_clip: float = opt(5.0, "largest magnitude of a reward from running percentiles", 0)
 
 
 class Potential(RewardModel):
-    """Predictor f and frozen prior f' of R runs, and the potential h between them."""
+    """The predictor f and frozen prior f' of R runs, and the potential h between them."""
 
     Config = PotentialConfig
     config: PotentialConfig
@@ -121,14 +124,14 @@ class Potential(RewardModel):
         return net
 
     def potential(self, x: Tensor, side: Side) -> Tensor:
-        """Return h(x) >= 0 of inputs x (R, B, input), (R, B).
+        """Return h(x) >= 0 for inputs x (R, B, input), shape (R, B).
 
-        side: whose sigma HL-Gauss uses; the other pairings ignore it.
+        side: the side whose sigma HL-Gauss uses; the other pairings ignore it.
         """
         return self._pair(self.prediction(x), self.target(x), side)
 
     def prediction(self, x: Tensor) -> Tensor:
-        """Return the squashed outputs of f, (R, B, m); for HL-Gauss logits, (R, B, bins * m)."""
+        """Return the squashed outputs of f, (R, B, m), or HL-Gauss logits, (R, B, bins * m)."""
         return self._squash(self.predictor(x), self.config.rescale)
 
     def target(self, x: Tensor) -> Tensor:
@@ -137,7 +140,7 @@ class Potential(RewardModel):
             return self._target(x)
 
     def _target(self, x: Tensor) -> Tensor:
-        """Return the same with its gradient in x, which a gradient penalty needs."""
+        """Return the target with its gradient in x, which a gradient penalty needs."""
         plain = self.config.pairing == "hl_gauss" and self.config.hlg_target == "tanh"
         return self._squash(self.prior(x), 1.0 if plain else self.config.rescale)
 
@@ -158,7 +161,7 @@ class Potential(RewardModel):
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
         """Return L = E_expert[h] - E_agent[h], (R,); descending it lowers h on expert data.
 
-        The gradient penalty is added if it has a weight.
+        The gradient penalty is added if its weight is not 0.
         """
         x_expert, x_agent = self.inputs(expert), self.inputs(agent)
         x = torch.cat([x_expert, x_agent], dim=1)  # one pass for both sides
@@ -179,7 +182,7 @@ class Potential(RewardModel):
         return {"epsilon": Draw("uniform", (self.spec.batch,))} if self.config.penalty else {}
 
     def _penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the weighted gradient penalty on the potential that the reward reads, (R,)."""
+        """Return the weighted gradient penalty on the potential that the reward uses, (R,)."""
         side = self.config.reward_sigma
         slope = gradient_penalty(
             lambda x: self._pair(self.prediction(x), self._target(x), side),
@@ -191,19 +194,19 @@ class Potential(RewardModel):
         return self.config.penalty * slope
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Take the power iterations, then one step down L."""
+        """Run the power iterations, then take one step down L."""
         if self.config.spectral_norm:
             self.predictor.power_iteration(self.config.power_iterations)
         super().update(agent, expert)
 
     @torch.no_grad()
     def score(self, batch: Batch) -> Tensor:
-        """Return r = exp(-h) in (0, 1] before it is scaled, (R, B)."""
+        """Return the unscaled reward r = exp(-h) in (0, 1], (R, B)."""
         return torch.exp(-self.potential(self.inputs(batch), self.config.reward_sigma))
 
     @torch.no_grad()
     def reward(self, batch: Batch) -> Tensor:
-        """Return the scaled reward, (R, B). Each call updates the running percentiles, if used."""
+        """Return the scaled reward, (R, B), and update the running percentiles if they are used."""
         h = self.potential(self.inputs(batch), self.config.reward_sigma)
         raw = torch.exp(-h)
         if self.config.scaling.startswith("ema_"):
@@ -216,9 +219,9 @@ class Potential(RewardModel):
         return scaled
 
     def _scale_by_running_percentiles(self, h: Tensor) -> Tensor:
-        """Return -sign(u) (exp|u| - 1), or -u, of potentials h (R, B), clamped, (R, B).
+        """Return -sign(u) (exp|u| - 1) or -u, clamped, for potentials h (R, B), shape (R, B).
 
-        u = (h - P50) / (P95 - P5) with the percentiles of earlier batches, which h then updates.
+        u = (h - P50) / (P95 - P5) with the percentiles of earlier batches. h then updates them.
         """
         ordered = h.sort(dim=1).values
         now = torch.cat([quantile(ordered, rank) for rank in (0.05, 0.5, 0.95)], dim=1)
@@ -257,7 +260,7 @@ def hl_gauss_edges(low: float, high: float, bins: int) -> Tensor:
 def hl_gauss_target(target: Tensor, edges: Tensor, sigma: float) -> Tensor:
     """Return the mass in each bin of a Gaussian around each target: (..., m) -> (..., N, m).
 
-    The mass is divided by the mass inside the support plus 1e-6 (in units of erf). Each target's
+    Each mass is divided by the mass inside the support plus 1e-6 (in units of erf). A target's
     masses therefore sum to just under 1, and to less the further it lies outside the support.
     """
     z = torch.erf((edges[:, None] - target.unsqueeze(-2)) / (math.sqrt(2.0) * sigma))
@@ -279,14 +282,14 @@ def hl_gauss(logits: Tensor, probs: Tensor) -> Tensor:
 
 
 def quantile(values: Tensor, rank: float) -> Tensor:
-    """Return the linearly interpolated quantile of sorted rows (R, B), (R, 1); rank in [0, 1]."""
+    """Return the interpolated quantile of sorted rows (R, B), shape (R, 1); rank is in [0, 1]."""
     at = rank * (values.shape[1] - 1)
     below, above = math.floor(at), math.ceil(at)
     return torch.lerp(values[:, below : below + 1], values[:, above : above + 1], at - below)
 
 
 def scale_by_percentiles(raw: Tensor, scaling: str, floor: float) -> Tensor:
-    """Return raw rewards (R, B) scaled by the P5 and P95 of their own rows, not clipped, (R, B)."""
+    """Return raw rewards (R, B), each row scaled by its own P5 and P95 without clipping."""
     if scaling == "none":
         return raw
     ordered = raw.sort(dim=1).values  # torch.quantile would copy its ranks from the host

@@ -1,11 +1,14 @@
-"""The seam: what a method must provide to be trained.
+"""The interface that a method implements to be trained.
 
-A method is a RewardModel. It defines `loss` and `reward`, or overrides exactly one other method:
-`observe`, if the reward is known when the step is taken, or `fit`, if no env is stepped. The
+A method is a RewardModel. It defines `loss` and `reward`, or overrides what it does differently:
+`observe`, if the reward is known when the step is taken; `fit`, if no env is stepped; `feed`, if
+the agent learns from other transitions than its own; `critic_loss`, if the critic learns from a
+loss of the method's instead of a reward; `prefill`, if the buffer does not start empty. The
 trainer, the agent and the buffer do not know which method is trained.
 
 NGT computes and scales its reward in ngt/potential.py. The other methods are in baselines/.
-A method's file imports from here: `from ngt.reward import Batch, Draw, RewardModel, Spec, opt`.
+A method's file imports from this module:
+`from ngt.reward import Batch, Draw, RewardModel, Spec, opt`.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ __all__ = [
     "RewardModel",
     "Spec",
     "checked",
+    "half_each",
     "opt",
 ]
 
@@ -47,10 +51,10 @@ class Spec(NamedTuple):
     obs: int
     act: int
     mode: Mode
-    batch: int  # transitions per update, both from the agent and from the demonstrations
+    batch: int  # transitions per update from the agent, and as many from the demonstrations
     seeds: Sequence[int]  # one seed per run
-    time_limit: int  # steps of an episode at most
-    num_envs: int  # envs that each run steps side by side
+    time_limit: int  # maximum number of steps in an episode
+    num_envs: int  # number of envs that each run steps in parallel
     gamma: float  # the agent's discount
     demos: DemoSet | None = None  # all demonstrations, raw; None if the method uses none
 
@@ -62,19 +66,19 @@ class Spec(NamedTuple):
 
 
 def checked(value: Any, like: Tensor, name: str, grad: bool = True) -> Tensor:
-    """Return what a method returned if it has the shape and type of `like`; UserError if not.
+    """Return a method's result, or raise UserError unless its shape and type match `like`.
 
-    grad: True if it may have a gradient.
+    grad: True if the result may have a gradient.
     """
     found, fix = "", ""
     if not isinstance(value, Tensor):
         found = f"{type(value).__name__}"
     elif value.shape != like.shape:
-        found, fix = f"shape {tuple(value.shape)}", "; the first dimension is the pack's runs"
+        found, fix = f"shape {tuple(value.shape)}", "; the first dimension indexes the pack's runs"
     elif value.dtype != like.dtype:
         found = str(value.dtype)
     elif value.requires_grad and not grad:
-        found, fix = "one with a gradient", "; decorate it with @torch.no_grad()"
+        found, fix = "a tensor with a gradient", "; decorate the method with @torch.no_grad()"
     if not found:
         return value
     raise UserError(
@@ -83,17 +87,25 @@ def checked(value: Any, like: Tensor, name: str, grad: bool = True) -> Tensor:
     )
 
 
+def half_each(agent: Batch, expert: Batch) -> Batch:
+    """Return half of each batch, (R, B, ·): first the agent's B // 2 rows, then the expert's."""
+    rows = agent.obs.shape[1]
+    own = rows // 2
+    sides = zip(agent, expert, strict=True)
+    return Batch(*(torch.cat([a[:, :own], e[:, : rows - own]], dim=1) for a, e in sides))
+
+
 class RewardModel(nn.Module):
     """The reward of R runs. Subclasses set `Config` and are built from (config, spec).
 
-    metrics: values (R,) for train.csv, by name, written by the last update or reward.
+    metrics: values (R,) for train.csv, by name, set by the last call of `update` or `reward`.
     """
 
     Config: ClassVar[type]
-    offline: ClassVar[bool] = False  # True if `fit` is overridden: no env is stepped
-    learns: ClassVar[bool] = True  # False if nothing is updated: no demonstrations are drawn
-    # True if the env's own reward may be read. Otherwise batch.reward is hidden, except that a
-    # model with its own `observe` sees the rewards that this returned.
+    offline: ClassVar[bool] = False  # True if `fit` is overridden; no env is stepped then
+    learns: ClassVar[bool] = True  # False if `update` has nothing to do; it is not called then
+    # True if the model may read the env's own reward. Otherwise batch.reward is hidden, except that
+    # a model with its own `observe` sees the rewards that `observe` returned.
     uses_env_reward: ClassVar[bool] = False
 
     def __init__(self, config: Any, spec: Spec) -> None:
@@ -103,22 +115,22 @@ class RewardModel(nn.Module):
         self.noise: Mapping[str, Tensor] = {}  # this iteration's draws, set by the trainer
 
     def draws(self) -> dict[str, Draw]:
-        """Return the random tensors of one iteration, per run, by name."""
+        """Return the random tensors that one iteration needs per run, by name."""
         return {}
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
         """Return the loss that `update` descends, one value per run, (R,)."""
-        raise self._lacks("loss", "set learns = False where there is nothing to learn")
+        raise self._lacks("loss", "or set learns = False if there is nothing to learn")
 
     def reward(self, batch: Batch) -> Tensor:
         """Return the reward of each transition, (R, B), without gradient; high is expert-like."""
         raise self._lacks("reward", "or override `fit` and set offline = True")
 
     def score(self, batch: Batch) -> Tensor:
-        """Return what the logged AUC compares an expert and an agent batch by, (R, B).
+        """Return the score by which the logged AUC compares expert and agent batches, (R, B).
 
-        Override it if a transition's reward depends on the rest of its batch. The score must not,
-        and the reward must rise with it.
+        Override this method if a transition's reward depends on the rest of its batch. The score
+        must not depend on it, and the reward must rise with the score.
         """
         return self.reward(batch)
 
@@ -130,13 +142,13 @@ class RewardModel(nn.Module):
         self.metrics["reward_loss"] = loss.detach()
 
     def learn_with(self, lr: float) -> None:
-        """Make the optimiser that `update` uses. Call this after building the nets."""
+        """Create the optimiser that `update` uses. Call this after building the nets."""
         self.optimiser = adam([p for p in self.parameters() if p.requires_grad], lr)
 
     def observe(self, transition: Batch, done: Tensor) -> Tensor:
         """Return the rewards to store with the transitions just taken, (R, n).
 
-        The default keeps the env's own reward for diagnostics. done (R, n) is True if the step
+        The default keeps the env's own reward for diagnostics. `done` (R, n) is True if the step
         ended the episode, by termination or truncation.
         """
         return transition.reward
@@ -146,15 +158,54 @@ class RewardModel(nn.Module):
         """Return True if the stored rewards are the model's own."""
         return type(self).observe is not RewardModel.observe
 
+    def feed(self, agent: Batch, expert: Batch) -> Batch:
+        """Return the batch that the agent learns from, of as many rows as the two given.
+
+        The default is the agent's own. agent, expert: transitions drawn from buffer and
+        demonstrations, (R, B, ·). What is returned is passed to `reward` or `critic_loss` as it is.
+        """
+        return agent
+
+    @property
+    def feeds(self) -> bool:
+        """Return True if the agent's batch is the model's own."""
+        return type(self).feed is not RewardModel.feed
+
+    def critic_loss(self, agent: Sac, batch: Batch, noise: Tensor) -> Tensor:
+        """Return the loss of the agent's critic, (R,); `reward` is then never called.
+
+        The critic takes a step down it, and so does `optimiser` if the model has one. Gradients of
+        the actor are not used. batch: as returned by `feed`. noise: standard normal, (R, B, act),
+        for actions at batch.next_obs.
+        """
+        raise self._lacks("critic_loss", "or define `reward`")
+
+    @property
+    def implicit(self) -> bool:
+        """Return True if the critic's loss is the model's own: there is no reward."""
+        return type(self).critic_loss is not RewardModel.critic_loss
+
+    @classmethod
+    def prefilled(cls, config: Any) -> int:
+        """Return how many transitions `prefill` returns, up to a whole vector step."""
+        return 0
+
+    def prefill(self) -> Batch | None:
+        """Return what is stored before the first step, (R, P, ·), in vector steps of the envs.
+
+        A transition leads to the same env's next one; only the last of each uses its next_obs.
+        """
+        return None
+
     def fit(self, agent: Sac, expert: Batch) -> None:
-        """Take one step of an offline method on the agent's actor, with the agent's optimiser."""
+        """Take one step of an offline method on the agent's actor, using the agent's optimiser."""
         raise self._lacks("fit", "or set offline = False")
 
     def _lacks(self, name: str, otherwise: str) -> UserError:
         return UserError(f"{type(self).__name__} has no method {name!r}; write it, {otherwise}")
 
     def inputs(self, batch: Batch) -> Tensor:
-        """Return the part of a batch that the input mode shows to the model, (R, B, input)."""
+        """Return the model's input for a batch, as the input mode selects it, (R, B, input)."""
         if self.spec.mode == "state-action":
             return torch.cat([batch.obs, batch.action], dim=-1)
         if self.spec.mode == "state-state":
@@ -179,11 +230,11 @@ class EnvReward(RewardModel):
 
 
 class Constant(RewardModel):
-    """A constant reward: a control that shows what survival alone earns.
+    """A constant reward, which serves as a control: it shows what survival alone earns.
 
         reward = 1
 
-    Reward: 1 for every transition. None counts as expert-like, and nothing is learned.
+    Reward: 1 for every transition. It does not measure expert-likeness, and nothing is learned.
     Range: 1.
     Deviations: none.
     Sources: Kostrikov et al., "Discriminator-Actor-Critic", ICLR 2019, on the survival bonus.

@@ -1,6 +1,6 @@
-"""Independent random streams, derived from a seed and the axes that they vary with.
+"""Independent random streams, each derived from a seed and a list of axes.
 
-There is no global generator. A run's numbers depend only on its own key, so a run sees the same
+There is no global generator. A run's numbers depend only on its own key, so a run gets the same
 draws alone and in a pack.
 """
 
@@ -17,33 +17,33 @@ from ngt.state import State
 
 
 def derive(seed: int, *axes: str | int) -> int:
-    """Return a seed in [0, 2^63) that depends on `seed` and on every axis, and on nothing else."""
+    """Return a seed in [0, 2^63) that depends only on `seed` and on every axis."""
     text = "\x1f".join([str(seed), *map(str, axes)])
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
 def rng(seed: int, *axes: str | int) -> np.random.Generator:
-    """Return a NumPy generator for these axes alone."""
+    """Return a NumPy generator that belongs to these axes alone."""
     return np.random.Generator(np.random.PCG64(derive(seed, *axes)))
 
 
 def torch_generator(seed: int, *axes: str | int) -> torch.Generator:
-    """Return a CPU torch generator for these axes alone (network initialisation)."""
+    """Return a CPU torch generator for these axes alone; it initialises networks."""
     return torch.Generator().manual_seed(derive(seed, *axes))
 
 
 class Draw(NamedTuple):
-    """One random tensor that an iteration consumes, per run.
+    """A random tensor that each run consumes in an iteration.
 
-    `index` draws are integers in [0, 2^48). Their user takes them modulo a size that is known only
-    when they are used. The bias is under 2e-8 for 4e6 rows.
+    `index` draws are integers in [0, 2^48). They are taken modulo a size that is known only when
+    they are used. The bias is under 2e-8 for 4e6 rows.
     """
 
     kind: Literal["normal", "uniform", "index"]
     shape: tuple[int, ...]
 
 
-# How each kind of draw is made.
+# The function that makes each kind of draw.
 DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = {
     "normal": lambda generator, size: generator.standard_normal(size, dtype=np.float32),
     "uniform": lambda generator, size: generator.random(size, dtype=np.float32),
@@ -52,11 +52,11 @@ DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
 
 
 class Streams:
-    """Random tensors of a pack, drawn ahead per run, in blocks, into fixed storage.
+    """The random tensors of a pack, drawn in blocks ahead of use, into fixed storage.
 
     Each (run, name) has its own generator, so neither the pack's other runs nor other draws advance
-    it. `next()` returns views of shape (R, *draw.shape); the next block overwrites them. For a CUDA
-    device, a thread draws the next block while the device works on this one.
+    it. `next()` returns views of shape (R, *draw.shape), which the next block overwrites. For a
+    CUDA device, a thread draws the next block while the device uses the current one.
     """
 
     BLOCK = 64  # iterations drawn at a time
@@ -82,7 +82,7 @@ class Streams:
         self.before = self.after = self._states()  # the generators before and after this block
 
     def next(self) -> dict[str, Tensor]:
-        """Return the tensors of the next iteration, by name, each (R, *shape)."""
+        """Return the next iteration's tensors by name, each of shape (R, *shape)."""
         if self.cursor == self.BLOCK:
             self._refill()
         self.cursor += 1
@@ -96,7 +96,7 @@ class Streams:
         self.before, self.after = self.after, self._states()
         if self.thread is not None:
             for name, block in self.blocks.items():
-                # a blocking copy, since the thread overwrites its source next
+                # The copy blocks, since the thread then overwrites its source.
                 block.copy_(self.host[name])
             self.ahead = self.thread.submit(self._draw)
         self.cursor = 0
@@ -112,13 +112,13 @@ class Streams:
         return {n: [g.bit_generator.state for g in gs] for n, gs in self.generators.items()}
 
     def state(self, run: int) -> State:
-        """Return where one run's generators stood before this block, and the place in it."""
+        """Return one run's generator states before this block, and the position in the block."""
         states = self.after if self.cursor == self.BLOCK else self.before
         generators = {name: each[run] for name, each in states.items()}
         return State(data={"cursor": self.cursor, "generators": generators})
 
     def restore(self, states: Sequence[State]) -> None:
-        """Draw the block of these states again and go to its place, which all runs share."""
+        """Redraw the block of these states and go to the position, which all runs share."""
         if self.ahead is not None:
             self.ahead.result()
             self.ahead = None

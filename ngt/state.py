@@ -1,4 +1,4 @@
-"""The state that a resumed run needs, for each part of a training, one run at a time."""
+"""The state that a run needs to resume, for each part of a training run."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from torch import Tensor
 
 
 class Ring(NamedTuple):
-    """The newest items of a growing sequence, kept as rows of a table in any order."""
+    """The newest items of a growing sequence, stored as rows of a table in any order."""
 
     table: Tensor
-    order: Tensor  # rows of the items, oldest first; on the CPU
-    total: int  # number of items so far, including forgotten ones
+    order: Tensor  # the table's row of each item, oldest first; on the CPU
+    total: int  # number of items so far, including overwritten ones
 
     def items(self, first: int = 0) -> Tensor:
-        """Return a copy of the items on the CPU, starting with number `first` in the ring."""
+        """Return a copy of the items on the CPU, starting with the ring's item number `first`."""
         return self.table.index_select(0, self.order[first:].to(self.table.device)).cpu()
 
 
 @dataclass(frozen=True)
 class State:
-    """One run's state in one part of a training. `a | b` holds the names of both."""
+    """One run's state in one part of training. `a | b` combines the entries of both."""
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)  # values that JSON can hold

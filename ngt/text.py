@@ -1,4 +1,4 @@
-"""Lines that a user reads, and names and labels that a user chooses."""
+"""Lines printed for the user, and checks of names and labels that the user chooses."""
 
 import io
 import itertools
@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from ngt.errors import UserError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
-LONGEST = 100  # characters of a label
+LONGEST = 100  # maximum number of characters in a label
 
-# Characters besides ASCII that both the figures' font and the paper's LaTeX can set.
+# Characters besides ASCII that both the figures' font and the paper's LaTeX can typeset.
 LETTERS = frozenset(map(chr, range(0xC0, 0x17F))) - set("ĦħĸĿŀŉŦŧ")
 GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
 SIGNS = "−±×≤≥≈→∞√·∈ℓ∇∂≪“”‘’†–—…°²³⁷"
@@ -20,30 +20,30 @@ SETTABLE = ASCII | LETTERS | set(GREEK) | set(SIGNS)
 
 
 def show_any_text() -> None:
-    """Print the code of a character that the terminal lacks, instead of failing."""
+    """Make output print the code of a character that the terminal lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def say(text: str) -> None:
-    """Print a line at once, also into a pipe."""
+    """Print a line and flush it, so that it appears at once in a pipe too."""
     print(text, flush=True)
 
 
 def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and the last number of each block of consecutive ones; numbers rise."""
+    """Return the first and the last number of each consecutive block of sorted numbers."""
     blocks = itertools.groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
     members = ([int(number) for _, number in block] for _, block in blocks)
     return [(block[0], block[-1]) for block in members]
 
 
 def check_name(name: str, where: str) -> None:
-    """Check that a name can be used for a folder, in a command and in a pattern."""
+    """Check that a name can be used as a folder, in a command and in a pattern."""
     if not NAME.fullmatch(name):
         raise UserError(
-            f"{where}: {name!r} would be a folder's name; use at most 100 of a-z, A-Z, 0-9, "
-            f"'.', '_', '+' and '-', and begin with a letter or a digit"
+            f"{where}: {name!r} cannot name a folder; use at most 100 characters out of a-z, A-Z, "
+            f"0-9, '.', '_', '+' and '-', and begin with a letter or a digit"
         )
 
 
@@ -54,13 +54,13 @@ def check_label(label: str, where: str) -> None:
 
 
 def label_fault(label: str) -> str:
-    """Say why a label cannot be shown and what to write; empty if it can."""
+    """Return why a label cannot be shown, with the fix, or an empty string if it can."""
     if len(label) > LONGEST:
         return f"has {len(label)} characters; use at most {LONGEST}"
     if odd := "".join(dict.fromkeys(c for c in label if c not in SETTABLE)):
-        return f"holds {odd!r}, which figures or LaTeX cannot set; use other characters"
+        return f"contains {odd!r}, which figures or LaTeX cannot typeset; use other characters"
     if label != label.strip():
         return "begins or ends with a space; remove it"
     if r"\$" in label or label.count("$") % 2:
-        return "has a dollar sign on its own; two of them enclose mathematics, as in $x_1$"
+        return "has an unpaired dollar sign; enclose mathematics in two of them, as in $x_1$"
     return ""

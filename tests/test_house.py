@@ -16,6 +16,7 @@ PACKAGES = ("ngt", "baselines", "paper", "workflow")
 # Floors, from the top of the house down. A module imports from its own floor or from a lower one.
 NGT = (
     ("ngt.__main__",),
+    ("ngt.api",),
     ("ngt.cli",),
     ("ngt.commands",),
     ("ngt.bench",),
@@ -23,6 +24,7 @@ NGT = (
     ("ngt.runs", "ngt.reward", "ngt.penalty"),
     ("ngt.agent",),
     ("ngt.settings",),
+    ("ngt.foreign",),
     ("ngt.experience",),
     ("ngt.seeding", "ngt.state", "ngt.errors", "ngt.files", "ngt.text"),
 )
@@ -47,7 +49,7 @@ ALLOWED = {
 # Libraries that parts of the suite do not need, so they are imported where they are used.
 OPTIONAL = {
     "yaml", "pandas", "safetensors", "tqdm", "stable_baselines3", "sbx", "jax", "matplotlib",
-    "snakemake",
+    "snakemake", "pyarrow",
 }  # fmt: skip
 
 MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # limits; METHOD: a file in baselines
@@ -107,7 +109,7 @@ def oversized(root: Path) -> list[str]:
     found = []
     for folder in sorted({file.parent for file in modules(root).values()}):
         own = [file for file in folder.glob("*.py") if file.name != "__init__.py"]
-        if len(own) > MODULES:
+        if len(own) > MODULES and folder.name != "baselines":  # one for each method
             found.append(f"{folder.relative_to(root)}: {len(own)} modules")
     for name, file in modules(root).items():
         text = file.read_text(encoding="utf-8")

@@ -34,7 +34,7 @@ def blocks(language: str, text: str = DOC) -> list[str]:
 
 def files() -> dict[str, str]:
     """Return the reader's files by path, with the final `mine.yaml`."""
-    flat, blur = blocks("python")
+    flat, blur, _ = blocks("python")
     return {"baselines/flat.py": flat, "baselines/blur.py": blur, "mine.yaml": blocks("yaml")[-1]}
 
 
@@ -55,6 +55,10 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("flat", "blur"):
         monkeypatch.delitem(sys.modules, f"baselines.{name}", raising=False)
     return tmp_path
+
+
+def test_the_method_that_is_shown_is_the_one_that_runs() -> None:
+    assert blocks("python")[2] in (ROOT / "baselines" / "sqil.py").read_text()
 
 
 def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:

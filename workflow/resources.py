@@ -193,7 +193,10 @@ def _buffer_mb(cell: CellConfig) -> float:
     task, train = get_task(cell.env), cell.train
     if _offline(cell):
         return 0.0
-    rows = min(train.buffer, train.steps + train.num_envs)
+    model = load_model(cell.model, cell.method)
+    stored = model.prefilled(parse(model.Config, cell.params, "params"))
+    stored = _up(stored, train.num_envs)  # whole vector steps
+    rows = min(train.buffer, stored + train.steps + train.num_envs)
     ends = rows // task.least_episode(cell.terminate_when_unhealthy)
     return peak_bytes(rows, task.obs, task.act, ends, train.num_envs) / 1e6
 

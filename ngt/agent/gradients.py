@@ -1,11 +1,11 @@
 """The gradients of SAC's losses, derived by hand, without an autograd graph.
 
 `critic_gradients` and `actor_gradients` return the values of `critic_loss` and `actor_loss` in
-ngt/agent/sac.py and leave those losses' gradients in the parameters. The losses stay the
-definition: the tests compare the two in float64. Working without a graph saves the time that
-autograd and its copies take. A net's products run one run after another, so that activations stay
-in the cache and a run's numbers are the same alone and in a pack. What is elementwise is computed
-for all runs at once, which saves calls.
+ngt/agent/sac.py and write those losses' gradients to the parameters. The losses remain the
+definition, and tests compare the two in float64. Working without a graph saves the time that
+autograd and its copies take. A net's products are computed one run after another. Activations
+therefore stay in the cache, and a run's numbers are the same alone and in a pack. Elementwise
+operations cover all runs at once, which saves calls.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 def served(net: PackedMLP, x: Tensor) -> bool:
-    """Return True if gradients by hand serve this net and input; otherwise autograd does."""
+    """Return True if the hand-derived gradients support this net and input; else use autograd."""
     return isinstance(net.activation, Rectifier) and not net.norms and by_onednn(x)
 
 
 class Run(NamedTuple):
-    """One run's part of a net, or one twin's: views of its parameters and of their gradients."""
+    """One run's or one twin's part of a net: views of its parameters and of their gradients."""
 
     weights: list[Tensor]  # (in, out)
     biases: list[Tensor]  # (out,)
-    grads: list[Tensor]  # of weights and biases in turn; empty if they are constants
+    grads: list[Tensor]  # gradients of weights and biases in turn; empty if these are constants
     rectifier: Rectifier
 
     def forward(self, x: Tensor, kept: list[Tensor] | None = None) -> Tensor:
@@ -44,13 +44,13 @@ class Run(NamedTuple):
         return forward(x, self.weights, self.biases, self.rectifier, kept)
 
     def backward(self, g: Tensor, kept: list[Tensor]) -> None:
-        """Write the gradients of the parameters, given that of the outputs."""
+        """Write the gradients of the parameters, given the gradient g of the outputs."""
         needed = [False, *[True] * len(self.grads)]
         for i, part in backward(g, kept, self.weights, self.rectifier, needed):
             self.grads[i - 1].copy_(part)
 
     def of_input(self, g: Tensor, kept: list[Tensor], start: int) -> Tensor:
-        """Return the gradient of the input's columns from `start` on, given the outputs'."""
+        """Return the gradient of the input's columns from `start` on, given g of the outputs."""
         weights = [self.weights[0][start:], *self.weights[1:]]
         needed = [True, *[False] * (2 * len(weights))]
         ((_, part),) = backward(g, kept, weights, self.rectifier, needed)
@@ -58,9 +58,9 @@ class Run(NamedTuple):
 
 
 def runs_of(net: PackedMLP, trained: bool = False) -> list[Run]:
-    """Return the runs of a net, those of a twin net as run 0 twin 0, run 0 twin 1, and so on.
+    """Return the runs of a net. The order for a twin net is run 0 twin 0, run 0 twin 1, and so on.
 
-    trained: give the parameters gradients to be written.
+    trained: allocate the parameters' gradients, so that they can be written.
     """
     assert isinstance(net.activation, Rectifier)
     weights = [layer.weight for layer in net.layers]
@@ -90,9 +90,10 @@ def _split(tensors: Iterable[Tensor]) -> list[tuple[Tensor, ...]]:
 
 
 class Squashed(NamedTuple):
-    """A squashed Gaussian policy at batches of observations, (R, B, act) each but `log_prob`.
+    """A squashed Gaussian policy at batches of observations.
 
-    The formulas are those of `Actor.forward` and `squashed_gaussian`.
+    Fields are (R, B, act) unless noted. The formulas are those of `Actor.forward` and
+    `squashed_gaussian`.
     """
 
     action: Tensor
@@ -118,7 +119,8 @@ class Squashed(NamedTuple):
     def backward(self, of_action: Tensor, weight: Tensor, noise: Tensor, actor: Actor) -> Tensor:
         """Return the gradient of the net's outputs, (R, B, 2 act).
 
-        of_action: the gradient of the action. weight: that of each log-probability, (R,).
+        of_action: the gradient of the action.
+        weight: the gradient of each log-probability, (R,).
         """
         # d action / d u = 1 - action^2, d log pi / d u = 2 action, d log pi / d log-std = -1 there
         weight = weight[:, None, None]
@@ -131,7 +133,10 @@ class Squashed(NamedTuple):
 
 
 def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None = None) -> Tensor:
-    """Return the outputs (N, B, out) of N runs; twins share their input, (N or N / 2, B, in)."""
+    """Return the outputs of N runs, (N, B, out).
+
+    Inputs are (N, B, in), or (N / 2, B, in) for twins, which share their input.
+    """
     twins, heads = len(runs) // len(inputs), []
     for at, run in enumerate(runs):
         hidden: list[Tensor] | None = None if kept is None else []
@@ -152,7 +157,7 @@ def critic_gradients(
     noise: Tensor,
     gamma: float,
 ) -> Tensor:
-    """Return `critic_loss` of the same arguments, (R,); write the gradients of the critic."""
+    """Return `critic_loss` for these arguments, (R,), and write the critic's gradients."""
     runs, size = reward.shape
     next_obs = batch.next_obs.contiguous()
     policy = Squashed.of(outputs(runs_of(actor.net), next_obs), noise, actor)
@@ -173,7 +178,7 @@ def critic_gradients(
 def actor_gradients(
     actor: Actor, critic: Critic, alpha: Tensor, obs: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return `actor_loss` of the same arguments, (R,) and (R, B); write the actor's gradients."""
+    """Return `actor_loss` for these arguments, (R,) and (R, B), and write the actor's gradients."""
     (runs, size, width), obs = obs.shape, obs.contiguous()
     policies, critics = runs_of(actor.net, trained=True), runs_of(critic.net)
     hidden: list[list[Tensor]] = []

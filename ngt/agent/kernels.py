@@ -1,10 +1,10 @@
-"""Kernels of packed nets: layers x W + b with a rectifier between them. `plain` defines them.
+"""Kernels of packed nets: layers x W + b with a rectifier between them.
 
-On a CPU they run through oneDNN. torch multiplies float32 matrices with MKL, which uses only old
-instructions on processors from other makers. oneDNN also comes with torch and also computes in
-float32. It was twice as fast on an AMD processor with AVX-512 (docs/performance.md). Each run goes
-through all layers before the next run does. Its activations therefore stay in the cache, and its
-numbers are the same alone and in a pack.
+`plain` defines their results. On a CPU they run through oneDNN. By default torch multiplies float32
+matrices with MKL, which uses only old instructions on processors that are not Intel's. oneDNN also
+comes with torch and also computes in float32. It was twice as fast on an AMD processor with AVX-512
+(docs/performance.md). Each run passes through all layers before the next run starts. Its
+activations therefore stay in the cache, and its numbers are the same alone and in a pack.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Rectifier:
     slope: float = 0.0
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Apply it in place."""
+        """Apply the activation to x in place."""
         return F.leaky_relu_(x, self.slope) if self.slope else torch.relu_(x)
 
 
 def by_onednn(x: Tensor) -> bool:
-    """Return True if nets compute this input through oneDNN."""
+    """Return True if nets process this input through oneDNN."""
     return ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32
 
 
 def rectified(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tensor:
-    """Pass x (N, B, in) through layers x W + b with a rectifier between them: (N, B, out).
+    """Pass x (N, B, in) through layers x W + b with a rectifier between them; return (N, B, out).
 
     parameters: W (N, in, out) and b (N, 1, out) of each layer in turn.
     """
@@ -51,7 +51,7 @@ def rectified(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> 
 
 
 def plain(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tensor:
-    """Return what `rectified` returns, using torch's own products."""
+    """Return the same as `rectified`, using torch's own products."""
     for depth in range(0, len(parameters), 2):
         weight, bias = parameters[depth : depth + 2]
         x = torch.baddbmm(bias, rectifier(x) if depth else x, weight)
@@ -59,7 +59,7 @@ def plain(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tens
 
 
 def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x columns' + bias, (B, out), for x (B, in), columns (out, in), bias (out,)."""
+    """Return x columns' + bias for x (B, in), columns (out, in) and bias (out,), shape (B, out)."""
     if x.dtype != torch.float32 or 1 in columns.shape:  # MKL is faster for a vector
         return x @ columns.mT if bias is None else torch.addmm(bias, x, columns.mT)
     out: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, columns, bias, "none", [], "")
@@ -67,8 +67,8 @@ def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _outer(x: Tensor, g: Tensor) -> Tensor:
-    """Return x' g, (in, out), for x (B, in), g (B, out)."""
-    # oneDNN copies a transposed first factor, so make that the narrow one
+    """Return x' g for x (B, in) and g (B, out), shape (in, out)."""
+    # oneDNN copies a transposed first factor, so the first factor should be the narrow one.
     if 1 < g.shape[1] <= x.shape[1] // 4:
         return _linear(g.mT, x.mT).mT
     return _linear(x.mT, g.mT)
@@ -81,10 +81,10 @@ def forward(
     rectifier: Rectifier,
     kept: list[Tensor] | None,
 ) -> Tensor:
-    """Return the output of one run, (B, out); append the input of every layer to `kept`.
+    """Return the output of one run, (B, out), and append the input of every layer to `kept`.
 
-    x (B, in) without gaps between its rows, each weight (in, out), each bias (out,). If `kept` is
-    None, the next layer reuses an input's memory while it is in the cache.
+    x is (B, in) without gaps between its rows, each weight (in, out), each bias (out,). If `kept`
+    is None, the next layer reuses an input's memory while it is in the cache.
     """
     for depth, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         if depth:
@@ -100,7 +100,8 @@ def backward(
 ) -> Iterator[tuple[int, Tensor]]:
     """Yield the index and gradient of each needed input, given the gradient g of a run's output.
 
-    The inputs are x, then the weight and bias (1, out) of each layer in turn; kept: see `forward`.
+    The inputs are x, then the weight and bias (1, out) of each layer in turn. For `kept`, see
+    `forward`.
     """
     for depth in reversed(range(len(weights))):
         seen = kept[depth]
@@ -121,11 +122,11 @@ def backward(
 def _forward(
     x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier, hidden: list[list[Tensor]] | None
 ) -> Tensor:
-    """Return the output of all runs; append each run's inputs of every layer to `hidden`."""
+    """Return the output of all runs, and append each run's layer inputs to `hidden`."""
     weights = list(zip(*(w.unbind() for w in parameters[::2]), strict=True))
     biases = list(zip(*(b.squeeze(1).unbind() for b in parameters[1::2]), strict=True))
     heads = []
-    # oneDNN is a thousand times slower if the second factor is a slice of wider rows
+    # oneDNN is a thousand times slower if the second factor is a slice of wider rows.
     for run, own in enumerate(x.contiguous().unbind()):
         kept: list[Tensor] | None = None if hidden is None else []
         heads.append(forward(own, weights[run], biases[run], rectifier, kept))
@@ -162,6 +163,6 @@ class _Rectified(Function):
         for run, g in enumerate(grad.contiguous().unbind()):
             own = [w[run] for w in weights]
             for i, part in backward(g, ctx.hidden[run], own, ctx.rectifier, needed):
-                parts[i][run].copy_(part)  # while it is in the cache
+                parts[i][run].copy_(part)  # while the part is in the cache
         of_x, *rest = [t if need else None for t, need in zip(packed, needed, strict=True)]
         return of_x, None, *rest

@@ -1,8 +1,8 @@
-"""Packed networks: every parameter leads with the run dimension, so one call trains R runs.
+"""Packed networks, in which one call trains R runs.
 
-A layer computes y = x W + b for each run. A pack of R runs holds weights W (R, in, out) and biases
-b (R, 1, out); inputs x are (R, B, in) and outputs y (R, B, out). A twin critic leads with (R, 2).
-R = 1 is the ordinary case.
+The first dimension of every parameter is the run. A layer computes y = x W + b for each run. A pack
+of R runs holds weights W (R, in, out) and biases b (R, 1, out). Inputs x are (R, B, in) and outputs
+y are (R, B, out). The leading dimensions of a twin critic are (R, 2). A single run has R = 1.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ ACTIVATIONS: dict[str, Activation] = {"relu": Rectifier(), "silu": F.silu}
 def init_(weight: Tensor, init: Init, generator: torch.Generator) -> None:
     """Initialise one weight (in, out) in place.
 
-    orthogonal: gain 1. kaiming: normal with variance 2 / in. uniform: on [-b, b] with
-    b = 1 / sqrt(in), which is torch's default.
+    orthogonal: orthogonal with gain 1.
+    kaiming: normal with variance 2 / in.
+    uniform: uniform on [-b, b] with b = 1 / sqrt(in), which is torch's default.
     """
     with torch.no_grad():
         if init == "orthogonal":
@@ -54,26 +55,26 @@ class PackedLinear(nn.Module):
         return rectified(x, self.parts(frozen), Rectifier())
 
     def parts(self, frozen: bool = False) -> tuple[Tensor, Tensor]:
-        """Return the weight and bias in use, (N, in, out) and (N, 1, out); frozen: as constants."""
+        """Return the effective weight (N, in, out) and bias (N, 1, out), as constants if frozen."""
         weight, bias = self.matrix().flatten(0, -3), self.bias.flatten(0, -3)
         return (weight.detach(), bias.detach()) if frozen else (weight, bias)
 
     def matrix(self) -> Tensor:
-        """Return the weight in use, (*lead, in, out)."""
+        """Return the effective weight, (*lead, in, out)."""
         return self.weight
 
 
 def unit_(columns: Tensor) -> Tensor:
-    """Divide column vectors (N, dim, 1) by their lengths, or by 1e-12 if that is more, in place."""
+    """Divide column vectors (N, dim, 1) in place by their lengths, taken as 1e-12 or more."""
     return columns.div_(torch.linalg.vector_norm(columns, dim=-2, keepdim=True).clamp_min_(1e-12))
 
 
 class SpectralLinear(PackedLinear):
     """A packed layer whose weight W is divided by its largest singular value, sigma = l' W r.
 
-    The singular vectors l and r are tracked by power iteration, in `step()`. Reading the layer
-    never changes its state. The weight is initialised first and normalised when used. The other
-    order, parametrise then initialise, would make the initialisation a no-op.
+    Power iteration in `step()` tracks the singular vectors l and r. Using the layer never changes
+    its state. The weight is initialised first and normalised when used. The opposite order,
+    parametrise then initialise, would make the initialisation a no-op.
     """
 
     def __init__(self, lead: tuple[int, ...], in_dim: int, out_dim: int) -> None:
@@ -85,23 +86,23 @@ class SpectralLinear(PackedLinear):
 
     @torch.no_grad()
     def step(self, iterations: int = 1) -> None:
-        """Iterate l <- W r / |W r|, r <- W' l / |W' l|, in place."""
+        """Iterate l <- W r / |W r| and r <- W' l / |W' l| in place."""
         weight, right = self.weight.flatten(0, -3), self.right.flatten(0, -3)
         for _ in range(iterations):
-            # r as a row: a column vector's kernel differs between one run and a pack
+            # r is used as a row: a column vector's kernel differs between one run and a pack.
             left = unit_(torch.bmm(right.view_as(right.mT), weight.mT).view(*weight.shape[:2], 1))
             right = unit_(torch.bmm(weight.mT, left))
         self.left.copy_(left.view_as(self.left))
         self.right.copy_(right.view_as(self.right))
 
     def matrix(self) -> Tensor:
-        # l' W r with constant l, r; the kernel of a dot product would differ in a pack
+        # l' W r with constant l and r; a dot product's kernel would differ in a pack.
         sigma = ((self.left.mT @ self.weight).mT * self.right).sum(dim=-2, keepdim=True)
         return self.weight / sigma
 
 
 class PackedNorm(nn.Module):
-    """Layer norm with a scale and shift per run: x (N, B, dim) -> the same shape."""
+    """Layer norm with a scale and shift per run; x (N, B, dim) keeps its shape."""
 
     EPS = 1e-5
 
@@ -121,7 +122,7 @@ class PackedMLP(nn.Module):
     """An MLP per run: x (N, B, in) -> (N, B, out). The last layer is linear.
 
     generators: one per run, in order. A run's weights depend on its own generator alone. Biases
-    start at zero; those of a `uniform` layer are drawn like its weights.
+    start at zero, except that a `uniform` layer's biases are drawn like its weights.
     layer_norm: normalise the hidden layers before the activation.
     head_gain: factor on the initial weight of the last layer.
     """
@@ -159,10 +160,10 @@ class PackedMLP(nn.Module):
         with torch.no_grad():
             self.layers[-1].weight.mul_(head_gain)
         if spectral_norm:
-            self.power_iteration(15)  # enough to start: the product of norms is 1.0 to 1.2
+            self.power_iteration(15)  # enough at the start: the product of norms is 1.0 to 1.2
 
     def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
-        """Return the outputs; frozen: weights count as constants, so gradients flow to x alone."""
+        """Return the outputs. If frozen, weights are constants, so only x receives gradients."""
         if isinstance(self.activation, Rectifier) and not self.norms:
             parts = [part for linear in self.layers for part in linear.parts(frozen)]
             return rectified(x, parts, self.activation)
@@ -181,7 +182,7 @@ class PackedMLP(nn.Module):
 
     @torch.no_grad()
     def freeze(self, normalise: bool) -> None:
-        """Freeze the net; with `normalise`, divide each weight by its exact spectral norm first."""
+        """Freeze the net. With `normalise`, first divide each weight by its exact spectral norm."""
         for linear in self.layers:
             if normalise:
                 linear.weight.div_(torch.linalg.matrix_norm(linear.weight, ord=2, keepdim=True))
@@ -189,20 +190,20 @@ class PackedMLP(nn.Module):
 
     @torch.no_grad()
     def lipschitz(self) -> Tensor:
-        """Return the product of the layers' exact spectral norms, per lead index.
+        """Return the product of the layers' exact spectral norms for each run and twin.
 
-        It bounds the slope of a net without layer norm.
+        This product bounds the slope of a net without layer norm.
         """
         norms = [torch.linalg.matrix_norm(layer.matrix(), ord=2) for layer in self.layers]
         return torch.stack(norms).prod(0)
 
 
 class ObsNormaliser(nn.Module):
-    """Each run's running mean and variance of observations: obs -> (obs - mean) / std, clipped.
+    """A normaliser of observations, (obs - mean) / std, by each run's running mean and variance.
 
-    Welford's method in batches. Values are clipped to [-10, 10], as in the authors' later public
-    code. The state is float64: in float32, additions of a million steps lose what is small beside
-    the mean.
+    It uses Welford's method in batches. Values are clipped to [-10, 10], as in the authors' later
+    public code. The state is float64. In float32, sums over a million steps would lose terms that
+    are small next to the mean.
     """
 
     def __init__(self, runs: int, obs: int) -> None:
@@ -216,7 +217,7 @@ class ObsNormaliser(nn.Module):
 
     @torch.no_grad()
     def update(self, obs: Tensor) -> None:
-        """Update mean and variance with observations (R, n, obs)."""
+        """Update the mean and variance with observations (R, n, obs)."""
         n, obs = obs.shape[1], obs.double()
         mean, var = obs.mean(1, keepdim=True), obs.var(1, correction=0, keepdim=True)
         total = self.count + n
@@ -227,7 +228,7 @@ class ObsNormaliser(nn.Module):
         self.count.copy_(total)
 
     def fit(self, sets: Sequence[Tensor]) -> None:
-        """Set mean and variance to those of each run's data set, (1, n, obs) each."""
+        """Set each run's mean and variance to those of its data set (1, n, obs)."""
         for run, obs in enumerate(sets):
             self.mean[run] = obs[0].double().mean(0)
             self.var[run] = obs[0].double().var(0, correction=0)

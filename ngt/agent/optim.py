@@ -1,4 +1,4 @@
-"""Adam for a pack, gradient clipping per run, and one step down a loss."""
+"""Adam for a pack, gradient clipping per run, and single steps down a loss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VECTOR = 16  # floats in a vector register of AVX-512; other processors have nar
 
 
 def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Adam:
-    """Return fused Adam: its kernel is elementwise, so the runs of a pack do not mix."""
+    """Return a fused Adam, whose elementwise kernel does not mix the runs of a pack."""
     return torch.optim.Adam(parameters, lr=lr, fused=True, capturable=True)
 
 
@@ -21,8 +21,7 @@ def step_(optimiser: torch.optim.Optimizer) -> None:
 
     The fused kernel works in vector registers. It rounds the last elements of a tensor differently
     if they do not fill a register. A run's part that could end in such elements is therefore passed
-    as a separate tensor. This is also faster than torch's own `step`, which adds to the kernel's
-    time.
+    as a separate tensor. This is also faster than torch's own `step`, which has an overhead.
     """
     (group,) = optimiser.param_groups
     if group["params"][0].device.type != "cpu":
@@ -39,7 +38,7 @@ def step_(optimiser: torch.optim.Optimizer) -> None:
     for p, state in zip(used, states, strict=True):
         assert p.grad is not None
         own = (p, p.grad, state["exp_avg"], state["exp_avg_sq"])
-        ends = len(p) > 1 and p[0].numel() % VECTOR  # a run alone ends where its tensor does
+        ends = len(p) > 1 and p[0].numel() % VECTOR  # a single run ends with its tensor anyway
         split = zip(*own, strict=True) if ends else [own]
         tensors += [(*part, state["step"]) for part in split]
     values, grads, first, second, steps = map(list, zip(*tensors, strict=True))
@@ -48,27 +47,36 @@ def step_(optimiser: torch.optim.Optimizer) -> None:
     torch._fused_adam_(values, grads, first, second, [], steps, beta1=beta1, beta2=beta2, **options)
 
 
-def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None = None) -> None:
-    """Take one step down the sum of the runs' losses (R,), which leaves their gradients apart.
+def descend(
+    optimiser: torch.optim.Optimizer,
+    loss: Tensor,
+    limit: float | None = None,
+    further: Sequence[torch.optim.Optimizer] = (),
+) -> None:
+    """Take one step down the sum of the runs' losses (R,), which keeps their gradients separate.
 
-    limit: the largest gradient norm of a run; None does not clip.
+    limit: the largest gradient norm of a run, or None for no clipping.
+    further: optimisers of other parameters that the loss depends on. They take a step too, without
+    clipping.
     """
-    parameters = optimiser.param_groups[0]["params"]
-    for parameter in parameters:
-        parameter.grad = None
+    for each in (optimiser, *further):
+        for parameter in each.param_groups[0]["params"]:
+            parameter.grad = None
     loss.sum().backward()
     clipped_step_(optimiser, limit)
+    for each in further:
+        step_(each)
 
 
 def clipped_step_(optimiser: torch.optim.Optimizer, limit: float | None) -> None:
-    """Take one step down the gradients, each run's scaled to a norm of at most `limit`."""
+    """Take one step down the gradients, after scaling each run's to a norm of at most `limit`."""
     if limit is not None:
         clip_grad_norm_per_run_(optimiser.param_groups[0]["params"], limit)
     step_(optimiser)
 
 
 def clip_grad_norm_per_run_(parameters: Sequence[nn.Parameter], limit: float) -> Tensor:
-    """Scale each run's gradient to a norm of at most `limit`, in place; return the former norms."""
+    """Scale each run's gradient in place to a norm of at most `limit`; return the old norms."""
     grads = [p.grad for p in parameters if p.grad is not None]
     norm = torch.stack([g.flatten(1).square().sum(1) for g in grads]).sum(0).sqrt()
     scale = (limit / (norm + 1e-6)).clamp(max=1.0)

@@ -1,4 +1,4 @@
-"""Policies, and how they are saved: a run's actor and observation normaliser, as safetensors."""
+"""Policies and their safetensors files, which hold a run's actor and observation normaliser."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ngt.files import atomic
 from ngt.settings.config import SacConfig
 from ngt.settings.schema import parse
 
-# Settings that an actor is rebuilt from. SOMETIMES are saved only if they differ from the default.
+# Settings needed to rebuild an actor. SOMETIMES are saved only if they differ from the default.
 ALWAYS = ("hidden", "log_std_min", "log_std_max")
 SOMETIMES = ("activation", "layer_norm")
 
 
 class Policy(nn.Module):
-    """A deterministic policy tanh(mean): obs (R, n, obs) -> actions (R, n, act) in [-1, 1]."""
+    """The deterministic policy tanh(mean): obs (R, n, obs) -> actions (R, n, act) in [-1, 1]."""
 
     def __init__(self, actor: Actor, normaliser: ObsNormaliser | None) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Policy(nn.Module):
         return torch.tanh(mean)[:, : obs.shape[1]]
 
     def normalise(self, obs: Tensor) -> Tensor:
-        """Return the observations as the nets see them."""
+        """Return the observations that the nets receive."""
         return obs if self.normaliser is None else self.normaliser(obs)
 
     def snapshot(self, run: int) -> dict[str, Tensor]:
@@ -56,14 +56,17 @@ def save(path: Path, tensors: dict[str, Tensor], env: str, sac: SacConfig) -> No
         for name, value in asdict(sac).items()
         if name in ALWAYS or (name in SOMETIMES and value != getattr(SacConfig(), name))
     }
-    # one key, since safetensors does not keep the order of several
+    # A single key, since safetensors does not keep the order of several keys.
     meta = {"ngt": json.dumps({"format": 1, "env": env, "sac": settings})}
     with atomic(path) as temporary:
         temporary.write_bytes(to_bytes(tensors, metadata=meta))
 
 
 def load(path: Path) -> tuple[Policy, str]:
-    """Return a policy and its env; UserError names the file and the field."""
+    """Return a policy and its env.
+
+    Raise UserError with the file and the field if the file cannot be used.
+    """
     from safetensors import SafetensorError, safe_open
 
     where = f"policy {path}"
@@ -75,7 +78,7 @@ def load(path: Path) -> tuple[Policy, str]:
         raise UserError(f"{where}: no such file; train it first") from None
     except (SafetensorError, OSError, json.JSONDecodeError) as error:
         text = " ".join(str(error).split())
-        raise UserError(f"{where}: truncated, or not safetensors ({text})") from None
+        raise UserError(f"{where}: truncated, or not a safetensors file ({text})") from None
     if not isinstance(meta, dict) or meta.get("format") != 1:
         raise UserError(f"{where}: field 'format': expected 1; not a policy of this suite")
     broken = [name for name, tensor in tensors.items() if not tensor.isfinite().all()]

@@ -1,6 +1,6 @@
-"""Soft actor-critic (SAC): four short losses and a thin agent, packed over runs.
+"""Soft actor-critic (SAC): its losses and a thin agent, packed over runs.
 
-With alpha the temperature, Q the twin critics and Q' their slowly moving targets:
+Let alpha be the temperature, Q the twin critics and Q' their slowly moving targets:
 
     y        = r + gamma (1 - terminated) (min Q'(s', a') - alpha log pi(a'|s')),   a' ~ pi(.|s')
     critic   = 1/2 E[(Q1(s, a) - y)^2] + 1/2 E[(Q2(s, a) - y)^2]
@@ -8,14 +8,14 @@ With alpha the temperature, Q the twin critics and Q' their slowly moving target
     alpha    = -E[alpha (log pi(a|s) + target entropy)]
     target   : Q' <- (1 - tau) Q' + tau Q
 
-All of them are minimised, and each returns one value per run, (R,). With `alpha_loss: log_alpha`
+All losses are minimised, and each returns one value per run, (R,). With `alpha_loss: log_alpha`
 the weight of the temperature's loss is log alpha, as in most public code.
 
-Actions lie in [-1, 1], and log pi is that of the squashed action before it is scaled to the env's
-bounds. The target entropy -|A| is that of the action in the env's own units. Scaling by half the
-width b of the bounds adds |A| log b to the entropy, so the target for the squashed action is
--|A| - |A| log b. With `entropy_units: tanh` it is -|A| itself. In y, log pi stays that of the
-squashed action: its difference from the env's is the same constant, alpha |A| log b a step.
+Actions lie in [-1, 1], and log pi refers to the squashed action before it is scaled to the env's
+bounds. The target entropy -|A| refers to the action in the env's own units. Scaling by b, half the
+width of the bounds, adds |A| log b to the entropy. The target for the squashed action is therefore
+-|A| - |A| log b. With `entropy_units: tanh` it is -|A| itself. In y, log pi always refers to the
+squashed action. In the env's units, y would differ by a constant, alpha |A| log b per step.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import torch
 import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from ngt.agent.gradients import actor_gradients, critic_gradients, served
 from ngt.agent.nets import ACTIVATIONS, PackedMLP
@@ -38,13 +39,13 @@ from ngt.seeding import Draw, torch_generator
 if TYPE_CHECKING:
     from ngt.settings.config import SacConfig
 
-ROWS = 32  # rows that fill whole vectors of elementwise kernels, whatever a row's width
+ROWS = 32  # number of rows that fill whole vectors of elementwise kernels at any row width
 
 
 def mlp(
     sizes: Sequence[int], config: SacConfig, name: str, seeds: Sequence[int], twins: int = 1
 ) -> PackedMLP:
-    """Return a net of the agent with the activation, gain and norms of its settings."""
+    """Return a net of the agent with the configured activation, gain and norms."""
     return PackedMLP(
         sizes,
         [torch_generator(seed, "init", name) for seed in seeds],
@@ -56,7 +57,7 @@ def mlp(
 
 
 class Actor(nn.Module):
-    """Tanh-Gaussian policy: obs (R, B, obs) -> mean, log-std, (R, B, act) each.
+    """A tanh-Gaussian policy: obs (R, B, obs) -> mean and log-std, each (R, B, act).
 
     A tanh squashes the log-std into [log_std_min, log_std_max].
     """
@@ -73,23 +74,25 @@ class Actor(nn.Module):
 
 
 class Critic(nn.Module):
-    """Twin Q functions in one stacked net: obs, action (R, B, ·) -> values (R, 2, B)."""
+    """One or two Q functions in one stacked net: obs and action (R, B, ·) -> values (R, Q, B)."""
 
     def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
         super().__init__()
-        self.net = mlp([obs + act, *config.hidden, 1], config, "critic", seeds, twins=2)
+        self.twins = config.critics
+        sizes = [obs + act, *config.hidden, 1]
+        self.net = mlp(sizes, config, "critic", seeds, twins=self.twins)
 
     def forward(self, obs: Tensor, action: Tensor, frozen: bool = False) -> Tensor:
         x = torch.cat([obs, action], dim=-1)
-        both = repeat(x, "runs batch dims -> (runs twins) batch dims", twins=2)
+        both = repeat(x, "runs batch dims -> (runs twins) batch dims", twins=self.twins)
         values = self.net(both, frozen)
-        return rearrange(values, "(runs twins) batch 1 -> runs twins batch", twins=2)
+        return rearrange(values, "(runs twins) batch 1 -> runs twins batch", twins=self.twins)
 
 
 def squashed_gaussian(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the action tanh(u), u = mean + std noise, (R, B, act), and log pi of it, (R, B).
+    """Return the action tanh(u), u = mean + std noise, (R, B, act), and its log pi, (R, B).
 
-    log pi(tanh u) = sum over dims of log N(u) - log(1 - tanh(u)^2). The correction is formed as
+    log pi(tanh u) = sum over dims of log N(u) - log(1 - tanh(u)^2). The correction is computed as
     2 (log 2 - u - softplus(-2u)), which is exact even if the action saturates.
     """
     pre_tanh = mean + log_std.exp() * noise
@@ -111,7 +114,7 @@ def critic_loss(
     """Return 1/2 E[(Q1 - y)^2] + 1/2 E[(Q2 - y)^2] over the batch, (R,).
 
     y is the soft Bellman target, without gradient. Termination stops the bootstrap; truncation does
-    not. alpha (R,), reward (R, B), noise (R, B, act).
+    not. Shapes: alpha (R,), reward (R, B), noise (R, B, act).
     """
     with torch.no_grad():
         mean, log_std = actor(batch.next_obs)
@@ -126,7 +129,7 @@ def critic_loss(
 def actor_loss(
     actor: Actor, critic: Critic, alpha: Tensor, obs: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return E[alpha log pi - min Q] over the batch, (R,), and log pi, (R, B)."""
+    """Return E[alpha log pi - min Q] over the batch, (R,), and each row's log pi, (R, B)."""
     mean, log_std = actor(obs)
     action, log_prob = squashed_gaussian(mean, log_std, noise)
     value = critic(obs, action, frozen=True).min(dim=1).values
@@ -134,7 +137,7 @@ def actor_loss(
 
 
 def temperature_loss(weight: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
-    """Return -weight E[log pi + target entropy], (R,); weight is alpha or log alpha."""
+    """Return -weight E[log pi + target entropy], (R,), with alpha or log alpha as the weight."""
     return -weight * (log_prob.detach().mean(dim=1) + target_entropy)
 
 
@@ -154,9 +157,9 @@ def target_entropy(act: int, config: SacConfig, half_range: float) -> float:
 
 
 class Sac(nn.Module):
-    """The agents of R runs: act, update, state_dict.
+    """The agents of R runs, with methods `act` and `update`.
 
-    half_range: half the width of the env's action bounds, which its entropy depends on.
+    half_range: half the width of the env's action bounds, on which the target entropy depends.
     """
 
     def __init__(
@@ -184,39 +187,58 @@ class Sac(nn.Module):
 
     @staticmethod
     def draws(batch: int, act: int) -> dict[str, Draw]:
-        """Return the random tensors that one update consumes, per run."""
+        """Return the random tensors that each run consumes in one update."""
         return {"next_noise": Draw("normal", (batch, act)), "noise": Draw("normal", (batch, act))}
 
     @staticmethod
     def exploration(envs: int, act: int) -> dict[str, Draw]:
-        """Return the random tensors that choose the actions of one vector step, per run."""
+        """Return the random tensors that each run needs for its actions in one vector step."""
         shape = (envs, act)
         return {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
 
     @torch.no_grad()
     def act(self, obs: Tensor, noise: Tensor) -> Tensor:
-        """Return actions in [-1, 1], (R, n, act), for obs (R, n, obs) and noise (R, n, act)."""
+        """Return actions in [-1, 1] for obs (R, n, obs) and noise (R, n, act), (R, n, act)."""
         mean, log_std = self.actor(fill_rows(obs))
         pre_tanh = mean + log_std.exp() * fill_rows(noise)
         return torch.tanh(pre_tanh)[:, : obs.shape[1]]
 
     def temperature(self) -> Tensor:
-        """Return alpha, (R,): exp or softplus of the learned parameter."""
+        """Return alpha, (R,), which is exp or softplus of the learned parameter."""
         softplus = self.config.alpha_form == "softplus"
         return F.softplus(self.log_alpha) if softplus else self.log_alpha.exp()
 
     def temperature_weight(self) -> Tensor:
-        """Return the weight of the temperature's loss, (R,): alpha or its logarithm."""
+        """Return the weight of the temperature's loss, (R,), which is alpha or its logarithm."""
         if self.config.alpha_loss == "alpha":
             return self.temperature()
         exact = self.config.alpha_form == "exp"
         return self.log_alpha if exact else self.temperature().log()
 
+    def soft_value(self, obs: Tensor, noise: Tensor, target: bool = False) -> Tensor:
+        """Return V(s) = min Q(s, a) - alpha log pi(a|s), a ~ pi(.|s), (R, B).
+
+        Its gradient is that of Q alone. target: take Q' for Q, which has none.
+        """
+        with torch.no_grad():
+            mean, log_std = self.actor(obs)
+            action, log_prob = squashed_gaussian(mean, log_std, noise)
+            cost = self.temperature()[:, None] * log_prob
+        critic = self.target if target else self.critic
+        return critic(obs, action).min(dim=1).values - cost
+
+    def descend_critic(self, loss: Tensor, *further: Optimizer) -> None:
+        """Take one step of the critic, and of further optimisers, down a loss (R,)."""
+        descend(self.optimisers["critic"], loss, self.config.critic_grad_clip, further)
+
+    def _by_hand(self, net: PackedMLP, obs: Tensor) -> bool:
+        return self.config.critics == 2 and served(net, obs)
+
     def _update_critic(self, alpha: Tensor, batch: Batch, reward: Tensor, noise: Tensor) -> Tensor:
         """Take one step down `critic_loss`; return its value."""
         optimiser, limit = self.optimisers["critic"], self.config.critic_grad_clip
         nets, gamma = (self.critic, self.target, self.actor), self.config.gamma
-        if served(self.critic.net, batch.obs):
+        if self._by_hand(self.critic.net, batch.obs):
             loss = critic_gradients(*nets, alpha, batch, reward, noise, gamma)
             clipped_step_(optimiser, limit)
         else:
@@ -228,7 +250,7 @@ class Sac(nn.Module):
         """Take one step down `actor_loss`; return its value and log pi."""
         optimiser, limit = self.optimisers["actor"], self.config.actor_grad_clip
         nets = (self.actor, self.critic)
-        if served(self.actor.net, obs):
+        if self._by_hand(self.actor.net, obs):
             loss, log_prob = actor_gradients(*nets, alpha, obs, noise)
             clipped_step_(optimiser, limit)
         else:
@@ -239,14 +261,21 @@ class Sac(nn.Module):
     def update(
         self, batch: Batch, reward: Tensor, draws: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Take one step of critic, actor, temperature and target; return metrics (R,), detached.
+        """Update critic, actor, temperature and target once; return detached metrics (R,).
 
-        reward: (R, B); it stands for the reward that the batch holds.
+        reward: rewards (R, B), used instead of those in the batch.
         """
         alpha = self.temperature().detach()
+        loss = self._update_critic(alpha, batch, reward, draws["next_noise"])
+        return {"critic_loss": loss.detach(), **self.follow(batch.obs, draws["noise"])}
 
-        loss_q = self._update_critic(alpha, batch, reward, draws["next_noise"])
-        loss_pi, log_prob = self._update_actor(alpha, batch.obs, draws["noise"])
+    def follow(self, obs: Tensor, noise: Tensor) -> dict[str, Tensor]:
+        """Take the steps that follow the critic's: actor, temperature and target; return metrics.
+
+        obs (R, B, obs), noise (R, B, act).
+        """
+        alpha = self.temperature().detach()
+        loss_pi, log_prob = self._update_actor(alpha, obs, noise)
 
         if self.config.learn_alpha:
             loss_alpha = temperature_loss(self.temperature_weight(), log_prob, self.target_entropy)
@@ -254,7 +283,6 @@ class Sac(nn.Module):
 
         polyak_(self.target, self.critic, self.config.tau)
         return {
-            "critic_loss": loss_q.detach(),
             "actor_loss": loss_pi.detach(),
             "alpha": alpha,
             "entropy": -log_prob.detach().mean(dim=1),
@@ -265,7 +293,7 @@ def fill_rows(x: Tensor) -> Tensor:
     """Return x (R, n, d) padded with rows of zeros to a multiple of ROWS.
 
     Kernels of exp and tanh round the last elements of a tensor differently if they do not fill a
-    vector register. With the padding these are never a run's own, so its actions do not depend on
-    its pack.
+    vector register. The padding ensures that these elements never belong to a run, so its actions
+    do not depend on its pack.
     """
     return F.pad(x, (0, 0, 0, -x.shape[1] % ROWS))

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from ngt.agent import policy
-from ngt.commands.shared import one_thread, policy_file, warn_of_scale
-from ngt.experience import demos, shipped
+from ngt.commands.shared import one_thread, policy_file, read_demos, warn_of_scale
+from ngt.experience import shipped
 from ngt.experience.reference import reference_of, unscored
 from ngt.experience.rollout import Evaluator
 from ngt.files import read_json
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     if file.resolve().parent.parent == shipped.DATA:
         shipped.read(file.resolve().parent.name)  # raises UserError if a shipped file is damaged
     actor, env = policy.load(file)
-    data = demos.load(args.demos, env) if args.demos else None
+    data = read_demos(args.demos, env) if args.demos else None
     terminate = resolve_expert(config, env).terminate_when_unhealthy
     own = read_json(file.parent / "config.json")  # the settings of the run that made the policy
     if "terminate_when_unhealthy" not in user_settings(args) and isinstance(own, dict):

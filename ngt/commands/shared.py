@@ -7,9 +7,10 @@ from pathlib import Path
 import torch
 
 from ngt.errors import UserError
-from ngt.experience.demos import Demos
+from ngt.experience.demos import Demos, load
 from ngt.experience.reference import reference_of, unscored
 from ngt.files import read_json
+from ngt.foreign.recognise import refuse_foreign
 from ngt.runs.status import COMPLETE
 from ngt.settings.config import CellConfig, Config
 from ngt.text import say
@@ -70,6 +71,20 @@ def one_thread(device: str = "cpu") -> None:
 def policy_file(path: Path) -> Path:
     """Return the policy file that a path names: the file itself, or the one in a run's folder."""
     return path if path.suffix == ".safetensors" or path.is_file() else path / "policy.safetensors"
+
+
+def say_demos(file: Path, data: Demos) -> None:
+    """Print what a demonstration file holds."""
+    say(
+        f"{file}: {len(data.length)} episodes, return {data.expert:.1f} "
+        f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
+    )
+
+
+def read_demos(file: Path, env: str, **options: bool) -> Demos:
+    """Read a demonstration file as `ngt.experience.demos.load`; name the import of another's."""
+    refuse_foreign(file, env)
+    return load(file, env, **options)
 
 
 def warn_of_scale(data: Demos) -> None:

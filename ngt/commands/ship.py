@@ -3,7 +3,9 @@
 import argparse
 
 from ngt.commands.shared import one_thread
+from ngt.errors import UserError
 from ngt.experience.envs import get_task
+from ngt.files import INSTALLED
 from ngt.runs.keys import Layout
 from ngt.runs.ship import ship
 from ngt.settings.options import load_config
@@ -22,6 +24,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Ship the expert."""
     one_thread()
+    if INSTALLED:
+        raise UserError("ship: experts ship with a checkout; run this command in one")
     config = load_config(args)
     get_task(args.env)
     say(ship(Layout(config.scale, args.results), config, args.env, replace_better=args.replace))

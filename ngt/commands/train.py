@@ -10,6 +10,7 @@ from ngt.commands.shared import (
     add_training,
     needs_training,
     one_thread,
+    read_demos,
     report,
     train_members,
     warn_of_scale,
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     for key in keys:
         get_task(key.env)
     jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
-    read = functools.cache(demos.load)  # a file's warnings are then given once
+    read = functools.cache(read_demos)  # a file's warnings are then given once
     for i, (cell, pack) in enumerate(jobs, 1):
         source = args.demos or Path(demos_file(config, cell.env) or layout.demos(cell.env))
         data = read(

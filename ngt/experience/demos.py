@@ -1,6 +1,6 @@
-"""Demonstrations: record, save, load with every field checked, and subsample.
+"""Demonstrations: recording, saving, loading with every field checked, and subsampling.
 
-A file is a NumPy archive, without pickle, of whole episodes, one after another. It also has the
+A file is a NumPy archive, without pickle, of whole episodes, one after another. It also holds a
 random policy's returns, for normalisation. An episode of T steps has T + 1 observations, so that
 each transition keeps its own next observation.
 """
@@ -8,6 +8,7 @@ each transition keeps its own next observation.
 import contextlib
 import copy
 import json
+import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,18 +32,19 @@ from ngt.experience.examine import (
     to_float32,
 )
 from ngt.experience.replay import Batch, hide
-from ngt.experience.rollout import Act, rollout
+from ngt.experience.rollout import Act, play_random, random_seeds, rollout
+from ngt.experience.units import ambiguity, to_unit
 from ngt.experience.vector import VectorEnv
 from ngt.files import atomic, sha256
 from ngt.seeding import derive, rng
 
 FORMAT, VERSION = "ngt-demos", 1
-LARGEST = 4_000_000_000  # bytes when unpacked: a small archive may unpack to any size
+LARGEST = 4_000_000_000  # limit of the unpacked bytes, since a small archive may unpack to any size
 
 
 @dataclass(frozen=True)
 class Demos:
-    """Recorded episodes of one env; arrays as in ARRAYS."""
+    """Recorded episodes of one env, in the arrays that ARRAYS describes."""
 
     env: str
     obs: NDArray[np.float32]
@@ -54,21 +56,21 @@ class Demos:
     seeds: NDArray[np.int64]
     random_returns: NDArray[np.float64]
     source: str  # the expert's config hash, or a description by the user
-    spread: NDArray[np.float32] | None = None  # by measure_spread; None if it was not measured
+    spread: NDArray[np.float32] | None = None  # from measure_spread; None if it was not measured
 
     @property
     def expert(self) -> float:
-        """Return the mean return of the demonstrations, which is score 1."""
+        """Return the demonstrations' mean return, which defines score 1."""
         return float(self.returns.mean())
 
     @property
     def random(self) -> float:
-        """Return the mean return of the uniform-random policy, which is score 0."""
+        """Return the uniform-random policy's mean return, which defines score 0."""
         return float(self.random_returns.mean())
 
     @property
     def checksum(self) -> str:
-        """Return the SHA-256 of the env and of the arrays that training reads."""
+        """Return the SHA-256 of the env and of the ARRAYS."""
         parts = [self.env.encode()]
         for name in ARRAYS:
             array: NDArray[Any] = getattr(self, name)
@@ -77,7 +79,7 @@ class Demos:
 
 
 class Episode(NamedTuple):
-    """One episode: obs (T + 1, obs), action (T, act) in [-1, 1], reward (T,), and how it ended."""
+    """One episode: obs (T + 1, obs), action (T, act) in [-1, 1], reward (T,), and its end."""
 
     obs: NDArray[Any]
     action: NDArray[Any]
@@ -87,12 +89,37 @@ class Episode(NamedTuple):
 
 
 def from_episodes(
+    env: str,
+    episodes: Sequence[Episode],
+    random_returns: NDArray[np.float64],
+    source: str,
+    *,
+    actions: str,
+) -> Demos:
+    """Return demonstrations made from a user's own episodes, with the same checks as for a file.
+
+    actions: the unit of the episodes' actions: "env", the env's own, or "unit", in [-1, 1]. Warn
+    of actions that fit both. The env is stepped at random to measure the spread of its
+    observations.
+    """
+    task = get_task(env)
+    given = [numbers(e.action, f"episodes: episode {i}: action") for i, e in enumerate(episodes)]
+    fractions = to_unit(given, actions, task, "episodes")
+    demos = assemble(
+        env,
+        [e._replace(action=a) for e, a in zip(episodes, fractions, strict=True)],
+        random_returns,
+        source,
+    )
+    if note := ambiguity(given, actions, task):
+        warnings.warn(f"episodes: {note}", stacklevel=2)
+    return demos
+
+
+def assemble(
     env: str, episodes: Sequence[Episode], random_returns: NDArray[np.float64], source: str
 ) -> Demos:
-    """Make demonstrations from a user's own episodes, with the same checks as for a file.
-
-    The env is stepped at random to measure the spread of its observations.
-    """
+    """Make demonstrations from episodes whose actions lie in [-1, 1]."""
     if not episodes:
         raise UserError("episodes: found none, expected at least 1")
     task = get_task(env)
@@ -116,7 +143,7 @@ def from_episodes(
     try:
         seeds = np.array([e.seed for e in episodes], np.int64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise UserError(f"episodes: seed: expected whole numbers of 64 bits: {error}") from None
+        raise UserError(f"episodes: seed: expected 64-bit integers: {error}") from None
     demos = Demos(
         env=env,
         obs=_end_to_end(obs, "obs"),
@@ -134,7 +161,7 @@ def from_episodes(
 
 
 def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32]:
-    """Return the episodes' arrays as one, in float32."""
+    """Return the episodes' arrays joined into one, in float32."""
     return np.concatenate(
         [to_float32(array, f"episodes: episode {i}: {name}") for i, array in enumerate(arrays)]
     )
@@ -143,31 +170,33 @@ def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32
 def record(
     env: str, act: Act, episodes: int, seed: int, *, source: str, terminate_when_unhealthy: bool
 ) -> Demos:
-    """Record whole episodes of a policy from new seeds, and as many of a uniform-random policy.
+    """Record `episodes` whole episodes of a policy, from new seeds, and of a uniform-random policy.
 
-    act: observations (1, n, obs) to actions (1, n, act) in [-1, 1].
+    act: maps observations (1, n, obs) to actions (1, n, act) in [-1, 1].
     """
     seeds = [derive(seed, "record", env, i) for i in range(episodes)]
-    random_seeds = [derive(seed, "random", env, i) for i in range(episodes)]
-    dice = [rng(seed, "random-action", env, i) for i in range(episodes)]
-    size = get_task(env).act
-
-    def random_act(obs: torch.Tensor) -> torch.Tensor:
-        actions = np.stack([d.uniform(-1.0, 1.0, size) for d in dice])
-        return torch.from_numpy(actions.astype(np.float32))[None]
-
     vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
     with contextlib.closing(vec):
-        random_returns = rollout(vec, random_act, random_seeds, runs=1).returns[0]
+        random_returns = play_random(vec, seed).returns[0]
         expert = rollout(vec, act, seeds, runs=1, keep=True)
     parts = [Episode(*trace, s) for trace, s in zip(expert.episodes, seeds, strict=True)]
-    return from_episodes(env, parts, random_returns, source)
+    return assemble(env, parts, random_returns, source)
+
+
+def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealthy: bool) -> Demos:
+    """Record the episodes of the uniform-random policy that `record` plays as the reference."""
+    vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
+    with contextlib.closing(vec):
+        played = play_random(vec, seed, keep=True)
+    seeds = random_seeds(env, episodes, seed)
+    parts = [Episode(*trace, s) for trace, s in zip(played.episodes, seeds, strict=True)]
+    return assemble(env, parts, played.returns[0], "uniform random")
 
 
 def save(path: Path, demos: Demos) -> None:
-    """Write a demonstration file, atomically; UserError if `load` would refuse it.
+    """Write a demonstration file atomically. Raise UserError if `load` would refuse it.
 
-    Warn of whatever the env can't have done.
+    Warn about data that the env cannot have produced.
     """
     where = f"demonstrations {path}"
     check(demos, where)
@@ -194,9 +223,10 @@ def load(
 ) -> Demos:
     """Read and check a demonstration file.
 
-    UserError names the file, the field, what was found and what was expected. Warn of whatever the
-    env can't have done; with `strict`, this is a UserError too. terminate_when_unhealthy: the
-    setting of the env that will be trained on.
+    Raise UserError for a wrong field, with the file, the field, the value found and the value
+    expected. Warn about data that the env cannot have produced, or with `strict` raise UserError.
+
+    terminate_when_unhealthy: the setting of the env used for training.
     """
     where = f"demonstrations {path}"
     data = _read(path, where)
@@ -207,33 +237,33 @@ def load(
     demos = Demos(env=meta["env"], source=meta["source"], **arrays)  # type: ignore[arg-type]
     if env is not None and demos.env != env:
         raise UserError(
-            f"{where}: field 'env': found {demos.env}, expected {env}; give a file recorded on it"
+            f"{where}: field 'env': found {demos.env}, expected {env}; use a file recorded on it"
         )
     check(demos, where)
     if demos.checksum != meta["checksum"]:
         raise UserError(
             f"{where}: field 'checksum': found {demos.checksum[:12]}, expected "
-            f"{meta['checksum'][:12]}; the file was changed or damaged"
+            f"{meta['checksum'][:12]}; the file was changed or damaged, so record it again"
         )
     tell(demos, where, strict=strict, terminate_when_unhealthy=terminate_when_unhealthy)
     return demos
 
 
 def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
-    """Return every array of the archive, by name."""
+    """Return all arrays of the archive by name."""
     data, name = {}, ""
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(info.file_size for info in archive.infolist())
             if size > LARGEST:
-                raise ValueError(f"unpacked, {size} bytes, at most {LARGEST} are read")
+                raise ValueError(f"unpacks to {size} bytes, limit {LARGEST}")
             for member in archive.namelist():
                 name = member.removesuffix(".npy")
                 with archive.open(member) as file:
                     data[name] = np.lib.format.read_array(file, allow_pickle=False)
     except FileNotFoundError:
         raise UserError(
-            f"{where}: no such file; `ngt record` makes it, --demos names another"
+            f"{where}: no such file; `ngt record` writes it, or --demos names another"
         ) from None
     except Exception as error:  # zipfile, zlib and NumPy may raise anything on a damaged file
         text = " ".join(str(error).split())[:120]
@@ -268,13 +298,13 @@ def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
 def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demos") -> Batch:
     """Return every rate-th transition of the first `count` episodes, as (1, N, ·) on the CPU.
 
-    Each episode starts at a random offset below rate. The offset depends on the seed, the env and
-    the episode alone, so that methods are paired and fewer demonstrations are a prefix of more.
+    Each episode starts at a random offset below `rate`. The offset depends only on the seed, the
+    env and the episode. Methods are therefore paired, and smaller sets are prefixes of larger ones.
     """
     if not 1 <= count <= len(demos.length):
         raise UserError(
-            f"{where}: field 'demos': asked for {count}, found {len(demos.length)} episodes; "
-            f"ask for 1 to {len(demos.length)}, or record more"
+            f"{where}: field 'demos': requested {count}, found {len(demos.length)} episodes; "
+            f"request 1 to {len(demos.length)}, or record more"
         )
     starts = np.concatenate([[0], np.cumsum(demos.length + 1)])  # rows of obs
     rows, steps, terminal = [], [], []
@@ -286,7 +316,7 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
             )
         kept = np.arange(int(rng(seed, "demos", demos.env, episode).integers(rate)), length, rate)
         rows.append(starts[episode] + kept)
-        steps.append(starts[episode] - episode + kept)  # actions have one row less per episode
+        steps.append(starts[episode] - episode + kept)  # actions have one row fewer per episode
         terminal.append((kept == length - 1) & demos.terminated[episode])
     row, step = np.concatenate(rows), np.concatenate(steps)
     return Batch(
@@ -299,7 +329,7 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
 
 
 class DemoSet:
-    """The demonstrations of a pack: sets of different sizes, padded and drawn with replacement."""
+    """The demonstrations of a pack, padded to the largest set and drawn with replacement."""
 
     def __init__(self, sets: Sequence[Batch], device: torch.device | str = "cpu") -> None:
         self.size = torch.tensor([s.obs.shape[1] for s in sets], device=device)[:, None]
@@ -308,7 +338,7 @@ class DemoSet:
         self._run = torch.arange(len(sets), device=device)[:, None]
 
     def sample(self, index: torch.Tensor) -> Batch:
-        """Return rows `index % size` of each run's own set; index (R, B) integers."""
+        """Return rows `index % size` of each run's own set, for integers `index` (R, B)."""
         row = index % self.size
         return type(self.data)(*(field[self._run, row] for field in self.data))
 

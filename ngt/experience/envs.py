@@ -1,7 +1,7 @@
-"""The tasks and how their environments are made: flat float32 observations, actions in [-1, 1].
+"""The tasks and their environments, with flat float32 observations and actions in [-1, 1].
 
 To add a task, register the env with gymnasium (`gym.register`) and its facts with
-`register(Task(...))`. Every env that is made is compared with these facts.
+`register(Task(...))`. Every new env is compared with these facts.
 """
 
 import contextlib
@@ -30,22 +30,22 @@ _log = logging.getLogger(__name__)
 class Task:
     """The facts of one environment."""
 
-    id: str  # as users write it: "Ant-v4", "walker-walk"
-    gym_id: str  # as gymnasium.make takes it: "dm_control/walker-walk-v0"
-    obs: int  # flat sizes
-    act: int
-    low: float  # action bounds of the env itself, the same in every dimension
-    high: float
-    time_limit: int  # steps after which an episode is truncated
+    id: str  # the id that users write, such as "Ant-v4" or "walker-walk"
+    gym_id: str  # the id for gymnasium.make, such as "dm_control/walker-walk-v0"
+    obs: int  # size of a flat observation
+    act: int  # size of an action
+    low: float  # lower action bound of the env itself, the same in every dimension
+    high: float  # upper action bound of the env itself, the same in every dimension
+    time_limit: int  # number of steps after which an episode is truncated
     kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # for gymnasium.make
-    # True if the env takes `terminate_when_unhealthy`, and episodes terminate only if it is True.
-    # False if there is no such choice: of the tasks below, none of these ever terminates.
+    # True if the env accepts `terminate_when_unhealthy` and terminates episodes only if it is True.
+    # False if the env has no such option. The tasks below without it never terminate.
     can_terminate: bool = False
-    # Mean returns published with the authors' code. They only serve to judge our experts: in that
+    # Mean returns published with the authors' code. They serve only to judge our experts: in that
     # code episodes never end early, and Ant has 27 observations.
     published_random: float | None = None
     published_expert: float | None = None
-    # Mean return that a shipped expert should reach; None if no expert is meant to ship.
+    # Mean return that a shipped expert should reach, or None if no expert is meant to ship.
     aim: float | None = None
 
     @property
@@ -54,7 +54,7 @@ class Task:
         return 0.5 * (self.high - self.low)
 
     def least_episode(self, terminate_when_unhealthy: bool = True) -> int:
-        """Return a lower bound of the mean episode length over a training.
+        """Return a lower bound on the mean episode length during training.
 
         A random policy lasts 21 steps on Walker2d-v4, 24 on Hopper-v4 and 25 on Humanoid-v4.
         """
@@ -63,7 +63,7 @@ class Task:
 
 TASKS: dict[str, Task] = {}
 
-# Why a known id is refused, and the id to use instead.
+# For each known but refused id, the reason and the id to use instead.
 REFUSED = {
     "Pusher-v4": (
         "gymnasium refuses it on mujoco >= 3 (its object is lighter than air and is never pushed)",
@@ -73,28 +73,28 @@ REFUSED = {
 
 
 def register(task: Task) -> None:
-    """Add a task; UserError if another task has its id. Adding the same task twice is allowed."""
+    """Add a task. Raise UserError if a different task has its id."""
     check_name(task.id, "task id")  # gym_id may be any text
     if TASKS.setdefault(task.id, task) != task:
-        raise UserError(f"task id {task.id!r} is already registered: choose another id")
+        raise UserError(f"task id {task.id!r} is already registered; choose another id")
 
 
 def get_task(task_id: str) -> Task:
-    """Return a registered task; UserError names the nearest ids."""
+    """Return a registered task, or raise UserError with the nearest ids."""
     if task_id in TASKS:
         return TASKS[task_id]
     if task_id in REFUSED:
         why, instead = REFUSED[task_id]
-        raise UserError(f"env {task_id!r} is refused: {why}: use {instead}")
+        raise UserError(f"env {task_id!r} is refused: {why}; use {instead}")
     nearest = difflib.get_close_matches(task_id, TASKS, n=3, cutoff=0.6) or sorted(TASKS)
     raise UserError(
-        f"env {task_id!r} is unknown: use one of {', '.join(nearest)}, or add it by "
-        "ngt.experience.envs.register in a module that the config's `imports` names"
+        f"env {task_id!r} is unknown: use one of {', '.join(nearest)}, or add it with "
+        "ngt.experience.envs.register in a module listed in the config's `imports`"
     )
 
 
-# The paper's table gives Ant 111 observations. Gymnasium's default, which the authors' public code
-# uses, has no contact forces and 27 observations: that is Ant-27.
+# The paper's table gives Ant 111 observations. The authors' public code uses Gymnasium's default,
+# which has no contact forces and 27 observations. Here this variant is Ant-27.
 _FORCES = {"use_contact_forces": True}
 
 for _task in (
@@ -107,22 +107,23 @@ for _task in (
     Task("walker-walk", "dm_control/walker-walk-v0", 24, 6, -1.0, 1.0, 1000, aim=800),
     Task("cheetah-run", "dm_control/cheetah-run-v0", 17, 6, -1.0, 1.0, 1000, aim=600),
     Task("finger-spin", "dm_control/finger-spin-v0", 9, 2, -1.0, 1.0, 1000, aim=800),
-    # Another reading of the paper.
+    # An alternative reading of the paper.
     Task("Ant-27", "Ant-v4", 27, 8, -1.0, 1.0, 1000, {}, True, -62, 6160),
     # Small tasks, for trials and tests.
     Task("Pendulum-v1", "Pendulum-v1", 3, 1, -2.0, 2.0, 200),
     Task("Reacher-v5", "Reacher-v5", 10, 2, -1.0, 1.0, 50),
 ):
     register(_task)
-OURS = frozenset(TASKS)  # the tests make each of them
+OURS = frozenset(TASKS)  # the tests make an env of each
 
 _ENDLESS = frozenset(task.id for task in TASKS.values() if not task.can_terminate)
 
 
 def never_terminates(task_id: str, terminate_when_unhealthy: bool = True) -> bool:
-    """Return True if episodes of a task are known to end only by its time limit.
+    """Return True if episodes of a task are known to end only at its time limit.
 
-    Nothing is known of a user's own task without the choice to terminate, so it gives False.
+    Return False for a user's own task that cannot choose to terminate, since nothing is known
+    about it.
     """
     return task_id in _ENDLESS or (get_task(task_id).can_terminate and not terminate_when_unhealthy)
 
@@ -137,7 +138,7 @@ def _leaves(space: spaces.Space[Any]) -> list[spaces.Space[Any]]:
 def check_space(
     env_id: str, observation_space: spaces.Space[Any], action_space: spaces.Space[Any]
 ) -> None:
-    """Check that the agent can handle an env: flat observations, one bounded box of actions."""
+    """Check that the agent supports an env's observations and its bounded box of actions."""
     bad = f"env {env_id!r}: action space {action_space}".replace("\n", " ")
     if not isinstance(action_space, spaces.Box) or action_space.dtype.kind != "f":
         raise UserError(f"{bad} is not continuous: use an env with one float Box of actions")
@@ -161,7 +162,7 @@ def check_space(
 
 @contextlib.contextmanager
 def _renderer(wanted: bool) -> Iterator[None]:
-    """Hide the user's choice of a renderer unless it is wanted, since a wrong one fails imports."""
+    """Hide the user's choice of renderer unless it is wanted, since a wrong one breaks imports."""
     names = ("MUJOCO_GL", "PYOPENGL_PLATFORM")
     before = {name: os.environ[name] for name in names if name in os.environ}
     if not wanted:
@@ -174,7 +175,7 @@ def _renderer(wanted: bool) -> Iterator[None]:
             raise
         raise UserError(
             f"MUJOCO_GL: {os.environ.get('MUJOCO_GL')} can't render here ({reason(error):.200}); "
-            f"use egl or osmesa"
+            f"set it to egl or osmesa"
         ) from None
     finally:
         if not wanted:
@@ -183,13 +184,13 @@ def _renderer(wanted: bool) -> Iterator[None]:
 
 
 def _import_dm_control(env_id: str) -> None:
-    """Import dm_control late: this takes seconds and fixes the renderer of the process."""
+    """Import dm_control only when needed, since this takes seconds and fixes the renderer."""
     try:
         importlib.import_module("dm_control.suite")
         gym.register_envs(importlib.import_module("shimmy"))
     except ImportError as error:
         raise UserError(
-            f"env {env_id!r} needs dm_control ({error}): pip install 'shimmy[dm-control]'"
+            f"env {env_id!r} needs dm_control ({error}); run pip install 'shimmy[dm-control]'"
         ) from error
 
 
@@ -198,8 +199,8 @@ def _log_mujoco(message: str) -> None:
 
 
 def _catch_mujoco_warnings() -> None:
-    """Log MuJoCo's warnings; its own handler writes MUJOCO_LOG.TXT to the working directory."""
-    with contextlib.suppress(ImportError):  # without it, no env that needs it can be made
+    """Log MuJoCo's warnings, which its own handler would write to MUJOCO_LOG.TXT."""
+    with contextlib.suppress(ImportError):  # without MuJoCo, no env that needs it can be made
         importlib.import_module("mujoco").set_mju_user_warning(_log_mujoco)
 
 
@@ -218,12 +219,12 @@ def _check_live(task: Task, env: gym.Env[Any, Any]) -> None:
         if live != known:
             raise UserError(
                 f"env {task.id!r}: {name} is {live} in the live env and {known} in its Task: "
-                "correct the Task or its kwargs, or install the gymnasium it was written for"
+                "correct the Task or its kwargs, or install the gymnasium version it is meant for"
             )
 
 
 def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | None = None) -> Env:
-    """Make one env of a task, as `make` does."""
+    """Make one env of the given task; see `make`."""
     kwargs = dict(task.kwargs)
     if task.can_terminate:
         kwargs["terminate_when_unhealthy"] = terminate_when_unhealthy
@@ -255,19 +256,19 @@ def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | Non
 def make(
     task_id: str, *, terminate_when_unhealthy: bool = True, render_mode: str | None = None
 ) -> Env:
-    """Make one env; actions in [-1, 1] are rescaled to the env's own bounds.
+    """Make one env, which rescales actions in [-1, 1] to its own bounds.
 
-    A task without the choice (`Task.can_terminate`) ignores `terminate_when_unhealthy`.
-    To render without a display, start the process with MUJOCO_GL=egl. dm_control chooses its
-    renderer once per process, so make the env that renders first.
+    A task that cannot choose to terminate (`Task.can_terminate`) ignores
+    `terminate_when_unhealthy`. To render without a display, start the process with MUJOCO_GL=egl.
+    dm_control chooses its renderer once per process, so make the rendering env first.
     """
     return make_task(get_task(task_id), terminate_when_unhealthy, render_mode)
 
 
 def check_registered(names: Iterable[str]) -> None:
-    """Make each of these tasks once, except the suite's own, so that mistakes are found early.
+    """Make each of these tasks' envs once, except the suite's own, to find mistakes early.
 
-    UserError if the agent can't handle an env, or if making it raises anything.
+    Raise UserError if the agent does not support an env, or if making it raises an exception.
     """
     for name in [n for n in dict.fromkeys(names) if n not in OURS]:
         try:

@@ -1,4 +1,4 @@
-"""Checks of demonstrations: errors, and doubts that are worth a warning."""
+"""Checks of demonstrations, which find errors, and doubts that deserve a warning."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 SPREAD_STEPS = 1000  # steps of a random policy in `measure_spread`
 
-ARRAYS = {  # name -> dtype on disk, number of dimensions
-    "obs": ("float32", 2),  # all episodes end to end, T + 1 rows each
-    "action": ("float32", 2),  # in [-1, 1], T rows each
+ARRAYS = {  # name -> dtype on disk and number of dimensions
+    "obs": ("float32", 2),  # all episodes one after another, T + 1 rows each
+    "action": ("float32", 2),  # values in [-1, 1], T rows per episode
     "reward": ("float32", 1),
     "length": ("int64", 1),  # T of each episode
     "terminated": ("bool", 1),  # True for each episode that the env ended before its time limit
     "returns": ("float64", 1),
     "seeds": ("int64", 1),  # the env seed of each episode
-    "random_returns": ("float64", 1),  # of a uniform-random policy
+    "random_returns": ("float64", 1),  # returns of a uniform-random policy
 }
-# A file may lack this one. The checksum leaves it out, since it says nothing about the episodes.
+# A file may lack this array. The checksum omits it, since it does not describe the episodes.
 OPTIONAL = {
-    "spread": ("float32", 1)  # of each observation column under a random policy
+    "spread": ("float32", 1)  # spread of each observation column under a random policy
 }
 
 
@@ -42,7 +42,7 @@ OPTIONAL = {
 
 
 def check(demos: Demos, where: str) -> None:
-    """Check names, types, shapes and ranges; raise UserError for the first that is wrong."""
+    """Check types, shapes and ranges; raise UserError for the first wrong field."""
     _check_types(demos, where)
     task = get_task(demos.env)
     length = demos.length
@@ -92,23 +92,23 @@ def _check_values(demos: Demos, where: str) -> None:
                 f"expected finite numbers"
             )
     if demos.spread is not None and not (demos.spread >= 0).all():
-        raise UserError(f"{where}: field 'spread': expected numbers that are not negative")
+        raise UserError(f"{where}: field 'spread': expected numbers >= 0")
     if (place := _first(np.abs(demos.action) > 1.0)) is not None:
         raise UserError(
             f"{where}: field 'action': {_row(demos, 'action', place[0])}: found "
             f"{demos.action[place]:.9g}, expected values in [-1, 1]; divide by the env's bound, or "
-            f"clip what only rounding left outside"
+            f"clip values that only rounding put outside"
         )
 
 
 def _first(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
-    """Return the place of the first true entry, if there is one."""
+    """Return the index of the first true entry, or None if there is none."""
     places = np.argwhere(bad)
     return tuple(int(i) for i in places[0]) if len(places) else None
 
 
 def _row(demos: Demos, name: str, row: int) -> str:
-    """Say which episode, and which of its rows, a row of an array belongs to."""
+    """Return the episode, and the row within it, that a row of an array belongs to, as text."""
     if name in ("returns", "random_returns"):
         return f"episode {row}"
     ends = np.cumsum(demos.length + (name == "obs"))
@@ -123,18 +123,18 @@ def numbers(values: Any, where: str) -> NDArray[Any]:
     except (ValueError, RuntimeError):  # rows of different lengths, a tensor with gradients
         array = np.array(None)
     if array.dtype.kind not in "fiub":
-        raise UserError(f"{where}: found no array of numbers; give one")
+        raise UserError(f"{where}: found no array of numbers; pass one")
     return array
 
 
 def to_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
-    """Return an array in float32; UserError if a finite number is too large for it."""
+    """Return an array in float32. Raise UserError if a finite number is too large for it."""
     with np.errstate(over="ignore"):
         cast = array.astype(np.float32)
     if (place := _first(np.isinf(cast) & np.isfinite(array))) is not None:
         raise UserError(
             f"{where}: row {place[0]}: found {array[place]:.6g}, which is finite but too large for "
-            f"float32 (at most 3.4e38); rescale it"
+            f"float32 (at most 3.4e38); rescale the values"
         )
     return cast
 
@@ -143,11 +143,12 @@ def to_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
 
 
 def measure_spread(env: str) -> NDArray[np.float32]:
-    """Return how far each observation column moves within an episode of a random policy.
+    """Return the range of each observation column within an episode of a random policy.
 
-    For each episode, take the column's maximum minus its minimum; return the median over episodes.
-    So a column that is constant in most episodes counts as constant: a goal, or the force on a body
-    that seldom touches anything. The seed is fixed, so the same env gives the same numbers.
+    The range in an episode is the column's maximum minus its minimum. The result is the median over
+    episodes. A column that is constant in most episodes therefore counts as constant, such as a
+    goal, or the force on a body that seldom touches anything. The seed is fixed, so the same env
+    gives the same numbers.
     """
     dice = rng(0, "spread", env)
     with contextlib.closing(VectorEnv(env, 1)) as vec:
@@ -162,12 +163,12 @@ def measure_spread(env: str) -> NDArray[np.float32]:
 
 
 def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
-    """Return one line for each thing in the demonstrations that the env can't have done.
+    """Return a line for each kind of data that the env cannot have produced.
 
-    terminate_when_unhealthy: the setting of the env that will be trained on.
+    terminate_when_unhealthy: the setting of the env used for training.
     """
     ended = demos.terminated
-    absorbing = "an absorbing method learns an end that does not exist; write terminated=False"
+    absorbing = "an absorbing method would learn a false end; write terminated=False"
     if never_terminates(demos.env, terminate_when_unhealthy):
         never = "" if never_terminates(demos.env) else " with terminate_when_unhealthy=False"
         wrong, why = np.flatnonzero(ended), f", but {demos.env} never does{never}"
@@ -180,7 +181,7 @@ def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
 
 
 def _still(demos: Demos) -> list[str]:
-    """Return columns that are constant in an episode, though a random policy moves them."""
+    """Return doubts about columns that are constant in an episode but not for a random policy."""
     if demos.spread is None:
         return []
     where: dict[str, list[int]] = {}  # columns -> episodes
@@ -189,20 +190,20 @@ def _still(demos: Demos) -> list[str]:
         still = np.ptp(demos.obs[start : start + length + 1], axis=0) == 0
         columns = list[int]()
         for constant, group in itertools.groupby(range(len(still)), key=lambda c: bool(still[c])):
-            block = list(group)  # reported as a whole, even if the env holds a part constant
+            block = list(group)  # reported as a whole, even if part of it is constant in the env
             if constant and (demos.spread[block] > 0).any():
                 columns += block
         if columns:
             where.setdefault(listed("column", columns), []).append(episode)
     return [
         f"{listed('episode', episodes)}: {columns} of obs never change, though some of them do "
-        f"under a random policy on {demos.env}; were they recorded?"
+        f"under a random policy on {demos.env}; check that they were recorded"
         for columns, episodes in where.items()
     ]
 
 
 def listed(noun: str, numbers: Iterable[int]) -> str:
-    """Return rising numbers as text, with ranges: `columns 3, 27 to 110`."""
+    """Return rising numbers as text with ranges, such as `columns 3, 27 to 110`."""
     rising = list(numbers)
     parts = [str(low) if low == high else f"{low} to {high}" for low, high in ranges(rising)]
     return f"{noun}{'s' if len(rising) > 1 else ''} {', '.join(parts)}"
@@ -211,7 +212,7 @@ def listed(noun: str, numbers: Iterable[int]) -> str:
 def tell(
     demos: Demos, where: str, *, strict: bool = False, terminate_when_unhealthy: bool = True
 ) -> None:
-    """Warn of every doubt; with `strict`, raise UserError for the first one."""
+    """Warn about every doubt, or with `strict` raise UserError for the first one."""
     for doubt in doubts(demos, terminate_when_unhealthy):
         if strict:
             raise UserError(f"{where}: {doubt}")

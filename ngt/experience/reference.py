@@ -1,8 +1,10 @@
-"""The reference of normalised scores: a random policy's mean return is 0, the expert's is 1.
+"""The reference of normalised scores, in which a random policy scores 0 and the expert 1.
 
-`run.json` records it as `reference`: random, expert, and demos, the checksum of the demonstrations
-that both come from. A policy with several episodes also has the standard error of its mean,
-random_error or expert_error.
+`run.json` records it as `reference`, with these fields:
+
+- random, expert: mean return of each policy
+- random_error, expert_error: standard error of that mean, if the policy has several episodes
+- demos: checksum of the demonstrations that both come from
 """
 
 from __future__ import annotations
@@ -18,16 +20,16 @@ if TYPE_CHECKING:
 
     from ngt.experience.demos import Demos
 
-ERRORS = 2.0  # the expert must be this many standard errors above random
+ERRORS = 2.0  # number of standard errors by which the expert must exceed the random policy
 
 
 def reference_of(demos: Demos) -> dict[str, Any]:
-    """Return the reference that a run on these demonstrations records."""
+    """Return the reference that a run with these demonstrations records."""
     return {**references(demos.random_returns, demos.returns), "demos": demos.checksum}
 
 
 def references(random: NDArray[np.float64], expert: NDArray[np.float64]) -> dict[str, float]:
-    """Return both policies' mean returns, with standard errors if there are several episodes."""
+    """Return both policies' mean returns, with a standard error if there are several episodes."""
     out = {"random": float(random.mean()), "expert": float(expert.mean())}
     for name, returns in (("random", random), ("expert", expert)):
         if len(returns) > 1:
@@ -36,9 +38,9 @@ def references(random: NDArray[np.float64], expert: NDArray[np.float64]) -> dict
 
 
 def unscored(reference: Mapping[str, float]) -> str:
-    """Return why no return can be normalised by this reference; empty if returns can be.
+    """Return why this reference cannot normalise returns, or an empty string if it can.
 
-    A standard error that is not recorded counts as 0.
+    A missing standard error counts as 0.
     """
     random, expert = reference["random"], reference["expert"]
     error = math.hypot(reference.get("random_error", 0.0), reference.get("expert_error", 0.0))

@@ -1,4 +1,4 @@
-"""Packed ring buffer: one row per transition, R runs side by side, each observation stored once."""
+"""The packed ring buffer of R runs: one row per transition, and each observation stored once."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from ngt.errors import UserError
 from ngt.state import Ring, State, slice_of
 
 SLOTS = 4096  # initial size of a run's table of final observations
-MOST = 2**24  # limit of its size: rows name slots in float32
+MOST = 2**24  # maximum size of this table, since rows store slot numbers in float32
 
 
 class Batch(NamedTuple):
-    """Transitions of R runs: obs, next_obs (R, B, obs); action (R, B, act) in [-1, 1]; rest (R, B).
+    """Transitions of R runs.
 
-    terminated is 1 if no value follows (truncation is not termination). reward is the one stored
-    when the step was taken.
+    obs, next_obs: (R, B, obs).
+    action: (R, B, act) in [-1, 1].
+    reward: (R, B), as stored when the step was taken.
+    terminated: (R, B), 1 if no value follows; truncation is not termination.
     """
 
     obs: Tensor
@@ -33,14 +35,14 @@ class Batch(NamedTuple):
 
 
 class Hidden(Batch):
-    """Transitions without the env's reward: NaN as an entry, an error as an attribute."""
+    """Transitions with a hidden env reward: the entry is NaN and the attribute raises an error."""
 
     @property
     def reward(self) -> Tensor:
-        """Raise UserError: a model must declare that it uses the reward."""
+        """Raise UserError, since a model must declare that it uses the reward."""
         raise UserError(
-            "batch.reward: the env's own reward, which is hidden from reward models; a class that "
-            "uses it declares `uses_env_reward = True`"
+            "batch.reward: the env's own reward is hidden from reward models; a class that uses "
+            "it must declare `uses_env_reward = True`"
         )
 
 
@@ -50,21 +52,21 @@ def hide(batch: Batch) -> Batch:
 
 
 class Replay:
-    """The last `capacity` transitions of each run, float32, in one (R, capacity + envs, row).
+    """The last `capacity` transitions of each run, in one float32 tensor (R, capacity + envs, row).
 
     Rows are obs | action | reward | terminated | slot. A next observation is not stored twice: it
-    is the obs of the same env's next row. With two envs a, b and the newest step 3:
+    is the obs of the same env's next row. Example with two envs a and b, and newest step 3:
 
         place   0   1   2   3   4   5  |  6   7       capacity 6, then one row per env
-        row    a3  b3  a1  b1  a2  b2  | a4  b4       (of the rows behind the ring, only obs)
+        row    a3  b3  a1  b1  a2  b2  | a4  b4       (rows after the ring hold only obs)
         after   6   7   4   5   0   1                 place of the next obs
 
-    At the end of an episode the next row begins another one. The final observation then lies in
-    `finals` (R, 1 + slots, obs) at `slot`. Other rows have slot 0, which is never read. Samples
-    are static gathers. Memory is touched only as the buffer fills.
+    After the end of an episode, the next row begins another episode. The final observation is then
+    stored in `finals` (R, 1 + slots, obs) at `slot`. Other rows have slot 0, which is never read.
+    Samples are static gathers. Memory is touched only as the buffer fills.
 
-    `reserve` assigns slots before ends are stored, frees those of transitions that are overwritten,
-    and doubles `finals` if too few are left. A CUDA graph that reads the former tensor must then be
+    `reserve` assigns slots before ends are stored. It frees the slots of overwritten transitions,
+    and doubles `finals` if too few are left. A CUDA graph that reads the old tensor must then be
     captured again.
     """
 
@@ -85,39 +87,39 @@ class Replay:
         self.finals = torch.empty(runs, 1 + SLOTS, obs, device=device)
         self.after = torch.empty(capacity, dtype=torch.int32, device=device)
         self.runs, self.capacity, self.envs = runs, capacity, envs
-        self.total = 0  # transitions ever added to each run
+        self.total = 0  # number of transitions ever added to each run
         # `total` as a tensor, so that a graph sees it grow.
         self.count = torch.zeros((), dtype=torch.int64, device=device)
-        self.ends = [0] * runs  # episodes that ever ended
+        self.ends = [0] * runs  # number of episodes that ever ended, per run
         self._lent: list[deque[tuple[int, int]]] = [deque() for _ in range(runs)]  # (number, slot)
         self._free = [list(range(SLOTS, 0, -1)) for _ in range(runs)]
         self._run = torch.arange(runs, device=device).unsqueeze(1)
 
     @property
     def size(self) -> int:
-        """Return how many transitions each run holds."""
+        """Return the number of transitions that each run holds."""
         return min(self.total, self.capacity)
 
     @property
     def slots(self) -> int:
-        """Return how many final observations each run has room for."""
+        """Return the number of final observations that each run has room for."""
         return self.finals.shape[1] - 1
 
     def add(self, batch: Batch, ended: NDArray[np.bool_] | None = None) -> None:
-        """Store vector steps of every run, in order, over the oldest ones.
+        """Store vector steps of every run in order, replacing the oldest ones.
 
-        ended (R, B): True if an episode ended, terminated or truncated; None if none did. next_obs
-        is read at ends, and for the last step, where it must equal the env's next obs.
+        ended: (R, B), True if an episode terminated or was truncated; None if no episode ended.
+        next_obs is read only at ends and in the last step, where it must equal the env's next obs.
         """
         if ended is None:
             ended = np.zeros(tuple(batch.reward.shape), bool)
         self.store(batch, torch.from_numpy(self.reserve(ended)).to(self.rows))
 
     def reserve(self, ended: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Make room for transitions that will be stored; return the slot of each, (R, B)."""
+        """Make room for the next transitions and return the slot of each, (R, B)."""
         runs, count = ended.shape
         if runs != self.runs or count % self.envs or count > self.capacity:
-            raise ValueError(f"{ended.shape} are no whole vector steps of {self.envs} that fit")
+            raise ValueError(f"{ended.shape} are not whole vector steps of {self.envs} that fit")
         slot = np.zeros(ended.shape, np.float32)
         for run in np.flatnonzero(ended.any(axis=1)):
             at, lent, free = np.flatnonzero(ended[run]), self._lent[run], self._free[run]
@@ -142,7 +144,7 @@ class Replay:
             free[:0] = range(slots, slots // 2, -1)
 
     def store(self, batch: Batch, slot: Tensor) -> None:
-        """Store transitions with their slots from `reserve`; no value is read back."""
+        """Store transitions with their slots from `reserve`, without reading values back."""
         columns = [batch.obs, batch.action]
         columns += [x.unsqueeze(-1) for x in (batch.reward, batch.terminated, slot)]
         rows, next_obs = torch.cat(columns, dim=-1).to(self.rows), batch.next_obs.to(self.rows)
@@ -161,7 +163,7 @@ class Replay:
         return (slot.long() + self._run * self.finals.shape[1]).flatten()
 
     def sample(self, index: Tensor) -> Batch:
-        """Return rows `index % size` of each run; index (R, B) integers."""
+        """Return rows `index % size` of each run, for integers `index` (R, B)."""
         own = index % self.count.clamp(max=self.capacity)
         after = self.after.index_select(0, own.flatten()).view_as(own)
         flat = torch.cat([own, after], dim=1) + self._run * self.rows.shape[1]
@@ -187,7 +189,10 @@ class Replay:
         )
 
     def restore(self, states: Sequence[State]) -> None:
-        """Put back the states of all runs, taken together; ValueError if one does not fit."""
+        """Restore the states of all runs, taken at the same step.
+
+        Raise ValueError if a state does not fit.
+        """
         for run, state in enumerate(states):
             rows, finals = state.rings["rows"].items(), state.rings["finals"].items()
             total, ends = state.rings["rows"].total, state.rings["finals"].total
@@ -214,10 +219,10 @@ class Replay:
 
 
 def peak_bytes(capacity: int, obs: int, act: int, ends: int, envs: int = 1) -> int:
-    """Return the most that a run's buffer takes if at most `ends` transitions end an episode.
+    """Return the maximum bytes of a run's buffer if at most `ends` transitions end an episode.
 
-    Counted are its rows, the places of the next ones, its table of final observations and, while
-    this grows, the former table of half the size.
+    The sum includes its rows, the places of their next rows and the table of final observations.
+    It also includes the old table of half the size, which still exists while the table grows.
     """
     slots = SLOTS << (max(-(-ends // SLOTS), 1) - 1).bit_length()
     former = slots // 2 + 1 if slots > SLOTS else 0

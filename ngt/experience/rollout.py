@@ -1,4 +1,4 @@
-"""Whole episodes of a policy, for evaluation and for recording."""
+"""Whole episodes of a policy, for evaluation and recording."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ngt.experience.vector import VectorEnv
-from ngt.seeding import derive
+from ngt.seeding import derive, rng
 
 Act = Callable[[Tensor], Tensor]  # observations (R, n, obs) -> actions (R, n, act) in [-1, 1]
 
@@ -18,7 +18,7 @@ Trace = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], boo
 
 @dataclass
 class Rollout:
-    """One episode of each env: returns and lengths (R, n), and the episodes if they were kept."""
+    """One episode of each env: returns and lengths (R, n), and the episodes if kept."""
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
@@ -36,8 +36,8 @@ def rollout(
 ) -> Rollout:
     """Reset every env with its own seed and run one whole episode in each.
 
-    The envs run in lockstep until the last of these episodes has ended. Whatever follows an env's
-    first episode is dropped.
+    The envs run in lockstep until the last of these episodes has ended. All later steps of an env
+    are dropped.
     """
     total = len(seeds)
     obs = env.reset(seeds)
@@ -66,11 +66,28 @@ def rollout(
     return result
 
 
+def play_random(env: VectorEnv, seed: int, *, keep: bool = False) -> Rollout:
+    """Play one episode of a uniform-random policy in each env: the 0 of normalised returns."""
+    dice = [rng(seed, "random-action", env.task.id, i) for i in range(env.num)]
+
+    def act(obs: Tensor) -> Tensor:
+        actions = np.stack([d.uniform(-1.0, 1.0, env.task.act) for d in dice])
+        return torch.from_numpy(actions.astype(np.float32))[None]
+
+    seeds = random_seeds(env.task.id, env.num, seed)
+    return rollout(env, act, seeds, runs=1, keep=keep)
+
+
+def random_seeds(env: str, episodes: int, seed: int) -> list[int]:
+    """Return the env seed of each episode that `play_random` plays."""
+    return [derive(seed, "random", env, i) for i in range(episodes)]
+
+
 class Evaluator:
-    """Evaluations of R policies at once, every episode from a new seed.
+    """An evaluator of R policies at once, which starts every episode from a new seed.
 
     Seeds depend on the env, the number of demonstrations, the run's seed, the evaluation and the
-    episode. They do not depend on the method, so that methods are paired.
+    episode. They do not depend on the method, so methods are paired.
     """
 
     def __init__(
@@ -83,7 +100,7 @@ class Evaluator:
         device: torch.device | str = "cpu",
         env_workers: int = 0,
     ) -> None:
-        """Make `episodes` envs for each run; keys: (seed, number of demonstrations) of each."""
+        """Make `episodes` envs for each run; `keys` holds each run's seed and number of demos."""
         self.env_id, self.keys, self.episodes, self.device = env, list(keys), episodes, device
         self.env = VectorEnv(
             env,
@@ -93,7 +110,7 @@ class Evaluator:
         )
 
     def run(self, act: Act, index: int) -> Rollout:
-        """Run the evaluation with number `index`; returns and lengths are (R, episodes)."""
+        """Run evaluation number `index`; its returns and lengths are (R, episodes)."""
         seeds = [
             derive(seed, "eval", self.env_id, demos, index, episode)
             for seed, demos in self.keys

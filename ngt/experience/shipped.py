@@ -1,10 +1,10 @@
-"""Experts that ship: where they are, and a check that they are intact.
+"""The shipped experts: their files, and a check that these are intact.
 
 data/<env>/
   policy.safetensors  the expert
   demos.npz           its recorded episodes
-  curve.csv           its evaluations while it was trained: step, episode, return, length
-  expert.json         returns, settings, what made it, and the SHA-256 of each other file
+  curve.csv           its evaluations during training: step, episode, return, length
+  expert.json         returns, settings, provenance, and the SHA-256 of each other file
 """
 
 import functools
@@ -26,15 +26,15 @@ def ships(env: str) -> bool:
 
 
 def read(env: str) -> dict[str, Any]:
-    """Return an env's expert.json after checking its fields and the files beside it.
+    """Return an env's expert.json after checking its fields and the other files.
 
-    UserError if there is no expert, and if a field is wrong or a file was changed.
+    Raise UserError if there is no expert, a field is wrong, or a file was changed.
     """
     folder = DATA / env
     expert = read_json(folder / EXPERT)
     if expert is None and not ships(env):
         raise UserError(
-            f"demos: shipped, and no expert of {env} ships in data/; write `demos: trained` to "
+            f"demos: shipped, but no expert of {env} ships in data/; write `demos: trained` to "
             f"train one, or name your own file in envs.{env}.demos"
         )
     if not isinstance(expert, dict) or expert.get("format") != FORMAT:
@@ -48,7 +48,7 @@ def read(env: str) -> dict[str, Any]:
 
 
 def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
-    """Return, for each field that other code reads, if it is valid."""
+    """Return whether each field that other code reads is valid, by name."""
     files, returns, kept = (expert.get(name) for name in ("files", "returns", "kept"))
     count = len(returns) if isinstance(returns, list) else 0
     return {
@@ -66,19 +66,19 @@ def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
 
 
 def _number(value: Any) -> bool:
-    """Return True for a number that tables and figures can show."""
+    """Return True if the value is a number that tables and figures can show."""
     return type(value) in (int, float) and abs(value) < 1e300
 
 
 def _damaged(file: Path, what: str) -> UserError:
     return UserError(
-        f"{file}: {what}; it was changed or damaged: `git checkout {file.parent}` restores it, "
-        f"`demos: trained` does without"
+        f"{file}: {what}; it was changed or damaged; restore it with `git checkout {file.parent}`, "
+        f"or write `demos: trained` to do without it"
     )
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file; it is read again only if its size or time has changed."""
+    """Return the SHA-256 of a file, which is reread only if its size or time has changed."""
     try:
         stat = path.stat()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Many copies of a task in lockstep, here or in other processes."""
+"""Many copies of a task that step together, in this process or in others."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,15 @@ from ngt.state import State
 
 
 class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
-    """An env whose every episode has its own seed and so can be replayed.
+    """An env that gives each episode its own seed, so that it can be replayed.
 
-    The first episode after a reset with a seed uses that seed. Later ones mix it with their number.
-    Infos are dropped, since nothing reads them and batching them costs a tenth of the speed.
+    The first episode after a reset with a seed uses that seed. Later episodes mix the seed with
+    their number. Infos are dropped, since nothing reads them and batching them costs a tenth of the
+    speed.
     """
 
-    base, episode = 0, 0  # the seed of the last reset that gave one; episodes since then
-    resume: Play | None = None  # the next reset replays this episode up to this point
+    base, episode = 0, 0  # the last seed passed to `reset`, and the number of episodes since then
+    resume: Play | None = None  # episode and actions that the next reset replays
 
     def __init__(self, env: Env, largest_seed: int) -> None:
         super().__init__(env)
@@ -55,21 +56,21 @@ def _make_seeded(task: Task, terminate_when_unhealthy: bool) -> Env:
 class Step(NamedTuple):
     """One transition of every env."""
 
-    obs: np.ndarray  # (num, obs) what the policy sees next; the first of a new episode after an end
-    next_obs: np.ndarray  # (num, obs) what followed the action; the final one at an end
-    reward: np.ndarray  # (num,) float64
-    terminated: np.ndarray  # (num,) bool; no value follows
-    truncated: np.ndarray  # (num,) bool; the value of next_obs follows
+    obs: np.ndarray  # (num, obs), the policy's next input; after an end, the new episode's first
+    next_obs: np.ndarray  # (num, obs), the observation after the action; at an end, the final one
+    reward: np.ndarray  # (num,), float64
+    terminated: np.ndarray  # (num,), bool; no value follows
+    truncated: np.ndarray  # (num,), bool; the value of next_obs follows
 
 
 class VectorEnv:
-    """`num` copies of a task in lockstep.
+    """`num` copies of a task that step together.
 
-    An env whose episode ends is reset within the same step (gymnasium's SAME_STEP). So every step
-    gives `num` real transitions, and none whose action is ignored.
+    An env whose episode ends is reset within the same step (gymnasium's SAME_STEP). Every step
+    therefore gives `num` real transitions, and no action is ignored.
 
-    workers=0 steps the envs in this process, one after another. Otherwise that many processes share
-    the envs. The numbers are the same.
+    With workers=0, this process steps the envs one after another. Otherwise the envs are divided
+    among `workers` processes. The numbers are the same.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class VectorEnv:
                 self._envs = Workers(make_one, *sizes, workers)
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> np.ndarray:
-        """Start every env from its own seed; return (num, obs) float32."""
+        """Start every env from its own seed; return the observations, (num, obs) float32."""
         if len(seeds) != self.num:
             raise ValueError(f"seeds of length {len(seeds)} for {self.num} envs")
         self._seed = np.array([int(seed) for seed in seeds])
@@ -101,7 +102,7 @@ class VectorEnv:
 
     @contextlib.contextmanager
     def _reported(self) -> Iterator[None]:
-        """Turn whatever an env raises into a UserError of one line."""
+        """Turn any exception of an env into a UserError of one line."""
         try:
             yield
         except UserError:
@@ -117,7 +118,7 @@ class VectorEnv:
             ) from error
 
     def state(self, envs: slice = slice(None)) -> State:
-        """Return each env's seed, its episode's number and the actions taken in that episode."""
+        """Return each env's seed, its episode number and the actions taken in that episode."""
         arrays = {
             "seed": self._seed,
             "episode": self._episode,
@@ -127,10 +128,10 @@ class VectorEnv:
         return State({n: torch.from_numpy(array[envs].copy()) for n, array in arrays.items()})
 
     def restore(self, states: Sequence[State]) -> np.ndarray:
-        """Replay every env's episode up to where `state` was called; return (num, obs).
+        """Replay every env's episode up to its saved step; return the observations, (num, obs).
 
-        states: consecutive shares of the envs. They hold no internals of an env, so this works for
-        every env that is determined by its seed.
+        states: the results of `state` for consecutive shares of the envs. They hold no internals of
+        an env, so this works for every env that is determined by its seed and actions.
         """
         seed, episode, length = (
             torch.cat([state.tensors[name] for state in states]).numpy()
@@ -145,10 +146,10 @@ class VectorEnv:
         return obs
 
     def step(self, action: np.ndarray) -> Step:
-        """Take (num, act) actions in [-1, 1].
+        """Step every env with actions (num, act) in [-1, 1].
 
-        If an action is not finite, no env is stepped: MuJoCo would take it as 0, and other envs
-        would return NaN.
+        If an action is not finite, raise UserError without stepping any env. MuJoCo would take such
+        an action as 0, and other envs would return NaN.
         """
         action = np.asarray(action, dtype=np.float32)
         if action.shape != (self.num, self.task.act):
@@ -156,7 +157,7 @@ class VectorEnv:
         if not np.isfinite(action).all():
             raise UserError(
                 f"env {self.task.id!r}: an action is not finite: the policy has diverged; "
-                f"use another"
+                f"use another policy"
             )
         arrays = self._envs.arrays
         arrays.action[:] = action
@@ -165,8 +166,8 @@ class VectorEnv:
         step = Step(*(array.copy() for array in arrays[1:]))
         if self._never_terminates and step.terminated.any():
             raise UserError(
-                f"env {self.task.id!r} terminated with terminate_when_unhealthy=False, which it "
-                "does not know: use terminate_when_unhealthy=True"
+                f"env {self.task.id!r} terminated despite terminate_when_unhealthy=False; "
+                "use terminate_when_unhealthy=True"
             )
         ended = step.terminated | step.truncated
         self._actions[np.arange(self.num), self._length] = action

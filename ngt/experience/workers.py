@@ -1,7 +1,7 @@
-"""Envs stepped one after another, in this process or in several that share them.
+"""Groups of envs that are stepped one after another, in this process or divided among several.
 
-The inputs and outputs of a step are in arrays that keep their place. Processes have these arrays in
-shared memory, so that a step costs each process one short message each way.
+The inputs and outputs of a step are in arrays at fixed addresses. Processes keep these arrays in
+shared memory, so a step costs each process only one short message in each direction.
 """
 
 import contextlib
@@ -28,33 +28,33 @@ PATIENCE = 1.0  # seconds between a process's checks that its parent is alive
 
 
 class Raised(Exception):
-    """An error that an env raised in another process, as text."""
+    """An error that an env raised in another process, in words."""
 
 
 class Died(Exception):
-    """The end of a process of envs before it answered, as text."""
+    """A worker process ended before it answered; the text says how."""
 
 
 def ending(code: int | None) -> str:
-    """Say how a process ended."""
+    """Return how a process ended, in words."""
     if code is None or code >= 0:
         return f"a process that steps envs ended with exit code {code}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
     whys: dict[int, str] = {
         signal.SIGKILL: ", perhaps for lack of memory: use fewer envs or fewer --env-workers",
-        signal.SIGSEGV: ", by a fault in the env's compiled code",
+        signal.SIGSEGV: " because of a fault in the env's compiled code",
     }
     return f"a process that steps envs was killed by {name}{whys.get(-code, '')}"
 
 
 def reason(error: Exception) -> str:
-    """Return an exception in one line."""
+    """Return an exception as one line of text."""
     name = "" if isinstance(error, Raised) else f"{type(error).__name__}: "
     return name + " ".join(str(error).split())
 
 
 class Arrays(NamedTuple):
-    """One step of `num` envs: the actions, then the fields of `ngt.experience.vector.Step`."""
+    """One step of `num` envs: the actions and the fields of `ngt.experience.vector.Step`."""
 
     action: NDArray[np.float32]  # (num, act)
     obs: NDArray[np.float32]  # (num, obs)
@@ -65,7 +65,7 @@ class Arrays(NamedTuple):
 
 
 def layout(num: int, obs: int, act: int) -> Shapes:
-    """Return shape and type of each field of `Arrays`."""
+    """Return the shape and type of each field of `Arrays`."""
     return [
         ((num, act), np.float32),
         ((num, obs), np.float32),
@@ -77,25 +77,25 @@ def layout(num: int, obs: int, act: int) -> Shapes:
 
 
 class Group:
-    """Envs stepped one after another; an env whose episode ends is reset within the step."""
+    """Envs that are stepped one after another; one whose episode ends is reset within the step."""
 
     def __init__(self, make: Callable[[], Env], arrays: Arrays) -> None:
         self.arrays = arrays
         self.envs = [make() for _ in arrays.reward]
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> None:
-        """Start every env from its seed; with plays, replay them."""
+        """Start every env from its seed, and replay its play if `plays` is given."""
         for i, env in enumerate(self.envs):
             if plays is not None:
                 env.resume = plays[i]  # type: ignore[attr-defined]
             self.arrays.obs[i] = env.reset(seed=seeds[i])[0]
 
     def step(self) -> None:
-        """Take the actions that are in the arrays."""
+        """Step every env with the actions in the arrays."""
         action, obs, next_obs, reward, terminated, truncated = self.arrays
         for i, env in enumerate(self.envs):
             seen, reward[i], terminated[i], truncated[i], _ = env.step(action[i])
-            next_obs[i] = seen  # before a reset, which may change it in place
+            next_obs[i] = seen  # copied before a reset, which may change `seen` in place
             obs[i] = env.reset()[0] if terminated[i] or truncated[i] else seen
 
     def close(self) -> None:
@@ -104,10 +104,10 @@ class Group:
 
 
 class Workers:
-    """A `Group` in each of up to `count` processes, with equal shares as far as possible.
+    """A `Group` in each of up to `count` processes, with shares as equal as possible.
 
-    The processes end on `close`, and when this process ends, however it does. Until then they
-    ignore signals that are sent to the whole process group.
+    The processes end on `close`, and when this process ends for any reason. Until then they ignore
+    signals that are sent to the whole process group.
     """
 
     def __init__(self, make: Callable[[], Env], num: int, obs: int, act: int, count: int) -> None:
@@ -165,7 +165,7 @@ class Workers:
 
 
 def _view(memory: Sequence[Any], shapes: Shapes, share: slice) -> Arrays:
-    """Return the arrays that a share of the envs has in the shared memory."""
+    """Return the shared-memory arrays of one share of the envs."""
     return Arrays(
         *(
             np.frombuffer(raw, kind).reshape(shape)[share]
@@ -190,7 +190,7 @@ def _serve(
     make: Callable[[], Env],
     arrays: Callable[[], Arrays],
 ) -> None:
-    """Run a process: make its envs, then answer each message with None or what was raised."""
+    """Make a process's envs, then answer each message with None or the error raised."""
     other.close()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):  # the parent handles them
         signal.signal(number, signal.SIG_IGN)
@@ -205,7 +205,7 @@ def _serve(
         else:
             group.reset(*message)
 
-    message: Any = None  # the first one is not sent: it makes the envs
+    message: Any = None  # the first message is not sent; it makes the envs
     answer: Exception | None
     while True:
         try:

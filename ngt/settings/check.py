@@ -1,4 +1,4 @@
-"""Check everything in a config that can be wrong before a job starts."""
+"""Checks of a config that can be made before a job starts."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ from ngt.text import check_label, check_name
 
 
 def check(config: Config) -> None:
-    """Check names, differences, demonstrations and model parameters."""
+    """Check a config's names, differences, demonstrations and model parameters."""
     check_name(config.scale, "scale")
     for name, method in config.methods.items():
         check_name(name, f"methods.{name}")
@@ -63,13 +63,13 @@ def _check_figure(config: Config, figure: FigureConfig, where: str) -> None:
             raise UserError(f"{where}.{f.name}: empty; name at least one")
         twice = next((v for v in values if [*values].count(v) > 1), None)
         if twice is not None:
-            raise UserError(f"{where}.{f.name}: {twice} is listed twice; name it once")
+            raise UserError(f"{where}.{f.name}: {twice} is listed twice; list it once")
     for axis in ("methods", "beside"):
         for method in getattr(figure, axis):
             find_method(config, method, f"{where}.{axis}")
             if not figure.envs_of(method):
                 raise UserError(
-                    f"{where}.only.{method}: none of the figure's envs; name one of them"
+                    f"{where}.only.{method}: none of the figure's envs; list at least one of them"
                 )
     _check_envs(figure.envs, f"{where}.envs")
     for method, envs in figure.only.items():
@@ -81,7 +81,7 @@ HL_GAUSS = ("sigma_expert", "sigma_agent", "reward_sigma", "bins", "support", "h
 
 
 def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
-    """Return why a setting cannot act in a cell; empty if it can."""
+    """Return why a setting has no effect in a cell, or an empty string if it can have one."""
     pairing, field = settings.get("params.pairing"), name.removeprefix("params.")
     if field in HL_GAUSS and pairing not in (None, "hl_gauss"):
         return f"params.pairing is {pairing}"
@@ -92,7 +92,7 @@ def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
         return "the two widths are equal"
     if field == "delta" and pairing not in (None, "huber"):
         return f"params.pairing is {pairing}"
-    if name == "terminate_when_unhealthy" and not task.can_terminate:
+    if field in ("terminate_when_unhealthy", "absorbing") and not task.can_terminate:
         return "nothing terminates there"
     if name == "sac.entropy_units" and (task.low, task.high) == (-1.0, 1.0):
         return "the action bounds are 1"
@@ -100,7 +100,7 @@ def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
 
 
 def _check_acts(config: Config, method: str, env: str, where: str) -> None:
-    """Check that a variant differs from the method it is like in a setting that can act."""
+    """Check that a variant and its `like` differ in a setting that can have an effect."""
     like = config.methods[method].like
     if not like:
         return
@@ -110,8 +110,8 @@ def _check_acts(config: Config, method: str, env: str, where: str) -> None:
     if changed and all(reasons.values()):
         name, reason = next(iter(reasons.items()))
         raise UserError(
-            f"{where}: {method} on {env} would be {like} again: {name} cannot act, since {reason}; "
-            f"name other envs in `only`"
+            f"{where}: {method} on {env} would equal {like}: {name} has no effect, since {reason}; "
+            f"list other envs in `only`"
         )
 
 
@@ -126,7 +126,7 @@ def _check_envs(names: Iterable[str], where: str) -> None:
 def _check_demos(config: Config, env: str, count: int, where: str) -> None:
     """Check that enough demonstrations exist.
 
-    A missing shipped expert is reported only when it is used.
+    A missing shipped expert is reported only if it is used.
     """
     if own_file(config, env):
         demos_source(config, env)  # raises UserError if the file cannot be read
@@ -134,13 +134,13 @@ def _check_demos(config: Config, env: str, count: int, where: str) -> None:
         most = expert_config(config, env).episodes
         if count > most:
             raise UserError(
-                f"{where}: {count} asked for, and the expert of {env} is recorded for {most} "
+                f"{where}: {count} requested, but the expert of {env} is recorded for {most} "
                 f"episodes; raise expert.episodes"
             )
     elif shipped.ships(env):
         most = shipped.read(env)["episodes"]
         if count > most:
             raise UserError(
-                f"{where}: {count} asked for, and {most} of {env} ship; ask for no more, or write "
+                f"{where}: {count} requested, but {most} of {env} ship; request fewer, or write "
                 f"`demos: trained`"
             )

@@ -1,8 +1,8 @@
-"""Former values: what a record means that is older than a setting.
+"""Former values: the values that settings have in records older than these settings.
 
 When a setting is added, or its default changes meaning, add its former value to FORMER. A record
-without the setting then has that value, and a setting at its former value is left out of hashes.
-The hashes of shipped experts, demonstrations and published runs therefore stay.
+without the setting then has that value, and hashes omit a setting at its former value. The hashes
+of shipped experts, demonstrations and published runs therefore do not change.
 """
 
 from __future__ import annotations
@@ -15,16 +15,22 @@ def _alpha_loss(sac: Mapping[str, Any]) -> str:
     return "alpha" if sac.get("alpha_form") == "softplus" else "log_alpha"
 
 
-# By the dataclass that has the setting; a function is given the other settings in the record.
+# Former values by the setting's dataclass. A function gets the other settings in the record.
 FORMER: dict[str, dict[str, Any]] = {
-    "ngt.settings.config:SacConfig": {"alpha_loss": _alpha_loss, "entropy_units": "tanh"},
+    "ngt.settings.config:SacConfig": {
+        "alpha_loss": _alpha_loss,
+        "entropy_units": "tanh",
+        "critics": 2,
+    },
     "ngt.potential:PotentialConfig": {"power_iterations": 1, "penalty": 0.0},
     "baselines.adversarial:AdversarialConfig": {"spectral_norm": False},
+    "baselines.dac:DacConfig": {"logit_clip": 10.0},
+    "baselines.pwil:PwilConfig": {"prefill": 0},
 }
 
 
 def former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the former values of a dataclass's later settings; data: its other settings."""
+    """Return the former values of a dataclass's newer settings, given its other settings."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         found |= FORMER.get(f"{base.__module__}:{base.__qualname__}", {})
@@ -32,11 +38,11 @@ def former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_former(cls: type, data: Any) -> Any:
-    """Return recorded settings of a dataclass with the later ones that the record lacks."""
+    """Return a record's settings of a dataclass, with former values for those it lacks."""
     return {**former(cls, data), **data} if isinstance(data, Mapping) else data
 
 
 def without_former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of a dataclass without the later ones that have their former values."""
+    """Return a dataclass's settings without those that have their former values."""
     known = former(cls, data)
     return {n: v for n, v in data.items() if n not in known or v != known[n]}

@@ -1,4 +1,4 @@
-"""Read a scale's config: base.yaml, then the scale's file, then the user's own differences."""
+"""Loading of a scale's config: base.yaml, then the scale's file, then the user's differences."""
 
 import dataclasses
 import importlib
@@ -18,11 +18,14 @@ CONFIG_DIR = CHECKOUT / "workflow" / "config"
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML or JSON file; a JSON parser reads 1e-05 as the number it is."""
+    """Return the mapping in a YAML or JSON file.
+
+    JSON has its own parser, since YAML would read 1e-05 as text.
+    """
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """A loader that refuses equal keys; YAML would silently keep the last one."""
+        """A loader that refuses duplicate keys; YAML would silently keep the last one."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -47,7 +50,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
-    """Return the checked config of a scale: base.yaml <- <scale>.yaml <- `data`.
+    """Return a scale's checked config, merged as base.yaml <- <scale>.yaml <- `data`.
 
     data: the user's own differences; its `scale` selects the file.
     """
@@ -58,7 +61,7 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
         raise UserError(f"scale: {scale!r} is not known; {suggest(str(scale), scales)}")
     merged = merge(base, read_yaml(directory / f"{scale}.yaml"), data)
     for f in dataclasses.fields(Config):
-        if f.metadata.get("null") and isinstance(merged.get(f.name), dict):  # null: left out
+        if f.metadata.get("null") and isinstance(merged.get(f.name), dict):  # null omits an entry
             merged[f.name] = {k: v for k, v in merged[f.name].items() if v is not None}
     return _checked(merged)
 
@@ -72,20 +75,20 @@ def _checked(data: Mapping[str, Any]) -> Config:
 
 
 def to_file(config: Config) -> str:
-    """Return the text of a file of complete settings, as `load_file` reads it."""
+    """Return the text of a file of complete settings, which `load_file` can read."""
     return json.dumps(dataclasses.asdict(config), indent=1) + "\n"
 
 
 def load_file(path: Path) -> Config:
     """Return the config in a file of complete settings, without merging anything into it.
 
-    The file's name is the hash of the settings; UserError if the file was truncated or changed.
+    The file's name is the hash of the settings. Raise UserError if they do not match.
     """
     config = _checked(read_yaml(path))
     if config_hash(config) != path.stem:
         raise UserError(
-            f"settings {path}: its content has hash {config_hash(config)}: the file was changed or "
-            f"damaged; remove it, and the workflow writes it again"
+            f"settings {path}: the content has hash {config_hash(config)}, so the file was changed "
+            f"or damaged; remove it, and the workflow writes it again"
         )
     return config
 
@@ -94,9 +97,9 @@ def import_module(name: str) -> None:
     """Import a user's module, which may register tasks."""
     try:
         importlib.import_module(name)
-    except Exception as error:  # whatever its code raises
+    except Exception as error:  # the module's code may raise anything
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise UserError(
-            f"imports: {name!r} can't be imported ({reason}); it must lie where Python looks, e.g. "
+            f"imports: {name!r} can't be imported ({reason}); put it where Python finds it, e.g. "
             f"in this folder"
         ) from None

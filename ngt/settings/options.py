@@ -1,6 +1,7 @@
-"""Command-line options that choose settings, and the config that they choose."""
+"""Command-line options for settings, and the config that results from them."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,9 +12,11 @@ from ngt.settings.schema import merge
 
 RUN_HELP = "run key: env/method/mode-demosK-rateN/seedS"
 
+_SEVERAL = r"\s*[-+]?[\d.][^,]*(,\s*[-+]?[\d.][^,]*)+"  # numbers with commas between them
+
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser whose errors are one line."""
+    """An argparse parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see `{self.prog} --help`")
@@ -23,16 +26,16 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add the options that `load_config` reads, and the root folder of results."""
     group = parser.add_argument_group("settings")
     group.add_argument(
-        "--scale", help=f"which workflow/config/<scale>.yaml (default: {Config.scale})"
+        "--scale", help=f"name of a workflow/config/<scale>.yaml (default: {Config.scale})"
     )
-    group.add_argument("--config", type=Path, help="a YAML file of further differences")
+    group.add_argument("--config", type=Path, help="YAML file with your own settings")
     group.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
         dest="settings",
-        help="one setting, e.g. --set train.steps=20000 (repeatable)",
+        help="a single setting, e.g. --set train.steps=20000 (repeatable)",
     )
     group.add_argument(
         "--results", type=Path, default=Path("results"), help="root folder (default: results)"
@@ -41,13 +44,13 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         "--planned",
         type=Path,
         metavar="FILE",
-        help="complete settings in a file that the workflow named by their hash; replaces --scale, "
+        help="file of complete settings, which the workflow names by their hash; replaces --scale, "
         "--config and --set",
     )
 
 
 def user_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the user's differences: the file, then --set, then --scale."""
+    """Return the user's differences from --config, then --set, then --scale."""
     import yaml
 
     data = read_yaml(args.config) if args.config else {}
@@ -58,7 +61,14 @@ def user_settings(args: argparse.Namespace) -> dict[str, Any]:
         try:
             parsed: Any = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise UserError(f"--set {name}: {value!r} is not a YAML value") from None
+            raise UserError(
+                f"--set {name}: {value!r} is not a YAML value; check brackets and quotes"
+            ) from None
+        if isinstance(parsed, str) and re.fullmatch(_SEVERAL, value):
+            raise UserError(
+                f"--set {name}: takes one value, found {value}; to compare several, make each a "
+                f"variant of the method (docs/tuning.md)"
+            )
         for part in reversed(name.split(".")):
             parsed = {part: parsed}
         data = merge(data, parsed)
@@ -66,16 +76,16 @@ def user_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """Return the config that the options of `add_settings` choose."""
+    """Return the config that the options of `add_settings` select."""
     if not args.planned:
         return load(user_settings(args))
     if args.scale or args.config or args.settings:
-        raise UserError("--planned: it is complete; leave out --scale, --config and --set")
+        raise UserError("--planned: has complete settings; omit --scale, --config and --set")
     return load_file(args.planned)
 
 
 def at_least(low: int, **options: int | None) -> None:
-    """Check that whole-number options are not too small."""
+    """Check that integer options are not too small."""
     for name, value in options.items():
         if value is not None and value < low:
             option = f"--{name.replace('_', '-')}"

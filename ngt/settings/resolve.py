@@ -1,19 +1,22 @@
-"""Resolve a config into the complete settings of a cell, and hash them."""
+"""Resolution of a config into the complete settings of a cell, and their hashes."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import importlib
+import importlib.util
 import json
+import sys
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ngt.errors import UserError, suggest
 from ngt.experience import shipped
-from ngt.files import CHECKOUT
+from ngt.files import CHECKOUT, INSTALLED
 from ngt.settings.config import (
     CellConfig,
     Config,
@@ -30,20 +33,20 @@ from ngt.settings.schema import check_partial, merge, parse
 
 
 def check_override(entry: Override, where: str) -> None:
-    """Check the differences that an env or a method makes to the agent and the loop."""
+    """Check an env's or a method's different settings of the agent and the training loop."""
     check_partial(SacConfig, entry.sac, f"{where}.sac")
     check_partial(TrainConfig, entry.train, f"{where}.train")
 
 
 def find_method(config: Config, name: str, where: str = "method") -> MethodConfig:
-    """Return a method's entry; UserError with the nearest names if there is none."""
+    """Return a method's entry, or raise UserError with the nearest names."""
     if name not in config.methods:
         raise UserError(f"{where}: {name!r} is not known; {suggest(name, list(config.methods))}")
     return config.methods[name]
 
 
 def distinct_methods(config: Config) -> list[str]:
-    """Return the methods, without variants that differ from their `like` in `train` alone."""
+    """Return the methods, without variants that differ from their `like` only in `train`."""
     own = [f.name for f in dataclasses.fields(MethodConfig) if f.name not in ("label", "like")]
     plain = MethodConfig()
     return [
@@ -55,12 +58,12 @@ def distinct_methods(config: Config) -> list[str]:
 
 
 def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
-    """Return a method and those it is like, ancestors first."""
+    """Return a method and the methods that its `like` leads to, ancestors first."""
     chain: list[tuple[str, MethodConfig]] = []
     while name:
         if name in (n for n, _ in chain):
             cycle = " like ".join([*(n for n, _ in reversed(chain)), name])
-            raise UserError(f"methods.{name}.like: a cycle, {cycle}; let one name its model")
+            raise UserError(f"methods.{name}.like: a cycle, {cycle}; give one of them a model")
         entry = find_method(config, name, f"methods.{chain[0][0]}.like" if chain else "method")
         chain.insert(0, (name, entry))
         name = entry.like
@@ -68,7 +71,7 @@ def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
 
 
 def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, MethodEnvConfig]]:
-    """Yield a method's differences on an env with their place in the config, later ones winning."""
+    """Yield a method's differences on an env, each with its place in the config; later ones win."""
     for name, entry in _lineage(config, method):
         yield f"methods.{name}", entry
         if env in entry.envs:
@@ -79,15 +82,29 @@ def load_model(path: str, where: str) -> Any:
     """Return the class that a dotted path `package.module:Class` names."""
     module, _, name = path.partition(":")
     try:
-        model = getattr(importlib.import_module(module), name)
+        model = getattr(import_model(module), name)
     except Exception as error:  # a user's module may raise anything
         path_is_wrong = ModuleNotFoundError | AttributeError | TypeError | ValueError
-        fix = "write package.module:Class" if isinstance(error, path_is_wrong) else "mend it"
+        fix = "write package.module:Class" if isinstance(error, path_is_wrong) else "fix it"
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{where}: {path!r} can't be loaded ({reason}); {fix}") from None
     if not dataclasses.is_dataclass(getattr(model, "Config", None)):
         raise UserError(f"{where}: {path!r} has no dataclass `Config`; name a RewardModel")
     return model
+
+
+def import_model(name: str) -> ModuleType:
+    """Import a model's module; an installed suite has its own `baselines` inside the package."""
+    if INSTALLED and name.partition(".")[0] == "baselines":
+        folder = CHECKOUT / "baselines"
+        if [str(folder)] != list(getattr(sys.modules.get("baselines"), "__path__", ())):
+            spec = importlib.util.spec_from_file_location(
+                "baselines", folder / "__init__.py", submodule_search_locations=[str(folder)]
+            )
+            assert spec is not None and spec.loader is not None
+            sys.modules["baselines"] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(sys.modules["baselines"])
+    return importlib.import_module(name)
 
 
 def model_params(config: Config, method: str, env: str) -> tuple[str, dict[str, Any]]:
@@ -105,18 +122,18 @@ def model_params(config: Config, method: str, env: str) -> tuple[str, dict[str, 
 
 
 def method_rate(config: Config, method: str) -> int | None:
-    """Return the subsampling rate that a method fixes; None if it fixes none."""
+    """Return the subsampling rate that a method fixes, or None if it fixes none."""
     rates = [entry.rate for _, entry in _lineage(config, method) if entry.rate is not None]
     return rates[-1] if rates else None
 
 
 def method_label(config: Config, method: str) -> str:
-    """Return the name of a method in figures."""
+    """Return a method's name in figures."""
     return find_method(config, method).label or method
 
 
 def _overlay(config: Config, env: str, differences: Sequence[Override]) -> dict[str, Any]:
-    """Return the fields of a cell that the env and then `differences` may change."""
+    """Return the cell's fields that the env, and then `differences`, may change."""
     entries = [*([config.envs[env]] if env in config.envs else []), *differences]
     sac = merge(dataclasses.asdict(config.sac), *(e.sac for e in entries))
     train = merge(dataclasses.asdict(config.train), *(e.train for e in entries))
@@ -155,9 +172,9 @@ def resolve(config: Config, env: str, method: str, mode: Mode, rate: int) -> Cel
 
 
 def own_file(config: Config, env: str) -> str:
-    """Return the user's own demonstration file for an env; empty if there is none.
+    """Return the user's own demonstration file for an env, or an empty string if there is none.
 
-    A relative path is looked up in the working folder, then in the checkout.
+    A relative path is searched in the working folder, then in the checkout.
     """
     file = config.envs[env].demos if env in config.envs else ""
     shipped_file = CHECKOUT / file
@@ -165,15 +182,16 @@ def own_file(config: Config, env: str) -> str:
 
 
 def demos_file(config: Config, env: str) -> str:
-    """Return the demonstration file that exists before any job; empty if a job records it."""
+    """Return the demonstration file that exists before any job, or "" if a job records it."""
     shipping = config.demos == "shipped"
     return own_file(config, env) or (str(shipped.DATA / env / shipped.DEMOS) if shipping else "")
 
 
 def demos_source(config: Config, env: str) -> str:
-    """Return the hash of an env's demonstration file, or of its expert's config if a job makes it.
+    """Return the hash of an env's demonstration file, or of its expert's config.
 
-    Raise UserError if a file cannot be read, does not ship, or was changed.
+    The config is hashed if a job records the file. Raise UserError if a file cannot be read, does
+    not ship, or was changed.
     """
     if own := own_file(config, env):
         return file_hash(Path(own), f"envs.{env}.demos")
@@ -196,7 +214,7 @@ def file_hash(path: Path, where: str) -> str:
 
 
 def expert_config(config: Config, env: str) -> ExpertConfig:
-    """Return an expert's differences on an env."""
+    """Return the different settings of an env's expert."""
     own = config.envs[env].expert if env in config.envs else {}
     return typing.cast(
         ExpertConfig,
@@ -226,9 +244,10 @@ def _sections(data: Mapping[str, Any]) -> dict[str, type]:
 
 
 def recorded(data: Any, where: str) -> CellConfig:
-    """Return the cell that a record states.
+    """Return the cell described by a record.
 
-    A setting added later has its former value (`ngt.settings.former`), otherwise its default.
+    A setting that is newer than the record has its former value (`ngt.settings.former`) if there
+    is one, and otherwise its default.
     """
     if isinstance(data, Mapping):
         parts = {n: with_former(c, data[n]) for n, c in _sections(data).items() if n in data}
@@ -241,9 +260,9 @@ def recorded(data: Any, where: str) -> CellConfig:
 
 
 def plain(config: Any) -> dict[str, Any]:
-    """Return settings as records state and hashes count them.
+    """Return settings in the form used by records and hashes.
 
-    A cell's settings that were added later are left out at their former values.
+    A cell's settings are omitted if they have their former values.
     """
     data = dataclasses.asdict(config)
     if isinstance(config, CellConfig):

@@ -1,4 +1,4 @@
-"""Parse plain data into frozen dataclasses, strictly, and make their JSON schema.
+"""Strict parsing of plain data into frozen dataclasses, and their JSON schema.
 
 An unknown key, a wrong type or a value out of range is an error that names the key.
 """
@@ -17,12 +17,15 @@ from ngt.errors import UserError, suggest
 
 
 def opt(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
-    """Return a field with its default, its meaning or origin, and its range."""
+    """Return a dataclass field with a default, a description and a range."""
     return field(default=default, metadata={"doc": doc, "low": low, "high": high})
 
 
 def parse(cls: type, data: Any, where: str = "") -> Any:
-    """Build dataclass `cls` from plain data; UserError with the key, the value and the fix."""
+    """Return an instance of dataclass `cls` built from plain data.
+
+    Raise UserError, with the key, the value and the fix, if the data is wrong.
+    """
     _check_mapping(cls, data, where)
     hints = typing.get_type_hints(cls)
     known = {f.name: f for f in dataclasses.fields(cls)}
@@ -38,7 +41,7 @@ def parse(cls: type, data: Any, where: str = "") -> Any:
 
 
 def check_partial(cls: type, data: Any, where: str) -> None:
-    """Check that plain data are differences that `cls` can take."""
+    """Check that plain data is a valid subset of the fields of `cls`."""
     _check_mapping(cls, data, where)
     hints = typing.get_type_hints(cls)
     known = {f.name: f for f in dataclasses.fields(cls)}
@@ -73,7 +76,7 @@ TYPES: dict[type, str] = {
 
 
 def describe(value: Any) -> str:
-    """Return a value with its type in words, for a message."""
+    """Return a value and its type in words, for a message."""
     name = TYPES.get(type(value), type(value).__name__)
     return name if value is None else f"{name} {value!r}"
 
@@ -134,7 +137,7 @@ def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
     for v in value if isinstance(value, tuple) else (value,):
         if isinstance(v, int | float) and not isinstance(v, bool):
             if isinstance(v, int) and abs(v) >= 2**63:
-                raise UserError(f"{path}: too large a number; it must be below 2^63")
+                raise UserError(f"{path}: the number is too large; it must be below 2^63")
             if not math.isfinite(v):
                 raise UserError(f"{path}: must be finite, found {v}")
             if (low is not None and v < low) or (high is not None and v > high):
@@ -143,7 +146,7 @@ def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested mappings, later ones winning; a list replaces a list."""
+    """Merge nested mappings. Later ones win, and a list replaces a list."""
     out: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
@@ -155,7 +158,7 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def schema(cls: type) -> dict[str, Any]:
-    """Return the JSON schema of a config dataclass, with defaults and meanings."""
+    """Return the JSON schema of a config dataclass, with defaults and descriptions."""
     hints = typing.get_type_hints(cls)
     properties = {}
     for f in dataclasses.fields(cls):

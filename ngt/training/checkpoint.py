@@ -1,13 +1,13 @@
-"""Checkpoints of one run: complete or absent, and data only.
+"""Checkpoints of a run, which are complete or absent.
 
 A folder `<run>/checkpoint/` holds
 
-    step-N.json                   plain data, checksums of the other files; written last
-    state-N.safetensors           every tensor, each named section.tensor
-    section.ring-A-B.f32          items A to B - 1 of a ring, raw, each written once
+    step-N.json                   plain data and checksums of the other files; written last
+    state-N.safetensors           every tensor, named section.tensor
+    section.ring-A-B.f32          items A to B - 1 of a ring, as raw floats, each written once
 
-The previous checkpoint stays beside the newest, with the ring items that it needs. Reading executes
-nothing: the files are JSON, safetensors and raw floats.
+The previous checkpoint is kept as well as the newest, with the ring items that it needs. The files
+are JSON, safetensors and raw floats, so reading them executes no code.
 """
 
 import contextlib
@@ -33,10 +33,11 @@ def folder_of(run: Path) -> Path:
 
 
 def save(run: Path, made_with: Mapping[str, Any], step: int, sections: Mapping[str, State]) -> None:
-    """Write the checkpoint of a step, atomically; keep the one before it and drop older ones.
+    """Write the checkpoint of a step atomically; keep the previous one and remove older ones.
 
-    made_with: plain data that must be equal for a resume. Items of a ring that an earlier
-    checkpoint has written are not written again.
+    Ring items that an earlier checkpoint has written are not written again.
+
+    made_with: plain data that must be equal when the run resumes.
     """
     from safetensors.torch import save as to_bytes
 
@@ -73,12 +74,12 @@ def save(run: Path, made_with: Mapping[str, Any], step: int, sections: Mapping[s
     needed = {f"step-{s}.json" for s in kept}
     needed |= {n for s in kept if (m := _manifest(folder, s)) for n in m["files"]}
     for file in folder.iterdir():
-        if file.name not in needed and not file.is_dir():  # no folder here is ours
+        if file.name not in needed and not file.is_dir():  # folders here are not ours
             file.unlink()
 
 
 def steps(run: Path) -> list[int]:
-    """Return the steps of a run's checkpoints, newest first, without any check."""
+    """Return the steps of a run's checkpoints, newest first, without checking them."""
     names = (re.fullmatch(r"step-(\d+)\.json", p.name) for p in folder_of(run).glob("step-*.json"))
     return sorted((int(m[1]) for m in names if m), reverse=True)
 
@@ -86,8 +87,9 @@ def steps(run: Path) -> list[int]:
 def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) -> list[int]:
     """Return the steps of intact checkpoints, newest first; skip damaged ones with a message.
 
-    UserError if an intact one has another format, or differs in settings, code or demonstrations:
-    it names the first difference. UserError too if a file can't be read, since that may pass.
+    Raise UserError if an intact checkpoint has another format, or if its settings, code or
+    demonstrations differ; the message names the first difference. Raise UserError also if a file
+    can't be read, since this problem may be temporary.
     """
     found = []
     for step in steps(run):
@@ -98,7 +100,7 @@ def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) 
         except OSError as error:
             raise UserError(
                 f"checkpoint {folder_of(run)}: {error.filename} can't be read: {error.strerror}; "
-                f"try again later, or remove it to use the checkpoint before it"
+                f"try again later, or remove it to use the previous checkpoint"
             ) from None
         if damage or manifest is None:
             say(f"checkpoint {folder_of(run)}: step {step} is skipped: {damage}")
@@ -109,7 +111,7 @@ def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) 
 
 
 def load(run: Path, step: int) -> dict[str, State]:
-    """Load the sections of an intact checkpoint (see `usable`)."""
+    """Return the sections of an intact checkpoint (see `usable`)."""
     from safetensors.torch import load as from_bytes
 
     folder = folder_of(run)
@@ -131,13 +133,13 @@ def load(run: Path, step: int) -> dict[str, State]:
 
 
 def _within(section: str, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is named section.name, by name."""
+    """Return the items named section.name of one section, by name."""
     parts = ((key.partition("."), value) for key, value in named.items())
     return {name: value for (own, _, name), value in parts if own == section}
 
 
 def drop_after(run: Path, step: int | None) -> None:
-    """Drop a run's checkpoints of later steps; all of them if it starts over (None).
+    """Remove a run's checkpoints of later steps, or all of them if it starts over (None).
 
     Otherwise they would count as the newest, and their ring items as items of the resumed run.
     """
@@ -148,12 +150,12 @@ def drop_after(run: Path, step: int | None) -> None:
 
 
 def remove(run: Path) -> None:
-    """Drop all checkpoints of a run."""
+    """Remove all checkpoints of a run."""
     folder = folder_of(run)
     for file in sorted(folder.glob("*"), reverse=True):  # manifests first
         if not file.is_dir():
             file.unlink()
-    with contextlib.suppress(OSError):  # it does not exist, or a folder in it is not ours
+    with contextlib.suppress(OSError):  # the folder is missing, or has a subfolder that isn't ours
         folder.rmdir()
 
 
@@ -177,7 +179,7 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 
 
 def _manifest(folder: Path, step: int) -> dict[str, Any] | None:
-    """Return a manifest if it is intact: every field that is read later has its type."""
+    """Return a manifest, or None unless it is intact, with the right types in every field used."""
     data = read_json(folder / f"step-{step}.json")
     if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
         return None
@@ -195,7 +197,7 @@ def _manifest(folder: Path, step: int) -> dict[str, Any] | None:
 
 
 def _covers(ring: str, size: Any, files: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return True if a ring's files leave no gap and have the sizes that they must have."""
+    """Return True if a ring's files leave no gap and have the expected sizes."""
     if not isinstance(size, dict):
         return False
     numbers: list[Any] = [size.get(name) for name in ("first", "total", "width")]
@@ -211,7 +213,7 @@ def _covers(ring: str, size: Any, files: Mapping[str, Mapping[str, Any]]) -> boo
 
 
 def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with a checkpoint's files, if anything; OSError if one can't be read."""
+    """Return the fault in a checkpoint's files, or None. Raise OSError if one can't be read."""
     for name, entry in manifest["files"].items():
         if not (folder / name).is_file():
             return f"{name} is missing"
@@ -229,29 +231,30 @@ def _check_version(folder: Path, step: int) -> None:
         return  # damaged, so its version may be wrong too
     if data.get("format") == FORMAT and data.get("version") != VERSION:
         raise UserError(
-            f"checkpoint {folder}: step {step} is of format {data.get('version')}, this code reads "
-            f"{VERSION}: resume with the code that wrote it, or start over with --restart"
+            f"checkpoint {folder}: step {step} has format {data.get('version')}, but this code "
+            f"reads format {VERSION}; resume with the code that wrote it, or start over with "
+            f"--restart"
         )
 
 
 def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    # the demonstrations' source last: a change of training settings changes the expert's too
+    # The demonstrations' source comes last: changed training settings also change the expert's.
     found = sorted(differences(then, now), key=lambda d: d[0] == "config.demos_source")
     for name, before, after in found:
         raise UserError(
-            f"checkpoint {folder_of(run)}: {name} was {_said(before)}, is {_said(after)} now: "
+            f"checkpoint {folder_of(run)}: {name} was {_said(before)} and is now {_said(after)}; "
             f"change it back, or start over with --restart"
         )
 
 
 def _said(value: Any) -> str:
-    """Return a value in one printable line, whoever wrote it."""
+    """Return a value of any origin as one printable line."""
     text = str(value)
     return text if text.isprintable() and len(text) < 200 else f"{text[:200]!r}"
 
 
 def differences(a: Any, b: Any, at: str = "") -> Iterable[tuple[str, Any, Any]]:
-    """Yield the dotted name and both values of every leaf in which two plain structures differ."""
+    """Yield the dotted name and both values of every leaf that differs between two structures."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for key in sorted({*a, *b}):
             yield from differences(a.get(key), b.get(key), f"{at}.{key}" if at else str(key))

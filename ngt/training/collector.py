@@ -1,6 +1,6 @@
-"""Acting in the envs and storing transitions, in tensors that keep their place in memory.
+"""Acting in the envs and storing transitions, in tensors at fixed addresses.
 
-On CUDA, the work on the device before and after the envs' step is captured once and replayed. Each
+On CUDA, the device's work before and after the envs' step is captured once and replayed. Each
 direction takes one copy through pinned memory. A vector step waits for the device only once, when
 it reads the actions. By then everything launched earlier has run, including the last step's copy.
 """
@@ -31,7 +31,7 @@ class Collector:
         self.obs = torch.zeros(*self.shape, task.obs, device=device)
         self.action = torch.zeros(*self.shape, task.act, device=device)
         self.noise = torch.zeros(*self.shape, task.act, device=device)
-        # columns of a step: next_obs | obs | reward | terminated | slot in the buffer
+        # Columns of a step: next_obs | obs | reward | terminated | slot in the buffer.
         self.widths = [task.obs, task.obs, 1, 1, 1]
         self.host = torch.zeros(*self.shape, sum(self.widths), pin_memory=device.type == "cuda")
         self.arrived = self.host.to(device)
@@ -43,12 +43,16 @@ class Collector:
     def _captured(self, step: Callable[[], None]) -> Callable[[], None]:
         return Graph(step) if self.learner.graphs else step
 
-    def reset(self, seeds: Sequence[int]) -> None:
-        """Start every env from its own seed."""
+    def reset(self, seeds: Sequence[int], first: Batch | None = None) -> None:
+        """Start every env from its own seed; store `first`, transitions taken elsewhere."""
         self.obs.copy_(torch.from_numpy(self.env.reset(seeds)).view_as(self.obs))
+        if first is not None:
+            ended = np.zeros(tuple(first.reward.shape), bool)
+            ended[:, -self.shape[1] :] = True  # the first step does not continue them
+            self.replay.add(first, ended)
 
     def act(self, random: bool = False) -> NDArray[np.float32]:
-        """Return exploring (or uniform random) actions (R, n, act) for the last observations."""
+        """Return exploring or uniform random actions (R, n, act) for the last observations."""
         draws = self.explore.next()
         if random:
             self._see()
@@ -73,11 +77,11 @@ class Collector:
         return self.env.step(action.reshape(self.env.num, -1))
 
     def store(self, step: Step) -> None:
-        """Store the transitions of a step, with the rewards that the model gives them."""
+        """Store the transitions of a step, with the model's rewards if it gives them now."""
         ended, table = step.terminated | step.truncated, self.replay.finals
         slot = self.replay.reserve(ended.reshape(self.shape))
         if self.learner.graphs and self.replay.finals is not table:
-            torch.cuda.synchronize()  # graphs that still run may use the former table
+            torch.cuda.synchronize()  # graphs still running may use the old table
             self.learner.graph, self._put = None, self._captured(self._store)
         columns = [step.next_obs, step.obs, step.reward, step.terminated, slot]
         host = self.host.numpy().reshape(self.env.num, -1)
@@ -99,7 +103,7 @@ class Collector:
         self.obs.copy_(obs)
 
     def state(self, run: int) -> State:
-        """Return one run's envs, buffer and exploration."""
+        """Return the state of one run's envs, buffer and exploration."""
         n = self.shape[1]
         return (
             State({"obs": slice_of(self.obs, run)})
@@ -110,16 +114,17 @@ class Collector:
         )
 
     def restore(self, states: Sequence[State]) -> None:
-        """Put back all runs; the envs replay their episodes. ValueError if the states do not fit.
+        """Restore all runs; the envs replay their episodes.
 
-        Warn if an env does not reach the same observation again.
+        Raise ValueError if the states do not fit. Warn if an env does not reach the same
+        observation again.
         """
         self.replay.restore(states)
         self.obs.copy_(torch.from_numpy(self.env.restore(states)).view_as(self.obs))
         if not torch.equal(self.obs.cpu(), torch.cat([s.tensors["obs"] for s in states])):
             warnings.warn(
-                f"{self.env.task.id}: the same seed and actions led elsewhere, so the numbers will "
-                "not be those of an uninterrupted run",
+                f"{self.env.task.id}: the same seed and actions led elsewhere, so the results will "
+                "differ from those of an uninterrupted run",
                 stacklevel=2,
             )
         self.explore.restore(states)
@@ -127,14 +132,14 @@ class Collector:
 
 
 class EpisodeReturns:
-    """Returns of the training episodes that have ended, for R runs with n envs each."""
+    """Returns of the completed training episodes, for R runs with n envs each."""
 
     def __init__(self, runs: int, n: int) -> None:
         self.running = np.zeros((runs, n))
         self.ended = np.zeros((runs, 2))  # sum of returns, number of episodes
 
     def add(self, reward: NDArray[np.float64], done: NDArray[np.bool_]) -> None:
-        """Add the rewards of one vector step; done marks the episodes that it ended."""
+        """Add the rewards of one vector step; `done` marks the episodes that it ended."""
         self.running += reward.reshape(self.running.shape)
         if done.any():
             ends = done.reshape(self.running.shape)
@@ -143,7 +148,10 @@ class EpisodeReturns:
             self.running[ends] = 0.0
 
     def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Return the mean of the episodes ended since the last call; nan if none ended."""
+        """Return the mean return and number of the episodes ended since the last call.
+
+        The mean is nan if none ended.
+        """
         total, count = self.ended.T.copy()
         self.ended[:] = 0.0
         with np.errstate(invalid="ignore"):
@@ -156,6 +164,6 @@ class EpisodeReturns:
         )
 
     def restore(self, states: Sequence[State]) -> None:
-        """Put back the returns of all runs."""
+        """Restore the returns of all runs."""
         self.running[:] = [state.data["running"] for state in states]
         self.ended[:] = [state.data["ended"] for state in states]

@@ -1,4 +1,4 @@
-"""CUDA graphs: a step of fixed tensors is captured once, then replayed as one launch."""
+"""CUDA graphs, which capture a step on fixed tensors once and replay it as one launch."""
 
 from collections.abc import Callable
 
@@ -6,11 +6,11 @@ import torch
 
 
 class Graph:
-    """A step captured after `warmup` ordinary calls, then replayed; every call is one step.
+    """A step that is captured after `warmup` ordinary calls and then replayed.
 
-    The step takes no argument and returns nothing. It reads and writes tensors that stay where they
-    are in memory, so a replay sees new inputs. It must not read a value back, branch on one, or
-    make a tensor from Python numbers. A Python number keeps the value that it had at the capture.
+    Every call takes one step. The step has no arguments and returns nothing. It reads and writes
+    tensors at fixed addresses, so a replay sees new inputs. It must not read a value back, branch
+    on one, or make a tensor from Python numbers. A Python number keeps its value at the capture.
     """
 
     def __init__(self, step: Callable[[], None], warmup: int = 3) -> None:
@@ -28,6 +28,6 @@ class Graph:
             return
         if self.graph is None:
             self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph):  # records, does not run
+            with torch.cuda.graph(self.graph):  # records the step without running it
                 self.step()
         self.graph.replay()

@@ -1,4 +1,4 @@
-"""A training job: lock the folders, resume from checkpoints, and stop on a signal."""
+"""Training jobs, which lock the folders, resume from checkpoints, and stop on a signal."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ from ngt.training.learner import Member
 from ngt.training.trainer import Trainer, made_with
 
 Say = Callable[[str], None]
-PATIENCE = 1.0  # seconds to wait for a lock, whose holder may just be finishing
+PATIENCE = 1.0  # seconds to wait for a lock, since its holder may just be finishing
 
 
 def train(
@@ -34,10 +34,13 @@ def train(
     fresh: bool,
     restart: bool,
 ) -> bool:
-    """Train runs of a cell together; runs resuming from different steps are trained separately.
+    """Train runs of a cell together, but separately if they resume from different steps.
 
-    fresh: train finished runs again. restart: ignore checkpoints. Return True if a stop signal came
-    when nothing was left to do; raise Interrupted if it came earlier.
+    Return True if a stop signal came when nothing was left to do. Raise Interrupted if it came
+    earlier.
+
+    fresh: train finished runs again.
+    restart: ignore checkpoints.
     """
     with contextlib.ExitStack() as locks:
         for member in members:
@@ -73,14 +76,14 @@ def train(
 
 
 def member_state(cell: CellConfig, member: Member) -> Status:
-    """Return the status of a member's folder."""
+    """Return the status of a pack member's folder."""
     return status_of(member.folder, member.key, config_hash(cell), member.reference)
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
-    """Group members by the step that they resume from; None is the start.
+    """Group members by the step from which they resume; None is the start.
 
-    That is the newest step that all of them have, or else each one's own newest step.
+    They resume from the newest step that all members have, or else each from its own newest step.
     """
     steps = [checkpoint.usable(m.folder, made_with(cell, m), say) for m in members]
     for member, found in zip(members, steps, strict=True):
@@ -96,7 +99,7 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock a run's folder; UserError names the process that holds it."""
+    """Lock a run's folder, or raise UserError with the process that holds the lock."""
     folder.mkdir(parents=True, exist_ok=True)
     path, holder = folder / ".lock", "another process"
     try:
@@ -110,12 +113,12 @@ def locked(folder: Path) -> Iterator[None]:
             path.write_text(f"process {os.getpid()} on {platform.node()}\n", encoding="utf-8")
             yield
         finally:
-            path.unlink(missing_ok=True)  # a process that waits for this file then makes a new one
+            path.unlink(missing_ok=True)  # a process waiting for this file then makes a new one
 
 
 @contextlib.contextmanager
 def stops(trainer: Trainer) -> Iterator[None]:
-    """Make SIGTERM, SIGUSR1 and Ctrl-C stop at the next checkpoint, a second Ctrl-C at once."""
+    """Stop on SIGTERM, SIGUSR1 or Ctrl-C after a checkpoint, and at once on a second Ctrl-C."""
 
     def stop(number: int, frame: Any) -> None:
         if number == signal.SIGINT and trainer.stop:

@@ -1,4 +1,4 @@
-"""The learner: agent, reward model and demonstrations of a pack, updated in lockstep."""
+"""The learner, which updates the agents and reward models of a pack together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ngt.settings.schema import parse
 from ngt.state import State, slice_of
 from ngt.training.graphs import Graph
 
-MOMENTS = ("exp_avg", "exp_avg_sq")  # what Adam keeps per parameter, besides its step
+MOMENTS = ("exp_avg", "exp_avg_sq")  # the tensors that Adam keeps per parameter, besides its step
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class Member:
     """One run of a pack."""
 
     folder: Path
-    key: Mapping[str, Any]  # as it appears in records
+    key: Mapping[str, Any]  # the run key in the form used by records
     seed: int
     demos: int  # number of demonstrations; 0 if none are used
     data: Batch | None = None  # the subsampled demonstrations, (1, N, ·)
-    reference: Mapping[str, Any] | None = None  # random and expert returns, demos checksum
+    reference: Mapping[str, Any] | None = None  # see `ngt.experience.reference`
 
 
 def build_model(
     cell: CellConfig, seeds: Sequence[int], demos: DemoSet | None = None
 ) -> RewardModel:
-    """Build the reward model of a cell for runs with these seeds and demonstrations."""
+    """Return a cell's reward model for runs with these seeds and demonstrations."""
     task = get_task(cell.env)
     cls = load_model(cell.model, f"methods.{cell.method}.model")
     config = parse(cls.Config, cell.params, f"methods.{cell.method}.params")
@@ -67,43 +67,48 @@ def build_model(
 
 
 def rewards(model: RewardModel, seam: Literal["reward", "score"], batch: Batch) -> Tensor:
-    """Return a model's `reward` or `score` of a batch, with its shape and type checked."""
+    """Return a model's `reward` or `score` of a batch after checking its shape and type."""
     name = f"{type(model).__name__}.{seam}"
     return checked(getattr(model, seam)(batch), batch.terminated, name, grad=False)
 
 
 def shown(model: RewardModel, batch: Batch) -> Batch:
-    """Return transitions as a model may see them: without the env's reward, unless it uses it."""
+    """Return transitions without the env's reward, unless the model uses this reward."""
     return batch if model.uses_env_reward else hide(batch)
 
 
 def drawn(model: RewardModel, batch: Batch) -> Batch:
-    """Return transitions from the buffer as a model may see them; its own rewards are shown."""
+    """Return transitions from the buffer, with a reward only if the model stores or uses it."""
     return batch if model.stores else shown(model, batch)
 
 
+def optimisers(model: RewardModel) -> dict[str, Optimizer]:
+    """Return the optimisers that a model has made, by attribute."""
+    return {name: value for name, value in vars(model).items() if isinstance(value, Optimizer)}
+
+
 def run_seed(cell: CellConfig, member: Member) -> int:
-    """Return the seed of a run's own streams, which depends on the whole key."""
+    """Return the seed of a run's own random streams, which depends on the whole key."""
     return derive(member.seed, cell.env, cell.method, cell.mode, cell.rate, member.demos)
 
 
 def auc(expert: Tensor, agent: Tensor) -> Tensor:
-    """Return P(an expert transition outscores an agent's), (R,); a tie counts one half.
+    """Return the probability that an expert transition outscores an agent's, (R,).
 
-    expert, agent: scores (R, B), (R, C).
+    A tie counts one half. The scores are (R, B) for the expert and (R, C) for the agent.
     """
     e, a = expert[:, :, None], agent[:, None, :]
     return (e > a).float().mean(dim=(1, 2)) + 0.5 * (e == a).float().mean(dim=(1, 2))
 
 
 def rank_correlation(a: Tensor, b: Tensor) -> Tensor:
-    """Return Spearman's correlation of the rows of a and b (R, B), (R,); 0 if one is constant.
+    """Return Spearman's correlation of each row of a and b (R, B), shape (R,).
 
-    Equal values share the mean of their ranks.
+    It is 0 if a row is constant. Equal values share the mean of their ranks.
     """
 
     def ranks(x: Tensor) -> Tensor:
-        """Return the ranks less their mean, twice over."""
+        """Return twice the ranks minus their mean."""
         return (x[:, :, None] - x[:, None, :]).sign().double().sum(dim=2)
 
     x, y = ranks(a), ranks(b)
@@ -112,10 +117,10 @@ def rank_correlation(a: Tensor, b: Tensor) -> Tensor:
 
 
 class Learner:
-    """Everything that an update uses: agent, reward model, demonstrations and random streams.
+    """The agent, reward model, demonstrations and random streams that an update uses.
 
     An iteration is a pure function of tensors with static shapes. Nothing is read back before
-    `drain`. On CUDA an iteration is captured once and replayed, unless `graphs` is off.
+    `drain`. On CUDA an iteration is captured once and replayed, unless `graphs` is False.
     """
 
     def __init__(
@@ -146,18 +151,18 @@ class Learner:
         for name in own.keys() & (draws | Sac.exploration(cell.train.num_envs, task.act)).keys():
             raise UserError(
                 f"methods.{cell.method}: draws() has {name!r}, a name of the suite's own draws; "
-                f"choose another, e.g. {cell.method}_{name}"
+                f"choose another name, e.g. {cell.method}_{name}"
             )
         self.streams = Streams(seeds, draws | own, device)
         self.graphs = graphs and self.device.type == "cuda"
         self.graph: Graph | None = None
-        self.drawn: dict[str, Tensor] = {}  # this iteration's draws; graphs read them here
+        self.drawn: dict[str, Tensor] = {}  # this iteration's draws; graphs read these tensors
         self.sums: dict[str, Tensor] = {}
         self.updates = self.summed = 0
         self.last: tuple[Batch, Batch] | None = None  # expert and agent batch, for diagnostics
 
     def normalise(self, batch: Batch) -> Batch:
-        """Return a batch with normalised observations, as the nets see them."""
+        """Return a batch with the observations that the nets receive."""
         if self.normaliser is None:
             return batch
         return batch._replace(
@@ -165,7 +170,7 @@ class Learner:
         )
 
     def update(self, replay: Replay) -> None:
-        """Update the reward model, then the SAC agent on another batch."""
+        """Update the reward model, then update the SAC agent on another batch."""
         self._run(partial(self._update, replay))
 
     def fit(self) -> None:
@@ -173,7 +178,7 @@ class Learner:
         self._run(self._fit)
 
     def _run(self, iteration: Callable[[], None]) -> None:
-        """Run an iteration with new draws; on CUDA all iterations use the graph of the first."""
+        """Run an iteration with new draws. On CUDA, all iterations share a graph of the first."""
         draws = self.streams.next()
         if not self.graphs:
             self.model.noise = self.drawn = draws
@@ -189,22 +194,40 @@ class Learner:
         self.summed += 1
 
     def _update(self, replay: Replay) -> None:
-        draws = self.drawn
-        if self.model.learns:
-            assert self.demos is not None
-            agent = self.normalise(replay.sample(draws["agent_index"]))
-            expert = self.normalise(self.demos.sample(draws["expert_index"]))
-            self.model.update(drawn(self.model, agent), shown(self.model, expert))
+        draws, model = self.drawn, self.model
+        if model.learns:
+            agent, expert = self.normalise(replay.sample(draws["agent_index"])), self._expert()
+            model.update(drawn(model, agent), shown(model, expert))
             self.last = (expert, agent)
         batch = self.normalise(replay.sample(draws["sac_index"]))
-        reward = rewards(self.model, "reward", drawn(self.model, batch))
-        metrics = self.agent.update(batch, reward, draws)
-        self._count({**metrics, "reward": reward.mean(dim=1), **self.model.metrics})
+        seen = drawn(model, batch)
+        if model.feeds:
+            batch = seen = model.feed(seen, shown(model, self._expert()))
+        if model.implicit:
+            metrics = self._implicit(seen)
+        else:
+            reward = rewards(model, "reward", seen)
+            metrics = {**self.agent.update(batch, reward, draws), "reward": reward.mean(dim=1)}
+        self._count({**metrics, **model.metrics})
+
+    def _expert(self) -> Batch:
+        """Return this iteration's batch of demonstrations."""
+        assert self.demos is not None
+        return self.normalise(self.demos.sample(self.drawn["expert_index"]))
+
+    def _implicit(self, batch: Batch) -> dict[str, Tensor]:
+        """Update the agent with the model's own loss of the critic; return metrics."""
+        model, draws = self.model, self.drawn
+        loss = model.critic_loss(self.agent, batch, draws["next_noise"])
+        loss = checked(loss, batch.terminated[:, 0], f"{type(model).__name__}.critic_loss")
+        self.agent.descend_critic(loss, *optimisers(model).values())
+        return {
+            "critic_loss": loss.detach(),
+            **self.agent.follow(batch.obs, draws["noise"]),
+        }
 
     def _fit(self) -> None:
-        assert self.demos is not None
-        expert = self.normalise(self.demos.sample(self.drawn["expert_index"]))
-        self.model.fit(self.agent, shown(self.model, expert))
+        self.model.fit(self.agent, shown(self.model, self._expert()))
         self._count(self.model.metrics)
 
     def _count(self, metrics: Mapping[str, Tensor]) -> None:
@@ -215,9 +238,9 @@ class Learner:
                 self.sums[name] = value.clone()
 
     def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Return mean metrics since the last call, (R,) each, and the diagnostics; reset the means.
+        """Return mean metrics since the last call and diagnostics, (R,) each; reset the means.
 
-        The diagnostics are of the last update's batches. They change nothing that is trained.
+        The diagnostics refer to the last update's batches and do not affect training.
         """
         means = {
             name: (total / max(self.summed, 1)).double().cpu().numpy()
@@ -233,10 +256,10 @@ class Learner:
 
     @torch.no_grad()
     def diagnostics(self, expert: Batch, agent: Batch) -> dict[str, Tensor]:
-        """Return what is logged of the learned reward, by name, (R,) each.
+        """Return the logged diagnostics of the learned reward by name, (R,) each.
 
-        auc: see `auc`. rank_correlation: of the learned reward with the env's own, over the
-        agent's batch.
+        auc: see `auc`.
+        rank_correlation: of the learned reward with the env's reward, over the agent's batch.
         """
         kept = dict(self.model.metrics)
         of_expert = rewards(self.model, "score", shown(self.model, expert))
@@ -248,7 +271,7 @@ class Learner:
         }
 
     def non_finite(self, run: int) -> str | None:
-        """Return the name of a parameter of this run that is not finite, if any."""
+        """Return the name of a non-finite parameter of this run, or None if there is none."""
         for root, module in (("agent", self.agent), ("reward", self.model)):
             for name, parameter in module.named_parameters():
                 if parameter.shape[0] == self.runs and not parameter[run].isfinite().all():
@@ -256,8 +279,8 @@ class Learner:
         return None
 
     def _trained(self) -> dict[str, tuple[Optimizer, Tensor]]:
-        """Return the optimiser and each parameter that it trains, by a name for the pair."""
-        own = {f"model.{n}": o for n, o in vars(self.model).items() if isinstance(o, Optimizer)}
+        """Return each pair of an optimiser and a parameter that it trains, by the pair's name."""
+        own = {f"model.{name}": each for name, each in optimisers(self.model).items()}
         return {
             f"optimiser.{name}.{i}": (optimiser, parameter)
             for name, optimiser in {**self.agent.optimisers, **own}.items()
@@ -265,7 +288,7 @@ class Learner:
         }
 
     def _packed(self) -> dict[str, Tensor]:
-        """Return the tensors that outlive an iteration, by name, each (R, ...)."""
+        """Return the tensors that persist between iterations, by name, each (R, ...)."""
         modules = {"agent": self.agent, "model": self.model, "normaliser": self.normaliser}
         tensors = {
             f"{root}.{name}": tensor
@@ -279,12 +302,12 @@ class Learner:
         return tensors | {f"sum.{name}": total for name, total in self.sums.items()}
 
     def state(self, run: int) -> State:
-        """Return one run's tensors, counters and generators."""
+        """Return the state of one run: its tensors, counters and generators."""
         data = {
             "updates": self.updates,
             "summed": self.summed,
             "sums": list(self.sums),
-            "steps": {  # of the parameters that have had a gradient
+            "steps": {  # optimiser steps of the parameters that have had a gradient
                 name: float(optimiser.state[parameter]["step"])
                 for name, (optimiser, parameter) in self._trained().items()
                 if optimiser.state.get(parameter)
@@ -294,19 +317,21 @@ class Learner:
         return State(tensors, data) | self.streams.state(run)
 
     def restore(self, states: Sequence[State]) -> None:
-        """Put back all runs; ValueError if tensors do not fit."""
+        """Restore all runs. Raise ValueError if tensors do not fit."""
         first, data = states[0].tensors, states[0].data
         for name, (optimiser, parameter) in self._trained().items():
             if name in data["steps"]:
                 moments = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
                 step = torch.full((), data["steps"][name], device=self.device)
                 optimiser.state[parameter] = {"step": step, **moments}
-        self.sums = {  # the order is that of train.csv's columns
+        self.sums = {  # in the order of train.csv's columns
             name: torch.zeros(self.runs, device=self.device) for name in data["sums"]
         }
         packed = self._packed()
         if set(packed) != set(first):
-            raise ValueError(f"tensors {sorted(set(packed) ^ set(first))} are on one side alone")
+            raise ValueError(
+                f"tensors {sorted(set(packed) ^ set(first))} are missing from the learner or state"
+            )
         for name, tensor in packed.items():
             whole = torch.cat([state.tensors[name] for state in states])
             if whole.shape != tensor.shape:

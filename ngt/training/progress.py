@@ -1,4 +1,4 @@
-"""One line of progress: step, steps/s, last return, time left."""
+"""Progress of training, shown as step, steps/s, last return and time left."""
 
 import sys
 import time
@@ -6,12 +6,12 @@ from typing import TextIO
 
 
 class Progress:
-    """A tqdm bar on a terminal; elsewhere a plain line every few seconds, and one at the end."""
+    """A progress display: a tqdm bar on a terminal, elsewhere a plain line at intervals."""
 
     EVERY = 15.0  # seconds between plain lines
 
     def __init__(self, total: int, name: str, stream: TextIO | None = None, first: int = 0) -> None:
-        """first: the step that this process starts from."""
+        """Show the progress of `name` towards step `total`; this process starts at step `first`."""
         self.stream = sys.stderr if stream is None else stream
         self.total, self.name = total, name
         self.step = self.first = first
@@ -31,7 +31,7 @@ class Progress:
             )
 
     def update(self, step: int) -> None:
-        """Show that the run is at `step`, with `note`."""
+        """Show `step` and the current `note`."""
         if self.bar is not None:
             self.bar.set_postfix_str(self.note, refresh=False)
             self.bar.update(step - self.step)
@@ -59,6 +59,6 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Return hours, minutes and seconds as 1:02:03."""
+    """Return a duration in hours, minutes and seconds, such as 1:02:03."""
     minutes, second = divmod(round(max(seconds, 0.0)), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{second:02d}"

@@ -1,4 +1,4 @@
-"""The records of a pack: rows of measurements, policies, and the training time."""
+"""The records of a pack: rows of measurements, policies and training time."""
 
 import contextlib
 import math
@@ -16,15 +16,15 @@ from ngt.training.learner import Learner, Member
 
 
 class Records:
-    """The folders of a pack's runs while they are written."""
+    """The records of a pack's runs, written to their folders during training."""
 
     def __init__(self, cell: CellConfig, members: Sequence[Member], learner: Learner) -> None:
         self.cell, self.members, self.learner = cell, list(members), learner
         self.writers = [RunWriter(m.folder, m.key, cell) for m in members]
-        self.kept = [State()] * len(members)  # the best policies so far, if `keep` is best
+        self.kept = [State()] * len(members)  # the best policies so far, if `keep` is "best"
         self.evaluations = 0
         self.timing: list[tuple[int, float]] = []  # (step, seconds of training so far)
-        self.start = time.monotonic()  # moved forward by every pause
+        self.start = time.monotonic()  # start of training, moved forward by every pause
 
     def seconds(self) -> float:
         """Return the seconds of training so far, without pauses."""
@@ -32,7 +32,7 @@ class Records:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Do not count the time of an evaluation or a checkpoint as training."""
+        """Exclude the time in this block, such as an evaluation, from the training time."""
         start = time.monotonic()
         yield
         self.start += time.monotonic() - start
@@ -48,7 +48,7 @@ class Records:
         )
 
     def evaluated(self, run: int, step: int, result: Rollout) -> None:
-        """Write a run's rows of eval.csv; keep its policy if it is the best so far."""
+        """Write a run's rows of eval.csv, and keep its policy if it is the best so far."""
         returns = result.returns[run]
         self.writers[run].evaluation(step, returns.tolist(), result.lengths[run].tolist())
         mean, best = float(returns.mean()), self.kept[run].data.get("return", -math.inf)
@@ -58,7 +58,10 @@ class Records:
             )
 
     def finish(self, run: int, step: int, broken: str | None = None) -> None:
-        """Complete a run's folder. broken: the tensor that was not finite, if the run diverged."""
+        """Complete a run's folder.
+
+        broken: the name of the non-finite tensor if the run diverged.
+        """
         kept, seconds, learner = self.kept[run], self.seconds(), self.learner
         self.writers[run].finish(
             dict(kept.tensors) or learner.policy.snapshot(run),
@@ -78,7 +81,7 @@ class Records:
         )
 
     def state(self, run: int) -> State:
-        """Return one run's records so far, with the policy that it keeps."""
+        """Return the state of one run's records, with the policy that it keeps."""
         return self.writers[run].state() | State(
             self.kept[run].tensors,
             {
@@ -90,7 +93,7 @@ class Records:
         )
 
     def restore(self, states: Sequence[State]) -> None:
-        """Put back the records of all runs."""
+        """Restore the records of all runs."""
         for writer, state in zip(self.writers, states, strict=True):
             writer.restore(state)
         self.kept = [State(state.tensors, dict(state.data["kept"])) for state in states]

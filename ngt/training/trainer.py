@@ -1,18 +1,19 @@
-"""Algorithm 1 for a pack: R runs of one cell in lockstep.
+"""Algorithm 1 for a pack, which trains R runs of one cell together.
 
 A vector step chooses actions, launches the updates, steps the envs, and stores the transitions. The
-updates therefore draw from what was stored before the step, and a CUDA device works on them while
-the envs are stepped. This order, and with it every number, is the same on every device and with any
+updates therefore use transitions stored before the step, and a CUDA device computes them while the
+envs are stepped. This order, and with it every number, is the same on every device and with any
 number of env processes. Its price is that a policy lags one vector step behind the buffer.
 
-No updates are made in vector steps with random actions, nor in the very first one, which has
-nothing to draw from. N vector steps thus make (N - max(1, random ones)) * `updates_per_step`
-updates. Nothing is pending when a step ends, so a log row, an evaluation or a checkpoint may follow
-any step and includes its transitions and updates.
+Vector steps with random actions make no updates. The very first one makes none either, because the
+buffer is empty, unless the method fills it first. N vector steps thus make
+(N - max(1, random steps)) * `updates_per_step` updates. Nothing is pending when a step ends. A log
+row, an evaluation or a checkpoint may therefore follow any step, and includes that step's
+transitions and updates.
 
-The loop knows no method. A RewardModel decides what is learned, what is stored, and whether there
-is an env at all. A run that becomes non-finite ends with status `diverged`, its step and the name
-of the tensor; the other runs continue.
+The loop is the same for every method. The RewardModel decides what is learned and stored, and
+whether envs are used at all. A run that becomes non-finite ends with status `diverged`, its step
+and the name of the tensor; the other runs continue.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ from torch import Tensor
 from ngt.agent.sac import Sac
 from ngt.errors import Interrupted, UserError, lacks_memory
 from ngt.experience.envs import get_task
-from ngt.experience.replay import Replay
+from ngt.experience.replay import Batch, Replay
 from ngt.experience.rollout import Evaluator
 from ngt.experience.vector import VectorEnv
 from ngt.runs.provenance import source_hash
@@ -41,11 +42,11 @@ from ngt.training.learner import Learner, Member, run_seed
 from ngt.training.progress import Progress
 from ngt.training.records import Records
 
-Part = Learner | Records | Collector  # each with `state` and `restore`
+Part = Learner | Records | Collector  # each has `state` and `restore`
 
 
 def made_with(cell: CellConfig, member: Member) -> dict[str, Any]:
-    """Return what a checkpoint must match to be resumed: settings, code and demonstrations."""
+    """Return the key, settings, code hash and reference that a checkpoint must match to resume."""
     return {
         "key": dict(member.key),
         "config": dataclasses.asdict(cell),
@@ -55,7 +56,7 @@ def made_with(cell: CellConfig, member: Member) -> dict[str, Any]:
 
 
 class Trainer:
-    """The training loop of a pack: envs, buffer, learner, evaluation and records."""
+    """The training loop of a pack, with its envs, buffer, learner, evaluation and records."""
 
     def __init__(
         self,
@@ -67,7 +68,10 @@ class Trainer:
         graphs: bool = True,
         checkpoint_every: int = 0,
     ) -> None:
-        """checkpoint_every: env steps between checkpoints; 0 writes one only before a stop."""
+        """Prepare the training of a pack.
+
+        checkpoint_every: env steps between checkpoints; 0 writes one only before a stop.
+        """
         self.cell, self.members, self.device = cell, list(members), torch.device(device)
         self.runs, self.n = len(members), cell.train.num_envs
         self.learner = Learner(cell, members, self.device, graphs)
@@ -82,14 +86,14 @@ class Trainer:
         )
         self.alive = np.ones(self.runs, bool)
         self.step = 0
-        self.stop = False  # set it, even from a signal handler, to write a checkpoint and stop
+        self.stop = False  # set to True, even in a signal handler, to write a checkpoint and stop
         self.collector: Collector | None = None  # an offline method has none
         self.parts: dict[str, Part] = {"learner": self.learner}  # the parts that checkpoints hold
 
     def run(self, name: str, resume: int | None = None) -> None:
-        """Train to the end and write every member's folder; raise Interrupted if told to stop.
+        """Train to the end and write every member's folder. Raise Interrupted if told to stop.
 
-        resume: the step of a checkpoint that every member has; None starts from the beginning.
+        resume: the step of a checkpoint that every member has, or None to start from the beginning.
         """
         saved = [] if resume is None else [checkpoint.load(m.folder, resume) for m in self.members]
         self.step = resume or 0
@@ -101,7 +105,7 @@ class Trainer:
             self._finish(run)
 
     def _offline(self, saved: Sequence[Mapping[str, State]]) -> None:
-        """Fit the policy to demonstrations; a step is one gradient step."""
+        """Fit the policy to demonstrations. A step is one gradient step."""
         if self.learner.normaliser is not None:
             self.learner.normaliser.fit([m.data.obs for m in self.members if m.data is not None])
         if saved:
@@ -112,15 +116,16 @@ class Trainer:
             self._log_evaluate_save(1)
 
     def _online(self, saved: Sequence[Mapping[str, State]]) -> None:
-        """Train in envs; a step is one step of one of a run's envs."""
+        """Train in envs. A step is one step of one of a run's envs."""
         train = self.cell.train
         seeds = [run_seed(self.cell, m) for m in self.members]
-        self.parts["collector"] = self.collector = collector = self._collector(seeds)
+        first = self.learner.model.prefill()
+        self.parts["collector"] = self.collector = collector = self._collector(seeds, first)
         with contextlib.closing(collector.env):
             if saved:
                 self._restore(saved)
             else:
-                collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)])
+                collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)], first)
             while self.step < train.steps and self.alive.any():
                 random = self.step < train.learning_starts
                 action = self._act(collector, random)
@@ -134,16 +139,22 @@ class Trainer:
                 self._log_evaluate_save(self.n)
 
     def _act(self, collector: Collector, random: bool) -> NDArray[np.float32]:
-        """Return actions (R, n, act); end the runs whose actions are not finite."""
+        """Return actions (R, n, act), and end the runs whose actions are not finite."""
         action = collector.act(random)
         self._check(action, "action")
-        action[~self.alive] = 0.0  # the env must still be given an action
+        action[~self.alive] = 0.0  # the env still needs an action
         return action
 
-    def _collector(self, seeds: Sequence[int]) -> Collector:
+    def _collector(self, seeds: Sequence[int], first: Batch | None) -> Collector:
         cell, task = self.cell, get_task(self.cell.env)
         explore = Streams(seeds, Sac.exploration(self.n, task.act), self.device)
-        capacity = min(cell.train.buffer, cell.train.steps + self.n)
+        stored = 0 if first is None else first.obs.shape[1]
+        if stored > cell.train.buffer:
+            raise UserError(
+                f"train.buffer: found {cell.train.buffer}, and {cell.method} stores {stored} "
+                f"transitions before the first step; raise it"
+            )
+        capacity = min(cell.train.buffer, stored + cell.train.steps + self.n)
         replay = Replay(self.runs, capacity, task.obs, task.act, self.device, envs=self.n)
         env = VectorEnv(
             cell.env,
@@ -166,7 +177,7 @@ class Trainer:
         return done or self.step // every > (self.step - stride) // every
 
     def _log_evaluate_save(self, stride: int) -> None:
-        """Log, evaluate, report progress and write checkpoints when they are due."""
+        """Log, evaluate, report progress and write checkpoints, each when due."""
         train = self.cell.train
         if self._due(train.log_every, stride) and self.learner.updates:
             self._log()
@@ -217,7 +228,7 @@ class Trainer:
             self.progress.note = f"return {result.returns[self.alive].mean():.1f}"
 
     def _save(self) -> None:
-        """Write a checkpoint of every run that is alive."""
+        """Write a checkpoint of every run that has not diverged."""
         with self.records.paused():
             for run in np.flatnonzero(self.alive).tolist():
                 member = self.members[run]
@@ -229,7 +240,7 @@ class Trainer:
                 )
 
     def _restore(self, saved: Sequence[Mapping[str, State]]) -> None:
-        """Put back every part; UserError if an intact checkpoint does not fit this training."""
+        """Restore every part. Raise UserError if an intact checkpoint does not fit this run."""
         try:
             for name, part in self.parts.items():
                 part.restore([sections[name] for sections in saved])
@@ -239,7 +250,7 @@ class Trainer:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise UserError(
                 f"checkpoint {checkpoint.folder_of(self.members[0].folder)}: step {self.step} does "
-                f"not fit this training ({reason}); start over with --restart"
+                f"not fit this run ({reason}); start over with --restart"
             ) from error
 
     def _diverge(self, run: int, tensor: str) -> None:

@@ -209,7 +209,7 @@ _TEXT = (
         "percentile_offset",
         "params.scaling",
         "ngt",
-        shown="r / (P95 − P5), then shifted by P5 “to re-center”",
+        shown="r / (P95 − P5), then shifted by P5 to re-center",
         code="by running percentiles (release)",
         other="methods.ngt.params.scaling=percentile_offset",
         why="(r − P5) / (P95 − P5), since P5 is that of r, not of the divided reward",
@@ -321,7 +321,7 @@ def _diffail() -> Iterable[Stated]:
         other="methods.diffail.params.leak=0.2",
     )
     yield Stated("gradient penalty", 0.1, "params.penalty", method, code="0.1 (release)")
-    yield silent("params.floor", "1e-10 (release)", method, shown="“ε padding”; silent on its size")
+    yield silent("params.floor", "1e-10 (release)", method, shown="ε padding; silent on its size")
 
 
 _BASELINES = (

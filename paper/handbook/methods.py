@@ -28,6 +28,8 @@ from paper.numbers import variants
 
 ROOT = Path(__file__).resolve().parents[2]
 LABELS = ("Reward", "Range", "Deviations", "Sources")
+OPTIONAL = ("Traps",)
+SHOWN = (*LABELS[:3], *OPTIONAL, *LABELS[3:])
 
 HEAD = """\
 # The methods
@@ -44,7 +46,8 @@ to add a method: [new-method.md](new-method.md).
 class Text:
     """The parts of a method's docstring.
 
-    blocks: paragraphs between the summary and the first label. labelled: paragraphs by LABELS.
+    blocks: paragraphs between the summary and the first label. labelled: paragraphs by LABELS and
+    OPTIONAL.
     """
 
     summary: str
@@ -54,7 +57,7 @@ class Text:
 
 def read(docstring: str, where: str) -> Text:
     """Parse a method's docstring; check that it has an equation and all LABELS."""
-    head, *labelled = re.split(rf"^({'|'.join(LABELS)}):", docstring, flags=re.MULTILINE)
+    head, *labelled = re.split(rf"^({'|'.join(SHOWN)}):", docstring, flags=re.MULTILINE)
     parts = dict(zip(labelled[::2], (_lines(t) for t in labelled[1::2]), strict=True))
     lacking = [label for label in LABELS if not parts.get(label)]
     if lacking:
@@ -99,17 +102,21 @@ def uses(cls: type, *names: str) -> bool:
 
 def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
     """Return how a method takes part in the loop."""
-    drawn = cls.learns or cls.offline
+    feeds, implicit = (
+        getattr(cls, name) is not getattr(RewardModel, name) for name in ("feed", "critic_loss")
+    )
+    drawn = cls.learns or cls.offline or feeds
     demos = ["a batch each iteration"] * drawn + ["known as a whole"] * uses(cls, "demos")
     rate = resolve.method_rate(config, name)
     kept = {None: "", 1: ", all transitions"}.get(rate, f", every {rate}th transition")
     stored = cls.observe is not RewardModel.observe
     formed = "when the step is taken" if stored else "when a batch is drawn"
     general = "(s, a), (s, s') or (s)" if uses(cls, "inputs", "input") else None
+    fitted = "the policy" if cls.offline else "the critic" if implicit else None
     return {
         "env": "none" if cls.offline else "stepped",
-        "learned": "the policy" if cls.offline else "a reward" if cls.learns else "nothing",
-        "reward formed": "never" if cls.offline else formed,
+        "learned": fitted or ("a reward" if cls.learns else "nothing"),
+        "reward formed": "never" if fitted else formed,
         "demonstrations": (", ".join(demos) or "none") + kept,
         "input": general or ("(s, a)" if drawn else "none"),
     }
@@ -219,8 +226,9 @@ def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
         yield f"{escape(text.summary)}\n"
         for kind, block in text.blocks:
             yield f"```text\n{block}\n```\n" if kind == "code" else f"{escape(block)}\n"
-        for label in LABELS:
-            yield f"- **{label}:** {escape(text.labelled[label])}"
+        for label in SHOWN:
+            if label in text.labelled:
+                yield f"- **{label}:** {escape(text.labelled[label])}"
     else:
         yield f"A variant of {link(config, twin)}: the same class with other settings."
     yield f"\nClass `{path}`{_file(cls)}.\n"

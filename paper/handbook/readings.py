@@ -117,7 +117,8 @@ READINGS = (
         f"{sizes(CODE_SIZES['Ant-v4'])}, Gymnasium's default",
         ant,
         AGREE,
-        "figures.main_figure.envs=[Ant-27]",
+        "figures.main_figure.envs="
+        "[Ant-27, HalfCheetah-v4, Hopper-v4, Humanoid-v4, Pusher-v5, Walker2d-v4]",
     ),
     Reading(
         "HL-Gauss off Humanoid",
@@ -125,7 +126,7 @@ READINGS = (
         "not there",
         elsewhere,
         f"{SILENT}: the verdict is “not comparable”",
-        "methods.ngt-hlg.params.sigma_agent=0.25",
+        "methods.ngt-hlg.params.sigma_agent=0.1",
     ),
     Reading(
         "einops",

@@ -110,6 +110,36 @@ def test_rewards_are_r_and_r_plus(float64, make_batch, mode):
     assert not r.reward(batch).requires_grad
 
 
+def test_fairls_reward_is_that_of_the_forward_divergence(float64, make_batch):
+    """E_agent of it is -KL(expert | agent) if D is optimal; the score rises with D nevertheless."""
+    batch = make_batch(2, BATCH, OBS, ACT)
+    model = build((1, 2), form="forward_kl")
+    for run in range(2):
+        for i in range(BATCH):
+            d = 1.0 / (1.0 + math.exp(-plain(model, run, model.inputs(batch)[run, i].numpy())[0]))
+            ratio = d / (1.0 - d)
+            expected = ratio * math.log(1.0 / ratio)
+            assert model.reward(batch)[run, i].item() == pytest.approx(expected)
+    logits = build((1, 2), form="logit").reward(batch)
+    assert torch.equal(model.score(batch), logits)
+    expert, agent = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
+    ratio = torch.from_numpy(expert / agent)
+    model.net = torch.nn.Module()
+    model.net.forward = lambda x: ratio.log().expand(1, 3)[..., None]
+    mean = (torch.from_numpy(agent) * model.value(torch.zeros(1, 3, OBS))).sum()
+    assert float(mean) == pytest.approx(-(expert * np.log(expert / agent)).sum())
+
+
+@pytest.mark.parametrize("z", [-1e4, -10.0, -1.0, 0.0, 2.0, 10.0, 1e4])
+def test_fairls_reward_is_bounded_by_a_clamp_of_the_logit(make_batch, z: float):
+    model = build(form="forward_kl")
+    model.net.layers[-1].weight.data.zero_()
+    model.net.layers[-1].bias.data.fill_(z)
+    clamped = min(max(z, -10.0), 10.0)
+    reward = model.reward(make_batch(1, BATCH, OBS, ACT))[0].tolist()
+    assert reward == pytest.approx([-clamped * math.exp(clamped)] * BATCH, rel=1e-6, abs=1e-30)
+
+
 @pytest.mark.parametrize("z", [-1e4, -80.0, -20.0, 0.0, 20.0, 80.0, 1e4])
 def test_rewards_do_not_saturate(make_batch, z: float):
     """Check rewards whose usual form saturates.

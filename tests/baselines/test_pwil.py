@@ -480,3 +480,20 @@ def test_defaults_are_the_originals() -> None:
     model = build([make(3)], 1000)
     assert model.spend == pytest.approx(0.000999, rel=1e-12)
     assert model.sigma == pytest.approx(5000.0 / math.sqrt(6), rel=1e-12)
+
+
+def test_the_filled_buffer_repeats_the_atoms_in_order() -> None:
+    """Each env goes round its run's own atoms, and is paid alpha for each; nothing ends."""
+    sets = [make(size, seed=size) for size in (3, 2)]
+    spec = Spec(OBS, ACT, "state-action", 8, (0, 1), 100, 2, 0.99, DemoSet(sets))
+    model = Pwil(PwilConfig(alpha=4.0, prefill=9), spec)
+    filled = model.prefill()
+    assert filled is not None and model.prefilled(model.config) == 9
+    order = [[0, 0, 1, 1, 2, 2, 0, 0, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1, 0, 0]]  # five vector steps
+    for run, atoms in enumerate(order):
+        following = [(i + 1) % len(sets[run].obs[0]) for i in atoms]
+        assert torch.equal(filled.obs[run], sets[run].obs[0, atoms])
+        assert torch.equal(filled.action[run], sets[run].action[0, atoms])
+        assert torch.equal(filled.next_obs[run], sets[run].obs[0, following])
+    assert (filled.reward == 4.0).all() and (filled.terminated == 0.0).all()
+    assert Pwil(PwilConfig(), spec).prefill() is None

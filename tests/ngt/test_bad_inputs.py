@@ -111,6 +111,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         train(KEY.replace("/ngt/", "/ntg/")),
         ["method: 'ntg' is not known", "did you mean ngt"],
     ),
+    "several values": (
+        shown("methods.ngt.params.m=8,64"),
+        ["--set methods.ngt.params.m: takes one value, found 8,64", "a variant of the method"],
+    ),
     "misspelt key": (shown("sac.gama=0.9"), ["sac.gama: unknown key; did you mean gamma"]),
     "misspelt key in a file": (
         ["config", "--config", "{place}/misspelt.yaml"],
@@ -159,15 +163,15 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "seed that stands twice": (
         shown("figures.main_figure.seeds=[0, 1, 0]"),
-        ["figures.main_figure.seeds: 0 is listed twice; name it once"],
+        ["figures.main_figure.seeds: 0 is listed twice; list it once"],
     ),
     "more demonstrations than the expert's": (
         [*shown("figures.main_figure.demos=[4]"), *OWN_EXPERT],
-        ["figures.main_figure.demos: 4 asked for", "3 episodes; raise expert.episodes"],
+        ["figures.main_figure.demos: 4 requested", "3 episodes; raise expert.episodes"],
     ),
     "method's name that is no folder's": (
         shown("methods.a/b.like=ngt"),
-        ["methods.a/b: 'a/b' would be a folder's name"],
+        ["methods.a/b: 'a/b' cannot name a folder"],
     ),
     "list for a config": (
         ["config", "--config", "{place}/list.yaml"],
@@ -203,7 +207,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "cycle of variants": (
         shown("methods.a.like=a"),
-        ["methods.a.like: a cycle, a like a; let one name its model"],
+        ["methods.a.like: a cycle, a like a; give one of them a model"],
     ),
     # run keys
     "bad run key": (
@@ -280,7 +284,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "more demonstrations than recorded": (
         train(KEY.replace("demos1", "demos11"), "--demos", "{place}/good.npz"),
-        ["good.npz: field 'demos': asked for 11, found 2 episodes; ask for 1 to 2, or record"],
+        ["good.npz: field 'demos': requested 11, found 2 episodes; request 1 to 2, or record"],
     ),
     # policies
     "missing policy": (

@@ -26,7 +26,8 @@ KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
 SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use the recording, not the file of scale `test`
-COMMANDS = ["expert", "record", "ship", "train", "evaluate", "runs", "publish", "bench", "config"]
+COMMANDS = ["expert", "record", "import", "export", "ship", "train", "evaluate", "runs"]
+COMMANDS += ["publish", "bench", "config"]
 
 
 # ---------------------------------------------------------------- help

@@ -355,7 +355,7 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait() == os.EX_TEMPFAIL
     code, line = run(tmp_path, "--set", "sac.gamma=0.5")
-    assert code == 2 and "config.sac.gamma was 0.99, is 0.5 now" in line
+    assert code == 2 and "config.sac.gamma was 0.99 and is now 0.5" in line
     assert line.endswith("or start over with --restart")
 
 

@@ -73,11 +73,14 @@ def test_what_a_method_does_not_override(make_batch):
     model, batch = RewardModel(NoParams(), SPEC), make_batch(2, 4, 3, 2)
     assert model.draws() == {} and model.metrics == {}
     assert torch.equal(model.observe(batch, torch.zeros(2, 4)), batch.reward)
+    assert model.feed(batch, hide(batch)) is batch and not model.feeds and not model.implicit
+    assert model.prefill() is None and model.prefilled(model.config) == 0
     calls = (
         lambda: model.reward(batch),
         lambda: model.loss(batch, batch),
         lambda: model.update(batch, batch),
         lambda: model.fit(Sac.__new__(Sac), batch),
+        lambda: model.critic_loss(Sac.__new__(Sac), batch, batch.obs),
     )
     for call in calls:
         with pytest.raises(UserError, match="has no method"):
@@ -101,11 +104,14 @@ class Odd(RewardModel):
     ("value", "found"),
     [
         (torch.zeros(2, 1), r"shape \(2, 1\), expected a tensor of shape \(2, 4\), torch.float32"),
-        (torch.zeros(2, 4, 1), r"shape \(2, 4, 1\), .*; the first dimension is the pack's runs"),
+        (
+            torch.zeros(2, 4, 1),
+            r"shape \(2, 4, 1\), .*; the first dimension indexes the pack's runs",
+        ),
         (torch.zeros(()), r"shape \(\)"),
         (torch.zeros(2, 4, dtype=torch.float64), "torch.float64"),
         (torch.zeros(2, 4, dtype=torch.long), "torch.int64"),
-        (torch.zeros(2, 4, requires_grad=True), "one with a gradient, .* @torch.no_grad"),
+        (torch.zeros(2, 4, requires_grad=True), "a tensor with a gradient, .* @torch.no_grad"),
         (1.0, "float"),
         (None, "NoneType"),
     ],
@@ -202,14 +208,14 @@ def peeking(make_batch, cls, at: str, uses: bool) -> None:
 
 @pytest.mark.parametrize("at", ["demos", "agent", "expert", "reward", "score"])
 def test_a_model_that_reads_the_envs_reward_must_declare_it(make_batch, at):
-    with pytest.raises(UserError, match="declares `uses_env_reward = True`"):
+    with pytest.raises(UserError, match="must declare `uses_env_reward = True`"):
         peeking(make_batch, Peek, at, uses=False)
     peeking(make_batch, Peek, at, uses=True)
 
 
 @pytest.mark.parametrize("at", ["demos", "expert", "observe", "score"])
 def test_a_model_that_stores_its_own_reward_must_declare_the_envs_too(make_batch, at):
-    with pytest.raises(UserError, match="declares `uses_env_reward = True`"):
+    with pytest.raises(UserError, match="must declare `uses_env_reward = True`"):
         peeking(make_batch, PeekAtStep, at, uses=False)
     peeking(make_batch, PeekAtStep, at, uses=True)
 

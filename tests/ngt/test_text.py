@@ -38,8 +38,8 @@ def test_a_label_may_be_any_text_that_can_be_shown(label: str) -> None:
 @pytest.mark.parametrize(
     ("label", "words"),
     [
-        ("5 $", "dollar sign on its own"),
-        (r"5 \$ or 6 \$", "dollar sign on its own"),
+        ("5 $", "unpaired dollar sign"),
+        (r"5 \$ or 6 \$", "unpaired dollar sign"),
         ("日本", "holds '日本'"),
         ("a\nb", r"holds '\n'"),
         ("a~b", "holds '~'"),
@@ -62,7 +62,7 @@ def test_an_env_is_named_as_a_folder_can_be(name: str) -> None:
 def test_a_scale_is_named_as_a_folder_can_be(tmp_path: object) -> None:
     folder = shutil.copytree(CONFIG_DIR, f"{tmp_path}/config")
     shutil.copy(f"{folder}/test.yaml", f"{folder}/my {{scale}}.yaml")
-    with pytest.raises(UserError, match=r"scale: 'my \{scale\}' would be a folder's name"):
+    with pytest.raises(UserError, match=r"scale: 'my \{scale\}' cannot name a folder"):
         load({"scale": "my {scale}"}, Path(folder))
 
 

@@ -80,6 +80,14 @@ def test_a_short_run_fills_no_buffer(paper: Config) -> None:
     )
 
 
+def test_what_is_stored_first_takes_room(paper: Config) -> None:
+    plain, filled = (
+        host_mb(cell(paper, "Hopper-v4", method, steps=400_000), 1, HERE)
+        for method in ("pwil", "pwil-prefill")
+    )
+    assert filled - plain == pytest.approx(3 * 4 * 50_000 * (11 + 3 + 3 + 1) / 1e6, rel=0.2)
+
+
 @pytest.mark.parametrize("method", ["bc", "bc-full"])
 def test_a_method_without_env_has_no_buffer_and_no_env_processes(
     paper: Config, method: str

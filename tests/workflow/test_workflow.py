@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from ngt.experience import demos
-from ngt.experience.demos import Episode, from_episodes
+from ngt.experience.demos import Episode, assemble
 from ngt.experience.envs import TASKS
 from ngt.experience.reference import unscored
 from ngt.runs.keys import resolve_key, run_table
@@ -268,7 +268,7 @@ def test_a_mistake_that_an_input_function_finds_is_one_line(tmp_path: Path) -> N
     done = snakemake(ROOT, "--quiet", "host", "reason", "-n", *args, "results/seeds_figure.pdf")
     (line,) = [text for text in done.stdout.splitlines() if "error" in text]
     assert done.returncode == 2 and "Traceback" not in done.stdout
-    assert line.startswith("snakemake: error: demos: shipped, and no expert of Reacher-v5 ships")
+    assert line.startswith("snakemake: error: demos: shipped, but no expert of Reacher-v5 ships")
 
 
 def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
@@ -466,7 +466,7 @@ def small(folder: Path) -> Path:
     episode = Episode(
         rng.standard_normal((steps + 1, 3)), rng.uniform(-1, 1, (steps, 1)), -np.ones(steps), False
     )
-    data = from_episodes("Pendulum-v1", [episode], np.array([-1200.0]), "drawn")
+    data = assemble("Pendulum-v1", [episode], np.array([-1200.0]), "drawn")
     demos.save(folder / "own.npz", data)
     for name, settings in (("base", SMALL), ("other", OTHER)):
         (folder / f"{name}.yaml").write_text(json.dumps(settings))
@@ -577,7 +577,7 @@ def test_a_refused_training_says_why_once_and_is_not_tried_again(tmp_path: Path)
     done = run_small(folder, "base")
     assert done.returncode != 0
     said = done.stdout
-    assert said.count("asked for 3, found 1 episodes") == 1, said
+    assert said.count("requested 3, found 1 episodes") == 1, said
     assert "Trying to restart" not in said
     (folder / "base.yaml").write_text(json.dumps(SMALL))
     assert run_small(folder, "base").returncode == 0, "no former reason is left"

@@ -141,12 +141,12 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_truncated_file(file: Path, part: float) -> None:
     data = file.read_bytes()
     file.write_bytes(data[: int(part * len(data))])
-    assert message(file).startswith("truncated, or not safetensors (")
+    assert message(file).startswith("truncated, or not a safetensors file (")
 
 
 def test_a_file_of_something_else(file: Path) -> None:
     file.write_text("step,return\n")
-    assert message(file).startswith("truncated, or not safetensors (")
+    assert message(file).startswith("truncated, or not a safetensors file (")
     save_file({"weight": torch.zeros(3)}, file)
     assert message(file) == "field 'format': expected 1; not a policy of this suite"
     save_file({"weight": torch.zeros(3)}, file, {"format": "pt"})
@@ -158,7 +158,7 @@ def test_a_file_of_something_else(file: Path) -> None:
     [
         ({"format": 2}, "field 'format': expected 1; not a policy of this suite"),
         ("[1]", "field 'format': expected 1; not a policy of this suite"),
-        ("{", "truncated, or not safetensors ("),
+        ("{", "truncated, or not a safetensors file ("),
         ({"env": "Reacher-v9"}, "field 'env': env 'Reacher-v9' is unknown: use one of Reacher-v5"),
         ({"env": None}, "field 'env': env 'None' is unknown"),
         ({"sac": None}, "sac: expected a mapping, found nothing"),

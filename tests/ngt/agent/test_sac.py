@@ -911,3 +911,49 @@ def test_critic_loss_falls_on_a_fixed_batch(make_batch):
     assert not any(value.requires_grad for value in metrics[0].values())
     losses = [m["critic_loss"] for m in metrics]
     assert (losses[-1] < 0.5 * losses[0]).all()
+
+
+# --- what a method with a critic of its own uses
+
+
+@pytest.mark.parametrize("target", [False, True])
+def test_the_soft_value_equals_plain_loops(float64, target: bool):
+    """Its gradient is that of the critic alone, and the target's has none."""
+    agent, size = agent_of([1, 2], alphas=[0.05, 0.7]), 5
+    obs, noise = rows(2, size, OBS), 0.2 * rows(2, size, ACT, seed=1)  # no action saturates
+    value = agent.soft_value(obs, noise, target)
+    critic = agent.target if target else agent.critic
+    for run, alpha in enumerate((0.05, 0.7)):
+        for i in range(size):
+            at = obs[run, i].numpy()
+            action, log_prob = plain_policy(agent.actor, run, at, noise[run, i].numpy())
+            least = min(plain_value(critic, run, twin, at, action) for twin in (0, 1))
+            assert float(value[run, i].detach()) == pytest.approx(least - alpha * log_prob)
+    assert value.requires_grad != target
+    if not target:
+        value.sum().backward()
+        moved = {n.split(".")[0] for n, p in agent.named_parameters() if p.grad is not None}
+        assert moved == {"critic"}
+
+
+def test_one_critic_is_the_value_alone(make_batch):
+    """A whole update, in float32, where two critics would use gradients by hand."""
+    agent = agent_of([1, 2], replace(SMALL, critics=1))
+    batch = make_batch(2, 6, OBS, ACT)
+    q = agent.critic(batch.obs, batch.action)
+    assert q.shape == (2, 1, 6)
+    x = np.concatenate([batch.obs[1, 2], batch.action[1, 2]])
+    assert float(q[1, 0, 2].detach()) == pytest.approx(mlp(agent.critic.net, (1,), x)[0], abs=1e-5)
+    loss = sac.critic_loss(
+        agent.critic,
+        agent.target,
+        agent.actor,
+        agent.temperature().detach(),
+        batch,
+        batch.reward,
+        noises(2, 6)["next_noise"],
+        agent.config.gamma,
+    )
+    metrics = agent.update(batch, batch.reward, noises(2, 6))
+    assert torch.allclose(metrics["critic_loss"], loss.detach())
+    assert all(value.isfinite().all() for value in metrics.values())

@@ -26,14 +26,17 @@ from ngt.experience.demos import (
     Demos,
     DemoSet,
     Episode,
+    assemble,
     from_episodes,
     load,
     record,
+    record_random,
     save,
     subsample,
 )
 from ngt.experience.envs import Task
 from ngt.experience.replay import Batch
+from ngt.experience.units import ambiguity
 
 END, LIMIT = 33, 40  # steps until the toy ends, and its time limit
 
@@ -87,7 +90,7 @@ def episode(length: int, name: float = 0.0, terminated: bool = False) -> Episode
 
 
 def made(*episodes: Episode, env: str = "long") -> Demos:
-    return from_episodes(env, episodes, np.array([0.0]), "by hand")
+    return assemble(env, episodes, np.array([0.0]), "by hand")
 
 
 # ---------------------------------------------------------------- recording
@@ -247,10 +250,10 @@ def test_what_can_not_be_subsampled() -> None:
     with pytest.raises(UserError) as caught:
         subsample(demos, 3, 5, 0, "demonstrations my.npz")
     assert str(caught.value) == (
-        "demonstrations my.npz: field 'demos': asked for 3, found 2 episodes; "
-        "ask for 1 to 2, or record more"
+        "demonstrations my.npz: field 'demos': requested 3, found 2 episodes; "
+        "request 1 to 2, or record more"
     )
-    with pytest.raises(UserError, match="asked for 0, found 2"):
+    with pytest.raises(UserError, match="requested 0, found 2"):
         subsample(demos, 0, 5, 0)
     with pytest.raises(UserError) as caught:
         subsample(demos, 2, 8, 0, "demonstrations my.npz")
@@ -335,7 +338,7 @@ def remeta(path: Path, **fields: Any) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     said = message(tmp_path / "none.npz")
-    assert said == "no such file; `ngt record` makes it, --demos names another"
+    assert said == "no such file; `ngt record` writes it, or --demos names another"
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.9999])
@@ -544,8 +547,8 @@ def test_a_file_of_another_env(file: Path) -> None:
         ({"action": np.full((5, 1), 2.0)}, "field 'action': episode 0, row 0: found 2, expected"),
         ({"reward": np.full(5, np.nan)}, "field 'reward': episode 0, row 0: found nan"),
         ({"action": torch.zeros(5, 1, requires_grad=True)}, "episode 0: action: found no array"),
-        ({"seed": None}, "seed: expected whole numbers of 64 bits: "),
-        ({"seed": 2**64}, "seed: expected whole numbers of 64 bits: "),
+        ({"seed": None}, "seed: expected 64-bit integers: "),
+        ({"seed": 2**64}, "seed: expected 64-bit integers: "),
     ],
 )
 def test_ones_own_episodes_are_checked_as_well(change: Any, expected: str) -> None:
@@ -559,11 +562,67 @@ def test_each_of_ones_own_episodes_is_checked_by_itself() -> None:
     with pytest.raises(UserError, match=r"episode 1: obs: found shape \(5, 2\), expected \(6, 2\)"):
         made(episode(5), short, episode(5)._replace(obs=np.zeros((7, 2))))
     with pytest.raises(UserError, match="episodes: found none"):
-        from_episodes("long", [], np.zeros(1), "x")
+        from_episodes("long", [], np.zeros(1), "x", actions="unit")
     for wrong in (None, ["x"]):
         with pytest.raises(UserError, match="random_returns: found no array of numbers"):
-            from_episodes("long", [episode(5)], wrong, "x")  # type: ignore[arg-type]
-    assert from_episodes("long", [episode(5)], 3.0, "x").random == 3.0  # type: ignore[arg-type]
+            assemble("long", [episode(5)], wrong, "x")  # type: ignore[arg-type]
+    assert assemble("long", [episode(5)], 3.0, "x").random == 3.0  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- units of actions
+
+
+def acting(value: float) -> Episode:
+    return episode(4)._replace(action=np.full((4, 1), value))
+
+
+def test_actions_in_the_envs_units_are_divided_by_its_bound() -> None:
+    demos = from_episodes("long", [acting(3.0), acting(-1.5)], np.zeros(1), "x", actions="env")
+    assert demos.action[:, 0].tolist() == [1.0] * 4 + [-0.5] * 4
+    rounded = from_episodes("long", [acting(3.00001)], np.zeros(1), "x", actions="env")
+    assert rounded.action.max() == 1.0
+    with pytest.raises(UserError, match=r"episode 1: action: row 0: found 3\.1, expected -3 to 3"):
+        from_episodes("long", [acting(0.0), acting(3.1)], np.zeros(1), "x", actions="env")
+
+
+def test_the_unit_of_actions_has_to_be_stated() -> None:
+    with pytest.raises(TypeError, match="actions"):
+        from_episodes("long", [acting(1.0)], np.zeros(1), "x")  # type: ignore[call-arg]
+    with pytest.raises(UserError, match="actions: found 'raw', expected 'env'"):
+        from_episodes("long", [acting(1.0)], np.zeros(1), "x", actions="raw")
+
+
+@pytest.mark.parametrize(
+    ("env", "value", "numbers"),
+    [("Humanoid-v4", 0.4, ("100.0%", "40.0%")), ("Pendulum-v1", 0.5, ("25.0%", "50.0%"))],
+)
+def test_actions_that_fit_both_units_are_told_with_two_numbers(
+    env: str, value: float, numbers: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ngt.experience.demos.measure_spread", lambda env: None)
+    task = envs.get_task(env)
+    given = Episode(
+        np.zeros((3, task.obs)), np.full((2, task.act), -value), np.zeros(2), terminated=False
+    )
+    for unit in ("env", "unit"):
+        with pytest.warns(UserWarning, match="fits both units") as told:
+            from_episodes(env, [given], np.zeros(1), "x", actions=unit)
+        text = str(told[0].message)
+        assert all(number in text for number in numbers) and text.endswith(f"read as {unit!r}")
+
+
+@pytest.mark.parametrize(("value", "unit"), [(2.5, "env"), (0.3, "unit")])
+def test_nothing_is_told_of_actions_that_fit_one_unit(value: float, unit: str) -> None:
+    env = "long" if unit == "env" else "Hopper-v4"  # Hopper's bound is 1, so that both agree
+    task = envs.get_task(env)
+    assert not ambiguity([np.full((2, task.act), value)], unit, task)
+
+
+def test_the_recorded_random_policy_is_the_reference_of_record() -> None:
+    played = record_random("clock", 3, 7, terminate_when_unhealthy=True)
+    assert np.array_equal(played.returns, clock().random_returns)
+    assert np.array_equal(played.returns, played.random_returns)
+    assert np.abs(played.action).max() > 0.5 and played.source == "uniform random"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from ngt.errors import UserError
 from ngt.experience import envs
-from ngt.experience.demos import Demos, Episode, from_episodes, load, save
+from ngt.experience.demos import Demos, Episode, assemble, load, save
 from ngt.experience.examine import doubts, listed, measure_spread
 from ngt.experience.vector import VectorEnv
 
@@ -36,7 +36,7 @@ def random_episodes(env: str, steps: list[int]) -> list[Episode]:
 
 
 def made(env: str, *episodes: Episode) -> Demos:
-    return from_episodes(env, episodes, np.zeros(1), "by hand")
+    return assemble(env, episodes, np.zeros(1), "by hand")
 
 
 def still(episode: Episode, columns: Any, value: float = 0.0) -> Episode:

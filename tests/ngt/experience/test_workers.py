@@ -122,7 +122,7 @@ def test_a_process_that_was_killed_is_named() -> None:
     ("code", "words"),
     [
         (3, "exit code 3"),
-        (-11, "SIGSEGV, by a fault"),
+        (-11, "SIGSEGV because of a fault"),
         (-15, "SIGTERM"),
         (-64, "SIGRTMAX"),
         (-99, "signal 99"),

@@ -69,6 +69,12 @@ def test_entropy_units_act_where_the_bounds_are_not_1(name: str, low: float, rea
     assert reason in idle(name, {}, task) and bool(reason) == bool(idle(name, {}, task))
 
 
+@pytest.mark.parametrize(("env", "reason"), [("HalfCheetah-v4", "terminates"), ("Hopper-v4", "")])
+def test_absorbing_states_act_where_something_terminates(env: str, reason: str) -> None:
+    found = idle("params.absorbing", {}, get_task(env))
+    assert reason in found and bool(reason) == bool(found)
+
+
 def test_a_method_runs_on_its_own_envs_alone() -> None:
     config = load({"scale": "paper"})
     plan = config.figures["controls_figure"]

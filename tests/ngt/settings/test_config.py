@@ -268,11 +268,11 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
         ),
         (
             figure(demos=[1, 17]),
-            ["figures.f.demos: 17 asked for", "Ant-v4 is recorded for 16", "raise expert.episodes"],
+            ["figures.f.demos: 17 requested", "Ant-v4 is recorded for 16", "raise expert.episodes"],
         ),
         (
             {**figure(), "envs": {"Ant-v4": {"expert": {"episodes": 3}}}},
-            ["figures.f.demos: 4 asked for", "Ant-v4 is recorded for 3", "raise expert.episodes"],
+            ["figures.f.demos: 4 requested", "Ant-v4 is recorded for 3", "raise expert.episodes"],
         ),
         *(
             (
@@ -637,7 +637,7 @@ def test_more_demonstrations_than_ship(tmp_path: Path, monkeypatch: pytest.Monke
     expert.write_text(json.dumps({**json.loads(expert.read_text()), "episodes": 5}))
     load({"scale": "paper"})
     said = error(load, {"scale": "paper", "demos": "shipped"})
-    assert said.startswith("figures.main_figure.demos: 11 asked for, and 5 of HalfCheetah-v4")
+    assert said.startswith("figures.main_figure.demos: 11 requested, but 5 of HalfCheetah-v4")
 
 
 def test_an_expert_ships_if_its_settings_do(
@@ -703,7 +703,7 @@ def test_a_model_whose_file_has_a_mistake(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "model_of_a_test.py").write_text("class Mine(\n")
     message = error(load, {"methods": {"x": {"model": "model_of_a_test:Mine"}}})
-    assert "'(' was never closed" in message and message.endswith("; mend it")
+    assert "'(' was never closed" in message and message.endswith("; fix it")
     assert "\n" not in message
 
 

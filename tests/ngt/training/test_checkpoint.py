@@ -200,8 +200,8 @@ def test_what_the_disk_does_not_give_now_is_not_given_up(
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"buffer": 301}, "config.train.buffer was 300, is 301 now"),
-        ({"batch": 17}, "config.train.batch was 16, is 17 now"),
+        ({"buffer": 301}, "config.train.buffer was 300 and is now 301"),
+        ({"batch": 17}, "config.train.batch was 16 and is now 17"),
     ],
 )
 def test_other_settings_are_refused_by_name(tmp_path: Path, change: dict, text: str) -> None:
@@ -218,14 +218,14 @@ def test_the_cause_is_named_before_what_follows_from_it(tmp_path: Path) -> None:
     """
     _, member = interrupted(tmp_path)
     cell = dataclasses.replace(cell_of("ngt.reward:EnvReward", steps=800), demos_source="other")
-    with pytest.raises(UserError, match=r"config\.train\.steps was 640, is 800 now"):
+    with pytest.raises(UserError, match=r"config\.train\.steps was 640 and is now 800"):
         usable(cell, member)
 
 
 def test_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cell, member = interrupted(tmp_path)
     monkeypatch.setattr("ngt.training.trainer.source_hash", lambda *_: "other")
-    with pytest.raises(UserError, match=r"source was .* is other now"):
+    with pytest.raises(UserError, match=r"source was .* and is now other"):
         usable(cell, member)
 
 
@@ -326,12 +326,14 @@ def test_an_older_format_is_refused_in_one_line(
 ) -> None:
     cell, member = interrupted(tmp_path)
     monkeypatch.setattr(checkpoint, "VERSION", checkpoint.VERSION + 1)
-    with pytest.raises(UserError, match=r"240 is of format 4, this code reads 5: .*--restart$"):
+    with pytest.raises(
+        UserError, match=r"240 has format 4, but this code reads format 5; .*--restart$"
+    ):
         usable(cell, member)
     file = checkpoint.folder_of(member.folder) / "step-240.json"
     file.write_text(file.read_text().replace('"version": 4', '"version": 3'))  # like damage
     said: list[str] = []
-    with pytest.raises(UserError, match="step 160 is of format 4"):
+    with pytest.raises(UserError, match="step 160 has format 4"):
         checkpoint.usable(member.folder, {}, said.append)
     assert "step 240 is skipped: its manifest is damaged" in said[0]
 

@@ -17,8 +17,9 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from ngt import cli
+from ngt import cli, errors
 from ngt.agent import policy
+from ngt.errors import UserError
 from ngt.experience import demos, envs
 from ngt.experience.demos import Demos
 from ngt.experience.envs import Task
@@ -268,12 +269,18 @@ def test_a_key_trained_twice_gives_the_same_bytes(
     assert all(changed[name] != made[0][name] for name in changed)
 
 
+HIDDEN = {"hidden": [32, 32]}
 PACKED = {
-    "huber": ("ngt", {"pairing": "huber"}),
-    "mse_softmax": ("ngt", {"pairing": "mse_softmax"}),
-    "hl_gauss": ("ngt", {"pairing": "hl_gauss"}),
-    "released": ("ngt-release", {}),
+    "huber": ("ngt", HIDDEN | {"pairing": "huber"}),
+    "mse_softmax": ("ngt", HIDDEN | {"pairing": "mse_softmax"}),
+    "hl_gauss": ("ngt", HIDDEN | {"pairing": "hl_gauss"}),
+    "released": ("ngt-release", HIDDEN),
     "bc": ("bc", {}),
+    "iq-learn": ("iq-learn", {}),
+    "ls-iq": ("ls-iq", {}),
+    "p2il": ("p2il", HIDDEN),
+    "sqil": ("sqil", {}),
+    "red-original": ("red-original", {"hidden": [32], "prior": [32, 32], "outputs": 32}),
 }
 
 
@@ -286,10 +293,9 @@ def test_a_run_of_a_pack_is_the_run_alone(
     The kernels need widths and a batch that are multiples of 32, as at every scale but `test`.
     """
     method, params = PACKED[name]
-    wide = {"sac": {"hidden": [32, 32]}, "train": {"batch": 32}}
-    if method != "bc":
-        params = {"hidden": [32, 32], **params}
-    config = load({"scale": "test", **wide, "methods": {method: {"params": params}}})
+    batch = {"batch": 32}
+    own = {method: {"params": params, "train": batch}}
+    config = load({"scale": "test", "sac": HIDDEN, "train": batch, "methods": own})
     cell = resolve(config, "Pendulum-v1", method, "state-action", 20)
     steps = {"bc": 100, "ngt-release": 200}.get(method, 404)  # 100 of the 200 are random
     short = {"steps": steps, "eval_every": steps, "eval_episodes": 1}
@@ -477,6 +483,51 @@ def test_a_small_buffer_keeps_the_last_transitions(tmp_path: Path, buffers: list
     assert (buffer.capacity, buffer.size) == (8, 8)
     counts = held(buffer).obs[0, :, 0].sort().values.tolist()
     assert counts == [3.0] * 4 + [4.0] * 4, "vector steps 4 and 5"
+
+
+class Filled(Zero):
+    """A model that first stores two vector steps, with negative and consecutive observations."""
+
+    def prefill(self) -> Batch:
+        runs = len(self.spec.seeds)
+        count = torch.tensor([-9.0, -8.0]).repeat_interleave(4).expand(runs, 8)
+        obs = torch.stack([count, count], dim=-1)
+        one = torch.ones(runs, 8)
+        return Batch(obs, 0.5 * one[..., None], obs + 1.0, 7.0 * one, 0.0 * one)
+
+
+def test_a_method_may_fill_the_buffer_first(tmp_path: Path, buffers: list[Replay]) -> None:
+    """Check that these transitions are drawn in the first vector step, and kept."""
+    made = train(cell_of(model=Filled, steps=20), members_of(tmp_path, (0, 1)))
+    (buffer,) = buffers
+    assert (buffer.capacity, buffer.size) == (8 + 20 + 4, 8 + 20)
+    assert made.learner.updates == 5, "one in each vector step, including the first"
+    obs, action, after, reward, _ = held(buffer)
+    first = [-9.0] * 4 + [-8.0] * 4
+    assert obs[:, :8, 0].tolist() == [first, first]
+    assert after[:, :8, 0].tolist() == [[x + 1.0 for x in first]] * 2, "not the env's first state"
+    assert (reward[:, :8] == 7.0).all() and (action[:, :8] == 0.5).all()
+    assert obs[:, 8:12, 0].tolist() == [[0.0] * 4] * 2, "the envs start as usual"
+
+
+def test_a_buffer_too_small_for_what_is_stored_first_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"train.buffer: found 4, and toy stores 8 transitions"):
+        train(cell_of(model=Filled, buffer=4), members_of(tmp_path))
+
+
+def test_a_filled_buffer_is_not_filled_again_on_resumption(
+    tmp_path: Path, buffers: list[Replay]
+) -> None:
+    """Compare with training that was not interrupted."""
+    cell = cell_of(model=Filled, steps=20, eval_every=20)
+    train(cell, members_of(tmp_path / "whole"))
+    stopped = Trainer(cell, members_of(tmp_path / "parts"))
+    stopped.stop = True
+    with pytest.raises(errors.Interrupted) as caught:
+        stopped.run("test")
+    Trainer(cell, members_of(tmp_path / "parts")).run("test", resume=caught.value.args[0])
+    for mine, theirs in zip(held(buffers[0]), held(buffers[2]), strict=True):
+        assert torch.equal(mine, theirs)
 
 
 # ---------------------------------------------------------------- contents of the replay buffer
