@@ -1,4 +1,4 @@
-"""ngt evaluate: run a policy's deterministic episodes and print the returns."""
+"""ngt evaluate: run deterministic episodes of a policy and print the returns."""
 
 import argparse
 from pathlib import Path
@@ -20,9 +20,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.epilog = "example: ngt evaluate results/quick/experts/Pendulum-v1/policy.safetensors"
     parser.add_argument("policy", type=Path, help="policy file, or a run's folder")
-    parser.add_argument("--episodes", type=int, default=16, help="default: 16")
-    parser.add_argument("--seed", type=int, default=0, help="default: 0")
-    parser.add_argument("--demos", type=Path, help="demonstration file, for the normalised return")
+    parser.add_argument("--episodes", type=int, default=16, help="number of episodes (default: 16)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the episodes (default: 0)")
+    parser.add_argument(
+        "--demos", type=Path, help="demonstration file; with it, also print the normalised return"
+    )
 
 
 def run(args: argparse.Namespace) -> None:

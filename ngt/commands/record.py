@@ -1,4 +1,4 @@
-"""ngt record: record whole episodes of an expert, and of a random policy."""
+"""ngt record: record whole episodes of an expert and of a random policy."""
 
 import argparse
 from pathlib import Path
@@ -35,7 +35,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     actor.add_argument(
         "--random", action="store_true", help="only the uniform-random policy; no expert is needed"
     )
-    parser.add_argument("--episodes", type=int, help="episodes of each (default: expert.episodes)")
+    parser.add_argument(
+        "--episodes", type=int, help="number of episodes of each policy (default: expert.episodes)"
+    )
     parser.add_argument("--seed", type=int, help="seed of the episodes (default: the expert's)")
     parser.add_argument("--out", type=Path, help="demonstration file (default: under results/)")
     add_strict(parser)
@@ -80,16 +82,20 @@ def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demo
 
 
 def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Policy:
-    """Load the policy to record; UserError if it is of another env, or not the config's expert."""
+    """Return the policy to record.
+
+    Raise UserError if the policy is of another env. Without --policy, also raise it if the expert
+    is not complete with the current settings.
+    """
     actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:
         raise UserError(
-            f"--policy: it was trained on {env}, not on {args.env}; give a policy of {args.env}"
+            f"--policy: trained on {env}, not on {args.env}; give a policy trained on {args.env}"
         )
     expert = Folders(layout, config).expert_status(args.env)
     if not args.policy and expert.status not in COMPLETE:
         raise UserError(
             f"expert {args.env}: {expert.note or expert.status} in {layout.expert(args.env)}; "
-            f"`ngt expert {args.env} --replace` trains it again, --policy names another"
+            f"train it again with `ngt expert {args.env} --replace`, or name a policy with --policy"
         )
     return actor

@@ -1,4 +1,4 @@
-"""ngt ship: put an env's recorded expert among those that ship, in data/."""
+"""ngt ship: add an env's recorded expert to the shipped experts in data/."""
 
 import argparse
 
@@ -17,7 +17,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: ngt ship HalfCheetah-v4 --scale lite"
     parser.add_argument("env", help="env id")
     parser.add_argument(
-        "--replace", action="store_true", help="replace even an expert with a higher return"
+        "--replace", action="store_true", help="replace a shipped expert even if it is better"
     )
 
 

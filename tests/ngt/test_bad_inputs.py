@@ -231,7 +231,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         train(KEY, "--results", "{place}/results", *OWN_EXPERT),
         [
             "field 'source': found toy, expected ",
-            ": these settings have another expert; `ngt expert` and ",
+            ": these settings have another expert; make it with `ngt expert` ",
         ],
     ),
     "missing demonstrations of one's own": (
@@ -313,7 +313,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "policy of another env": (
         ["record", "Pendulum-v1", "--scale", "test", "--policy", "{place}/reacher"],
-        ["--policy: it was trained on Reacher-v5, not on Pendulum-v1; give a policy of Pendulum"],
+        ["--policy: trained on Reacher-v5, not on Pendulum-v1; give a policy trained on Pendulum"],
     ),
     "demonstrations of another env than the policy": (
         ["evaluate", "{place}/reacher", "--episodes", "1", "--demos", "{place}/good.npz"],
@@ -326,7 +326,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "no CUDA": (
         train(KEY, "--device", "cuda"),
-        ["--device: 'cuda' asked for, but torch sees no CUDA device; use cpu"],
+        ["--device: 'cuda' needs CUDA, but torch sees no device; use cpu"],
     ),
     "negative workers": (
         train(KEY, "--env-workers", "-1"),
@@ -354,7 +354,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "watching a choice": (
         ["runs", "--watch", "5", "--keys"],
-        ["--watch: it counts every status; leave out --keys, --status and --other-source"],
+        ["--watch counts every status; leave out --keys, --status and --other-source"],
     ),
     "file for the results": (
         train(KEY, "--results", "{place}/good.npz"),

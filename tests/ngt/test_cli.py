@@ -67,7 +67,7 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     )
     assert ngt("expert", "Pendulum-v1", *SHORT) == [
         "expert Pendulum-v1: finished already in results/test/experts/Pendulum-v1; "
-        "--fresh trains it again"
+        "pass --fresh to train it again"
     ]
 
     said = ngt("record", "Pendulum-v1", *SHORT, "--episodes", "2")

@@ -339,7 +339,7 @@ def test_a_finished_run_of_other_settings_is_not_trained_over(tmp_path: Path, wh
     assert code == 2
     assert line == (
         f"ngt: error: expert Pendulum-v1: trained with other settings in {tmp_path / EXPERT}; "
-        "--replace trains over it, --results DIR keeps both"
+        "pass --replace to replace it, or --results DIR to keep both"
     )
     assert_same(tmp_path / EXPERT, whole)
 

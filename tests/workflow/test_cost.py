@@ -209,7 +209,7 @@ def test_every_run_of_the_paper_is_counted_once(paper: Config, costs: Costs) -> 
     assert by_method_and_env(costs, lambda cost: cost.cores) in text
     whole = added(costs.values())
     numbers = [f"{value:.0f}" for value in (runs + 9, whole.gpu, whole.beside, whole.cores)]
-    assert f"| as it is | {' | '.join(numbers)} |" in text
+    assert f"| unchanged | {' | '.join(numbers)} |" in text
 
 
 def test_the_readme_says_what_the_large_scales_cost(costs: Costs) -> None:
@@ -224,7 +224,7 @@ def test_growth_and_memory(small: Config) -> None:
     rows = [re.split(r" *\| *", line)[1:-1] for line in growth(small, SITE).splitlines()[2:]]
     runs = {name: int(float(count)) for name, count, *_ in rows}
     assert runs == {
-        "as it is": 5,
+        "unchanged": 5,
         "twice the seeds": 9,
         "twice the numbers of demonstrations": 9,
         "one seed": 5,
@@ -253,6 +253,6 @@ def test_the_command_prints_every_table(capsys: pytest.CaptureFixture[str], tmp_
     assert [line for line in said.splitlines() if line.endswith(":")] == [
         "GPU-hours:",
         "Core-hours without a GPU:",
-        "How the sums grow:",
-        "Memory of a run where it trains, GB:",
+        "Larger and smaller grids:",
+        "Memory of a run on its training device, GB:",
     ]

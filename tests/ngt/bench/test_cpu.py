@@ -27,7 +27,7 @@ def test_bench_measures_every_contender_and_agreement() -> None:
     assert result["agreement"][0]["pack_alone"] < 1e-6
     assert all(r["products_ms"] > 0 for r in result["rows"][:3])
     told = text.table(result)
-    assert told.count(" ms per update of a run, ") == 3
+    assert told.count(" ms per update of one run, ") == 3
     assert "NGT, pack of 2" in told and "matrix products" in told and "after  100 updates" in told
 
 
@@ -68,7 +68,7 @@ def test_methods_are_measured_by_what_the_loop_asks_of_them() -> None:
     assert 0.2 < rows["twin"]["cost"] < 5.0
     assert (result["relative_to"], result["scale"]) == ("constant", "test")
     told = text.methods_table(result)
-    assert "over that of constant reward" in told and told.count("\n") == 1 + len(rows)
+    assert "one iteration of constant reward" in told and told.count("\n") == 1 + len(rows)
 
 
 def test_methods_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +86,7 @@ def test_methods_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     [
         (["--methods", "ngtt"], "--methods: 'ngtt' is not known; did you mean ngt"),
         (["--methods", "ngt", "--relative-to", "bcc"], "--relative-to: 'bcc' is not known"),
-        (["--relative-to", "bc"], "--relative-to: it needs --methods"),
+        (["--relative-to", "bc"], "--relative-to needs --methods"),
     ],
 )
 def test_mistakes(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

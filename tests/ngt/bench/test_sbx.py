@@ -71,7 +71,7 @@ def test_a_peer_that_stops_is_told(stand_in) -> None:
     ("options", "message"),
     [
         (["--peers-python", "/no/such/python"], "/no/such/python can't be run"),
-        (["--peers-python", sys.executable, "--methods", "all"], "does not go with --methods"),
+        (["--peers-python", sys.executable, "--methods", "all"], "cannot be used with --methods"),
     ],
 )
 def test_mistakes(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from ngt.settings.load import load
 from ngt.settings.resolve import config_hash, file_hash, resolve_expert
 
 ROOT = Path(__file__).resolve().parents[3]
-ALREADY = "run {0}: finished already in results/test/runs/{0}; --fresh trains it again"
+ALREADY = "run {0}: finished already in results/test/runs/{0}; pass --fresh to train it again"
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
@@ -109,7 +109,7 @@ def test_a_run_of_other_settings_is_replaced_only_on_request(
     changed = [*base, "--set", "sac.gamma=0.5"]
     assert refused(*changed) == (
         f"ngt: error: {name}: trained with other settings in results/test/{folder}; "
-        "--replace trains over it, --results DIR keeps both\n"
+        "pass --replace to replace it, or --results DIR to keep both\n"
     )
     assert {p.name: p.read_bytes() for p in run_json.parent.iterdir()} == former
     ngt(*changed, "--results", "elsewhere")

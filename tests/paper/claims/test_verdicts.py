@@ -110,8 +110,8 @@ def test_what_is_shown() -> None:
     c, unknown = Check("c", "3", 0.2), Check("d", "4", math.nan)
     assert Outcome([Check("", "1", 0.1)], True).text() == "1"
     assert Outcome([a, b, c], True).text() == "a: 1; b: 2; c: 3"
-    assert Outcome([a, b, c, unknown], True).text() == "2 of 3; by the least margin, b: 2"
-    assert Outcome([unknown] * 4, True).text() == "4 values of one seed each"
+    assert Outcome([a, b, c, unknown], True).text() == "2 of 3 hold; closest to failing: b: 2"
+    assert Outcome([unknown] * 4, True).text() == "4 checks, each on a single seed"
     assert Outcome([a], True, ours="x", on="cpu").text() == "x (cpu)"
     assert Outcome([], False).text() is None
     assert Outcome([a], True, unscored=frozenset({"y", "x"})).text() == "a: 1 [no scores on x, y]"

@@ -46,7 +46,7 @@ def test_the_first_complaint_of_a_log() -> None:
     assert latex.complaint("! Emergency stop.\n") == "Emergency stop"
     absent = latex.complaint("! LaTeX Error: File `booktabs.sty' not found.\n\nl.4 \\usepackage\n")
     assert absent.startswith("LaTeX Error: File `booktabs.sty' not found (l.4); on Debian: apt-get")
-    assert latex.complaint("killed") == "it failed and its log has no error"
+    assert latex.complaint("killed") == "it failed, but its log has no error"
 
 
 @needs_latex

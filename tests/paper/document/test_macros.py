@@ -128,7 +128,7 @@ def test_a_gap_says_why(made: tuple[Any, Runs]) -> None:
 def test_outcomes_are_the_verdicts() -> None:
     says = claims_by_artefact(CLAIMS)
     assert says["main_figure"] == (
-        "Of the 4 claims that are judged by these runs, 2 are reproduced, 1 is not reproduced "
+        "Of the 4 claims that these runs decide, 2 are reproduced, 1 is not reproduced "
         "and 1 is reproduced in part."
     )
     assert says["seeds_figure"] == "Claimed: f – not run at this scale."
