@@ -43,9 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     (site,) = env.glob("lib/python*/site-packages")
     pip = [env / "bin/python", "-m", "pip", "--disable-pip-version-check"]
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
-    subprocess.run(
-        [*pip, "uninstall", "--yes", "setuptools"], **quiet
-    )  # the locked version is newer
+    subprocess.run([*pip, "uninstall", "--yes", "setuptools"], **quiet)  # the lock's is newer
     locked = [path for path in sys.path if path.endswith("site-packages")]
     (site / "locked.pth").write_text("\n".join(locked) + "\n")
     before = {path.name for path in site.iterdir()}
@@ -61,7 +59,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 
 @pytest.fixture(scope="module")
 def run(place: SimpleNamespace) -> Callable[..., str]:
-    """Return run(program, *arguments, code=0), which checks the exit code and returns the output."""
+    """Return run(program, *arguments, code=0), which returns the output of a program."""
 
     def call(program: str, *arguments: str, code: int = 0) -> str:
         clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
