@@ -121,9 +121,8 @@ def test_every_method_has_its_paragraphs(name: str) -> None:
     text = methods.text_of(cls)
     required = [label for label in text.labelled if label not in methods.OPTIONAL]
     assert required == list(methods.LABELS)
-    assert all(f.metadata.get("doc") for f in dataclasses.fields(cls.Config)), (
-        "each field has a meaning"
-    )
+    fields = dataclasses.fields(cls.Config)
+    assert all(field.metadata.get("doc") for field in fields), "each field has a meaning"
     assert len(text.summary) < 120 and text.summary.endswith(".")
 
 
