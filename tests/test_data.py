@@ -108,7 +108,7 @@ def test_a_video_is_of_the_policy_that_ships(env: str) -> None:
 
 
 def test_its_settings_are_those_of_scale_lite(env: str) -> None:
-    """Check the settings, since with other settings `make experts` would train it again."""
+    """Check the settings, since others would make `make experts` train the expert again."""
     assert expert_ships(load({"scale": "lite"}), env)
 
 
@@ -137,7 +137,7 @@ def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["quick", "halfcheetah"])
 def test_the_records_that_ship_are_whole(name: str) -> None:
-    """Check that they are complete, with the stated settings and the scores of docs/learning.md."""
+    """Check that the records are complete and match their settings and docs/learning.md."""
     settings = {"scale": "quick"} if name == "quick" else read_yaml(ROOT / f"docs/{name}.yaml")
     config = load({**settings, "records": "published"})
     layout = Layout(config.scale, records=ROOT / f"results/published/{name}.parquet")

@@ -37,7 +37,7 @@ from ngt.training.learner import Learner, Member, build_model, optimisers, shown
 from ngt.training.trainer import Trainer
 
 RUNS = (0, 1, 2)  # the seeds of a pack
-FALLS = "forward_kl"  # the form of a reward that falls as the expert grows denser
+FALLS = "forward_kl"  # a form of reward that falls as the expert's density rises
 SIZES = {0: 1, 1: 30, 2: 47}  # number of transitions in a run's demonstrations, by seed
 
 configs: Callable[[str], Config] = functools.cache(lambda scale: load({"scale": scale}))

@@ -304,7 +304,7 @@ def test_coins_are_drawn_where_they_are_used():
 def test_the_reward_of_an_end_holds_all_that_follows(float64, make_batch, mode):
     """Check the reward plus all absorbing rewards that follow a terminated transition.
 
-    These add the sum of gamma^k r_absorbing over k = 1, 2, ...; other transitions get r alone.
+    These add the sum of gamma^k r_absorbing over k = 1, 2, ...; other transitions get only r.
     """
     gamma, batch = 0.9, make_batch(2, BATCH, OBS, ACT)
     model = build((1, 2), mode, absorbing=True, gamma=gamma)

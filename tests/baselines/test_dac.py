@@ -113,7 +113,7 @@ def test_rewards_are_r_and_r_plus(float64, make_batch, mode):
 def test_fairls_reward_is_that_of_the_forward_divergence(float64, make_batch):
     """Check that the reward's mean over the agent is -KL(expert | agent) if D is optimal.
 
-    The score rises with D, although the reward falls where the expert is dense.
+    The score rises with D, although the reward falls as the expert's density rises.
     """
     batch = make_batch(2, BATCH, OBS, ACT)
     model = build((1, 2), form="forward_kl")

@@ -168,7 +168,7 @@ def test_identical_samples_have_no_discrepancy_and_distant_ones_all_of_it() -> N
 
 
 def test_an_offset_costs_no_digits_in_float32() -> None:
-    """Check that an offset of the net's outputs leaves the loss alone.
+    """Check that an offset of the net's outputs does not change the loss.
 
     The loss does not constrain D's offset. Multiples of 1/1024 stay exact in float32 at the offset
     tested, 4096.

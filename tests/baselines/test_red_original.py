@@ -98,7 +98,7 @@ def test_a_higher_temperature_lowers_rewards(mode: Any) -> None:
 
 
 def test_without_a_temperature_the_experts_mean_error_is_worth_nine_tenths() -> None:
-    """Check this in each run of a pack, for its own demonstrations."""
+    """Check a reward of 0.9 at the mean error of each run's own demonstrations."""
     sizes = {1: 5, 2: 40}
     model = build(sizes, epochs=3, temperature=None)
     for place, (seed, size) in enumerate(sizes.items()):

@@ -129,7 +129,7 @@ def test_a_return_that_is_no_number_is_not_left_out(
     file.write_text(file.read_text().replace("-700.0", value))
     write_json(record, {**(read_json(record) or {}), "files": {}})  # a record without checksums
     mean = Folders(layout, config).read(key).evaluations["return"]
-    assert mean.isna().tolist() == [True], "the other episode alone is no mean"
+    assert mean.isna().tolist() == [True], "one finite return is not enough for a mean"
 
 
 def test_a_shipped_expert_is_read_as_one_of_here(config: Config, layout: Layout) -> None:
