@@ -99,7 +99,7 @@ def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_learned_one_could_stay(reader: Path) -> None:
-    """Check the method's docstring for docs/methods.md, and the settings that its variant changes."""
+    """Check the method's docstring for docs/methods.md and the settings of its variant."""
     cls = load_model("baselines.blur:Blur", "")
     assert set(methods.text_of(cls).labelled) == set(methods.LABELS)
     entry = yaml.safe_load(files()["mine.yaml"])["methods"]["blur-strong"]
