@@ -203,7 +203,9 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "unknown choice": (
         shown("methods.ngt.params.pairing=hubr"),
-        ["methods.ngt.params.pairing: expected one of huber, mse_softmax, hl_gauss, found text"],
+        [
+            "methods.ngt.params.pairing: expected one of huber, mse_softmax, hl_gauss, l1, found text"
+        ],
     ),
     "cycle of variants": (
         shown("methods.a.like=a"),
@@ -240,11 +242,11 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "missing demonstrations": (
         train(KEY, "--demos", "{place}/none.npz"),
-        ["demonstrations {place}/none.npz: no such file; `ngt record` makes it"],
+        ["demonstrations {place}/none.npz: no such file; `ngt record` writes it"],
     ),
     "no demonstrations recorded yet": (
         train(KEY, "--results", "{place}/fresh", *OWN_EXPERT),
-        ["{place}/fresh/test/demos/Pendulum-v1.npz: no such file; `ngt record` makes it"],
+        ["{place}/fresh/test/demos/Pendulum-v1.npz: no such file; `ngt record` writes it"],
     ),
     "truncated demonstrations": (
         train(KEY, "--demos", "{place}/truncated.npz"),
@@ -264,7 +266,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "demonstrations of another env": (
         train(KEY, "--demos", "{place}/env.npz"),
-        ["env.npz: field 'env': found Reacher-v5, expected Pendulum-v1; give a file recorded on"],
+        ["env.npz: field 'env': found Reacher-v5, expected Pendulum-v1; use a file recorded on"],
     ),
     "NaN in demonstrations": (
         train(KEY, "--demos", "{place}/nan.npz"),
@@ -301,7 +303,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "truncated policy": (
         ["evaluate", "{place}/truncated"],
-        ["policy {place}/truncated: truncated, or not safetensors"],
+        ["policy {place}/truncated: truncated, or not a safetensors file"],
     ),
     "foreign policy": (
         ["evaluate", "{place}/foreign"],

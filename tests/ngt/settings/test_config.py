@@ -277,7 +277,7 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
         *(
             (
                 {"methods": {name: {"like": "ngt"}}},
-                [f"methods.{name}: {name!r} would be a folder's"],
+                [f"methods.{name}: {name!r} cannot name a folder"],
             )
             for name in ("", "a/b", "..", ".a", "-a", "_a", "a b", "é", "a{b}", "a" * 101)
         ),
@@ -555,7 +555,8 @@ def test_hash_changes_with_everything_that_matters(tmp_path: Path) -> None:
     mine.write_bytes(b"1")
     changes: list[dict[str, Any]] = []
     for section, cls in (("sac", SacConfig), ("train", TrainConfig)):
-        changes += [{section: {k: other(v)}} for k, v in dataclasses.asdict(cls()).items()]
+        values = dataclasses.asdict(cls())
+        changes += [{section: {k: 1 if k == "critics" else other(v)}} for k, v in values.items()]
     changes += [
         {"methods": {"ngt": {"params": {k: other(v)}}}}
         for k, v in dataclasses.asdict(PotentialConfig()).items()
@@ -568,7 +569,7 @@ def test_hash_changes_with_everything_that_matters(tmp_path: Path) -> None:
     ]
     hashes = [hash_of({}), *map(hash_of, changes)]
     hashes += [hash_of({}, rate=5), hash_of({}, mode="state-only"), hash_of({}, env="Hopper-v4")]
-    assert len(set(hashes)) == len(hashes) == 19 + 10 + 23 + 4 + 4
+    assert len(set(hashes)) == len(hashes) == 20 + 10 + 23 + 4 + 4
 
 
 def test_ones_own_demonstrations_are_hashed_by_content(tmp_path: Path) -> None:
@@ -761,7 +762,7 @@ def test_schema_states_defaults_and_meanings() -> None:
     sac = schema(Config)["properties"]["sac"]["properties"]
     assert sac["gamma"] == {
         "type": "number",
-        "description": "discount",
+        "description": "discount factor",
         "default": 0.99,
         "minimum": 0,
         "maximum": 1,
