@@ -38,7 +38,7 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/paper/test_page.py": "paper/document/page/: the report in a browser",
     "tests/paper/test_text.py": "any text of a config through figures, tables and pages",
     "tests/paper/figures/test_main_figure.py": "the main figure of paper/figures/curves.py",
-    "tests/paper/figures/test_controls.py": "the figures that the paper lacks, of paper/figures/curves.py",
+    "tests/paper/figures/test_controls.py": "our own figures of paper/figures/curves.py",
     "tests/ngt/test_losses.py": "the pairing losses of ngt/potential.py",
     "tests/ngt/test_faults.py": "training under faults: kills, disks, envs, clocks",
     "tests/slurm/test_slurm.py": "the workflow through workflow/profiles/slurm",

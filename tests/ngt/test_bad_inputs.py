@@ -203,9 +203,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "unknown choice": (
         shown("methods.ngt.params.pairing=hubr"),
-        [
-            "methods.ngt.params.pairing: expected one of huber, mse_softmax, hl_gauss, l1, found text"
-        ],
+        ["methods.ngt.params.pairing: expected one of huber, mse_softmax, hl_gauss, l1, found"],
     ),
     "cycle of variants": (
         shown("methods.a.like=a"),

@@ -61,6 +61,6 @@ def test_settings_in_a_file_named_by_their_hash(ngt: Any, tmp_path: Path, refuse
     assert json.loads("\n".join(ngt("config", "--planned", str(file))))["window"] == 3
     assert "--planned" in refused("config", "--planned", str(file), "--scale", "test")
     file.write_text(file.read_text().replace('"window": 3', '"window": 4'))
-    assert f"settings {file}: its content has" in refused("config", "--planned", str(file))
+    assert f"settings {file}: the content has hash" in refused("config", "--planned", str(file))
     file.write_text(file.read_text()[:500])
     assert "not valid JSON" in refused("config", "--planned", str(file))

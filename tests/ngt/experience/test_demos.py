@@ -460,7 +460,7 @@ def test_an_array_of_objects_is_refused(file: Path) -> None:
         ),
         ({"spread": np.zeros(3, np.float32)}, "field 'spread': found shape (3,), expected (2,)"),
         ({"spread": np.zeros(2)}, "field 'spread': found float64 with 1 dimensions, expected"),
-        ({"spread": np.full(2, np.nan, np.float32)}, "field 'spread': expected numbers that"),
+        ({"spread": np.full(2, np.nan, np.float32)}, "field 'spread': expected numbers >= 0"),
     ],
 )
 def test_arrays_that_do_not_fit_the_env(file: Path, arrays: Any, expected: str) -> None:

@@ -186,7 +186,7 @@ def test_an_expert_no_better_than_random_does_not_ship(layout: Layout, config: C
 
 def test_nothing_to_ship(layout: Layout, config: Config) -> None:
     layout.demos(ENV).unlink()
-    assert "no such file; `ngt record` makes it" in refused(layout, config)
+    assert "no such file; `ngt record` writes it" in refused(layout, config)
     (layout.expert(ENV) / "run.json").unlink()
     assert "train it first" in refused(layout, config)
 
