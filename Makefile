@@ -1,9 +1,9 @@
-# One command per task; `make` lists them. Needs only make and Python.
+# One command per task; `make` lists them. Only make and Python are needed.
 #   SCALE=lite         choose a scale (make figure, make report)
-#   RECORDS=published  draw from the records that ship, train nothing
-#   DEMOS=shipped      imitate the experts that ship, train none
-#   PYTHON=path    the Python that a new .venv is made with
-#   ARGS="-k sac"  more arguments for pytest (make test, make long)
+#   RECORDS=published  draw from the records that ship, without training
+#   DEMOS=shipped      imitate the experts that ship, without training experts
+#   PYTHON=path        make a new .venv with this Python
+#   ARGS="-k sac"      pass more arguments to pytest (make test, make long)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -32,12 +32,13 @@ PYTEST = $(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
 SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES)) \
   --workflow-profile workflow/profiles/default
 
-# Snakemake prints a line when a pack starts and one when it ends, with minutes between them.
-WATCH = $(if $(RECORDS),:,echo "to see how far the runs are, in another terminal: \
+# Snakemake prints a line when a pack starts and a line when it ends, with minutes between them.
+WATCH = $(if $(RECORDS),:,echo "to see how far the runs are, use another terminal: \
   $(BIN)/ngt runs$(SCALE:%= --scale %) --watch")
 
-# Print "ok VERSION COMMAND" for the first Python that runs, is in range and can make environments, or
-# what was found. Each is run, because a version manager's shim may exist and fail.
+# Print "ok VERSION COMMAND" for the first Python that runs, has a supported version and can make
+# environments. Otherwise list the Pythons found. Each is run, because a version manager's shim may exist
+# and fail.
 PICK_PYTHON = found=; \
   for p in $(if $(PYTHON),"$(PYTHON)",$(PYTHONS:%=python%) python3); do \
     v=$$("$$p" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null) || v=; \
@@ -56,7 +57,7 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 .PHONY: $(READY)
 endif
 
-help:  ## this list
+help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 figure: setup  ## train, evaluate and draw results/main_figure.pdf (SCALE=test|quick|lite|paper)
@@ -64,7 +65,7 @@ figure: setup  ## train, evaluate and draw results/main_figure.pdf (SCALE=test|q
 	@$(SNAKEMAKE) results/main_figure.pdf
 	@echo "figure: results/main_figure.pdf"
 
-report: setup  ## every figure and table in results/report.html (same choices)
+report: setup  ## put every figure and table into results/report.html (same choices)
 	@$(WATCH)
 	@$(SNAKEMAKE) results/report.html
 	@echo "report: results/report.html"
@@ -74,46 +75,47 @@ experts: setup  ## train and ship the experts that data/ lacks (at present none)
 	@$(SNAKEMAKE) experts
 	@echo "experts: data/README.md"
 
-test: check  ## linters, types and the test suite but for the tests marked long
+test: check  ## run linters, mypy and the test suite, except for tests marked long
 	@echo "test: pytest on $(TEST_JOBS) processes"
 	@$(PYTEST) -m "not long" $(ARGS)
 
-long: setup  ## the tests marked long: a browser, a cluster
+long: setup  ## run the tests marked long, which need a browser or a cluster
 	@echo "long: pytest on $(TEST_JOBS) processes"
 	@$(PYTEST) -m long $(ARGS)
 
-check: setup  ## linters and types only
+check: setup  ## run only linters and mypy
 	@echo "check: ruff"
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m ruff format --check --quiet .
 	@echo "check: mypy"
 	@$(BIN)/python -m mypy
 
-# No set-up: this uses the Python at hand, with the torch that fits its CUDA, and the few packages that
-# ngt/bench/gpu.py names. The tests' shared fixtures need more packages, so they are left out.
-gpu-check:  ## on a CUDA machine: tests marked gpu, then rates into results/published/gpu.json
+# There is no set-up. This uses the current Python, which needs a torch that fits the machine's CUDA and
+# the packages that ngt/bench/gpu.py names. The tests' shared fixtures need more packages, so they are not
+# loaded.
+gpu-check:  ## on a CUDA machine: run tests marked gpu and write rates to results/published/gpu.json
 	@$(or $(PYTHON),python3) -m pytest -q -o minversion=7 -o filterwarnings= -p no:cacheprovider \
 	  --noconftest tests/ngt/training/test_graphs.py
 	@$(or $(PYTHON),python3) -m ngt.bench.gpu --json results/published/gpu.json
 
 setup: $(READY)  ## make .venv with the pinned packages
 
-unlock: setup  ## free the working folder after a killed workflow
+unlock: setup  ## free the working folder after the workflow was killed
 	@$(SNAKEMAKE) --unlock
 
 clean:  ## remove .venv and caches; results stay
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamp is removed first and written last: an interrupted set-up starts again from an empty
-# environment, a finished one is brought up to date in place. The constraint pins what the packages
-# that come as source are built with.
+# The stamp is removed first and written last. An interrupted set-up therefore starts again from an empty
+# environment, and a finished one is updated in place. The constraint pins the build tool of packages that
+# come as source.
 $(READY): requirements.lock pyproject.toml
 	$(eval PICKED := $(shell $(PICK_PYTHON)))
 	$(if $(filter ok,$(firstword $(PICKED))),,$(error needs Python $(subst $() , or ,$(PYTHONS)); \
-	  found: $(PICKED). Give one with: make $(or $(firstword $(MAKECMDGOALS)),setup) PYTHON=/path/to/python3.11))
+	  found: $(PICKED). Name one with: make $(or $(firstword $(MAKECMDGOALS)),setup) PYTHON=/path/to/python3.11))
 	@if [ "$$(cat $@ 2>/dev/null)" = "$(CURDIR)" ] && $(BIN)/python -c '' 2>/dev/null; then \
-	  rm $@ && echo "setup 1/3: $(VENV) is there"; \
+	  rm $@ && echo "setup 1/3: $(VENV) exists"; \
 	else \
 	  echo "setup 1/3: $(VENV), Python $(word 2,$(PICKED))" && \
 	  rm -rf $(VENV) && "$(wordlist 3,99,$(PICKED))" -m venv $(VENV); \

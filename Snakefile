@@ -1,11 +1,13 @@
-# From nothing to every artefact of the paper. `snakemake --cores all results/main_figure.pdf`
-# builds the main figure at scale `quick`; `--config scale=paper` picks another scale,
-# `--config records=published` draws from the records that ship. Without a target: everything.
-# Settings: workflow/config/. A job's log: results/<scale>/logs/.
+# Make every artefact of the paper from nothing.
+#   snakemake --cores all results/main_figure.pdf  makes the main figure at scale `quick`
+#   --config scale=paper                           selects another scale
+#   --config records=published                     draws from the records that ship
+# Without a target, everything is made. Settings are in workflow/config/, logs of jobs in
+# results/<scale>/logs/.
 
 
 rule all:
-    """Every figure and table of the scale, the report, and the paper if LaTeX is installed."""
+    """Make every figure and table of the scale, the report, and the paper if LaTeX is installed."""
     input:
         lambda _: PLAN.everything(),
 

@@ -6,23 +6,34 @@ A discriminator D = sigmoid(z) tells expert transitions (label y) from the agent
              + 10 E[(|grad z| - 1)^2]
     reward = z              (dac-r, "R")        = log D - log(1 - D)
     reward = softplus(z)    (dac-rplus, "R+")   = -log(1 - D)
+    reward = -z exp(z)      (fairl)             = D / (1 - D) log((1 - D) / D)
 
 The penalty is computed at random points between expert and agent rows. Rewards are computed from
 the logit z, which does not saturate. With a sigmoid and 1e-8 inside the logarithm, R+ could not
-exceed 18.4.
+exceed 18.4. R is also the reward of AIRL (Fu et al., 2018). FAIRL's reward (Ghasemipour et al.,
+2020) turns the objective into the forward KL divergence, from the expert's distribution to the
+agent's. It clamps z to `logit_clip` first.
 
-Reward: R is z, R+ is softplus(z); high is expert-like.
+Reward: R is z, R+ is softplus(z); high is expert-like. FAIRL's is not: it is largest at z = -1,
+just on the agent's side, and falls without bound where the expert is denser.
 Range: R is any real number. R+ lies in [0, inf), which rewards staying alive if episodes can end
-early.
+early. FAIRL's lies in [-10 exp(10), exp(-1)], that is [-220 265, 0.37].
 Deviations: SAC replaces TD3 or DDPG, and each net takes one step per iteration, as for every method
 here. Batches are drawn with replacement, since one demonstration is smaller than a batch. LeakyReLU
 replaces tanh, as in the paper's reward net. Absorbing states are off by default, since the paper
 does not mention them. With `absorbing`, their value is added in closed form, not bootstrapped. The
 last expert transition is subsampled like any other; the original keeps it with weight 1 / rate. The
-label y is a constant, 1 or less. SAM draws y anew for each row, but only its mean matters.
+label y is a constant, 1 or less. SAM draws y anew for each row, but only its mean matters. FAIRL's
+code also clamps z while D learns, sweeps the scale of the reward and the weight of the penalty per
+env, and ignores terminations.
+Traps: FAIRL's reward is 22 026 times z at z = 10. Without a clamp, or with a weak penalty, the
+critic diverges.
 Sources: Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019; Blondé and Kalousis,
 Sample-Efficient Imitation Learning via Generative Adversarial Nets, AISTATS 2019; Gulrajani et al.,
-2017 (penalty); google-research/google-research (dac), lionelblonde/sam-tf, lionelblonde/ngt.
+2017 (penalty); Fu et al., Learning Robust Rewards with Adversarial Inverse Reinforcement Learning,
+ICLR 2018; Ghasemipour et al., A Divergence Minimization Perspective on Imitation Learning Methods,
+CoRL 2019; google-research/google-research (dac), google-deepmind/acme (ail), KamyarGh/rl_swiss,
+lionelblonde/sam-tf, lionelblonde/ngt.
 """
 
 from dataclasses import dataclass
@@ -40,9 +51,10 @@ from ngt.reward import Batch, opt
 class DacConfig(AdversarialConfig):
     """Settings of DAC."""
 
-    form: Literal["logit", "softplus"] = opt(
-        "logit", "form of the reward: z (R) or softplus(z) (R+)"
+    form: Literal["logit", "softplus", "forward_kl"] = opt(
+        "logit", "form of the reward: z (R), softplus(z) (R+) or -z exp(z) (FAIRL)"
     )
+    logit_clip: float = opt(10.0, "largest size of z in FAIRL's reward", 0)
     expert_label: float = opt(1.0, "expert label y; below 1 it smooths the expert's labels", 0, 1)
 
 
@@ -65,4 +77,17 @@ class Dac(Adversarial):
     def value(self, x: Tensor) -> Tensor:
         """Return the reward of inputs x (R, B, input) in the configured form, shape (R, B)."""
         z: Tensor = self.net(x).squeeze(-1)
-        return F.softplus(z) if self.config.form == "softplus" else z
+        if self.config.form == "softplus":
+            return F.softplus(z)
+        if self.config.form == "forward_kl":
+            z = z.clamp(-self.config.logit_clip, self.config.logit_clip)
+            return -z * z.exp()
+        return z
+
+    @torch.no_grad()
+    def score(self, batch: Batch) -> Tensor:
+        """Return what rises with D, which FAIRL's reward does not, (R, B)."""
+        if self.config.form != "forward_kl":
+            return super().score(batch)
+        z: Tensor = self.net(self.inputs(batch)).squeeze(-1)
+        return z

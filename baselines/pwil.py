@@ -21,9 +21,13 @@ observation and action even if it compares observations alone. T is the env's ti
 original always uses T = 1000, and so would match a tenth of the mass in episodes of 100 steps.
 Features that are constant up to float32's precision are divided by one, not only exactly constant
 features. A step with too little mass left earns 0, as in Acme; the original fails there. The agent
-is the suite's SAC, not D4PG. The original first fills the replay buffer with expert transitions.
-This code does not, because the NGT paper gives all methods the same backbone. The public code of
-that paper's authors does not fill the buffer either.
+is the suite's SAC, not D4PG. The original first fills the replay buffer with 50 000 expert
+transitions of reward alpha. This code does so only if `prefill` is set, because the NGT paper gives
+all methods the same backbone. The public code of that paper's authors does not fill the buffer
+either. As in the original, a filled transition leads to the next atom, which is `rate` steps later,
+and the last atom of all leads to the first.
+Traps: with few demonstrations the filled buffer repeats them hundreds of times, and the critic
+learns from jumps that no env makes.
 Sources: Dadashi, Hussenot, Geist & Pietquin, "Primal Wasserstein Imitation Learning", ICLR 2021;
 google-research/google-research (pwil), google-deepmind/acme, lionelblonde/ngt.
 """
@@ -51,6 +55,7 @@ class PwilConfig:
 
     alpha: float = opt(5.0, "largest reward", 0)
     beta: float = opt(5.0, "how fast the reward falls with the cost", 0)
+    prefill: int = opt(0, "expert transitions in the buffer at the start; the original: 50000", 0)
 
 
 def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -123,6 +128,23 @@ class Pwil(RewardModel):
         self.mass.copy_(torch.where(done[..., None], self.full, left))
         reward = self.config.alpha * torch.exp(-self.sigma * cost)
         return torch.where(spent > 0.999 * self.spend, reward, 0.0)
+
+    @classmethod
+    def prefilled(cls, config: PwilConfig) -> int:
+        return config.prefill
+
+    def prefill(self) -> Batch | None:
+        """Return the atoms in turn, again and again, as every env's steps."""
+        if not self.config.prefill:
+            return None
+        assert self.spec.demos is not None
+        data, size, envs = self.spec.demos.data, self.spec.demos.size, self.spec.num_envs
+        steps = torch.arange(-(-self.config.prefill // envs), device=size.device)
+        atom = steps.repeat_interleave(envs) % size
+        run = torch.arange(len(size), device=size.device)[:, None]
+        obs, none = data.obs[run, atom], torch.zeros_like(data.terminated[run, atom])
+        following = data.obs[run, (atom + 1) % size]
+        return Batch(obs, data.action[run, atom], following, none + self.config.alpha, none)
 
     def reward(self, batch: Batch) -> Tensor:
         """Return the stored rewards that `observe` computed."""

@@ -1,6 +1,14 @@
 """Noise-Guided Transport: imitation learning from random priors.
 
-The parts of the package:
+From Python:
+
+- `ngt.imitate(env, demos, method, steps=..., seed=...)` trains and returns a `Run`
+- `ngt.expert(env)` trains an expert
+- `ngt.load_policy(path_or_env).predict(obs)` acts, in the env's units
+- `ngt.load_demos(path_or_env)` reads demonstrations
+- `ngt.load_runs(scale)` returns a table of evaluations
+
+The parts of the package, from the bottom up:
 
 - `potential.py`: the NGT method, with its prior, predictor, pairings and reward scaling
 - `reward.py`: the interface that NGT and every baseline implement
@@ -8,8 +16,42 @@ The parts of the package:
 - `experience/`: envs, rollouts, the replay buffer and demonstrations
 - `agent/`: SAC, its networks and policies on disk
 - `training/`: Algorithm 1, with learner, collector, trainer, checkpoints and jobs
+- `foreign/`: demonstrations in other projects' formats
 - `runs/`: the keys, files and tables of runs
 - `bench/`: speed measurements on a CPU and on a GPU
 - `commands/`: one module per command of `ngt`; `cli.py` is the entry point
+- `api/`: what `import ngt` offers
 - `seeding.py`, `state.py`, `files.py`, `text.py`, `errors.py`: small tools that all parts use
 """
+
+import importlib
+from typing import Any
+
+# Loaded when first used, so that `import ngt` takes no time. `__init__.pyi` states their types.
+_API = {
+    "Controller": "loading",
+    "Run": "training",
+    "expert": "training",
+    "imitate": "training",
+    "load_demos": "loading",
+    "load_policy": "loading",
+    "load_runs": "loading",
+}
+__all__ = ["__version__", *_API]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of the API."""
+    if name == "__version__":
+        metadata = importlib.import_module("importlib.metadata")
+        try:
+            return metadata.version("ngt-suite")
+        except metadata.PackageNotFoundError:  # a checkout that is only on Python's path
+            return "unknown"
+    if name in _API:
+        return getattr(importlib.import_module(f"ngt.api.{_API[name]}"), name)
+    raise AttributeError(f"module 'ngt' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

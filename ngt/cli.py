@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
 
+import ngt
 from ngt.errors import Interrupted, UserError, lacks_memory
 from ngt.settings.options import Parser, add_settings
 from ngt.text import show_any_text
@@ -20,6 +21,8 @@ from ngt.text import show_any_text
 COMMANDS = {
     "expert": "Train an env's SAC expert on the env's own reward.",
     "record": "Record whole episodes of an expert, and of a random policy.",
+    "import": "Make a demonstration file from Minari's, D4RL's, imitation's or plain arrays.",
+    "export": "Write a demonstration file as a Minari dataset.",
     "ship": "Add an env's recorded expert to the shipped experts in data/.",
     "train": "Train imitation runs. Runs that share a cell are trained in packs.",
     "evaluate": "Run a policy's deterministic episodes and print the returns.",
@@ -30,10 +33,19 @@ COMMANDS = {
     "config": "Print the resolved settings of a scale, or of one run.",
 }
 
+# Modules of ngt.commands whose names differ from their commands'.
+MODULES = {"import": "exchange.imports", "export": "exchange.exports"}
+
 
 def build_parser(command: str) -> argparse.ArgumentParser:
     """Return the parser with every command; only `command` has its options."""
-    parser = Parser(prog="ngt", description="Low-data imitation learning, reproduced.")
+    parser = Parser(
+        prog="ngt",
+        description="Low-data imitation learning, reproduced.",
+        epilog="Figures, tables, videos and the workflow are made in a checkout: make, snakemake "
+        "and `python -m paper` run there.",
+    )
+    parser.add_argument("--version", action="version", version=f"ngt {ngt.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     for name, text in COMMANDS.items():
         sub = commands.add_parser(
@@ -56,7 +68,7 @@ def load_command(name: str) -> ModuleType:
     Raise UserError if the import fails in torch, for example because of a wrong TORCH_LOGS.
     """
     try:
-        return importlib.import_module(f"ngt.commands.{name}")
+        return importlib.import_module(f"ngt.commands.{MODULES.get(name, name)}")
     except Exception as error:
         frames = [
             frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(error.__traceback__)

@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-CHECKOUT = Path(__file__).resolve().parents[1]  # the folder that holds the package
+PACKAGE = Path(__file__).resolve().parent
+# An installed package holds its part of the checkout: baselines, configs and shipped experts.
+INSTALLED = (PACKAGE / "checkout").is_dir()
+CHECKOUT = PACKAGE / "checkout" if INSTALLED else PACKAGE.parent
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
 """The interface that a method implements to be trained.
 
-A method is a RewardModel. It defines `loss` and `reward`, or overrides exactly one other method:
-`observe`, if the reward is known when the step is taken, or `fit`, if no env is stepped. The
+A method is a RewardModel. It defines `loss` and `reward`, or overrides what it does differently:
+`observe`, if the reward is known when the step is taken; `fit`, if no env is stepped; `feed`, if
+the agent learns from other transitions than its own; `critic_loss`, if the critic learns from a
+loss of the method's instead of a reward; `prefill`, if the buffer does not start empty. The
 trainer, the agent and the buffer do not know which method is trained.
 
 NGT computes and scales its reward in ngt/potential.py. The other methods are in baselines/.
@@ -38,6 +40,7 @@ __all__ = [
     "RewardModel",
     "Spec",
     "checked",
+    "half_each",
     "opt",
 ]
 
@@ -84,6 +87,14 @@ def checked(value: Any, like: Tensor, name: str, grad: bool = True) -> Tensor:
     )
 
 
+def half_each(agent: Batch, expert: Batch) -> Batch:
+    """Return half of each batch, (R, B, ·): first the agent's B // 2 rows, then the expert's."""
+    rows = agent.obs.shape[1]
+    own = rows // 2
+    sides = zip(agent, expert, strict=True)
+    return Batch(*(torch.cat([a[:, :own], e[:, : rows - own]], dim=1) for a, e in sides))
+
+
 class RewardModel(nn.Module):
     """The reward of R runs. Subclasses set `Config` and are built from (config, spec).
 
@@ -92,7 +103,7 @@ class RewardModel(nn.Module):
 
     Config: ClassVar[type]
     offline: ClassVar[bool] = False  # True if `fit` is overridden; no env is stepped then
-    learns: ClassVar[bool] = True  # False if nothing is updated; no demonstrations are drawn then
+    learns: ClassVar[bool] = True  # False if `update` has nothing to do; it is not called then
     # True if the model may read the env's own reward. Otherwise batch.reward is hidden, except that
     # a model with its own `observe` sees the rewards that `observe` returned.
     uses_env_reward: ClassVar[bool] = False
@@ -146,6 +157,45 @@ class RewardModel(nn.Module):
     def stores(self) -> bool:
         """Return True if the stored rewards are the model's own."""
         return type(self).observe is not RewardModel.observe
+
+    def feed(self, agent: Batch, expert: Batch) -> Batch:
+        """Return the batch that the agent learns from, of as many rows as the two given.
+
+        The default is the agent's own. agent, expert: transitions drawn from buffer and
+        demonstrations, (R, B, ·). What is returned is passed to `reward` or `critic_loss` as it is.
+        """
+        return agent
+
+    @property
+    def feeds(self) -> bool:
+        """Return True if the agent's batch is the model's own."""
+        return type(self).feed is not RewardModel.feed
+
+    def critic_loss(self, agent: Sac, batch: Batch, noise: Tensor) -> Tensor:
+        """Return the loss of the agent's critic, (R,); `reward` is then never called.
+
+        The critic takes a step down it, and so does `optimiser` if the model has one. Gradients of
+        the actor are not used. batch: as returned by `feed`. noise: standard normal, (R, B, act),
+        for actions at batch.next_obs.
+        """
+        raise self._lacks("critic_loss", "or define `reward`")
+
+    @property
+    def implicit(self) -> bool:
+        """Return True if the critic's loss is the model's own: there is no reward."""
+        return type(self).critic_loss is not RewardModel.critic_loss
+
+    @classmethod
+    def prefilled(cls, config: Any) -> int:
+        """Return how many transitions `prefill` returns, up to a whole vector step."""
+        return 0
+
+    def prefill(self) -> Batch | None:
+        """Return what is stored before the first step, (R, P, ·), in vector steps of the envs.
+
+        A transition leads to the same env's next one; only the last of each uses its next_obs.
+        """
+        return None
 
     def fit(self, agent: Sac, expert: Batch) -> None:
         """Take one step of an offline method on the agent's actor, using the agent's optimiser."""

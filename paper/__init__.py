@@ -7,8 +7,8 @@
 import os
 from pathlib import Path
 
-# Figures are written to files, in the suite's own look. A notebook's backend may be missing here
-# and stop the import of matplotlib; a settings file of the user would change the look.
+# Figures are written to files, in the suite's own style. A notebook's backend may be missing here,
+# and the import of matplotlib would fail. The user's matplotlibrc would change the style.
 os.environ["MPLBACKEND"] = "agg"
-os.environ.pop("SOURCE_DATE_EPOCH", None)  # no file has a date
+os.environ.pop("SOURCE_DATE_EPOCH", None)  # files carry no date
 os.environ["MATPLOTLIBRC"] = str(Path(__file__).parent / "drawing" / "style.mplstyle")

@@ -27,15 +27,15 @@ from paper.drawing.stamps import stamp
 from paper.drawing.table import Table
 from paper.register import ARTEFACTS, Artefact
 
-NAME = "paper"  # what errors start with if the user names no artefact
+NAME = "paper"  # start of an error message if the user names no artefact
 
 
 @dataclass(frozen=True)
 class Options:
     """The user's choices for an artefact, besides the config.
 
-    allow_partial: draw the runs that exist. other_settings: draw published records with other
-    settings than the config's.
+    allow_partial: draw the runs that exist.
+    other_settings: draw published records whose settings differ from the config's.
     """
 
     artefact: Artefact
@@ -89,7 +89,7 @@ def listing() -> str:
 
 
 def find(name: str) -> Artefact:
-    """Return the artefact of a name; UserError if there is none."""
+    """Return the artefact with a name. Raise UserError if there is none."""
     if name not in ARTEFACTS:
         near = suggest(name, list(ARTEFACTS))
         raise UserError(f"{name!r} is not an artefact; {near}; `python -m paper` lists them all")
@@ -115,8 +115,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--out",
         type=Path,
         metavar="FILE",
-        help="PDF file of a figure, CSV file of a table (.tex and .json beside it), HTML file of "
-        "the report (default: under the root folder, where the workflow puts it)",
+        help="output: PDF for a figure, CSV for a table (with .tex and .json next to it), HTML for "
+        "the report (default: the workflow's path under the root folder)",
     )
     parser.add_argument(
         "--png", type=Path, metavar="FILE", help="also write the figure to this PNG file"
@@ -136,13 +136,13 @@ def build_parser() -> argparse.ArgumentParser:
         "--records",
         type=Path,
         metavar="FILE",
-        help="draw from this file of published records (.parquet, its .json beside it)",
+        help="draw from this file of published records (.parquet, with its .json next to it)",
     )
     return parser
 
 
 def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layout]:
-    """Return the config and the places it reads from."""
+    """Return the config, and the layout of the files that it uses."""
     if artefact.scale and not args.planned and "scale" not in user_settings(args):
         args.scale = artefact.scale
     config = load_config(args)
@@ -156,7 +156,7 @@ def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layo
 def read(config: Config, layout: Layout, options: Options) -> tuple[pd.DataFrame, list[RunKey]]:
     """Return the rows of an artefact's runs and the keys of missing runs.
 
-    The artefact shows one entry of `figures`; UserError if the scale lacks it.
+    The artefact shows one entry of `figures`. Raise UserError if the scale lacks it.
     """
     (figure,) = options.artefact.runs
     if figure not in config.figures:
@@ -181,7 +181,7 @@ def figure_of_runs(draw: Draw, config: Config, layout: Layout, options: Options)
 
 
 def other_settings(artefact: Artefact, config: Config, layout: Layout) -> str:
-    """Return the warning that published records have other settings; empty if they do not."""
+    """Return a warning if published records have other settings, else an empty text."""
     keys, envs = artefact.keys(config), artefact.experts_of(config)
     if config.records != "published" or not (keys or envs):
         return ""
@@ -192,7 +192,7 @@ def other_settings(artefact: Artefact, config: Config, layout: Layout) -> str:
     first = ": ".join(next(iter(found.items())))
     return (
         f"OTHER SETTINGS: {len(found)} of {len(keys) + len(envs)} published {what} do not have the "
-        f"config's. The first is {first}."
+        f"config's settings. The first is {first}."
     )
 
 
@@ -201,7 +201,7 @@ def save(
 ) -> str:
     """Write the files of an artefact and return what to print.
 
-    mark: a warning, which is put on a figure and in a table; a document has its own.
+    mark: a warning, which is added to a figure or table; a document has its own.
     """
     content, out = made.content, options.out
     if isinstance(content, bytes):
@@ -220,13 +220,13 @@ def save(
 
 
 def one_line_errors(name: str, function: Callable[[], None]) -> None:
-    """Call a command's function; a user's mistake is one line and exit code 2."""
+    """Call a command's function; report a user's mistake in one line, with exit code 2."""
     show_any_text()
     try:
         function()
     except UserError as error:
         leave(f"{name}: error: {error}", 2)
-    except OSError as error:  # a folder in a file's place, a full disk
+    except OSError as error:  # for example a full disk, or a folder where a file should be
         leave(f"{name}: error: {error.filename or 'output'}: {error.strerror}", 2)
     except KeyboardInterrupt:
         leave(f"{name}: interrupted", 130)

@@ -9,8 +9,8 @@ from ngt.runs.keys import RunKey, run_table
 from ngt.settings.config import Config
 from ngt.settings.resolve import own_file
 
-GPU = "results/published/gpu.json"  # what `make gpu-check` measured
-POTENTIAL = "results/published/potential.npz"  # what `python -m paper.numbers.potential` trained
+GPU = "results/published/gpu.json"  # written by `make gpu-check`
+POTENTIAL = "results/published/potential.npz"  # written by `python -m paper.numbers.potential`
 CURVE_FIGURES = "paper.figures.curves:make"
 
 Kind = Literal["figure", "table", "report", "paper"]
@@ -21,10 +21,11 @@ ENDINGS: dict[Kind, str] = {"figure": "pdf", "table": "csv", "report": "html", "
 class Artefact:
     """A figure (PDF, PNG), a table (CSV, LaTeX, JSON), or a document that shows all of them.
 
-    make: the function that makes it, as `module:name`; `paper.command.Maker` is its signature.
-    source: the label of what it reproduces in the paper's source; empty if the paper has none.
-    runs: the entries of the config's `figures` whose runs it shows; `everything` means all entries.
-    experts: it shows the experts of these entries instead of their runs.
+    make: the function that makes it, as `module:name`, with the signature `paper.command.Maker`.
+    source: the label of its original in the paper's source; empty if there is none.
+    runs: the entries of the config's `figures` whose runs it shows.
+    experts: show the experts of these entries instead of their runs.
+    everything: show all entries of `figures`.
     files: other measurements that it reads if they exist.
     scale: the scale that it shows by default; empty for the config's default.
     """
@@ -42,21 +43,21 @@ class Artefact:
 
     @property
     def file(self) -> str:
-        """Return the name of its main file under results/."""
+        """Return the name of the artefact's main file under results/."""
         return f"{self.name}.{ENDINGS[self.kind]}"
 
     def shown(self, config: Config) -> list[str]:
-        """Return the entries of `figures` that it shows at a scale."""
+        """Return the entries of `figures` that the artefact shows at a scale."""
         return [name for name in config.figures if self.everything or name in self.runs]
 
     def at(self, config: Config) -> bool:
-        """Return True if the scale has some of its runs, or if it needs none."""
+        """Return True if the scale has some of the artefact's runs, or if it needs none."""
         if self.experts:
             return bool(self.experts_of(config))
         return not (self.runs or self.everything) or bool(self.shown(config))
 
     def keys(self, config: Config) -> list[RunKey]:
-        """Return the runs that it shows, including those for comparison."""
+        """Return the runs that the artefact shows, including those for comparison."""
         return [] if self.experts else run_table(config, self.shown(config), beside=True)
 
     def experts_of(self, config: Config) -> list[str]:
@@ -66,12 +67,12 @@ class Artefact:
 
 
 def _curves(name: str, title: str, source: str = "") -> Artefact:
-    """Return a figure of learning curves that shows the entry of `figures` with the same name."""
+    """Return a figure of learning curves for the entry of `figures` with the same name."""
     return Artefact(name, title, CURVE_FIGURES, source, runs=(name,))
 
 
 MAIN = ("main_figure",)
-SPEED = "speed_table"  # the entry of the config's `figures` that has the timed runs
+SPEED = "speed_table"  # the entry of the config's `figures` with the timed runs
 
 ARTEFACTS = {
     artefact.name: artefact
@@ -98,7 +99,7 @@ ARTEFACTS = {
         _curves("pairing_figure", "NGT over pairing losses (not in the paper)"),
         _curves("penalty_figure", "With and without a gradient penalty (not in the paper)"),
         _curves("controls_figure", "Controls: survival and raw inputs (not in the paper)"),
-        _curves("readings_figure", "What the paper leaves open (not in the paper)"),
+        _curves("readings_figure", "Choices left open by the paper (not in the paper)"),
         Artefact(
             "aggregate_figure",
             "Aggregates over tasks (not in the paper)",
@@ -107,7 +108,7 @@ ARTEFACTS = {
         ),
         Artefact(
             "reward_figure",
-            "What the learned reward looks like (not in the paper)",
+            "The learned reward (not in the paper)",
             "paper.figures.reward:make",
             runs=MAIN,
             files=(POTENTIAL,),
@@ -179,14 +180,14 @@ ARTEFACTS = {
         ),
         Artefact(
             "report",
-            "All of them in one page",
+            "All figures and tables in one page",
             "paper.document.report:make",
             kind="report",
             everything=True,
         ),
         Artefact(
             "paper",
-            "All of them as a report in LaTeX",
+            "All figures and tables as a LaTeX report",
             "paper.document.typeset:make",
             kind="paper",
             everything=True,

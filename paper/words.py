@@ -1,4 +1,4 @@
-"""Values as readers see them."""
+"""Values as text for readers."""
 
 import math
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def show(value: str | float | None, number: str = "{:.2f}") -> str:
-    """Return a value for readers: an en dash if there is none, and a real minus sign."""
+    """Return a value as text, with a real minus sign, or an en dash if it is missing."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, str):
@@ -16,7 +16,7 @@ def show(value: str | float | None, number: str = "{:.2f}") -> str:
 
 
 def listed(values: Iterable[object]) -> str:
-    """Return the values as `a, b and c`, each once."""
+    """Return the different values as `a, b and c`."""
     *most, last = list(dict.fromkeys(map(str, values))) or [""]
     return f"{', '.join(most)} and {last}" if most else last
 

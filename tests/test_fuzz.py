@@ -1,7 +1,8 @@
-"""Files from others: whatever they hold, a loader returns or gives an error of one line.
+"""Files from others: for any content, a loader returns or raises an error of one line.
 
-Seeded generators mutate the bytes and the structure of valid files. `NGT_FUZZ=10000 pytest
-tests/test_fuzz.py` tries that many mutants of each file; the default is 150.
+Seeded generators mutate the bytes and the structure of valid files.
+`NGT_FUZZ=10000 pytest tests/test_fuzz.py` tries that many mutants of each file.
+The default is 150 mutants.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.errors import Interrupted, UserError
 from ngt.experience import demos, shipped
-from ngt.experience.demos import Episode, from_episodes
+from ngt.experience.demos import Episode, assemble
 from ngt.experience.envs import TASKS
 from ngt.files import sha256, write_json
+from ngt.foreign import flat, imitation
 from ngt.runs.folder import Folders, expert_key, read_shipped
 from ngt.runs.gather import publish
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
@@ -53,7 +55,7 @@ from paper.handbook import experts
 COUNT = int(os.environ.get("NGT_FUZZ", "150"))
 STUDY = {
     "scale": "test",
-    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
+    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the scale's own file
     "figures": {
         **dict.fromkeys(load({"scale": "test"}).figures),
         "f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0, 1]},
@@ -128,7 +130,7 @@ def mutate_tree(data: Any, rng: random.Random) -> Any:
 
 
 def attempt(rng: random.Random, path: Path, original: bytes, tree: Any = None) -> None:
-    """Put a mutant at `path`; if there is a tree, half of the mutants are JSON."""
+    """Write a mutant to `path`; given a tree, make half of the mutants from it, as JSON."""
     if tree is not None and rng.random() < 0.5:
         path.write_text(json.dumps(mutate_tree(tree, rng)))
     else:
@@ -182,7 +184,7 @@ def test_demonstrations(tmp_path: Path) -> None:
         Episode(g.normal(size=(n + 1, 3)), np.tanh(g.normal(size=(n, 1))), g.normal(size=n), False)
         for n in (200, 200)
     ]
-    given = from_episodes("Pendulum-v1", episodes, np.array([-1000.0, -1100.0]), "here")
+    given = assemble("Pendulum-v1", episodes, np.array([-1000.0, -1100.0]), "here")
     demos.save(file, given)
     original = file.read_bytes()
     with np.load(file) as archive:
@@ -196,8 +198,26 @@ def test_demonstrations(tmp_path: Path) -> None:
     assert listing(tmp_path) == {Path("demos.npz")}
 
 
+def test_demonstrations_of_other_projects(tmp_path: Path) -> None:
+    rng, file = random.Random(0), tmp_path / "flat.npz"
+    flags = np.arange(12) % 4 == 3
+    arrays = {"observations": np.zeros((12, 3)), "actions": np.zeros((12, 1))}
+    arrays |= {"rewards": np.zeros(12), "terminals": flags, "timeouts": flags}
+    np.savez(file, **arrays)
+    shutil.copytree(Path(__file__).parent / "data" / "imitation-hopper", tmp_path / "set")
+    arrow = next((tmp_path / "set").glob("*.arrow"))
+    originals = file.read_bytes(), arrow.read_bytes()
+    for _ in range(COUNT):
+        file.write_bytes(mutate_bytes(originals[0], rng))
+        survive(lambda: flat.read_npz(file, "Pendulum-v1"))
+        np.savez(file, **mutate_arrays(arrays, rng))
+        survive(lambda: flat.read_npz(file, "Pendulum-v1"))
+        arrow.write_bytes(mutate_bytes(originals[1], rng))
+        survive(lambda: imitation.read(tmp_path / "set", "Hopper-v4"))
+
+
 def mutate_arrays(arrays: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Change the type, shape or values of an array, or which arrays there are."""
+    """Change the type, shape or values of an array, or the set of arrays."""
     out = dict(arrays)
     name = rng.choice(sorted(out))
     value = np.asarray(out[name])
@@ -274,7 +294,7 @@ def test_a_policy_that_claims_a_huge_net_takes_no_memory(tmp_path: Path) -> None
 
 @pytest.fixture
 def study(tmp_path: Path) -> tuple[Config, Layout]:
-    """Two finished runs, their expert, and their published records."""
+    """Return two finished runs, their expert and their published records."""
     settings, layout = load(STUDY), Layout("test", tmp_path / "results")
     reference = {"random": -1000.0, "expert": -200.0, "demos": "a" * 64}
     end = {
@@ -305,7 +325,7 @@ def test_records(study: tuple[Config, Layout], name: str) -> None:
     settings, layout = study
     key, rng = run_table(settings)[0], random.Random(0)
     record = json.loads((layout.run(key) / "run.json").read_text())
-    del record["files"]  # otherwise the checksums would show every change
+    del record["files"]  # otherwise every change would fail the checksums
     write_json(layout.run(key) / "run.json", record)
     file = layout.run(key) / name
     original = file.read_bytes()
@@ -336,7 +356,7 @@ def test_published_records(study: tuple[Config, Layout], end: str) -> None:
 
 @pytest.mark.parametrize("name", [shipped.EXPERT, shipped.CURVE])
 def test_shipped_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """The curve's checksum is made to fit, since it would show every change."""
+    """Mutate a file; the curve's checksum is updated, since it would reveal every change."""
     env, rng = "HalfCheetah-v4", random.Random(0)
     shutil.copytree(shipped.DATA / env, tmp_path / env)
     monkeypatch.setattr(shipped, "DATA", tmp_path)
@@ -355,7 +375,7 @@ def test_shipped_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: 
 
 
 def test_checkpoints(tmp_path: Path) -> None:
-    """Mutate each file of a checkpoint; half of the manifests get a checksum that fits."""
+    """Mutate each file of a checkpoint; half of the manifests get a matching checksum."""
     settings = load(STUDY)
     cell = resolve_expert(settings, "Pendulum-v1")
     cell = dataclasses.replace(

@@ -1,11 +1,11 @@
-"""What a plan asks of a cluster, and what all runs of a scale cost.
+"""The resources that a plan requests of a cluster, and the cost of all runs of a scale.
 
     python -m workflow.cost paper [--site site.yaml]
 
-prints Markdown tables: GPU-hours (one pack per job, as the workflow makes them), core-hours without
-a GPU, how the sums grow, and memory per run. The hours follow from the speeds measured in
-`workflow.resources`, without margins. A dry run of the workflow prints what its jobs ask, with
-margins.
+prints Markdown tables: GPU-hours (with one pack per job, as in the workflow), core-hours without a
+GPU, the sums of larger and smaller grids, and memory per run. The hours follow from the speeds in
+`workflow.resources`, without margins. A dry run of the workflow prints the resources that its jobs
+request, with margins.
 """
 
 import argparse
@@ -39,8 +39,9 @@ BUFFERS = (1, 2, 4)  # millions of transitions
 ASKED = ("rule", "jobs", "CPU-hours", "GPU-hours", "hours per job", "memory per job", "disk")
 
 ABOUT = (
-    f"What the jobs ask of a cluster, as upper estimates: {MARGIN:g} times the measured time, and "
-    f"{START:g} minutes to start each training. For what they use: python -m workflow.cost SCALE"
+    f"What the jobs request, as upper estimates: {MARGIN:g} times the measured time, plus "
+    f"{START:g} minutes to start each training. To see what they use: "
+    "python -m workflow.cost SCALE"
 )
 
 
@@ -50,13 +51,13 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([first, "|---" * len(head) + "|", *rest])
 
 
-# ---------------------------------------------------------------- what a plan asks
+# ---------------------------------------------------------------- resources of a plan
 
 
 class Asked(logging.Handler):
-    """Collects the resources of the jobs of a dry run, and prints their sums at its end.
+    """A log handler that collects the resources of a dry run's jobs and prints their sums.
 
-    Rules that ask for nothing run beside Snakemake and are left out.
+    Rules that request no resources run on Snakemake's own machine and are left out.
     """
 
     def __init__(self) -> None:
@@ -64,7 +65,7 @@ class Asked(logging.Handler):
         self.jobs: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Read Snakemake's record of a job, or its last one, which says that nothing was run."""
+        """Read Snakemake's record of a job, or its last record, which ends the dry run."""
         asked = getattr(record, "resources", None)
         if asked is not None and asked.get("parts"):
             self.jobs[getattr(record, "rule_name", "")].append(dict(asked.items()))
@@ -72,7 +73,7 @@ class Asked(logging.Handler):
             atexit.register(print, f"\n{ABOUT}\n\n{self.table()}")
 
     def table(self) -> str:
-        """Return one row per rule and one of sums. Hours are those asked, not those to be used."""
+        """Return one row per rule and one of sums. Hours are requested hours, not used hours."""
         sums = {rule: _sums(jobs) for rule, jobs in self.jobs.items()}
         rows = [
             _row(
@@ -108,11 +109,17 @@ def _range(values: Sequence[float], unit: str) -> str:
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
-# ---------------------------------------------------------------- what a scale costs
+# ---------------------------------------------------------------- cost of a scale
 
 
 class Cost(NamedTuple):
-    """A number of runs, their GPU-hours, core-hours beside the GPUs, and core-hours without."""
+    """The cost of some runs.
+
+    runs: their number.
+    gpu: GPU-hours.
+    beside: core-hours on the hosts of the GPUs.
+    cores: core-hours if they are trained without a GPU.
+    """
 
     runs: float = 0
     gpu: float = 0.0
@@ -129,7 +136,7 @@ def added(costs: Iterable[Cost]) -> Cost:
 
 
 def pack_cost(cell: CellConfig, runs: int, site: Site) -> Cost:
-    """Return the cost of a pack, and of as many runs each alone on a core."""
+    """Return the cost of a pack; its `cores` is for the same runs, each alone on a core."""
     assert site.gpu is not None
     hours = used_minutes(cell, runs, site) / 60
     return Cost(
@@ -169,7 +176,7 @@ def by_method_and_env(costs: Costs, value: Callable[[Cost], float]) -> str:
 
 
 def growth(config: Config, site: Site) -> str:
-    """Return a table of the sums of the grid as it is, and of larger and smaller ones."""
+    """Return a table of the sums of the config's grid, and of larger and smaller grids."""
 
     def changed(name: str, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Config:
         figures = {}
@@ -182,7 +189,7 @@ def growth(config: Config, site: Site) -> str:
         return (*values, *(max(values) + 1 + i for i in range(len(values))))
 
     cases = {
-        "as it is": config,
+        "unchanged": config,
         "twice the seeds": changed("seeds", twice),
         "twice the numbers of demonstrations": changed("demos", twice),
         "one seed": changed("seeds", lambda seeds: seeds[:1]),
@@ -195,7 +202,7 @@ def growth(config: Config, site: Site) -> str:
 
 
 def memory(config: Config, method: str) -> str:
-    """Return a table of a run's memory where it trains, in GB, by env and size of the buffer."""
+    """Return a table of a run's memory on its training device, in GB, by env and buffer size."""
     rows = []
     for env in sorted({key.env for key in run_table(config)}):
         cell = resolve(config, env, method, "state-action", 20)
@@ -223,8 +230,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for title, table in (
         ("GPU-hours", by_method_and_env(costs, lambda cost: cost.gpu)),
         ("Core-hours without a GPU", by_method_and_env(costs, lambda cost: cost.cores)),
-        ("How the sums grow", growth(config, site)),
-        ("Memory of a run where it trains, GB", memory(config, "ngt")),
+        ("Larger and smaller grids", growth(config, site)),
+        ("Memory of a run on its training device, GB", memory(config, "ngt")),
     ):
         print(f"{title}:\n\n{table}\n")
 

@@ -1,7 +1,7 @@
-"""What a scale lacks: runs to train, the packs to train them in, and files that are outdated.
+"""The missing runs of a scale, the packs to train them in, and the outdated files.
 
-Every answer follows from the config and from the content of the files at hand. Time stamps and
-Snakemake's own memory decide nothing. The rules ask a `Plan`, which does without Snakemake.
+The plan follows from the config and from the content of existing files. It ignores time stamps and
+what Snakemake remembers. The rules query a `Plan`, which does not import Snakemake.
 """
 
 import os
@@ -38,31 +38,31 @@ from paper.register import FIGURES, PAPER, REPORT, SPEED, TABLES, at_scale
 from workflow.resources import Job, Site, pack_size, recording, site_of, training
 
 ARTEFACTS = {**FIGURES, **TABLES, REPORT.name: REPORT, PAPER.name: PAPER}
-# The files of an artefact that carry the hash of what it was drawn from.
+# The endings of an artefact's files that carry the hash of its inputs.
 STAMPED = {
     **dict.fromkeys(FIGURES, ("pdf", "png")),
     **dict.fromkeys(TABLES, ("json",)),
     REPORT.name: ("html",),
     PAPER.name: ("pdf",),
 }
-PICTURE = {REPORT.name: "png", PAPER.name: "pdf"}  # the form in which each shows the figures
+PICTURE = {REPORT.name: "png", PAPER.name: "pdf"}  # the file format of the figures in each
 
 
 class Inputs(NamedTuple):
-    """The input files of a job, and the files to make again even if they exist."""
+    """The input files of a job, and the outdated files, which are made again even if they exist."""
 
     files: list[str]
     outdated: list[str]
 
 
 class Plan:
-    """What exists at a scale and what has to be made.
+    """The existing and the missing results of a scale.
 
-    A complete run with its receipt is a source file to the workflow: no rule makes it, so nothing
-    can train it again or delete it, whatever the pack size.
+    The workflow treats a complete run with its receipt as a source file. No rule makes it, so
+    nothing can train it again or delete it, whatever the pack size.
 
     Args:
-        main: False in the process of a single job, which looks at no run.
+        main: False in the process of a single job, which examines no runs.
     """
 
     def __init__(self, config: Config, layout: Layout, site: Site, *, main: bool = True) -> None:
@@ -75,7 +75,7 @@ class Plan:
             Published(layout.published, config) if config.records == "published" else None
         )
         self.expert_hash = {env: config_hash(resolve_expert(config, env)) for env in TASKS}
-        # An env without demonstrations stops only what needs it.
+        # An env without demonstrations stops only the targets that need it.
         self.runs = [key for key in run_table(config) if main and self._has_demos(key.env)]
         self.missing = [k for k in self.runs if self.folders.status(k).status not in COMPLETE]
         self.packs = self._packs()
@@ -86,8 +86,8 @@ class Plan:
     def _packs(self) -> list[tuple[RunKey, ...]]:
         """Group the missing runs into packs as large as the site allows.
 
-        The runs of a pack belong to the same artefacts, so that asking for one artefact trains no
-        run of another. A timed run is alone, or its speed would be another's too.
+        The runs of a pack belong to the same artefacts, so that one artefact's target trains no
+        run of another. A timed run is alone in its pack, so that its speed is its own.
         """
         counted = {name: set(run_table(self.config, [name])) for name in self.config.figures}
 
@@ -102,7 +102,7 @@ class Plan:
         return found
 
     def names(self) -> dict[str, Iterable[str]]:
-        """Return every value that a wildcard of the rules may take."""
+        """Return every value that each wildcard of the rules may take."""
         return {
             "env": TASKS,
             "method": self.config.methods,
@@ -114,19 +114,19 @@ class Plan:
     # ---------------------------------------------------------------- receipts
 
     def run_hash(self, key: RunKey) -> str:
-        """Return the hash that names a run and the settings that it must have."""
+        """Return the hash of a run's key and its planned settings."""
         return receipt_hash(str(key), self.folders.hashes(key)[0])
 
     def run_receipt(self, key: RunKey) -> str:
-        """Return the receipt of a run."""
+        """Return the path of a run's receipt."""
         return f"{self.layout.run(key)}/done.{self.run_hash(key)}"
 
     def expert_receipt(self, env: str) -> str:
-        """Return the receipt of an env's expert."""
+        """Return the path of the receipt of an env's expert."""
         return f"{self.layout.expert(env)}/done.{self.expert_hash[env]}"
 
     def recording_receipt(self, env: str) -> str:
-        """Return the receipt of an env's recorded demonstrations."""
+        """Return the path of the receipt of an env's recorded demonstrations."""
         return f"{self.layout.demos(env).with_suffix('')}.done.{self.expert_hash[env]}"
 
     def run_hashes(self) -> list[str]:
@@ -146,9 +146,9 @@ class Plan:
         return self._hashes(self.recording_receipt, self.has_recording)
 
     def _hashes(self, receipt: Callable[[str], str], complete: Callable[[str], bool]) -> list[str]:
-        """Return the hashes of missing receipts, and of those whose content is not complete.
+        """Return the hashes of receipts that are missing or whose results are incomplete.
 
-        Only the experts that something may ask for are examined.
+        Check only the experts that a target can request.
         """
         used = {*self.unshipped(), *(key.env for key in self.missing)}
         return [
@@ -158,7 +158,7 @@ class Plan:
         ]
 
     def unshipped(self) -> list[str]:
-        """Return the envs whose expert is meant to ship and does not, with these settings."""
+        """Return the envs that should have a shipped expert with these settings but lack one."""
         return [
             env
             for env in TASKS
@@ -166,7 +166,7 @@ class Plan:
         ]
 
     def shipping_receipts(self) -> list[str]:
-        """Return the receipts of the experts that have yet to ship."""
+        """Return the receipts of the experts that are still to be shipped."""
         return [
             f"{self.work}/shipped/{env}.done.{self.expert_hash[env]}" for env in self.unshipped()
         ]
@@ -174,7 +174,7 @@ class Plan:
     # ---------------------------------------------------------------- inputs of rules
 
     def settings(self) -> Inputs:
-        """Return the settings' file; it is outdated if it was cut or changed."""
+        """Return the settings file, which is outdated if its text was cut or changed."""
         file = Path(self.settings_file)
         intact = (
             not file.exists()
@@ -183,7 +183,10 @@ class Plan:
         return Inputs([str(file)], [] if intact else [str(file)])
 
     def run(self, name: str) -> Inputs:
-        """Return the receipt of the pack that trains a run; nothing if only its own is missing."""
+        """Return the receipt of the pack that trains a run.
+
+        There is no input if the run is complete and lacks only its receipt.
+        """
         key = RunKey.parse(name)
         receipt = self.run_receipt(key)
         if key not in self.pack_of:
@@ -193,27 +196,27 @@ class Plan:
         return Inputs([f"{pack}.done"], [receipt, f"{pack}.done", f"{pack}.outcome"])
 
     def expert(self, env: str) -> Inputs:
-        """Return the outcome of training an expert; nothing if it is complete."""
+        """Return the outcome file of an expert's training, or no input if it is complete."""
         return self._made("expert", env, self.has_expert(env), self.expert_receipt(env))
 
     def recording(self, env: str) -> Inputs:
-        """Return the outcome of recording an expert; nothing if its recording is intact."""
+        """Return the outcome file of an expert's recording, or no input if it is intact."""
         return self._made("record", env, self.has_recording(env), self.recording_receipt(env))
 
     def _made(self, job: str, env: str, complete: bool, receipt: str) -> Inputs:
-        """Return the outcome of a job on an env's expert; nothing if its result is complete."""
+        """Return the outcome file of an expert's job, or no input if the result is complete."""
         outcome = f"{self.work}/packs/{env}/{job}/{self.expert_hash[env]}.outcome"
         return Inputs([], []) if complete else Inputs([outcome], [receipt, outcome])
 
     def demos(self, env: str) -> str:
-        """Return an env's demonstrations: their own file, or the receipt of a recording."""
+        """Return the configured demonstration file of an env, or else its recording's receipt."""
         file = demos_file(self.config, env)
         return _as_input(file) if file else self.recording_receipt(env)
 
     def artefact(self, name: str) -> Inputs:
-        """Return what stands for the runs and experts of an artefact.
+        """Return the input files that represent an artefact's runs and experts.
 
-        Its files are outdated if they were drawn from anything else than what exists now.
+        The artefact's own files are outdated if they were drawn from other inputs.
         """
         artefact, root = ARTEFACTS[name], self.layout.root
         if artefact is PAPER and (reason := latex.lacking()):
@@ -234,7 +237,7 @@ class Plan:
         return Inputs(files, [] if intact else own)
 
     def parts(self, picture: str) -> list[str]:
-        """Return the files of every figure and table that a report shows; picture: their form."""
+        """Return the files of every figure and table in a report; figures end in `picture`."""
         return [str(file) for file in parts(self.config, self.layout, picture)]
 
     def everything(self) -> list[str]:
@@ -242,30 +245,30 @@ class Plan:
         readings = [f"{REPORT.name}.html", *([] if latex.lacking() else [f"{PAPER.name}.pdf"])]
         return [f"{self.layout.root}/{name}" for name in (*at_scale(self.config), *readings)]
 
-    # ---------------------------------------------------------------- what jobs ask
+    # ---------------------------------------------------------------- resources of jobs
 
     def members(self, env: str, method: str, mode: Mode, rate: str, members: str) -> list[str]:
-        """Return the runs of a pack, from the parts of its path."""
+        """Return the runs of the pack with these parts of its path."""
         return [str(key) for key in parse_pack((env, method, mode, int(rate)), members)]
 
     def pack_job(self, env: str, method: str, mode: Mode, rate: str, members: str) -> Job:
-        """Return what training a pack asks."""
+        """Return the resources to train a pack."""
         runs = len(self.members(env, method, mode, rate, members))
         return self.job(runs, env, method, mode, int(rate))
 
     def expert_job(self, env: str, **_: str) -> Job:
-        """Return what training an expert asks."""
+        """Return the resources to train an expert."""
         return self.job(1, env)
 
     def record_job(self, env: str, **_: str) -> Job:
-        """Return what recording an expert asks."""
+        """Return the resources to record an expert."""
         return recording(env, expert_config(self.config, env).episodes, self.site)
 
     def retries(self) -> int:
-        """Return how often a training may be tried again.
+        """Return how often a training job may be retried.
 
-        A job that fails resumes from its checkpoint. So does one that is stopped because its time
-        is up, as often as the longest training needs. A job on a cluster leaves it to this process.
+        A job that fails resumes from its checkpoint. So does a job whose time is up, as often as
+        the longest training needs. Only the main process retries; in a cluster job this is 0.
         """
         jobs = [self.job(len(pack), *pack[0].cell) for pack in self.packs]
         jobs += [self.job(1, env) for env in {key.env for key in self.missing}]
@@ -274,7 +277,10 @@ class Plan:
     # ---------------------------------------------------------------- helpers
 
     def _has_demos(self, env: str) -> bool:
-        """Return True if an env's demonstrations exist or can be made: not every expert ships."""
+        """Return True if an env's demonstrations exist or can be made.
+
+        With shipped experts, some envs have none.
+        """
         own = bool(own_file(self.config, env))
         return self.config.demos == "trained" or own or shipped.ships(env)
 
@@ -283,39 +289,45 @@ class Plan:
         return not self.main or self.folders.expert_status(env).status in COMPLETE
 
     def _has_recording(self, env: str) -> bool:
-        """Return True if an env's recording is intact, and of its expert if that is complete."""
+        """Return True if an env's recording is intact.
+
+        If the expert is complete, the recording must be of this expert.
+        """
         if not self.main:
             return True
         policy = self.layout.expert(env) / shipped.POLICY if self.has_expert(env) else None
         return is_of(self.layout.demos(env), env, self.expert_hash[env], policy)
 
     def _expert_of(self, env: str) -> str:
-        """Return what stands for an env's expert: its record that ships, or its receipt."""
+        """Return the file that represents an env's expert: its shipped record or its receipt."""
         if self.config.demos == "trained":
             return self.expert_receipt(env)
         shipped.read(env)
         return _as_input(str(shipped.DATA / env / shipped.EXPERT))
 
     def _job(self, runs: int, env: str, *cell: Any) -> Job:
-        """Return what training runs of a cell asks, or an env's expert if no cell is given."""
+        """Return the resources to train runs of a cell, or an env's expert if no cell is given."""
         settings = resolve(self.config, env, *cell) if cell else resolve_expert(self.config, env)
         return training(settings, runs, self.site)
 
 
 def _as_input(file: str) -> str:
-    """Return a file's path as a rule's input, in which Snakemake would fill braces."""
+    """Return a relative path as a rule's input.
+
+    Raise UserError if it contains braces, which Snakemake would fill.
+    """
     path = os.path.relpath(file)
     if set(path) & set("{}"):
-        raise UserError(f"{path}: its name has braces, which Snakemake would fill; rename it")
+        raise UserError(f"{path}: the path has braces, which Snakemake would fill; rename it")
     return path
 
 
 def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = True) -> Plan:
-    """Return the plan of a user's own differences, checked before any job starts.
+    """Return the plan of a user's own settings, checked before any job starts.
 
     Args:
-        user: the differences, with the section `cluster`.
-        files: the files that they come from; Snakemake would keep the last of two equal keys.
+        user: the user's settings, with the section `cluster`.
+        files: their config files, read to find duplicate keys, of which Snakemake keeps the last.
         main: as for `Plan`.
     """
     for file in files:

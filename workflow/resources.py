@@ -1,4 +1,4 @@
-"""What a training job asks of a machine, from its own sizes and from measured speeds.
+"""Estimate a training job's resources from its sizes and measured speeds.
 
 Time and memory are upper estimates. A job that reaches its time limit loses nothing: it is warned
 in advance, writes a checkpoint, and is tried again.
@@ -15,17 +15,18 @@ from ngt.settings.config import CellConfig
 from ngt.settings.resolve import load_model
 from ngt.settings.schema import opt, parse
 
-# Milliseconds on one thread of a 2-core AMD EPYC with torch 2.13 (docs/performance.md).
-# An iteration of a run, and per observation: the slowest methods on HalfCheetah-v4 (17
-# observations: 18.4), Ant-v4 (111: 21.1) and Humanoid-v4 (376: 33.3).
+# Times in milliseconds, on one thread of a 2-core AMD EPYC with torch 2.13 (docs/performance.md).
+# (constant, per observation dim) of one iteration of a run, fitted to the slowest methods: 18.4 on
+# HalfCheetah-v4 (17 dims), 21.1 on Ant-v4 (111 dims) and 33.3 on Humanoid-v4 (376 dims).
 UPDATE = (18.5, 0.04)
-# A gradient step of an offline method: 1.3 to 2.4 on the same three envs.
+# (constant, per observation dim) of an offline method's gradient step: 1.3 to 2.4 on these envs.
 FIT = (1.3, 0.0028)
-# An iteration on an H200, per run, and per observation of a run. Packs of 12 take 1.67 on
-# Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json). Acting and storing take 0.7.
+# (constant, per run, per run and observation dim) of one iteration on an H200. Packs of 12 take
+# 1.67 on Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json). Acting and storing take
+# 0.7.
 GPU_UPDATE = (1.7, 0.05, 0.0002)
-# An env step of a random policy, times 1.5, because bodies that stand cost the solver more. Other
-# envs are assumed to be as slow as the slowest.
+# The time of an env step with a random policy, times 1.5, because bodies that stand cost the solver
+# more. An env that is not listed is assumed to be as slow as the slowest.
 ENV_STEP = {
     "Ant-v4": 0.32,
     "HalfCheetah-v4": 0.09,
@@ -39,28 +40,29 @@ ENV_STEP = {
     "finger-spin": 0.09,
     "walker-walk": 0.22,
 }
-ACT = 0.1  # policy and bookkeeping of an env step
-WORKERS = 5.0  # env processes that equal one thread stepping envs: 12 are 2.4 times as fast
+ACT = 0.1  # the policy and bookkeeping, per env step
+# Number of env processes as fast as one thread stepping the envs; 12 are 2.4 times as fast.
+WORKERS = 5.0
 MARGIN = 1.5  # rates drift by a fifth on a shared machine, and other processors are slower
-START = 15.0  # minutes: Snakemake and imports, twice, on a slow file system
+START = 15.0  # minutes to start Snakemake and import packages, twice, on a slow file system
 
-# Megabytes.
+# Memory in megabytes.
 PROCESS = 1500  # the trainer (500) and the Snakemake processes around it (3 x 250)
 GPU_PROCESS = 6000  # with CUDA's libraries and context
 RUN = 50  # nets, targets, moments and graphs of a run; Humanoid-v4 needs 40
-ENV = 13  # an env of dm_control; Gymnasium's take 1
-WORKER = 150  # an env process; evaluation has as many again
+ENV = 13  # an env of dm_control; an env of Gymnasium takes 1
+WORKER = 150  # an env process; evaluation doubles their number
 CONTEXT = 3000  # CUDA's own memory on the device
 
 
 @dataclass(frozen=True)
 class GpuSite:
-    """The GPUs that training jobs get."""
+    """The GPUs that training jobs use."""
 
-    partition: str = opt("", "partition of training jobs; that of the other jobs if empty")
-    model: str = opt("", "which GPU, as the cluster calls it; any if empty")
-    memory_gb: float = opt(80.0, "memory of one GPU: packs are cut to fit", 4)
-    env_workers: int = opt(0, "processes that step the envs, one core each", 0)
+    partition: str = opt("", "partition of training jobs; if empty, the partition of other jobs")
+    model: str = opt("", "name of the GPU model in the cluster; any model if empty")
+    memory_gb: float = opt(80.0, "memory of one GPU; packs are split to fit", 4)
+    env_workers: int = opt(0, "number of processes that step the envs, one core each", 0)
 
 
 @dataclass(frozen=True)
@@ -69,19 +71,19 @@ class Site:
 
     partition: str = opt("", "partition of every job; the cluster's default if empty")
     account: str = opt("", "account to charge; the user's default if empty")
-    max_hours: float | None = opt(None, "longest job that the partitions take: packs are cut", 0.1)
-    memory_gb: float | None = opt(None, "most memory of a job: packs are cut to fit", 1)
+    max_hours: float | None = opt(None, "time limit of a job; packs are split to fit", 0.1)
+    memory_gb: float | None = opt(None, "memory limit of a job; packs are split to fit", 1)
     gpu: GpuSite | None = None
 
 
 class Job(NamedTuple):
-    """What one job asks. The names are those of Snakemake and of its Slurm executor."""
+    """The resources of one job, with the names that Snakemake and its Slurm executor use."""
 
     cpus_per_task: int
     mem_mb: int
     runtime: int  # minutes
-    disk_mb: int  # its checkpoints, until it has finished
-    parts: int = 1  # number of such jobs, one after another, if one would last too long
+    disk_mb: int  # its checkpoints, which are removed at its end
+    parts: int = 1  # number of consecutive jobs, more than 1 if a single job would exceed max_hours
     device: str = "cpu"
     env_workers: int = 0
     gpu: int = 0
@@ -91,12 +93,12 @@ class Job(NamedTuple):
 
 
 def site_of(config: Mapping[str, Any]) -> Site:
-    """Return the site that a user's config describes; UserError names what is wrong in it."""
+    """Return the site that a user's config describes. Raise UserError if an entry is wrong."""
     return parse(Site, config.get("cluster", {}), "cluster")
 
 
 def training(cell: CellConfig, runs: int, site: Site) -> Job:
-    """Return what training a pack of a cell's runs, or an expert, asks."""
+    """Return the resources to train a pack of a cell's runs, or an expert."""
     gpu = site.gpu
     needed = minutes(cell, runs, site)
     job = Job(
@@ -122,7 +124,7 @@ def training(cell: CellConfig, runs: int, site: Site) -> Job:
 
 
 def recording(env: str, episodes: int, site: Site) -> Job:
-    """Return what recording episodes of an expert and of a random policy asks."""
+    """Return the resources to record episodes of an expert and of a random policy."""
     steps = 2 * episodes * get_task(env).time_limit
     needed = _up(START + MARGIN * steps * _env_step(env) / 60e3, 10)
     return Job(
@@ -136,7 +138,7 @@ def recording(env: str, episodes: int, site: Site) -> Job:
 
 
 def pack_size(cell: CellConfig, most: int, site: Site) -> int:
-    """Return the largest pack size, from 1 to `most`, that the site has memory and time for."""
+    """Return the largest pack size, from 1 to `most`, that fits the site's memory and time."""
     for runs in range(most, 1, -1):
         fits = host_mb(cell, runs, site) <= 1000 * (site.memory_gb or math.inf)
         if site.gpu is not None:
@@ -151,12 +153,12 @@ def _limit(site: Site) -> float:
 
 
 def minutes(cell: CellConfig, runs: int, site: Site) -> float:
-    """Return the wall time to ask for a whole training."""
+    """Return the wall time to request for a whole training, in minutes."""
     return START + MARGIN * used_minutes(cell, runs, site)
 
 
 def used_minutes(cell: CellConfig, runs: int, site: Site) -> float:
-    """Return the wall time of iterations, env steps and evaluations in turn, without a margin."""
+    """Return the minutes that iterations, env steps and evaluations take, without a margin."""
     train, task, gpu = cell.train, get_task(cell.env), site.gpu
     offline = _offline(cell)
     if gpu is not None:
@@ -174,9 +176,9 @@ def used_minutes(cell: CellConfig, runs: int, site: Site) -> float:
 
 
 def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
-    """Return the host's memory. A training that resumes holds the buffers that it has read."""
+    """Return the memory on the host. A job that resumes also holds the buffers it has read."""
     buffer = _buffer_mb(cell)
-    read = (runs + 1) * buffer  # of all runs, and of one more while it is put together
+    read = (runs + 1) * buffer  # the buffers of all runs, and one more while it is assembled
     own = runs * (RUN + ENV * (cell.train.eval_episodes + cell.train.num_envs))
     if site.gpu is None:
         return PROCESS + own + runs * buffer + read
@@ -184,22 +186,25 @@ def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
 
 
 def device_mb(cell: CellConfig) -> float:
-    """Return the memory of a run on the device that trains it: buffer and nets."""
+    """Return the memory of a run's buffer and nets on the device that trains it."""
     return _buffer_mb(cell) + RUN
 
 
 def _buffer_mb(cell: CellConfig) -> float:
-    """Return the largest size of a run's buffer, which a policy that always falls fills."""
+    """Return the largest size of a run's buffer, as filled by a policy that always falls."""
     task, train = get_task(cell.env), cell.train
     if _offline(cell):
         return 0.0
-    rows = min(train.buffer, train.steps + train.num_envs)
+    model = load_model(cell.model, cell.method)
+    stored = model.prefilled(parse(model.Config, cell.params, "params"))
+    stored = _up(stored, train.num_envs)  # whole vector steps
+    rows = min(train.buffer, stored + train.steps + train.num_envs)
     ends = rows // task.least_episode(cell.terminate_when_unhealthy)
     return peak_bytes(rows, task.obs, task.act, ends, train.num_envs) / 1e6
 
 
 def env_workers(cell: CellConfig, runs: int, gpu: GpuSite) -> int:
-    """Return the number of processes that step a pack's envs: at most one per env."""
+    """Return the number of processes that step a pack's envs, at most one per env."""
     return 0 if _offline(cell) else min(gpu.env_workers, runs * cell.train.num_envs)
 
 

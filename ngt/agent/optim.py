@@ -47,16 +47,25 @@ def step_(optimiser: torch.optim.Optimizer) -> None:
     torch._fused_adam_(values, grads, first, second, [], steps, beta1=beta1, beta2=beta2, **options)
 
 
-def descend(optimiser: torch.optim.Optimizer, loss: Tensor, limit: float | None = None) -> None:
+def descend(
+    optimiser: torch.optim.Optimizer,
+    loss: Tensor,
+    limit: float | None = None,
+    further: Sequence[torch.optim.Optimizer] = (),
+) -> None:
     """Take one step down the sum of the runs' losses (R,), which keeps their gradients separate.
 
     limit: the largest gradient norm of a run, or None for no clipping.
+    further: optimisers of other parameters that the loss depends on. They take a step too, without
+    clipping.
     """
-    parameters = optimiser.param_groups[0]["params"]
-    for parameter in parameters:
-        parameter.grad = None
+    for each in (optimiser, *further):
+        for parameter in each.param_groups[0]["params"]:
+            parameter.grad = None
     loss.sum().backward()
     clipped_step_(optimiser, limit)
+    for each in further:
+        step_(each)
 
 
 def clipped_step_(optimiser: torch.optim.Optimizer, limit: float | None) -> None:

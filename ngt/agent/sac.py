@@ -28,6 +28,7 @@ import torch
 import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from ngt.agent.gradients import actor_gradients, critic_gradients, served
 from ngt.agent.nets import ACTIVATIONS, PackedMLP
@@ -73,17 +74,19 @@ class Actor(nn.Module):
 
 
 class Critic(nn.Module):
-    """Twin Q functions in one stacked net: obs and action (R, B, ·) -> values (R, 2, B)."""
+    """One or two Q functions in one stacked net: obs and action (R, B, ·) -> values (R, Q, B)."""
 
     def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
         super().__init__()
-        self.net = mlp([obs + act, *config.hidden, 1], config, "critic", seeds, twins=2)
+        self.twins = config.critics
+        sizes = [obs + act, *config.hidden, 1]
+        self.net = mlp(sizes, config, "critic", seeds, twins=self.twins)
 
     def forward(self, obs: Tensor, action: Tensor, frozen: bool = False) -> Tensor:
         x = torch.cat([obs, action], dim=-1)
-        both = repeat(x, "runs batch dims -> (runs twins) batch dims", twins=2)
+        both = repeat(x, "runs batch dims -> (runs twins) batch dims", twins=self.twins)
         values = self.net(both, frozen)
-        return rearrange(values, "(runs twins) batch 1 -> runs twins batch", twins=2)
+        return rearrange(values, "(runs twins) batch 1 -> runs twins batch", twins=self.twins)
 
 
 def squashed_gaussian(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -212,11 +215,30 @@ class Sac(nn.Module):
         exact = self.config.alpha_form == "exp"
         return self.log_alpha if exact else self.temperature().log()
 
+    def soft_value(self, obs: Tensor, noise: Tensor, target: bool = False) -> Tensor:
+        """Return V(s) = min Q(s, a) - alpha log pi(a|s), a ~ pi(.|s), (R, B).
+
+        Its gradient is that of Q alone. target: take Q' for Q, which has none.
+        """
+        with torch.no_grad():
+            mean, log_std = self.actor(obs)
+            action, log_prob = squashed_gaussian(mean, log_std, noise)
+            cost = self.temperature()[:, None] * log_prob
+        critic = self.target if target else self.critic
+        return critic(obs, action).min(dim=1).values - cost
+
+    def descend_critic(self, loss: Tensor, *further: Optimizer) -> None:
+        """Take one step of the critic, and of further optimisers, down a loss (R,)."""
+        descend(self.optimisers["critic"], loss, self.config.critic_grad_clip, further)
+
+    def _by_hand(self, net: PackedMLP, obs: Tensor) -> bool:
+        return self.config.critics == 2 and served(net, obs)
+
     def _update_critic(self, alpha: Tensor, batch: Batch, reward: Tensor, noise: Tensor) -> Tensor:
         """Take one step down `critic_loss`; return its value."""
         optimiser, limit = self.optimisers["critic"], self.config.critic_grad_clip
         nets, gamma = (self.critic, self.target, self.actor), self.config.gamma
-        if served(self.critic.net, batch.obs):
+        if self._by_hand(self.critic.net, batch.obs):
             loss = critic_gradients(*nets, alpha, batch, reward, noise, gamma)
             clipped_step_(optimiser, limit)
         else:
@@ -228,7 +250,7 @@ class Sac(nn.Module):
         """Take one step down `actor_loss`; return its value and log pi."""
         optimiser, limit = self.optimisers["actor"], self.config.actor_grad_clip
         nets = (self.actor, self.critic)
-        if served(self.actor.net, obs):
+        if self._by_hand(self.actor.net, obs):
             loss, log_prob = actor_gradients(*nets, alpha, obs, noise)
             clipped_step_(optimiser, limit)
         else:
@@ -244,9 +266,16 @@ class Sac(nn.Module):
         reward: rewards (R, B), used instead of those in the batch.
         """
         alpha = self.temperature().detach()
+        loss = self._update_critic(alpha, batch, reward, draws["next_noise"])
+        return {"critic_loss": loss.detach(), **self.follow(batch.obs, draws["noise"])}
 
-        loss_q = self._update_critic(alpha, batch, reward, draws["next_noise"])
-        loss_pi, log_prob = self._update_actor(alpha, batch.obs, draws["noise"])
+    def follow(self, obs: Tensor, noise: Tensor) -> dict[str, Tensor]:
+        """Take the steps that follow the critic's: actor, temperature and target; return metrics.
+
+        obs (R, B, obs), noise (R, B, act).
+        """
+        alpha = self.temperature().detach()
+        loss_pi, log_prob = self._update_actor(alpha, obs, noise)
 
         if self.config.learn_alpha:
             loss_alpha = temperature_loss(self.temperature_weight(), log_prob, self.target_entropy)
@@ -254,7 +283,6 @@ class Sac(nn.Module):
 
         polyak_(self.target, self.critic, self.config.tau)
         return {
-            "critic_loss": loss_q.detach(),
             "actor_loss": loss_pi.detach(),
             "alpha": alpha,
             "entropy": -log_prob.detach().mean(dim=1),

@@ -1,1 +1,1 @@
-"""Benchmarks: what is measured (cases), how (measure), on a CPU, on a GPU, and as text."""
+"""Benchmarks: cases, measuring, runs on a CPU and on a GPU, peers, and results as text."""

@@ -1,4 +1,4 @@
-"""What the benchmarks measure: learners on filled buffers, whole training steps, peers."""
+"""The measured cases: learners on filled buffers, whole training steps, and peers."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -28,11 +28,11 @@ MODELS = {
 
 
 class Contender(NamedTuple):
-    """A call to be timed, and the number of updates that it makes, one per run of a pack."""
+    """A call to be timed."""
 
     call: Callable[[], None]
-    runs: int = 1
-    many: Callable[[int], None] | None = None  # make this many calls, if that is cheaper
+    runs: int = 1  # number of updates per call, one for each run of a pack
+    many: Callable[[int], None] | None = None  # makes a given number of calls more cheaply
 
 
 class Pack(NamedTuple):
@@ -47,7 +47,7 @@ class Pack(NamedTuple):
 
 
 def random_batch(runs: int, rows: int, obs: int, act: int) -> Batch:
-    """Return transitions of random numbers, the same in every call."""
+    """Return transitions of random numbers, which are the same in every call."""
     g = torch.Generator().manual_seed(0)
     return Batch(
         torch.randn(runs, rows, obs, generator=g),
@@ -88,7 +88,7 @@ def pack_of(
     graphs: bool = True,
     filled: int = FILLED,
 ) -> Pack:
-    """Return a learner for runs with these seeds and its buffer: the same numbers on any device."""
+    """Return a learner for runs with these seeds and its buffer, equal on every device."""
     task = get_task(cell.env)
     learner = Learner(cell, members_of(cell, seeds), device, graphs)
     replay = Replay(len(seeds), filled, task.obs, task.act, device, envs=cell.train.num_envs)
@@ -98,7 +98,7 @@ def pack_of(
 
 
 def whole(cell: CellConfig, seeds: Sequence[int]) -> Callable[[], None]:
-    """Return a vector step of a training: act, update, step the envs, store."""
+    """Return a function that makes one vector step of training: act, update, step envs, store."""
     pack, num = pack_of(cell, seeds), cell.train.num_envs
     envs = VectorEnv(cell.env, len(seeds) * num)
     explore = Streams(seeds, Sac.exploration(num, envs.task.act), "cpu")
@@ -115,10 +115,10 @@ def whole(cell: CellConfig, seeds: Sequence[int]) -> Callable[[], None]:
 
 
 def iteration(cell: CellConfig) -> Callable[[], None]:
-    """Return one iteration of one run, without env and policy: what the cell's method costs.
+    """Return a function that makes one iteration of one run, without stepping envs or acting.
 
-    The transitions of a vector step are rewarded and stored, then model and agent are updated. An
-    offline method makes one gradient step instead.
+    It rewards and stores the transitions of a vector step, then updates model and agent. For an
+    offline method it makes one gradient step.
     """
     pack, task = pack_of(cell, [0]), get_task(cell.env)
     model = pack.learner.model
@@ -136,7 +136,7 @@ def iteration(cell: CellConfig) -> Callable[[], None]:
 
 
 def stepping(env: str, num: int) -> Callable[[], None]:
-    """Return one step of this many envs with random actions."""
+    """Return a function that steps `num` envs once with random actions."""
     envs, rng = VectorEnv(env, num), np.random.default_rng(0)
     envs.reset(range(num))
 
@@ -147,15 +147,18 @@ def stepping(env: str, num: int) -> Callable[[], None]:
 
 
 def peers(env: str) -> dict[str, Contender]:
-    """Return one gradient step of each peer that is installed, by the peer's name."""
+    """Return a contender for one gradient step of each installed peer, by the peer's name."""
     found = {}
-    with contextlib.suppress(ImportError):  # it is installed for tests only
+    with contextlib.suppress(ImportError):  # stable-baselines3 is installed for tests only
         found[SB3] = Contender(sb3_update(env))
     return found
 
 
 def sb3_update(env: str) -> Callable[[], None]:
-    """Return one gradient step of stable-baselines3's SAC with the same nets, batch and buffer."""
+    """Return a function that makes one gradient step of stable-baselines3's SAC.
+
+    Its nets, batch and buffer have the sizes of the suite's.
+    """
     from stable_baselines3 import SAC
 
     task = get_task(env)

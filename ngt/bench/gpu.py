@@ -1,7 +1,8 @@
-"""What a CUDA device gives: agreement with the CPU, rates against the floor, and memory.
+"""Measure a CUDA device: agreement with the CPU, rates compared with the floor, and memory.
 
-`make gpu-check` runs the tests marked `gpu`, then this, and writes one JSON file. It needs torch,
-numpy, einops, gymnasium[mujoco], safetensors and tqdm; the tests need pytest too. No network.
+`make gpu-check` runs the tests marked `gpu`, then this module, which writes one JSON file. The
+module needs torch, numpy, einops, gymnasium[mujoco], safetensors and tqdm; the tests also need
+pytest. Neither uses the network.
 """
 
 import argparse
@@ -31,8 +32,8 @@ DEVICE = "cuda"
 FILLED = 100_000  # transitions in the buffer of a measured learner
 REPEATS = 5
 COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # updates in a round
-WHOLE = 2000  # env steps of a training whose memory is measured
-METHODS = {  # every online method of the paper, apart from DAC with the other reward
+WHOLE = 2000  # env steps of the training whose memory is measured
+METHODS = {  # every online method of the paper, except DAC with reward R+
     "ngt": "ngt.potential:Potential",
     "pwil": "baselines.pwil:Pwil",
     "dac-r": "baselines.dac:Dac",
@@ -45,7 +46,7 @@ TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # env steps of a whole training, by s
 
 
 def agreement(model: str, env: str) -> list[dict[str, Any]]:
-    """Return the differences between CPU and eager CUDA, and between eager and graph."""
+    """Return the differences between CPU and eager CUDA, and between eager CUDA and a graph."""
     sides = {
         name: [pack_of(cell_of(model, env), range(2), device, graphs=name == "graph", filled=5000)]
         for name, device in (("cpu", "cpu"), ("eager", DEVICE), ("graph", DEVICE))
@@ -54,9 +55,9 @@ def agreement(model: str, env: str) -> list[dict[str, Any]]:
 
 
 def floor(model: str, env: str, pack: int) -> Contender:
-    """Return the products of one update as a CUDA device makes them, captured in one graph.
+    """Return the matrix products of one update on a CUDA device, captured in one graph.
 
-    They are noted on the CPU without oneDNN, which a CUDA device does not use.
+    They are recorded on the CPU without oneDNN, which a CUDA device does not use.
     """
     update = pack_of(cell_of(model, env), range(pack), filled=2000).update
     with mock.patch.object(kernels, "ONEDNN", False):
@@ -65,12 +66,12 @@ def floor(model: str, env: str, pack: int) -> Contender:
 
 
 def milliseconds(name: str, contender: Contender) -> float:
-    """Return the median time of one call."""
+    """Return the median time of one call in milliseconds; `name` is a key of COUNTS."""
     return 1000 / statistics.median(measure.measure({"": contender}, REPEATS, COUNTS[name])[""])
 
 
 def rate(model: str, env: str, pack: int) -> dict[str, Any]:
-    """Return updates per second and run: eager, graph, and the floor of matrix products."""
+    """Return times and rates of an update (eager, as a graph, and its floor) and its memory."""
     row: dict[str, Any] = {"model": model, "env": env, "pack": pack}
     row["floor_ms"] = milliseconds("floor", floor(model, env, pack))
     for name in ("eager", "graph"):
@@ -102,7 +103,7 @@ def train(
 def training(
     model: str, env: str, pack: int, steps: int, workers: int, *, graphs: bool = True
 ) -> dict[str, Any]:
-    """Return env steps per second and run of whole training, evaluation left out."""
+    """Return the env steps per second of each run in whole training, without evaluations."""
     settings = TrainConfig(
         steps=steps, buffer=100_000, eval_every=steps, eval_episodes=1, log_every=1000
     )
@@ -119,7 +120,7 @@ def training(
 
 
 def memory(method: str, env: str) -> dict[str, Any]:
-    """Return the peak of a training of one of METHODS with the paper's whole buffer."""
+    """Return the peak memory of training one of METHODS with the paper's whole buffer."""
     settings = TrainConfig(steps=WHOLE, eval_every=WHOLE, eval_episodes=1, log_every=WHOLE)
     like = cell_of("NGT", env, settings)
     shares = method in ("ngt", "red")  # RED has NGT's pairings
@@ -134,7 +135,7 @@ def memory(method: str, env: str) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure everything and write the JSON file."""
     parser = argparse.ArgumentParser(prog="python -m ngt.bench.gpu", description=__doc__)
-    parser.add_argument("--json", type=Path, required=True, help="where the figures go")
+    parser.add_argument("--json", type=Path, required=True, help="file for the results")
     parser.add_argument("--packs", type=int, nargs="+", default=[1, 4, 12, 24])
     parser.add_argument("--envs", nargs="+", default=["Walker2d-v4", "Humanoid-v4"])
     parser.add_argument("--models", nargs="+", default=["NGT", "DAC"], choices=list(MODELS))
@@ -142,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--workers",
         type=int,
         default=max(0, min(12, (os.cpu_count() or 1) - 2)),
-        help="env processes of trainings in packs (default: 12, or two less than cores)",
+        help="number of env processes for a pack (default: 12, but at most the cores less two)",
     )
     args = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -158,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
 
     def note(kind: str, *rows: dict[str, Any]) -> None:
-        """Print rows as they come, and keep the file complete at every moment."""
+        """Print new rows and write all results so far to the file."""
         result[kind] += rows
         for row in rows:
             print(kind, fields(row), flush=True)

@@ -1,4 +1,4 @@
-"""How the benchmarks measure: one timing loop, one floor, one agreement, one profile."""
+"""Measurements for the benchmarks: rates, the floor, agreement and a profile."""
 
 import itertools
 import re
@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ngt.bench.cases import Contender, Pack
 
-# The kinds of work of torch's operators: the first pattern that matches decides.
+# The kinds of work of torch's operators. The first pattern that matches decides.
 KINDS = {
     "matrix products": r"aten::(mm|bmm|addmm|baddbmm)$|mkldnn::_linear_pointwise$",
     "optimisers": r"Optimizer|aten::.*(_fused_adam_|lerp|_foreach)",
@@ -34,10 +34,10 @@ KINDS = {
 def measure(
     contenders: Mapping[str, Contender], repeats: int, updates: int
 ) -> dict[str, list[float]]:
-    """Return updates per second in each round, by name, after a burn-in.
+    """Return the updates per second in each round, by contender, after a burn-in.
 
     The contenders take turns within a round, so that a slow phase of the machine hits all of them.
-    Updates of all runs of a contender are counted.
+    The updates of all runs of a contender are counted.
     """
     counts = {name: max(updates // c.runs, 3) for name, c in contenders.items()}
     for name, contender in contenders.items():
@@ -50,14 +50,14 @@ def measure(
 
 
 def took(contender: Contender, count: int) -> float:
-    """Return the seconds that this many calls of a contender take."""
+    """Return the seconds that `count` calls of a contender take."""
     if contender.many is None:
         return seconds(contender.call, count)
     return seconds(partial(contender.many, count), 1)
 
 
 def seconds(call: Callable[[], None], count: int) -> float:
-    """Return the seconds that this many calls take, their work on a GPU included."""
+    """Return the seconds that `count` calls take, including their work on a GPU."""
     wait = torch.cuda.synchronize if torch.cuda.is_initialized() else int
     wait()
     start = time.perf_counter()
@@ -68,7 +68,7 @@ def seconds(call: Callable[[], None], count: int) -> float:
 
 
 def rate(rates: Sequence[float], unit: str) -> dict[str, float]:
-    """Return median and range of the rounds, the median under the name `<unit>_per_second`."""
+    """Return the median, as `<unit>_per_second`, and the range of the rounds."""
     return {
         f"{unit}_per_second": round(statistics.median(rates), 2),
         "slowest": round(min(rates), 2),
@@ -81,7 +81,10 @@ def ratio(
     theirs: Sequence[float],
     of: Callable[[list[float]], float] = statistics.median,
 ) -> float:
-    """Return the median of the rounds' ratios: a slow phase of the machine does not change it."""
+    """Return the median of the rounds' ratios, which a slow phase of the machine does not change.
+
+    of: reduces the ratios to one, if not by their median.
+    """
     return round(of([a / b for a, b in zip(ours, theirs, strict=True)]), 3)
 
 
@@ -89,7 +92,7 @@ def ratio(
 
 
 class Products(TorchDispatchMode):
-    """Time every matrix product that runs under it and, given a device, note it for that device."""
+    """Time every matrix product in this context and, given a device, record it for replay there."""
 
     def __init__(self, device: str | None = None) -> None:
         super().__init__()
@@ -111,7 +114,7 @@ class Products(TorchDispatchMode):
 
 
 def _like(x: Any, device: str) -> Any:
-    """Return a random tensor of this layout, expanded or not; what is no tensor as it is."""
+    """Return a random tensor with the strides of x on a device; return a non-tensor unchanged."""
     if not isinstance(x, Tensor):
         return x
     size = 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
@@ -119,9 +122,9 @@ def _like(x: Any, device: str) -> Any:
 
 
 def floor(update: Callable[[], None], device: str = "cpu") -> Callable[[], None]:
-    """Return the matrix products of one update and nothing else, made on a device.
+    """Return a function that repeats only the matrix products of one update, on `device`.
 
-    An update can't be faster than its products.
+    An update cannot be faster than its matrix products.
     """
     with Products(device) as noted:
         update()
@@ -134,7 +137,10 @@ def floor(update: Callable[[], None], device: str = "cpu") -> Callable[[], None]
 
 
 def in_place(contender: Contender, updates: int) -> float:
-    """Return the milliseconds of a run's update that its products take, its data in the cache."""
+    """Return the milliseconds that the matrix products take within one run's update.
+
+    The inputs of the products are in the cache.
+    """
     count = max(updates // contender.runs, 3)
     with Products() as timed:
         seconds(contender.call, count)
@@ -145,7 +151,7 @@ def in_place(contender: Contender, updates: int) -> float:
 
 
 def parameters(learner: Any) -> Tensor:
-    """Return all parameters of each run, (runs, parameters), on the CPU."""
+    """Return all parameters of each run on the CPU, shape (runs, parameters)."""
     every = itertools.chain(learner.agent.parameters(), learner.model.parameters())
     return torch.cat([p.detach().reshape(len(p), -1).cpu().double() for p in every], dim=1)
 
@@ -153,10 +159,10 @@ def parameters(learner: Any) -> Tensor:
 def agreement(
     sides: Mapping[str, Sequence[Pack]], updates: Sequence[int] = (1, 10, 100)
 ) -> list[dict[str, Any]]:
-    """Update all sides; return the largest difference of any parameter between neighbours.
+    """Update all sides; return the largest difference of any parameter between consecutive sides.
 
-    A side is one pack, or several whose runs together are those of the other sides. The difference
-    of sides a and b is called a_b.
+    A side is one or more packs. All sides hold the same runs. The difference between sides a and b
+    is called a_b.
     """
     rows = []
     for count in range(1, max(updates) + 1):
@@ -183,7 +189,7 @@ def kind(operator: str) -> str:
 
 
 def profile(update: Callable[[], None], updates: int) -> list[dict[str, Any]]:
-    """Return where an update's time goes: milliseconds and share of each kind of work."""
+    """Return the milliseconds and the share of each kind of work in an update."""
     with torch_profile(activities=[ProfilerActivity.CPU]) as result:
         seconds(update, updates)
     totals = dict.fromkeys(KINDS, 0.0)

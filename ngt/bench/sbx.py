@@ -1,4 +1,4 @@
-"""SBX, stable-baselines3's sibling in JAX, as a peer: one process with an environment of its own.
+"""SBX, stable-baselines3's sibling in JAX, as a peer in a process with its own environment.
 
 `python -m venv PATH` and `PATH/bin/pip install -r ngt/bench/peers.txt` make that environment.
 """
@@ -28,7 +28,7 @@ STEPS = {"SBX SAC": 1, "SBX SAC, 4 steps a call": 4}  # gradient steps of one ca
 
 
 class Peers(NamedTuple):
-    """Contenders that run in another environment, and the versions installed there."""
+    """Contenders that run in another environment, and the library versions installed there."""
 
     contenders: Mapping[str, Contender]
     versions: Mapping[str, str]
@@ -39,7 +39,10 @@ NONE = Peers({}, {})
 
 @contextmanager
 def sbx(env: str, python: Path | None) -> Iterator[Peers]:
-    """Serve SBX's SAC with this Python while the block runs; None serves no peer."""
+    """Run SBX's SAC with this Python during the context and yield its contenders.
+
+    If `python` is None, yield no peers.
+    """
     if python is None:
         yield NONE
         return
@@ -77,23 +80,23 @@ class Server:
 
     process: subprocess.Popen[str]
     python: Path
-    log: IO[str]  # what it writes to its standard error
+    log: IO[str]  # the standard error of the process
 
     def train(self, steps: int, calls: int) -> None:
-        """Make this many calls of this many gradient steps."""
+        """Make `calls` calls of `steps` gradient steps each."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{steps} {calls}\n")
         self.process.stdin.flush()
         self.answer()
 
     def answer(self) -> str:
-        """Return the next line that it prints; UserError if it has ended."""
+        """Return the next line that the process prints. Raise UserError if it has ended."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
             self.process.wait()
             self.log.seek(0)
-            reason = (self.log.read().strip().splitlines() or ["it ended"])[-1]
+            reason = (self.log.read().strip().splitlines() or ["the process ended"])[-1]
             raise UserError(
                 f"--peers-python: SBX failed under {self.python}: {reason}; "
                 f"install {HERE / 'peers.txt'} there"

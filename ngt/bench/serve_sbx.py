@@ -1,8 +1,9 @@
-"""Make gradient steps of SBX's SAC on request. A Python that has `peers.txt` runs this file.
+"""Make gradient steps of SBX's SAC on request.
 
-`python serve_sbx.py OBS ACT` prints its versions as JSON once the buffer is filled. For each input
-line `STEPS CALLS` it then makes that many calls of that many gradient steps and prints `done`. The
-suite itself is not imported, because it need not be installed there.
+The Python that runs this file needs the packages in `peers.txt`. `python serve_sbx.py OBS ACT`
+fills the buffer and prints the library versions as JSON. For each input line `STEPS CALLS` it then
+makes CALLS calls of STEPS gradient steps each and prints `done`. The suite itself is not imported,
+because it need not be installed in that environment.
 """
 
 import json
@@ -13,12 +14,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-FILLED, BATCH, HIDDEN = 10_000, 256, [256, 256]  # as the suite's own learners have them
+FILLED, BATCH, HIDDEN = 10_000, 256, [256, 256]  # as for the suite's own learners
 LIBRARIES = ("sbx-rl", "jax", "jaxlib", "flax", "optax", "stable_baselines3", "numpy")
 
 
 class Sizes(gym.Env[Any, Any]):
-    """An env with these sizes of observation and action, which is never stepped."""
+    """An env that is never stepped and only has the sizes of an observation and an action."""
 
     def __init__(self, obs: int, act: int) -> None:
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (obs,), np.float32)
@@ -52,7 +53,7 @@ def agent_of(obs: int, act: int) -> Any:
 
 
 def main() -> None:
-    """Serve until the input ends."""
+    """Answer requests until the input ends."""
     from jax import block_until_ready
 
     agent = agent_of(*map(int, sys.argv[1:]))

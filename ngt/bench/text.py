@@ -5,7 +5,7 @@ from typing import Any
 
 
 def aligned(rows: Sequence[Sequence[object]], left: int = 1) -> list[str]:
-    """Return a line per row with its columns aligned, the first `left` of them to the left."""
+    """Return a line per row; the first `left` columns are left-aligned, the rest right-aligned."""
     widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -17,7 +17,7 @@ def aligned(rows: Sequence[Sequence[object]], left: int = 1) -> list[str]:
 
 
 def fields(row: Mapping[str, Any]) -> str:
-    """Return a row as `name=value ...`, numbers with three digits."""
+    """Return a row as `name=value ...`, with floats to three significant digits."""
     return " ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items())
 
 
@@ -27,7 +27,7 @@ def spread(row: Mapping[str, Any]) -> str:
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """Return the result of `bench`: rates, their ratios to peer and floor, profile, agreement."""
+    """Return the result of `bench` as text: rates, ratios, profile and agreement."""
     rows = result["rows"]
     cells: list[Sequence[object]] = [
         ("", "updates/s", "(range)", "/ SB3", "/ SBX", "/ floor", "env steps/s")
@@ -46,17 +46,17 @@ def table(result: Mapping[str, Any]) -> str:
         f"{result['env']}, {result['threads']} thread, batch {result['batch']}, "
         f"median of {result['repeats']}",
         *aligned(cells),
-        "updates of all runs of a pack; / floor: time over that of its matrix products alone;",
-        f"env steps of each run; envs alone {result['envs_alone_steps_per_second']:.0f} steps/s",
+        "updates/s counts all runs of a pack; '/ floor' is time relative to its products alone;",
+        f"env steps/s is per run; envs alone: {result['envs_alone_steps_per_second']:.0f} steps/s",
         *(
-            f"{r['what']}: {r['update_ms']} ms per update of a run, "
-            f"{r['products_ms']} in its products"
+            f"{r['what']}: {r['update_ms']} ms per update of one run, "
+            f"of which {r['products_ms']} ms are matrix products"
             for r in rows
             if "products_ms" in r
         ),
     ]
     if all("over_peer" not in r for r in rows):
-        lines.append("stable-baselines3 is not installed: no peer")
+        lines.append("stable-baselines3 is not installed, so there is no peer")
     if result.get("peer_versions"):
         lines.append("SBX: " + ", ".join(f"{n} {v}" for n, v in result["peer_versions"].items()))
     if "together" in result:
@@ -70,16 +70,16 @@ def table(result: Mapping[str, Any]) -> str:
         (f"after {a['updates']:>4} updates", f"{a['pack_alone']:.1e}") for a in result["agreement"]
     ]
     lines += [
-        "\none NGT update, by kind of work (profiler on, so slower than above)",
+        "\none NGT update by kind of work (slower than above, because the profiler is on)",
         *aligned(parts),
-        "\na pack of 3 against its runs alone: largest difference of any parameter",
+        "\nlargest difference of any parameter between a pack of 3 and its runs alone",
         *aligned(far),
     ]
     return "\n".join(lines)
 
 
 def methods_table(result: Mapping[str, Any]) -> str:
-    """Return the result of `bench_methods`."""
+    """Return the result of `bench_methods` as text."""
     reference = next(r for r in result["rows"] if r["method"] == result["relative_to"])
     cells: list[Sequence[object]] = [("", "", "iterations/s", "(range)", "time", "(range)")]
     cells += [
@@ -95,6 +95,6 @@ def methods_table(result: Mapping[str, Any]) -> str:
     ]
     heading = (
         f"{result['env']}, scale {result['scale']}, {result['threads']} thread, one run, median of "
-        f"{result['repeats']}; time of one iteration over that of {reference['what']}"
+        f"{result['repeats']}; time is relative to one iteration of {reference['what']}"
     )
     return "\n".join([heading, *aligned(cells, left=2)])

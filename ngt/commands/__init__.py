@@ -1,5 +1,5 @@
 """The commands of `ngt`, one module each.
 
 `add(parser)` adds the options of a command and `run(args)` runs it. `ngt.cli` imports
-only the module of the command that is asked for.
+only the module of the requested command.
 """

@@ -20,12 +20,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--env",
         default="HalfCheetah-v4",
-        help="env whose sizes the nets have (default: HalfCheetah-v4)",
+        help="env that sets the sizes of the nets (default: HalfCheetah-v4)",
     )
     for name, default, text in (
-        ("pack", 12, "also a pack of this many"),
-        ("processes", 1, "also this many at once, a core each"),
-        ("repeats", 7, "rounds; the median counts"),
+        ("pack", 12, "also measure a pack of this many runs"),
+        ("processes", 1, "also measure this many processes at once, on one core each"),
+        ("repeats", 7, "number of rounds, of which the median is taken"),
         ("updates", 60, "updates per round"),
     ):
         parser.add_argument(
@@ -35,8 +35,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--methods",
         nargs="+",
         metavar="NAME",
-        help="measure an iteration of these methods of the scale, or of `all`, one run each; only "
-        "then are the settings below read",
+        help="measure an iteration of these methods of the scale, or of `all`, with one run each; "
+        "the settings below are read only with this option",
     )
     parser.add_argument(
         "--relative-to",
@@ -47,20 +47,20 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--peers-python",
         type=Path,
         metavar="PATH",
-        help="also measure SBX, by the Python at PATH, which has ngt/bench/peers.txt installed",
+        help="also measure SBX with the Python at PATH, which needs ngt/bench/peers.txt installed",
     )
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure, print a table, and write it as JSON if asked."""
+    """Measure, print a table and, with --json, write the results as JSON."""
     get_task(args.env)
     at_least(
         1, pack=args.pack, processes=args.processes, repeats=args.repeats, updates=args.updates
     )
     rounds = {"repeats": args.repeats, "updates": args.updates}
     if args.methods and args.peers_python:
-        raise UserError("--peers-python: it does not go with --methods; leave out one of them")
+        raise UserError("--peers-python cannot be used with --methods; leave out one of them")
     if args.methods:
         config = load_config(args)
         names = distinct_methods(config) if args.methods == ["all"] else args.methods
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
         result = bench_methods(config, args.env, names, reference, **rounds)
         say(methods_table(result))
     elif args.relative_to:
-        raise UserError("--relative-to: it needs --methods; add `--methods all`")
+        raise UserError("--relative-to needs --methods; add `--methods all`")
     else:
         with sbx(args.env, args.peers_python) as theirs:
             result = bench(args.env, pack=args.pack, theirs=theirs, **rounds)

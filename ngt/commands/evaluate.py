@@ -1,4 +1,4 @@
-"""ngt evaluate: run a policy's deterministic episodes and print the returns."""
+"""ngt evaluate: run deterministic episodes of a policy and print the returns."""
 
 import argparse
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from ngt.agent import policy
-from ngt.commands.shared import one_thread, policy_file, warn_of_scale
-from ngt.experience import demos, shipped
+from ngt.commands.shared import one_thread, policy_file, read_demos, warn_of_scale
+from ngt.experience import shipped
 from ngt.experience.reference import reference_of, unscored
 from ngt.experience.rollout import Evaluator
 from ngt.files import read_json
@@ -20,9 +20,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.epilog = "example: ngt evaluate results/quick/experts/Pendulum-v1/policy.safetensors"
     parser.add_argument("policy", type=Path, help="policy file, or a run's folder")
-    parser.add_argument("--episodes", type=int, default=16, help="default: 16")
-    parser.add_argument("--seed", type=int, default=0, help="default: 0")
-    parser.add_argument("--demos", type=Path, help="demonstration file, for the normalised return")
+    parser.add_argument("--episodes", type=int, default=16, help="number of episodes (default: 16)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the episodes (default: 0)")
+    parser.add_argument(
+        "--demos", type=Path, help="demonstration file; with it, also print the normalised return"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -34,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
     if file.resolve().parent.parent == shipped.DATA:
         shipped.read(file.resolve().parent.name)  # raises UserError if a shipped file is damaged
     actor, env = policy.load(file)
-    data = demos.load(args.demos, env) if args.demos else None
+    data = read_demos(args.demos, env) if args.demos else None
     terminate = resolve_expert(config, env).terminate_when_unhealthy
     own = read_json(file.parent / "config.json")  # the settings of the run that made the policy
     if "terminate_when_unhealthy" not in user_settings(args) and isinstance(own, dict):

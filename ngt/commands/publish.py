@@ -1,4 +1,4 @@
-"""ngt publish: gather a scale's complete runs into one file of records that ships."""
+"""ngt publish: gather a scale's complete runs into one file of records to ship."""
 
 import argparse
 

@@ -1,11 +1,18 @@
-"""ngt record: record whole episodes of an expert, and of a random policy."""
+"""ngt record: record whole episodes of an expert and of a random policy."""
 
 import argparse
 from pathlib import Path
 
 from ngt.agent import policy
 from ngt.agent.policy import Policy
-from ngt.commands.shared import add_outcome, add_strict, one_thread, policy_file, warn_of_scale
+from ngt.commands.shared import (
+    add_outcome,
+    add_strict,
+    one_thread,
+    policy_file,
+    say_demos,
+    warn_of_scale,
+)
 from ngt.errors import UserError
 from ngt.experience import demos
 from ngt.experience.envs import get_task
@@ -17,15 +24,20 @@ from ngt.runs.status import COMPLETE
 from ngt.settings.config import Config
 from ngt.settings.options import at_least, load_config
 from ngt.settings.resolve import config_hash, expert_config, resolve_expert
-from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.epilog = "example: ngt record Pendulum-v1 --scale quick"
     parser.add_argument("env", help="env id")
-    parser.add_argument("--policy", type=Path, help="policy file (default: the env's expert)")
-    parser.add_argument("--episodes", type=int, help="episodes of each (default: expert.episodes)")
+    actor = parser.add_mutually_exclusive_group()
+    actor.add_argument("--policy", type=Path, help="policy file (default: the env's expert)")
+    actor.add_argument(
+        "--random", action="store_true", help="only the uniform-random policy; no expert is needed"
+    )
+    parser.add_argument(
+        "--episodes", type=int, help="number of episodes of each policy (default: expert.episodes)"
+    )
     parser.add_argument("--seed", type=int, help="seed of the episodes (default: the expert's)")
     parser.add_argument("--out", type=Path, help="demonstration file (default: under results/)")
     add_strict(parser)
@@ -39,39 +51,51 @@ def run(args: argparse.Namespace) -> None:
     config = load_config(args)
     layout = Layout(config.scale, args.results)
     get_task(args.env)
-    actor = load_actor(config, layout, args)
-    expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
-    data = demos.record(
-        args.env,
-        actor,
-        args.episodes or expert.episodes,
-        expert.seed if args.seed is None else args.seed,
-        source=str(args.policy) if args.policy else config_hash(cell),
-        terminate_when_unhealthy=cell.terminate_when_unhealthy,
-    )
-    out = args.out or layout.demos(args.env)
+    data = play(config, layout, args)
+    usual = layout.demos(args.env)
+    out = args.out or (usual.with_stem(f"{usual.stem}-random") if args.random else usual)
     if args.strict:
         tell(data, f"demonstrations {out}", strict=True)
     drop_receipts(out.with_suffix(".done"))
     demos.save(out, data)
-    say(
-        f"{out}: {len(data.length)} episodes, return {data.expert:.1f} "
-        f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
+    say_demos(out, data)
+    if not args.random:
+        warn_of_scale(data)
+
+
+def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demos:
+    """Play and return the episodes of the expert, of --policy, or of the random policy."""
+    expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
+    episodes = args.episodes or expert.episodes
+    seed = expert.seed if args.seed is None else args.seed
+    terminate = cell.terminate_when_unhealthy
+    if args.random:
+        return demos.record_random(args.env, episodes, seed, terminate_when_unhealthy=terminate)
+    return demos.record(
+        args.env,
+        load_actor(config, layout, args),
+        episodes,
+        seed,
+        source=str(args.policy) if args.policy else config_hash(cell),
+        terminate_when_unhealthy=terminate,
     )
-    warn_of_scale(data)
 
 
 def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Policy:
-    """Load the policy to record; UserError if it is of another env, or not the config's expert."""
+    """Return the policy to record.
+
+    Raise UserError if the policy is of another env. Without --policy, also raise it if the expert
+    is not complete with the current settings.
+    """
     actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:
         raise UserError(
-            f"--policy: it was trained on {env}, not on {args.env}; give a policy of {args.env}"
+            f"--policy: trained on {env}, not on {args.env}; give a policy trained on {args.env}"
         )
     expert = Folders(layout, config).expert_status(args.env)
     if not args.policy and expert.status not in COMPLETE:
         raise UserError(
             f"expert {args.env}: {expert.note or expert.status} in {layout.expert(args.env)}; "
-            f"`ngt expert {args.env} --replace` trains it again, --policy names another"
+            f"train it again with `ngt expert {args.env} --replace`, or name a policy with --policy"
         )
     return actor

@@ -1,4 +1,4 @@
-"""ngt runs: print the run table, every key with its status."""
+"""ngt runs: print the run table, which has every run's key and status."""
 
 import argparse
 import time
@@ -21,15 +21,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--figure",
         action="append",
-        help="only runs of this entry of the config's `figures` (repeatable)",
+        help="list only the runs of this entry of the config's `figures` (repeatable)",
     )
     parser.add_argument(
         "--status",
-        help="only this status: finished, diverged (a tensor not finite), stale (complete, with "
-        "other settings or demonstrations), damaged (complete once, a file was changed since), "
-        "part (begun, not ended), missing",
+        help="list only runs with this status: finished, diverged (a tensor is not finite), stale "
+        "(complete, but settings or demonstrations differ), damaged (a file was changed after the "
+        "end), part (begun, not ended), missing",
     )
-    parser.add_argument("--other-source", action="store_true", help="only runs made by other code")
+    parser.add_argument(
+        "--other-source", action="store_true", help="list only runs made by other code"
+    )
     parser.add_argument("--keys", action="store_true", help="print only the keys, one per line")
     parser.add_argument(
         "--watch",
@@ -37,7 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=60,
         metavar="SECONDS",
-        help="print how many are done and how far the others are, every SECONDS (60), until all "
+        help="print how many runs are done and how far the rest are, every SECONDS (60), until all "
         "are complete",
     )
 
@@ -55,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         at_least(1, watch=args.watch)
         if args.keys or args.status or args.other_source:
             raise UserError(
-                "--watch: it counts every status; leave out --keys, --status and --other-source"
+                "--watch counts every status; leave out --keys, --status and --other-source"
             )
         watch(layout, config, keys, args.watch)
         return
@@ -78,13 +80,13 @@ def check_known(option: str, name: str, known: Sequence[str]) -> None:
 
 
 def counted(counts: Counter[str], config: Config) -> str:
-    """Return how many runs have each status, in words."""
+    """Return the number of runs with each status, in words."""
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     return f"{counts.total()} runs at scale {config.scale}" + (f": {parts}" if parts else "")
 
 
 def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float) -> None:
-    """Print how far the runs are, again and again, until all are complete."""
+    """Print how far the runs are, every `seconds`, until all are complete."""
     while True:
         folders = Folders(layout, config)
         statuses = {key: folders.status(key).status for key in keys}

@@ -1,4 +1,4 @@
-"""What the commands that train or run a policy share."""
+"""Functions shared by the commands that train or run a policy."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,9 +7,10 @@ from pathlib import Path
 import torch
 
 from ngt.errors import UserError
-from ngt.experience.demos import Demos
+from ngt.experience.demos import Demos, load
 from ngt.experience.reference import reference_of, unscored
 from ngt.files import read_json
+from ngt.foreign.recognise import refuse_foreign
 from ngt.runs.status import COMPLETE
 from ngt.settings.config import CellConfig, Config
 from ngt.text import say
@@ -24,11 +25,11 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         "--env-workers",
         type=int,
         default=0,
-        help="processes that step the envs; 0 (default) steps them in this process",
+        help="number of processes that step the envs; 0 (default) steps them in this process",
     )
-    parser.add_argument("--fresh", action="store_true", help="train again what is finished")
+    parser.add_argument("--fresh", action="store_true", help="train even if finished already")
     parser.add_argument(
-        "--replace", action="store_true", help="replace what is finished with other settings"
+        "--replace", action="store_true", help="replace a complete result whose settings differ"
     )
     parser.add_argument(
         "--restart", action="store_true", help="ignore checkpoints and start from the beginning"
@@ -37,11 +38,11 @@ def add_training(parser: argparse.ArgumentParser) -> None:
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:
-    """Add the option that refuses doubtful demonstrations."""
+    """Add the option to refuse doubtful demonstrations."""
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="refuse demonstrations that the env can't have given, rather than warn",
+        help="refuse demonstrations that the env cannot have produced, instead of warning",
     )
 
 
@@ -51,25 +52,39 @@ def add_outcome(parser: argparse.ArgumentParser) -> None:
         "--outcome",
         type=Path,
         metavar="FILE",
-        help="for the workflow: write the reason of a refusal to this file, which is empty "
-        "otherwise, and exit with 0",
+        help="for the workflow: write the reason for a refusal to this file and exit with 0; "
+        "without a refusal, the file is empty",
     )
 
 
 def one_thread(device: str = "cpu") -> None:
-    """Compute on one thread, since jobs fill the cores; check that the device exists."""
+    """Compute on one thread, since jobs fill the cores, and check that the device exists."""
     torch.set_num_threads(1)
     try:
         torch.device(device)
     except RuntimeError:
         raise UserError(f"--device: {device!r} is not a device; use cpu or cuda") from None
     if device != "cpu" and not torch.cuda.is_available():
-        raise UserError(f"--device: {device!r} asked for, but torch sees no CUDA device; use cpu")
+        raise UserError(f"--device: {device!r} needs CUDA, but torch sees no device; use cpu")
 
 
 def policy_file(path: Path) -> Path:
-    """Return the policy file that a path names: the file itself, or the one in a run's folder."""
+    """Return the policy file at a path, which is the file itself or a run's folder."""
     return path if path.suffix == ".safetensors" or path.is_file() else path / "policy.safetensors"
+
+
+def say_demos(file: Path, data: Demos) -> None:
+    """Print what a demonstration file holds."""
+    say(
+        f"{file}: {len(data.length)} episodes, return {data.expert:.1f} "
+        f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
+    )
+
+
+def read_demos(file: Path, env: str, **options: bool) -> Demos:
+    """Read a demonstration file as `ngt.experience.demos.load`; name the import of another's."""
+    refuse_foreign(file, env)
+    return load(file, env, **options)
 
 
 def warn_of_scale(data: Demos) -> None:
@@ -79,7 +94,7 @@ def warn_of_scale(data: Demos) -> None:
 
 
 def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.Namespace) -> bool:
-    """Return True if a run is to be trained; say so if it is finished or damaged.
+    """Return True if a run must be trained. Print a line if it is finished or damaged.
 
     Raise UserError if the folder holds a complete run with other settings, unless --replace.
     """
@@ -87,23 +102,24 @@ def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.N
         return True
     status, note, _ = job.member_state(cell, member)
     if status in COMPLETE:
-        say(f"{name}: finished already in {member.folder}; --fresh trains it again")
+        say(f"{name}: finished already in {member.folder}; pass --fresh to train it again")
         return False
     if status == "stale" and not args.replace:
         raise UserError(
-            f"{name}: {note} in {member.folder}; --replace trains over it, --results DIR keeps both"
+            f"{name}: {note} in {member.folder}; pass --replace to replace it, or --results DIR to "
+            "keep both"
         )
     if status == "damaged":
-        say(f"{name}: damaged, so it is trained again: {note}")
+        say(f"{name}: damaged, so it will be trained again: {note}")
     return True
 
 
 def train_members(
     cell: CellConfig, members: Sequence[Member], name: str, config: Config, args: argparse.Namespace
 ) -> bool:
-    """Train runs, from their checkpoints if they have any.
+    """Train runs, resuming from their checkpoints if there are any.
 
-    Return True if a stop signal came when nothing was left to do.
+    Return True if a stop signal came after the last step.
     """
     return job.train(
         cell,

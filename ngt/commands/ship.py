@@ -1,9 +1,11 @@
-"""ngt ship: put an env's recorded expert among those that ship, in data/."""
+"""ngt ship: add an env's recorded expert to the shipped experts in data/."""
 
 import argparse
 
 from ngt.commands.shared import one_thread
+from ngt.errors import UserError
 from ngt.experience.envs import get_task
+from ngt.files import INSTALLED
 from ngt.runs.keys import Layout
 from ngt.runs.ship import ship
 from ngt.settings.options import load_config
@@ -15,13 +17,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: ngt ship HalfCheetah-v4 --scale lite"
     parser.add_argument("env", help="env id")
     parser.add_argument(
-        "--replace", action="store_true", help="replace even an expert with a higher return"
+        "--replace", action="store_true", help="replace a shipped expert even if it is better"
     )
 
 
 def run(args: argparse.Namespace) -> None:
     """Ship the expert."""
     one_thread()
+    if INSTALLED:
+        raise UserError("ship: experts ship with a checkout; run this command in one")
     config = load_config(args)
     get_task(args.env)
     say(ship(Layout(config.scale, args.results), config, args.env, replace_better=args.replace))

@@ -1,4 +1,4 @@
-"""ngt train: imitate demonstrations; runs that share a cell are trained in packs."""
+"""ngt train: imitate demonstrations, in packs of runs that share a cell."""
 
 import argparse
 import functools
@@ -10,6 +10,7 @@ from ngt.commands.shared import (
     add_training,
     needs_training,
     one_thread,
+    read_demos,
     report,
     train_members,
     warn_of_scale,
@@ -38,7 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train the runs that are not finished, one pack after the other."""
+    """Train the unfinished runs, one pack after another."""
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
     keys = [RunKey.parse(text) for text in args.keys]
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     for key in keys:
         get_task(key.env)
     jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
-    read = functools.cache(demos.load)  # a file's warnings are then given once
+    read = functools.cache(read_demos)  # so that a file's warnings appear once
     for i, (cell, pack) in enumerate(jobs, 1):
         source = args.demos or Path(demos_file(config, cell.env) or layout.demos(cell.env))
         data = read(
@@ -73,15 +74,15 @@ def run(args: argparse.Namespace) -> None:
 def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Namespace) -> CellConfig:
     """Return the cell's settings with these demonstrations.
 
-    Raise UserError if they are of another expert, unless --demos names them.
+    Raise UserError if the demonstrations are of another expert and --demos was not given.
     """
     if cell.demos_source in (data.source, file_hash(source, "demos")):
         return cell
     if not args.demos:
         raise UserError(
             f"demonstrations {source}: field 'source': found {data.source}, expected "
-            f"{cell.demos_source}: these settings have another expert; `ngt expert` and "
-            f"`ngt record` make it, --demos {source} takes these all the same"
+            f"{cell.demos_source}: these settings have another expert; make it with `ngt expert` "
+            f"and `ngt record`, or pass --demos {source} to use this file anyway"
         )
     return replace(cell, demos_source=file_hash(source, "--demos"))
 
@@ -99,5 +100,5 @@ def member_of(key: RunKey, data: Demos, source: Path, layout: Layout) -> Member:
 
 
 def run_name(member: Member) -> str:
-    """Return the name of a run in messages."""
+    """Return the name of a run for messages."""
     return f"run {member.key['run']}"

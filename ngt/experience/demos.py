@@ -8,6 +8,7 @@ each transition keeps its own next observation.
 import contextlib
 import copy
 import json
+import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +32,8 @@ from ngt.experience.examine import (
     to_float32,
 )
 from ngt.experience.replay import Batch, hide
-from ngt.experience.rollout import Act, rollout
+from ngt.experience.rollout import Act, play_random, random_seeds, rollout
+from ngt.experience.units import ambiguity, to_unit
 from ngt.experience.vector import VectorEnv
 from ngt.files import atomic, sha256
 from ngt.seeding import derive, rng
@@ -87,12 +89,37 @@ class Episode(NamedTuple):
 
 
 def from_episodes(
-    env: str, episodes: Sequence[Episode], random_returns: NDArray[np.float64], source: str
+    env: str,
+    episodes: Sequence[Episode],
+    random_returns: NDArray[np.float64],
+    source: str,
+    *,
+    actions: str,
 ) -> Demos:
     """Return demonstrations made from a user's own episodes, with the same checks as for a file.
 
-    The env is stepped at random to measure the spread of its observations.
+    actions: the unit of the episodes' actions: "env", the env's own, or "unit", in [-1, 1]. Warn
+    of actions that fit both. The env is stepped at random to measure the spread of its
+    observations.
     """
+    task = get_task(env)
+    given = [numbers(e.action, f"episodes: episode {i}: action") for i, e in enumerate(episodes)]
+    fractions = to_unit(given, actions, task, "episodes")
+    demos = assemble(
+        env,
+        [e._replace(action=a) for e, a in zip(episodes, fractions, strict=True)],
+        random_returns,
+        source,
+    )
+    if note := ambiguity(given, actions, task):
+        warnings.warn(f"episodes: {note}", stacklevel=2)
+    return demos
+
+
+def assemble(
+    env: str, episodes: Sequence[Episode], random_returns: NDArray[np.float64], source: str
+) -> Demos:
+    """Make demonstrations from episodes whose actions lie in [-1, 1]."""
     if not episodes:
         raise UserError("episodes: found none, expected at least 1")
     task = get_task(env)
@@ -148,20 +175,22 @@ def record(
     act: maps observations (1, n, obs) to actions (1, n, act) in [-1, 1].
     """
     seeds = [derive(seed, "record", env, i) for i in range(episodes)]
-    random_seeds = [derive(seed, "random", env, i) for i in range(episodes)]
-    dice = [rng(seed, "random-action", env, i) for i in range(episodes)]
-    size = get_task(env).act
-
-    def random_act(obs: torch.Tensor) -> torch.Tensor:
-        actions = np.stack([d.uniform(-1.0, 1.0, size) for d in dice])
-        return torch.from_numpy(actions.astype(np.float32))[None]
-
     vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
     with contextlib.closing(vec):
-        random_returns = rollout(vec, random_act, random_seeds, runs=1).returns[0]
+        random_returns = play_random(vec, seed).returns[0]
         expert = rollout(vec, act, seeds, runs=1, keep=True)
     parts = [Episode(*trace, s) for trace, s in zip(expert.episodes, seeds, strict=True)]
-    return from_episodes(env, parts, random_returns, source)
+    return assemble(env, parts, random_returns, source)
+
+
+def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealthy: bool) -> Demos:
+    """Record the episodes of the uniform-random policy that `record` plays as the reference."""
+    vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
+    with contextlib.closing(vec):
+        played = play_random(vec, seed, keep=True)
+    seeds = random_seeds(env, episodes, seed)
+    parts = [Episode(*trace, s) for trace, s in zip(played.episodes, seeds, strict=True)]
+    return assemble(env, parts, played.returns[0], "uniform random")
 
 
 def save(path: Path, demos: Demos) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ngt.experience.vector import VectorEnv
-from ngt.seeding import derive
+from ngt.seeding import derive, rng
 
 Act = Callable[[Tensor], Tensor]  # observations (R, n, obs) -> actions (R, n, act) in [-1, 1]
 
@@ -64,6 +64,23 @@ def rollout(
             (o[: n + 1, i], a[:n, i], r[:n, i], bool(terminated[i])) for i, n in enumerate(lengths)
         ]
     return result
+
+
+def play_random(env: VectorEnv, seed: int, *, keep: bool = False) -> Rollout:
+    """Play one episode of a uniform-random policy in each env: the 0 of normalised returns."""
+    dice = [rng(seed, "random-action", env.task.id, i) for i in range(env.num)]
+
+    def act(obs: Tensor) -> Tensor:
+        actions = np.stack([d.uniform(-1.0, 1.0, env.task.act) for d in dice])
+        return torch.from_numpy(actions.astype(np.float32))[None]
+
+    seeds = random_seeds(env.task.id, env.num, seed)
+    return rollout(env, act, seeds, runs=1, keep=keep)
+
+
+def random_seeds(env: str, episodes: int, seed: int) -> list[int]:
+    """Return the env seed of each episode that `play_random` plays."""
+    return [derive(seed, "random", env, i) for i in range(episodes)]
 
 
 class Evaluator:

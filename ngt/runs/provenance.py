@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ngt.files import CHECKOUT, sha256
+from ngt.files import CHECKOUT, INSTALLED, PACKAGE, sha256
 
 ROOT = CHECKOUT
 
@@ -42,7 +42,8 @@ def sources(root: Path, models: Iterable[str] = ()) -> dict[str, ast.Module]:
     waiting = [TRAINER, *(named or (*MODELS, *every))]
     while waiting:
         name = waiting.pop()
-        file = root.joinpath(*name.split("."))
+        installed = name.startswith("ngt") and not (root / "ngt").is_dir()
+        file = (PACKAGE.parent if installed else root).joinpath(*name.split("."))
         file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
         if name not in found and file.is_file():
             found[name] = ast.parse(file.read_bytes())
@@ -95,6 +96,8 @@ def provenance(*models: str) -> dict[str, Any]:
 
 def _git(*args: str) -> str | None:
     """Return git's output, or None outside a checkout."""
+    if INSTALLED:  # an environment may lie inside another repository
+        return None
     try:
         return subprocess.run(
             ["git", *args], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=10, check=True

@@ -92,7 +92,7 @@ def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
         return "the two widths are equal"
     if field == "delta" and pairing not in (None, "huber"):
         return f"params.pairing is {pairing}"
-    if name == "terminate_when_unhealthy" and not task.can_terminate:
+    if field in ("terminate_when_unhealthy", "absorbing") and not task.can_terminate:
         return "nothing terminates there"
     if name == "sac.entropy_units" and (task.low, task.high) == (-1.0, 1.0):
         return "the action bounds are 1"

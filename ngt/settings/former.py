@@ -17,9 +17,15 @@ def _alpha_loss(sac: Mapping[str, Any]) -> str:
 
 # Former values by the setting's dataclass. A function gets the other settings in the record.
 FORMER: dict[str, dict[str, Any]] = {
-    "ngt.settings.config:SacConfig": {"alpha_loss": _alpha_loss, "entropy_units": "tanh"},
+    "ngt.settings.config:SacConfig": {
+        "alpha_loss": _alpha_loss,
+        "entropy_units": "tanh",
+        "critics": 2,
+    },
     "ngt.potential:PotentialConfig": {"power_iterations": 1, "penalty": 0.0},
     "baselines.adversarial:AdversarialConfig": {"spectral_norm": False},
+    "baselines.dac:DacConfig": {"logit_clip": 10.0},
+    "baselines.pwil:PwilConfig": {"prefill": 0},
 }
 
 

@@ -1,6 +1,7 @@
 """Command-line options for settings, and the config that results from them."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -10,6 +11,8 @@ from ngt.settings.load import load, load_file, read_yaml
 from ngt.settings.schema import merge
 
 RUN_HELP = "run key: env/method/mode-demosK-rateN/seedS"
+
+_SEVERAL = r"\s*[-+]?[\d.][^,]*(,\s*[-+]?[\d.][^,]*)+"  # numbers with commas between them
 
 
 class Parser(argparse.ArgumentParser):
@@ -61,6 +64,11 @@ def user_settings(args: argparse.Namespace) -> dict[str, Any]:
             raise UserError(
                 f"--set {name}: {value!r} is not a YAML value; check brackets and quotes"
             ) from None
+        if isinstance(parsed, str) and re.fullmatch(_SEVERAL, value):
+            raise UserError(
+                f"--set {name}: takes one value, found {value}; to compare several, make each a "
+                f"variant of the method (docs/tuning.md)"
+            )
         for part in reversed(name.split(".")):
             parsed = {part: parsed}
         data = merge(data, parsed)

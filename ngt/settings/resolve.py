@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib
+import importlib.util
 import json
+import sys
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ngt.errors import UserError, suggest
 from ngt.experience import shipped
-from ngt.files import CHECKOUT
+from ngt.files import CHECKOUT, INSTALLED
 from ngt.settings.config import (
     CellConfig,
     Config,
@@ -79,7 +82,7 @@ def load_model(path: str, where: str) -> Any:
     """Return the class that a dotted path `package.module:Class` names."""
     module, _, name = path.partition(":")
     try:
-        model = getattr(importlib.import_module(module), name)
+        model = getattr(import_model(module), name)
     except Exception as error:  # a user's module may raise anything
         path_is_wrong = ModuleNotFoundError | AttributeError | TypeError | ValueError
         fix = "write package.module:Class" if isinstance(error, path_is_wrong) else "fix it"
@@ -88,6 +91,20 @@ def load_model(path: str, where: str) -> Any:
     if not dataclasses.is_dataclass(getattr(model, "Config", None)):
         raise UserError(f"{where}: {path!r} has no dataclass `Config`; name a RewardModel")
     return model
+
+
+def import_model(name: str) -> ModuleType:
+    """Import a model's module; an installed suite has its own `baselines` inside the package."""
+    if INSTALLED and name.partition(".")[0] == "baselines":
+        folder = CHECKOUT / "baselines"
+        if [str(folder)] != list(getattr(sys.modules.get("baselines"), "__path__", ())):
+            spec = importlib.util.spec_from_file_location(
+                "baselines", folder / "__init__.py", submodule_search_locations=[str(folder)]
+            )
+            assert spec is not None and spec.loader is not None
+            sys.modules["baselines"] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(sys.modules["baselines"])
+    return importlib.import_module(name)
 
 
 def model_params(config: Config, method: str, env: str) -> tuple[str, dict[str, Any]]:

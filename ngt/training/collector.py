@@ -43,9 +43,13 @@ class Collector:
     def _captured(self, step: Callable[[], None]) -> Callable[[], None]:
         return Graph(step) if self.learner.graphs else step
 
-    def reset(self, seeds: Sequence[int]) -> None:
-        """Start every env from its own seed."""
+    def reset(self, seeds: Sequence[int], first: Batch | None = None) -> None:
+        """Start every env from its own seed; store `first`, transitions taken elsewhere."""
         self.obs.copy_(torch.from_numpy(self.env.reset(seeds)).view_as(self.obs))
+        if first is not None:
+            ended = np.zeros(tuple(first.reward.shape), bool)
+            ended[:, -self.shape[1] :] = True  # the first step does not continue them
+            self.replay.add(first, ended)
 
     def act(self, random: bool = False) -> NDArray[np.float32]:
         """Return exploring or uniform random actions (R, n, act) for the last observations."""

@@ -82,6 +82,11 @@ def drawn(model: RewardModel, batch: Batch) -> Batch:
     return batch if model.stores else shown(model, batch)
 
 
+def optimisers(model: RewardModel) -> dict[str, Optimizer]:
+    """Return the optimisers that a model has made, by attribute."""
+    return {name: value for name, value in vars(model).items() if isinstance(value, Optimizer)}
+
+
 def run_seed(cell: CellConfig, member: Member) -> int:
     """Return the seed of a run's own random streams, which depends on the whole key."""
     return derive(member.seed, cell.env, cell.method, cell.mode, cell.rate, member.demos)
@@ -189,22 +194,40 @@ class Learner:
         self.summed += 1
 
     def _update(self, replay: Replay) -> None:
-        draws = self.drawn
-        if self.model.learns:
-            assert self.demos is not None
-            agent = self.normalise(replay.sample(draws["agent_index"]))
-            expert = self.normalise(self.demos.sample(draws["expert_index"]))
-            self.model.update(drawn(self.model, agent), shown(self.model, expert))
+        draws, model = self.drawn, self.model
+        if model.learns:
+            agent, expert = self.normalise(replay.sample(draws["agent_index"])), self._expert()
+            model.update(drawn(model, agent), shown(model, expert))
             self.last = (expert, agent)
         batch = self.normalise(replay.sample(draws["sac_index"]))
-        reward = rewards(self.model, "reward", drawn(self.model, batch))
-        metrics = self.agent.update(batch, reward, draws)
-        self._count({**metrics, "reward": reward.mean(dim=1), **self.model.metrics})
+        seen = drawn(model, batch)
+        if model.feeds:
+            batch = seen = model.feed(seen, shown(model, self._expert()))
+        if model.implicit:
+            metrics = self._implicit(seen)
+        else:
+            reward = rewards(model, "reward", seen)
+            metrics = {**self.agent.update(batch, reward, draws), "reward": reward.mean(dim=1)}
+        self._count({**metrics, **model.metrics})
+
+    def _expert(self) -> Batch:
+        """Return this iteration's batch of demonstrations."""
+        assert self.demos is not None
+        return self.normalise(self.demos.sample(self.drawn["expert_index"]))
+
+    def _implicit(self, batch: Batch) -> dict[str, Tensor]:
+        """Update the agent with the model's own loss of the critic; return metrics."""
+        model, draws = self.model, self.drawn
+        loss = model.critic_loss(self.agent, batch, draws["next_noise"])
+        loss = checked(loss, batch.terminated[:, 0], f"{type(model).__name__}.critic_loss")
+        self.agent.descend_critic(loss, *optimisers(model).values())
+        return {
+            "critic_loss": loss.detach(),
+            **self.agent.follow(batch.obs, draws["noise"]),
+        }
 
     def _fit(self) -> None:
-        assert self.demos is not None
-        expert = self.normalise(self.demos.sample(self.drawn["expert_index"]))
-        self.model.fit(self.agent, shown(self.model, expert))
+        self.model.fit(self.agent, shown(self.model, self._expert()))
         self._count(self.model.metrics)
 
     def _count(self, metrics: Mapping[str, Tensor]) -> None:
@@ -257,7 +280,7 @@ class Learner:
 
     def _trained(self) -> dict[str, tuple[Optimizer, Tensor]]:
         """Return each pair of an optimiser and a parameter that it trains, by the pair's name."""
-        own = {f"model.{n}": o for n, o in vars(self.model).items() if isinstance(o, Optimizer)}
+        own = {f"model.{name}": each for name, each in optimisers(self.model).items()}
         return {
             f"optimiser.{name}.{i}": (optimiser, parameter)
             for name, optimiser in {**self.agent.optimisers, **own}.items()

@@ -5,10 +5,11 @@ updates therefore use transitions stored before the step, and a CUDA device comp
 envs are stepped. This order, and with it every number, is the same on every device and with any
 number of env processes. Its price is that a policy lags one vector step behind the buffer.
 
-Vector steps with random actions make no updates, nor does the very first one, since the buffer is
-empty. N vector steps thus make (N - max(1, random steps)) * `updates_per_step` updates. Nothing is
-pending when a step ends. A log row, an evaluation or a checkpoint may therefore follow any step,
-and includes that step's transitions and updates.
+Vector steps with random actions make no updates. The very first one makes none either, because the
+buffer is empty, unless the method fills it first. N vector steps thus make
+(N - max(1, random steps)) * `updates_per_step` updates. Nothing is pending when a step ends. A log
+row, an evaluation or a checkpoint may therefore follow any step, and includes that step's
+transitions and updates.
 
 The loop is the same for every method. The RewardModel decides what is learned and stored, and
 whether envs are used at all. A run that becomes non-finite ends with status `diverged`, its step
@@ -28,7 +29,7 @@ from torch import Tensor
 from ngt.agent.sac import Sac
 from ngt.errors import Interrupted, UserError, lacks_memory
 from ngt.experience.envs import get_task
-from ngt.experience.replay import Replay
+from ngt.experience.replay import Batch, Replay
 from ngt.experience.rollout import Evaluator
 from ngt.experience.vector import VectorEnv
 from ngt.runs.provenance import source_hash
@@ -118,12 +119,13 @@ class Trainer:
         """Train in envs. A step is one step of one of a run's envs."""
         train = self.cell.train
         seeds = [run_seed(self.cell, m) for m in self.members]
-        self.parts["collector"] = self.collector = collector = self._collector(seeds)
+        first = self.learner.model.prefill()
+        self.parts["collector"] = self.collector = collector = self._collector(seeds, first)
         with contextlib.closing(collector.env):
             if saved:
                 self._restore(saved)
             else:
-                collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)])
+                collector.reset([derive(s, "env", i) for s in seeds for i in range(self.n)], first)
             while self.step < train.steps and self.alive.any():
                 random = self.step < train.learning_starts
                 action = self._act(collector, random)
@@ -143,10 +145,16 @@ class Trainer:
         action[~self.alive] = 0.0  # the env still needs an action
         return action
 
-    def _collector(self, seeds: Sequence[int]) -> Collector:
+    def _collector(self, seeds: Sequence[int], first: Batch | None) -> Collector:
         cell, task = self.cell, get_task(self.cell.env)
         explore = Streams(seeds, Sac.exploration(self.n, task.act), self.device)
-        capacity = min(cell.train.buffer, cell.train.steps + self.n)
+        stored = 0 if first is None else first.obs.shape[1]
+        if stored > cell.train.buffer:
+            raise UserError(
+                f"train.buffer: found {cell.train.buffer}, and {cell.method} stores {stored} "
+                f"transitions before the first step; raise it"
+            )
+        capacity = min(cell.train.buffer, stored + cell.train.steps + self.n)
         replay = Replay(self.runs, capacity, task.obs, task.act, self.device, envs=self.n)
         env = VectorEnv(
             cell.env,

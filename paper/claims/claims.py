@@ -1,6 +1,6 @@
-"""What the paper's prose claims, and the rule that each claim is judged by.
+"""The claims of the paper's prose, and the rule that judges each of them.
 
-A verdict is computed from runs. None is written here.
+Verdicts are computed from runs; none is written here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from paper.claims.timing import (
 from paper.claims.verdicts import Cells, Claim
 from paper.numbers.statistics import OURS
 
-ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # they step the env
+ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # step the env
 BASELINES = ("bc", "bc-full", *ONLINE)
 
 
@@ -84,7 +84,7 @@ def _grid() -> Iterator[Claim]:
     )
     yield Claim(
         "twenty_states",
-        "The same without actions, from (s, s')",
+        "NGT learns Humanoid from 20 transitions (s, s'), without actions",
         "Conclusion, Fig. grid",
         "“succeeds […] even when actions are unavailable”",
         bounded("mean", "≥", STRONG, replace(few, mode="state-state")),
@@ -217,21 +217,21 @@ def _speed(paper: Config) -> Iterator[Claim]:
 def _gpu() -> Iterator[Claim]:
     yield Claim(
         "graphs",
-        "CUDA graphs make a training up to three times as fast",
+        "CUDA graphs make training up to three times as fast",
         "Experiments, App. CUDA Graphs",
         "“up to a 3x speedup for all algorithms”",
         GRAPHS_RULE,
     )
     yield Claim(
         "memory",
-        "A training of every method fits an RTX 4090",
+        "Training fits an RTX 4090 for every method",
         "Experiments",
-        f"{CARD_GB:g} GB; DiffAIL on Humanoid with 1M transitions fewer",
+        f"{CARD_GB:g} GB; DiffAIL on Humanoid with 1M fewer transitions",
         MEMORY_RULE,
     )
     yield Claim(
         "hours",
-        "A training on Humanoid takes 5 hours",
+        "Training on Humanoid takes 5 hours",
         "Experiments",
         "“≈5 hours”, RTX 4090",
         HOURS_RULE,

@@ -1,6 +1,6 @@
-"""Claims about NGT's design: its ablations, and what other losses and gradient penalties do.
+"""Claims about NGT's design: its ablations, other losses, and gradient penalties.
 
-The paper has no figure of the last two. A tex line is one of its LaTeX source.
+The paper has no figure of losses or penalties. A tex line is a line of the paper's LaTeX source.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from paper.numbers.statistics import OURS
 
 
 def claims(paper: Config) -> list[Claim]:
-    """Return these claims. paper: the config of scale `paper`."""
+    """Return the claims about NGT's design. paper: the config of scale `paper`."""
     return [*_ablations(), *_pairings(paper), *_penalties(paper)]
 
 
@@ -43,7 +43,7 @@ def _ablations() -> Iterator[Claim]:
         "hlg_elsewhere",
         "HL-Gauss does as well on the other envs",
         f"{where}hlg_generalization",
-        "“replicates the optimal results”, with settings of each env's own (not given; ours: "
+        "“replicates the optimal results”, with other settings for each env (not given; ours: "
         "Humanoid's)",
         bounded("mean", "≥", -MARGIN, hlg, by="env", beside=SIXTH, instead=UNKNOWN_SETTINGS),
     )
@@ -82,7 +82,7 @@ def _ablations() -> Iterator[Claim]:
 
 
 def _pairings(paper: Config) -> Iterator[Claim]:
-    """Yield the claims on losses without parameters; HL-Gauss has its claims in the ablations."""
+    """Yield the claims on losses without parameters. Those on HL-Gauss are among the ablations."""
     name, where = "pairing_figure", "Method, tex line"
     losses = [
         Cells(name, (method,), envs=(HUMANOID,), title=method_label(paper, method))
@@ -114,10 +114,10 @@ def _pairings(paper: Config) -> Iterator[Claim]:
 
 
 def _penalties(paper: Config) -> Iterator[Claim]:
-    """Yield the claims on gradient penalties, and on spectral norm in their place.
+    """Yield the claims on gradient penalties, and on spectral norm as a replacement.
 
-    The baselines need theirs if they learn with it and fail without it. This is not judged on
-    Humanoid, where the paper says that they fail with it too.
+    A baseline needs its penalty if it learns with the penalty and fails without it. Humanoid is not
+    judged: the paper says that the baselines fail there even with a penalty.
     """
     name = "penalty_figure"
     yield Claim(

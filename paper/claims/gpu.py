@@ -1,7 +1,7 @@
-"""Rules on graphs, memory and hours, judged by what `make gpu-check` measured.
+"""Rules on graphs, memory and hours, judged by the measurements of `make gpu-check`.
 
-The paper's machine is one RTX 4090. What another card gives is shown and not compared, apart from
-the factor by graphs. What other code gave is shown without a verdict.
+The paper's machine has one RTX 4090. Measurements on another card are shown but not compared,
+except the speed-up by graphs. Measurements of other code are shown without a verdict.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ngt.runs.provenance import source_hash
 from paper.claims.timing import TimingRule
 from paper.claims.verdicts import Check, Evidence, Outcome, Verdict
 
-GRAPHS = (2.5, 3.5)  # times as fast: what rounds to the paper's 3
+GRAPHS = (2.5, 3.5)  # speed-ups that round to the paper's 3
 CARD = "RTX 4090"
 CARD_GB = 24.0
-HOURS = 5.0  # of a training on HUMANOID
+HOURS = 5.0  # the paper's training time on HUMANOID
 HUMANOID = "Humanoid-v4"
-METHODS = ("ngt", "pwil", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # whose memory is measured
+METHODS = ("ngt", "pwil", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # with measured memory
 
 _FILE = "results/published/gpu.json"
 Row = Mapping[str, Any]
@@ -32,7 +32,7 @@ def _outcome(
     ours: str = "",
     instead: Verdict | None = None,
 ) -> Outcome:
-    """Return an outcome; comparable: the rule holds on any card."""
+    """Return an outcome. comparable: True if the rule holds on any card."""
     assert e.gpu is not None
     source = e.gpu.get("source")
     on = e.gpu["device"]
@@ -45,7 +45,7 @@ def _outcome(
 
 
 def _alone(e: Evidence, section: str) -> list[Row]:
-    """Return the measurements of a run alone; none if the section is missing."""
+    """Return a section's measurements of single runs, or none if the section is missing."""
     return [row for row in (e.gpu or {}).get(section, ()) if row.get("pack", 1) == 1]
 
 
@@ -54,7 +54,7 @@ def _name(row: Row) -> str:
 
 
 def _judge_graphs(e: Evidence) -> Outcome:
-    """Compare trainings with and without graphs; show single updates if there are no such pairs."""
+    """Compare training with and without graphs; if there are no such pairs, show single updates."""
     eager, graph = ({_name(r): r["env_steps_per_second"] for r in _alone(e, "training")
                      if r.get("graphs", True) is on} for on in (False, True))  # fmt: skip
     ratios = {name: graph[name] / eager[name] for name in eager.keys() & graph.keys()}
@@ -67,12 +67,12 @@ def _judge_graphs(e: Evidence) -> Outcome:
     updates = [row["eager_ms"] / row["graph_ms"] for row in _alone(e, "rates")]
     if not updates:
         return Outcome([], decides=False)
-    ours = f"an update alone: {min(updates):.1f} to {max(updates):.1f} times; no whole training"
+    ours = f"single updates: {min(updates):.1f} to {max(updates):.1f} times; no whole run measured"
     return _outcome(e, [Check("", "", float("nan"))], comparable=True, ours=ours)
 
 
 def _judge_memory(e: Evidence) -> Outcome:
-    """Count what was measured with the whole buffer, of every method."""
+    """Check the peak memory of every method, measured with the whole buffer."""
     rows = _alone(e, "memory")
     whole = [row for row in rows if row["buffer"] == e.paper.train.buffer]
     checks = [
@@ -106,8 +106,8 @@ def _judge_hours(e: Evidence) -> Outcome:
 
 
 GRAPHS_RULE = TimingRule(
-    f"the largest factor of a whole training with graphs: {GRAPHS[0]:g} to {GRAPHS[1]:g}, above it "
-    f"“exceeds” ({_FILE})",
+    f"largest speed-up of a whole training run by graphs: {GRAPHS[0]:g} to {GRAPHS[1]:g}; above "
+    f"that, “exceeds” ({_FILE})",
     _judge_graphs,
     artefact="",
 )

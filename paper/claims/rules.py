@@ -1,7 +1,7 @@
-"""Rules on final scores, as data: what is compared with which threshold, and the rule in words.
+"""Rules on final scores, as data: a statistic, its threshold, and the rule in words.
 
-The paper gives few numbers. What its words mean in numbers is decided here, once.
-paper/claims/verdicts.py turns what a rule finds into a verdict.
+The paper gives few numbers. This module alone decides what its words mean in numbers.
+paper/claims/verdicts.py turns the outcome of a rule into a verdict.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from paper.numbers import statistics
 from paper.numbers.statistics import OURS, Estimate, Scores
 
 # Normalised scores: 0 is a random policy, 1 the expert. A whole interval must lie on one side.
-EXPERT = 0.9  # two evaluations of the same policy differ by up to the missing tenth
+EXPERT = 0.9  # two evaluations of the same policy may differ by the missing tenth
 STRONG = 0.75  # closer to the expert than to halfway
-LEARNS = 0.5  # an interval above it learns, an interval below it fails
-MARGIN = 0.1  # the least difference that matters, the same tenth
+LEARNS = 0.5  # a method learns if its interval lies above, and fails if it lies below
+MARGIN = 0.1  # smallest difference that matters, the same tenth
 TIGHT = 0.1  # standard deviation over seeds, the same tenth; a 95% bound must lie on one side
 
 Stat = Literal["mean", "IQM", "std"]
 Sign = Literal["≥", ">", "≤", "<", "±"]  # ±: no farther from 0 than the level
 Pair = tuple[str, ...]  # one method, or two: the first minus the second
 
-# Of one method's scores, and of each side of a difference between two methods.
+# Statistics of one method's scores, and of each side of a difference between two methods.
 ALONE = {"mean": statistics.mean, "std": statistics.spread}
 COMPARED = {"mean": metrics.aggregate_mean, "IQM": metrics.aggregate_iqm}
 UNKNOWN_SETTINGS: Verdict = "not comparable: settings not given"
@@ -56,13 +56,13 @@ class Bound:
         return self.sign in "<>"
 
     def margin(self, found: Estimate) -> float:
-        """Return the distance of the interval to the level, negative on the wrong side."""
+        """Return the distance from the interval to the level, negative on the wrong side."""
         if self.sign == "±":
             return self.level - max(-found.low, found.high)
         return self.level - found.high if self.sign in "≤<" else found.low - self.level
 
     def check(self, name: str, scores: Scores, pair: Pair, settings: StatisticsConfig) -> Check:
-        """Compare the scores of a group of tasks with the level. name: the group's."""
+        """Compare the scores of a group of tasks with the level. name: the group's name."""
         if len(pair) == 1:
             found = ALONE[self.stat](scores.of[pair[0]])
             text = f"std {found}" if self.stat == "std" else str(found)
@@ -80,9 +80,10 @@ class Bound:
 class ScoreRule:
     """The rule that one of the bounds holds in each group of tasks.
 
-    cells: each of one method, or of two, whose difference (first minus second) is bounded.
-    most: the rule is a single check, that more than half of the groups are within bounds. beside:
-    an env that is shown and not judged. instead: a verdict in place of the rule's.
+    cells: each has one method, or two whose difference (first minus second) is bounded.
+    most: make a single check, that more than half of the groups are within bounds.
+    beside: an env that is shown but not judged.
+    instead: a verdict that replaces the rule's.
     """
 
     bounds: tuple[Bound, ...]
@@ -101,7 +102,7 @@ class ScoreRule:
 
     @property
     def claims_likeness(self) -> bool:
-        """Return True if the rule says that runs score alike, or one method as well as another.
+        """Return True if the rule says that runs score alike, or that one method equals another.
 
         Runs that diverged before an evaluation all count as 0, so they would look alike.
         """
@@ -110,7 +111,7 @@ class ScoreRule:
 
     @property
     def artefact(self) -> str:
-        """Return the artefact whose cells these are."""
+        """Return the artefact that shows the cells."""
         return self.cells[0].figure
 
     def judge(self, e: Evidence) -> Outcome:
@@ -138,7 +139,7 @@ class ScoreRule:
         ]
 
     def _beside(self, e: Evidence) -> str:
-        """Return in words what there is on the env that is not judged."""
+        """Describe the results on the env that is not judged."""
         if not self.beside:
             return ""
         cells = (replace(some, envs=(self.beside,)) for some in self.cells)
@@ -152,18 +153,18 @@ class ScoreRule:
         if lost:
             return Check(name, f"{lost} diverged before an evaluation", -math.inf)
         checks = [bound.check(name, scores, pair, e.config.statistics) for bound in self.bounds]
-        # One bound is enough, so the best margin counts. With a single seed all are NaN.
+        # One bound is enough, so the best margin counts. With a single seed, all margins are NaN.
         text = ", ".join(check.text for check in reversed(checks))
         return checks[0]._replace(text=text, margin=max(check.margin for check in checks))
 
     def text(self, paper: Config) -> str:
-        """Return the bounds, and the groups in which they are to hold."""
+        """Return the bounds, and the groups in which they must hold."""
         bounds = ", or ".join(f"{self.quantity(b.stat, paper)} {b}" for b in self.bounds)
         comma = "," if len(self.bounds) > 1 else ""
         return f"{bounds}{comma}{self.scope(paper)}"
 
     def quantity(self, stat: Stat, paper: Config) -> str:
-        """Return in words what is bounded."""
+        """Return the name of the bounded quantity."""
         first, *others = self.cells[0].methods
         if stat == "std":
             return "standard deviation over seeds"
@@ -175,12 +176,12 @@ class ScoreRule:
         return f"{stat}{over}{minus}"
 
     def scope(self, paper: Config) -> str:
-        """Return in words where the bounds hold, and the env that is only shown."""
-        beside = f"; {self.beside} is shown beside" if self.beside else ""
+        """Name the groups in which the bounds must hold, and the env that is only shown."""
+        beside = f"; {self.beside} is shown but not judged" if self.beside else ""
         return f" {self._where(paper)}".rstrip() + beside
 
     def _where(self, paper: Config) -> str:
-        """Return in words where the bounds hold; empty if there is a single group."""
+        """Name the groups in which the bounds must hold; empty if there is a single group."""
         keys = [key for some in self.judged for key in some.keys(paper)]
         several = len(self.cells) > 1
         if self.most:
@@ -198,13 +199,13 @@ class ScoreRule:
 
 
 def bounded(stat: Stat, sign: Sign, level: float, *cells: Cells, **more: Any) -> ScoreRule:
-    """Return the rule of a single bound. more: other fields of the rule."""
+    """Return a rule with a single bound. more: other fields of the rule."""
     return ScoreRule((Bound(stat, sign, level),), cells, **more)
 
 
 @dataclass(frozen=True)
 class Together:
-    """The rule that all checks of several rules on the same statistic hold, as a single check."""
+    """A single check that all checks of several rules on the same statistic hold."""
 
     rules: tuple[ScoreRule, ...]
 
@@ -233,7 +234,7 @@ class Together:
         return replace(together, checks=[least], ours=shown)
 
     def text(self, paper: Config) -> str:
-        """Return the statistic, the bound of each rule, and where they hold."""
+        """Return the statistic, each rule's bound, and the groups in which they must hold."""
         first = self.rules[0]
         bounds = [
             f"{rule.cells[0].title if len(rule.cells) == 1 else 'each other'}'s {bound}"
@@ -245,7 +246,7 @@ class Together:
 
 
 def _more_than_half(checks: Sequence[Check]) -> list[Check]:
-    """Return one check in place of many; none if nothing is known."""
+    """Return a single check that more than half hold, or no check if none is known."""
     known = [check.holds for check in checks if check.holds is not None]
     if not known:
         return []

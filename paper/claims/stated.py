@@ -1,8 +1,8 @@
-"""What the paper states of each setting, and what its authors' public code has.
+"""Each setting's value in the paper and in its authors' public code.
 
-Our own values are not here: they come from the config. The authors' code is of two kinds. The
-backbone (lionelblonde/sac-td3-cudagraphs-pytorch) is the nearest public relative of the paper's
-agent. The release (lionelblonde/ngt) is NGT itself, and is later than the paper.
+Our own values come from the config. The authors' code is in two repositories. The backbone
+(lionelblonde/sac-td3-cudagraphs-pytorch) is the nearest public relative of the paper's agent. The
+release (lionelblonde/ngt) is NGT itself, and is later than the paper.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any
 
 from paper.numbers.variants import as_text
 
-BACKBONE, EXPERT = "backbone", "expert"  # where a method's name stands elsewhere
+BACKBONE, EXPERT = "backbone", "expert"  # used in place of a method's name
 SILENT, AGREE, DIFFERS = "silent", "agree", "differs"
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What the paper and its authors' code say about a setting."""
+    """A setting's value in the paper and in its authors' code."""
 
-    name: str  # as the paper has it, or what it is if the paper is silent
-    value: Any = SILENT  # as our setting would have it
-    key: str = ""  # our setting; none if empty, and `why` then says why
+    name: str  # the paper's name, or a description if the paper is silent
+    value: Any = SILENT  # the paper's value, in the form of our setting
+    key: str = ""  # our setting; if empty there is none, and `why` gives the reason
     method: str = BACKBONE
     on: Mapping[str, Any] = field(default_factory=dict)  # the paper's values on single envs
-    shown: str = ""  # the value as the paper writes it, if that is another form
-    code: str | None = None  # of the authors; None: not known, or no such setting
-    other: str = ""  # KEY=VALUE of another reading that counts, for `--set`
+    shown: str = ""  # the value as the paper writes it, if the form differs
+    code: str | None = None  # value in the authors' code; None: not known, or no such setting
+    other: str = ""  # KEY=VALUE of another reading that matters, for `--set`
     why: str = ""  # why ours differs, or why there is no setting
 
     @property
@@ -51,9 +51,9 @@ def silent(key: str, code: str | None, method: str = BACKBONE, **more: Any) -> S
 
 # The table "Default Hyper-parameters for NGT Algorithm" in its order.
 _DEFAULTS = (
-    Stated("GPU", True, code="true", why="the device is given to each command, --device"),
+    Stated("GPU", True, code="true", why="each command takes the device as --device"),
     Stated("PyTorch's compile", False, code="false", why="no code here is compiled"),
-    Stated("CudaGraphs", True, "graphs", code="true (release: acting and the actor alone)"),
+    Stated("CudaGraphs", True, "graphs", code="true (release: only acting and the actor)"),
     Stated(
         "number of parallel environments", 4, "train.num_envs", code="4 (backbone), 1 (release)"
     ),
@@ -89,7 +89,7 @@ _DEFAULTS = (
         "train.buffer",
         code="1000000 (backbone), 500000 (release)",
     ),
-    Stated("minibatch size", 256, "train.batch", code="256 (release: or fewer of an expert)"),
+    Stated("minibatch size", 256, "train.batch", code="256 (release: or fewer of the expert's)"),
     Stated("discount factor", 0.99, "sac.gamma", code="0.99"),
     Stated("Polyak target smoothing coefficient", 0.005, "sac.tau", code="0.005"),
     Stated(
@@ -107,11 +107,11 @@ _DEFAULTS = (
         "target entropy",
         1.0,
         "sac.target_entropy_scale",
-        shown="−|A|, of an action in units not given",
-        code="−|A|, of an action in the env's units",
+        shown="−|A|, for an action in units not given",
+        code="−|A|, for an action in the env's units",
     ),
     Stated("number of gradient steps per update", 1, "train.updates_per_step", code="1"),
-    Stated("number of environment steps per update", 1, why="updates go with each vector step"),
+    Stated("number of environment steps per update", 1, why="updates follow each vector step"),
     Stated("learning rate, reward", 1e-3, "params.lr", "ngt", code="5e-05 (release)"),
     Stated("spectral normalization", True, "params.spectral_norm", "ngt", code="true (release)"),
     Stated(
@@ -199,7 +199,7 @@ _TEXT = (
         "rescaled",
         "params.hlg_target",
         "ngt",
-        shown="rescale · tanh, as of all outputs",
+        shown="rescale · tanh, as for all outputs",
         code="no tanh (release)",
         other="methods.ngt.params.hlg_target=rescaled",
         why="most literal targets lie outside the support, without gradient",
@@ -209,10 +209,10 @@ _TEXT = (
         "percentile_offset",
         "params.scaling",
         "ngt",
-        shown="r / (P95 − P5), then shifted by P5 “to re-center”",
+        shown="r / (P95 − P5), then shifted by P5 to re-center",
         code="by running percentiles (release)",
         other="methods.ngt.params.scaling=percentile_offset",
-        why="(r − P5) / (P95 − P5), since P5 is that of r, not of the divided reward",
+        why="(r − P5) / (P95 − P5), since P5 is a percentile of r, not of the divided reward",
     ),
     Stated("subsampling rate of BC(1)", 1, "rate", "bc-full"),
     Stated(
@@ -246,11 +246,11 @@ _OPEN = (
     silent("sac.critic_grad_clip", "none (backbone), 20 of a loss without 1/2 (release)"),
     silent("sac.log_std_min", "-5"),
     silent("sac.log_std_max", "2"),
-    silent("seed", None, EXPERT, shown="another than the agent's"),
+    silent("seed", None, EXPERT, shown="different from the agent's"),
     silent("episodes", "16 (backbone)", EXPERT),
     silent(
         "params.power_iterations",
-        "torch's: one per forward in training, three an update",
+        "torch's: one per forward pass in training, three per update",
         "ngt",
         name="power iterations of spectral norm",
         other="methods.ngt.params.power_iterations=1",
@@ -272,7 +272,7 @@ _OPEN = (
 
 
 def _adversarial(method: str, known: bool) -> Iterable[Stated]:
-    """Yield what holds for all dual adversarial methods; known: the release has this one."""
+    """Yield a dual adversarial method's settings. known: True if the release has the method."""
     yield Stated(
         "reward network, hidden layers",
         (256, 256),
@@ -316,12 +316,12 @@ def _diffail() -> Iterable[Stated]:
         0.05,
         "params.leak",
         method,
-        shown="0.05, as all reward networks",
+        shown="0.05, as for all reward networks",
         code="0.2 (release)",
         other="methods.diffail.params.leak=0.2",
     )
     yield Stated("gradient penalty", 0.1, "params.penalty", method, code="0.1 (release)")
-    yield silent("params.floor", "1e-10 (release)", method, shown="“ε padding”; silent on its size")
+    yield silent("params.floor", "1e-10 (release)", method, shown="ε padding; silent on its size")
 
 
 _BASELINES = (

@@ -1,4 +1,4 @@
-"""Rules on speeds of runs: what the paper reports, and functions that compare runs with it."""
+"""Rules on the speeds of runs: the paper's speeds, and functions that compare runs with them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paper.claims.verdicts import Cells, Check, Evidence, Outcome
 from paper.numbers import speed, statistics
 from paper.numbers.statistics import Array
 
-# The paper's table: env steps per second after 200 000 on one RTX 4090, on each of the envs.
+# The paper's table: env steps per second on each env, after 200 000 steps on one RTX 4090.
 REPORTED_ENVS = ("Humanoid-v4", "Walker2d-v4")
 REPORTED = {
     "pwil": (631, 749),
@@ -26,20 +26,20 @@ REPORTED = {
     "mmd-dac": (749, 977),
     "wdac": (763, 978),
 }
-STEADY = 0.05  # of a rate: two stretches of a run that is alone on a machine differ by as much
+STEADY = 0.05  # relative difference that two stretches of a run alone on a machine may have
 _WITHIN = f"{100 * STEADY:g} %"
 
 
 @dataclass(frozen=True)
 class TimingRule:
-    """A rule that is a function, with what it does in words."""
+    """A rule as a function, with its description in words."""
 
     words: str
     judge: Callable[[Evidence], Outcome]
     artefact: str = speed.NAME  # empty if the rule is about no run
 
     def text(self, paper: Config) -> str:
-        """Return the words."""
+        """Return the rule in words."""
         return self.words
 
 
@@ -51,12 +51,12 @@ def timed(config: Config, *bases: str) -> tuple[str, ...]:
 
 
 def reported_order(env: str) -> list[str]:
-    """Return the methods from the slowest to the fastest in the paper."""
+    """Return the methods from the slowest to the fastest on an env in the paper."""
     return sorted(REPORTED, key=lambda base: REPORTED[base][REPORTED_ENVS.index(env)])
 
 
 def order(env: str) -> TimingRule:
-    """Return the rule that the methods' speeds have the paper's order, apart from its ties."""
+    """Return the rule that the methods' speeds have the paper's order. Ties there are ignored."""
 
     def judge(e: Evidence) -> Outcome:
         column = REPORTED_ENVS.index(env)
@@ -79,16 +79,17 @@ def order(env: str) -> TimingRule:
         return _on_one_gpu(e, cells, checks if means else [], clocks, ours)
 
     words = (
-        f"of each two methods that the paper has more than {_WITHIN} apart, the second is faster: "
+        f"for each two methods more than {_WITHIN} apart in the paper, the second is faster: "
         "difference of the mean rates since the start > 0, over repeats; on one GPU"
     )
     return TimingRule(words, judge)
 
 
 def flat(base: str) -> TimingRule:
-    """Return the rule that the rate over the last stretch of a run equals the one before it.
+    """Return the rule that a run has the same rate over its last two stretches.
 
-    The paper's curves are means since the start, which hide a change at the end. This is stricter.
+    The paper's curves are means since the start, which hide a change at the end. This rule is
+    stricter.
     """
     words = f"last fifth of the run within {_WITHIN} of the fourth on each env"
     return _trend(words, base, -2, lambda change: STEADY - abs(change))
@@ -119,7 +120,7 @@ def _trend(words: str, base: str, earlier: int, margin: Callable[[float], float]
 
 
 def on_par(base: str, other: str) -> TimingRule:
-    """Return the rule that two methods are equally fast, since the start of their runs."""
+    """Return the rule that two methods are equally fast over their whole runs."""
 
     def judge(e: Evidence) -> Outcome:
         first, second = timed(e.paper, base, other)
@@ -136,7 +137,7 @@ def on_par(base: str, other: str) -> TimingRule:
 
 
 def _mean_rates(clocks: Mapping[RunKey, tuple[Array, Array]], method: str, env: str) -> Array:
-    """Return the rate of each repeat of a method since its start: (repeats, 1)."""
+    """Return the mean rate of each repeat of a method, shape (repeats, 1)."""
     found = [speed.mean_rate(*c) for k, c in clocks.items() if (k.method, k.env) == (method, env)]
     return np.array(found)[:, None]
 

@@ -1,4 +1,4 @@
-"""Claims, the runs that they are judged by, and how checks on these runs become a verdict.
+"""Claims, the runs that decide them, and how checks on these runs become a verdict.
 
 A claim is about cells of the paper's run table. It has a verdict only if all runs of these cells
 exist at scale `paper`, with the paper's settings. Otherwise the values are shown without a verdict.
@@ -40,7 +40,7 @@ Verdict = Literal[
 Grouping = Literal["task", "env", "all"]  # a task is an env with a number of demonstrations
 
 EXPERT_SHARE = 0.9  # of the return published with the authors' code, counted from random
-FEW = 3  # checks that are all shown; of more, only the one closest to failing
+FEW = 3  # maximum number of checks that are all shown
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Cells:
 
 
 class Check(NamedTuple):
-    """One thing that a claim says: its name, the value found, and how clearly it holds.
+    """One condition of a claim: its name, the value found, and how clearly it holds.
 
     margin: distance to the threshold, positive if the check holds, negative if it fails, NaN if
     unknown.
@@ -83,11 +83,11 @@ class Check(NamedTuple):
     name: str
     text: str
     margin: float
-    strict: bool = False  # fails at a margin of 0
+    strict: bool = False  # the check fails at a margin of 0
 
     @property
     def holds(self) -> bool | None:
-        """Return None if it is unknown."""
+        """Return True if the check holds, or None if that is unknown."""
         if math.isnan(self.margin):
             return None
         return self.margin > 0 if self.strict else self.margin >= 0
@@ -96,15 +96,15 @@ class Check(NamedTuple):
 class Experts(NamedTuple):
     """The experts of some runs, compared with the returns published with the authors' code.
 
-    weak: by env, the share of the published return, if it is below EXPERT_SHARE. unknown: envs
-    without a published return.
+    weak: by env, the share of the published return, if it is below EXPERT_SHARE.
+    unknown: envs without a published return.
     """
 
     weak: Mapping[str, float] = {}
     unknown: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        """Return what a reader must know, empty if all experts are strong."""
+        """Return a note on weak and unknown experts, empty if there are none."""
         weak = (
             f"{env}'s has {share:.0%} of the published return" for env, share in self.weak.items()
         )
@@ -122,14 +122,14 @@ class Outcome:
     """The result of judging a claim."""
 
     checks: Sequence[Check]
-    decides: bool  # all the claim needs is there, from the paper's settings and one GPU
-    keys: frozenset[RunKey] = frozenset()  # the runs that it is computed from
+    decides: bool  # all that the claim needs exists, with the paper's settings and on one GPU
+    keys: frozenset[RunKey] = frozenset()  # the runs behind the checks
     ours: str = ""  # text to show in place of the checks
     on: str = ""  # the machine, or the envs if the checks do not name them
     unscored: frozenset[str] = frozenset()  # envs of the claim that have no scores
-    instead: Verdict | None = None  # the verdict in place of what the checks give
+    instead: Verdict | None = None  # a verdict that replaces the one from the checks
     experts: Experts = NO_EXPERTS
-    beside: str = ""  # what is shown and not judged
+    beside: str = ""  # results that are shown but not judged
 
     @property
     def verdict(self) -> Verdict:
@@ -145,12 +145,12 @@ class Outcome:
 
     @property
     def seeds(self) -> str | None:
-        """Return the number of runs per cell, as a range if it varies; None without runs."""
+        """Return the number of runs per cell, as a range if it varies, or None without runs."""
         counts = sorted(Counter((*key.cell, key.demos) for key in self.keys).values())
         return "–".join(map(str, sorted({counts[0], counts[-1]}))) if counts else None
 
     def text(self) -> str | None:
-        """Return the checks or, of many, how many hold and the one closest to failing."""
+        """Return the checks; if there are more than FEW, how many hold and the closest call."""
         known = [check for check in self.checks if check.holds is not None]
         if self.ours or not self.checks:
             shown = self.ours
@@ -159,15 +159,15 @@ class Outcome:
         elif known:
             least = min(known, key=lambda check: check.margin)
             held = sum(bool(check.holds) for check in known)
-            shown = f"{held} of {len(known)}; by the least margin, {least.name}: {least.text}"
+            shown = f"{held} of {len(known)} hold; closest to failing: {least.name}: {least.text}"
         else:
-            shown = f"{len(self.checks)} values of one seed each"
+            shown = f"{len(self.checks)} checks, each on a single seed"
         lack = ", ".join(sorted(self.unscored))
         pieces = (
             shown,
             self.on and f"({self.on})",
             lack and f"[no scores on {lack}]",
-            self.beside and f"[beside: {self.beside}]",
+            self.beside and f"[not judged: {self.beside}]",
             str(self.experts),
         )
         return " ".join(piece for piece in pieces if piece) or None
@@ -193,7 +193,7 @@ class Evidence:
 
     @cached_property
     def decisive(self) -> frozenset[RunKey]:
-        """The paper's runs that have scores and the paper's settings, whatever demonstrations."""
+        """The paper's runs with a score and the paper's settings. Demonstrations may differ."""
         if self.config.window != self.paper.window:
             return frozenset()
         keys = [key for key in run_table(self.paper, beside=True) if key in self.scores]
@@ -212,7 +212,10 @@ class Evidence:
         return all(key in self.decisive for some in cells for key in some.keys(self.paper))
 
     def experts(self, *cells: Cells) -> Experts:
-        """Return the experts of the paper's runs of these cells; nothing unless they decide."""
+        """Return the experts behind the paper's runs of these cells.
+
+        Return NO_EXPERTS if those runs are not decisive.
+        """
         if not self.decides(*cells):
             return NO_EXPERTS
         weak: dict[str, float] = {}
@@ -229,11 +232,11 @@ class Evidence:
         return Experts(weak, frozenset(unknown))
 
     def keys(self, cells: Cells) -> list[RunKey]:
-        """Return the paper's runs of these cells if they decide, else the scale's."""
+        """Return the cells' runs in the paper's table if all are decisive, else the scale's."""
         return cells.keys(self.paper if self.decides(cells) else self.config)
 
     def complete(self, cells: Cells) -> list[RunKey]:
-        """Return the runs of the tasks that lack no run; empty if a method has no such task."""
+        """Return the runs of complete tasks, or none if a method has no complete task."""
         tasks: dict[Task, list[RunKey]] = {}
         for key in self.keys(cells):
             tasks.setdefault((key.env, key.demos), []).append(key)
@@ -260,7 +263,7 @@ class Evidence:
         return frozenset(k.env for some in cells for k in some.keys(self.config) if k.env in lack)
 
     def clocks(self, cells: Cells) -> dict[RunKey, tuple[Array, Array]]:
-        """Return the steps and seconds of each timed run, as `speed.clock` has them."""
+        """Return the steps and seconds of each timed run, as `speed.clock` returns them."""
         rows = self.runs.rows
         if rows is None:
             return {}
@@ -272,7 +275,7 @@ class Evidence:
         return out
 
     def unevaluated(self, keys: Iterable[RunKey], scores: Scores) -> int:
-        """Count the runs among those behind the scores that diverged before an evaluation."""
+        """Count the runs behind the scores that diverged before an evaluation."""
         return sum(
             key in self.silent and (key.env, key.demos) in scores.tasks and key.method in scores.of
             for key in keys
@@ -286,14 +289,14 @@ class Evidence:
 
 
 class Rule(Protocol):
-    """What decides a claim."""
+    """A rule that judges a claim."""
 
     @property
     def artefact(self) -> str:
-        """Return the artefact that shows the runs; empty if it is about no run."""
+        """Return the artefact that shows the runs, or an empty name if the rule uses none."""
 
     def judge(self, e: Evidence, /) -> Outcome:
-        """Return what the rule finds."""
+        """Return the outcome of the rule."""
 
     def text(self, paper: Config) -> str:
         """Return the rule in words."""
@@ -301,7 +304,11 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper. where: its place there. source: what the paper says or reports."""
+    """A claim of the paper.
+
+    where: its place in the paper.
+    source: the paper's words or numbers.
+    """
 
     key: str
     text: str

@@ -1,4 +1,4 @@
-"""The learning curves of the report's interactive chart, in few numbers."""
+"""Compact data for the report's interactive learning curves."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,8 +15,8 @@ from paper.drawing import style
 from paper.numbers import curves
 from paper.register import CURVES
 
-POINTS = 200  # most points of a curve: about four CSS pixels apart
-UNIT = 10_000  # scores are sent as whole multiples of 1 / UNIT, which is finer than a screen shows
+POINTS = 200  # maximum number of points per curve, about four CSS pixels apart
+UNIT = 10_000  # scores are sent as whole multiples of 1 / UNIT, finer than a screen's resolution
 
 
 def keys(config: Config) -> list[RunKey]:
@@ -25,16 +25,18 @@ def keys(config: Config) -> list[RunKey]:
 
 
 def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
-    """Return what the chart's script reads.
+    """Return the data for the chart's script. runs: rows of `ngt.runs.table.read_keys`.
 
-    runs: rows of `ngt.runs.table.read_keys`. A cell's `mean` and `std` are those of `curves.curve`,
-    or one number each if the method steps no env. A cell's `steps` is an index of the list `steps`.
-    A run's return is random + score * (expert - random), so only scores are sent. An env without
-    scores has returns instead, and `unscored` says why. `rate` is null if the method fixes it: such
-    a method is drawn with every rate. Methods that are `on` are drawn at first: those of the first
-    figure.
+    A cell's `mean` and `std` are from `curves.curve`, or one number each if the method steps no
+    env. A cell's `steps` is an index into the list `steps`.
+
+    Only scores are sent, since a run's return is random + score * (expert - random). An env without
+    scores has returns instead, and `unscored` gives the reason.
+
+    `rate` is null if the method fixes it; such a method is drawn with every rate. Methods that are
+    `on`, those of the first figure, are drawn at first.
     """
-    # In the figures' order; methods drawn for comparison (`beside`) follow all others.
+    # In the figures' order. Methods drawn for comparison (`beside`) follow all others.
     methods = list(dict.fromkeys([*_values(config, "methods"), *_values(config, "beside")]))
     steps: list[list[int]] = []
     cells = [_cell(rows, config, cell, steps) for cell, rows in _cells(runs, set(keys(config)))]
@@ -71,7 +73,7 @@ def _methods(config: Config, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _axes(config: Config, name: str) -> Iterator[tuple[Any, ...]]:
-    """Return an axis of each figure of learning curves, in the order of CURVES."""
+    """Return the values of an axis in each figure of learning curves, in the order of CURVES."""
     return (getattr(config.figures[f], name) for f in CURVES if f in config.figures)
 
 
@@ -94,7 +96,7 @@ def _cells(
 def _cell(
     rows: pd.DataFrame, config: Config, cell: tuple[Any, ...], steps: list[list[int]]
 ) -> dict[str, Any]:
-    """Return a cell's curve; its env steps are added to `steps` if no other cell has the same."""
+    """Return a cell's curve. Add its env steps to `steps` if no other cell has the same ones."""
     env, method, mode, rate, demos = cell
     if curves.offline(config, method, env):
         at = curves.level(rows, config.window)
@@ -130,5 +132,5 @@ def _whole(score: float) -> int:
 
 
 def thin(length: int) -> NDArray[np.intp]:
-    """Return at most POINTS indices of a curve, evenly spread, with both ends."""
+    """Return at most POINTS evenly spread indices of a curve, including both ends."""
     return np.unique(np.linspace(0, length - 1, min(POINTS, length)).round().astype(np.intp))

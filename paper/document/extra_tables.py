@@ -1,4 +1,4 @@
-"""Tables that the LaTeX report shows besides the artefacts: the methods, and facts on the runs."""
+"""Further tables for the LaTeX report: the methods, and facts about the runs."""
 
 from collections.abc import Iterator
 
@@ -14,15 +14,15 @@ MAIN = "main_figure"
 
 
 def extra_tables(config: Config, runs: Runs) -> dict[str, Table]:
-    """Return these tables by the names that main.tex uses, without those that have no rows."""
+    """Return the tables by the names that main.tex uses, without those that have no rows."""
     found = {"methods": methods_table(config), "glance": glance_table(config, runs)}
     found |= report_runs.tables(config, runs)
-    found.pop("incomplete", None)  # it may fill many pages; the web report has it
+    found.pop("incomplete", None)  # may fill many pages; the web report has it
     return found
 
 
 def methods_table(config: Config) -> Table:
-    """Return what each method learns and rewards, taken from its own docstring."""
+    """Return a table of what each method learns and rewards, from the methods' docstrings."""
     columns = {
         "method": Column("method", width=0.1),
         "what": Column("what it is", width=0.3),
@@ -30,7 +30,7 @@ def methods_table(config: Config) -> Table:
         "formed": Column("reward formed", width=0.12),
         "reward": Column("reward", width=0.33),
     }
-    note = "Equations, deviations and their reasons, and sources: docs/methods.md."
+    note = "docs/methods.md has equations, sources, and deviations with their reasons."
     return Table("The methods", columns, list(_methods(config)), [note])
 
 
@@ -42,7 +42,7 @@ def _methods(config: Config) -> Iterator[dict[str, Cell]]:
         try:
             text = methods.text_of(model)
             what, reward = text.summary, text.labelled["Reward"]
-        except UserError:  # a user's own method need not have such a docstring
+        except UserError:  # the docstring of a user's own method may have another form
             what, reward = (model.__doc__ or "").partition("\n")[0], None
         yield {
             "method": resolve.method_label(config, name),
@@ -54,7 +54,7 @@ def _methods(config: Config) -> Iterator[dict[str, Cell]]:
 
 
 def glance_table(config: Config, runs: Runs) -> Table:
-    """Return the facts on the runs, one per row."""
+    """Return a table of facts about the runs, one per row."""
     columns = {
         "what": Column("of the runs", width=0.12),
         "known": Column("what is known", width=0.84),

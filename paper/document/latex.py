@@ -1,4 +1,4 @@
-"""LaTeX: whether it is installed, and how a document is typeset with it."""
+"""LaTeX: check that it is installed, and typeset a document with it."""
 
 import os
 import re
@@ -11,22 +11,22 @@ from ngt.files import atomic
 
 TOOL = "pdflatex"
 INSTALL = "on Debian: apt-get install texlive-latex-recommended texlive-fonts-recommended"
-ROUNDS = 6  # at most, until references and widths settle; two or three suffice
+ROUNDS = 6  # maximum number of runs until references and widths settle; two or three suffice
 
-# The same bytes each time.
+# These make LaTeX write the same bytes each time.
 HEAD = r"\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1\input{main.tex}"
 EPOCH = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
 
 
 def lacking() -> str:
-    """Return one line on what is not installed and how to install it; empty if nothing is."""
+    """Return one line on how to install LaTeX, or an empty text if it is installed."""
     return "" if shutil.which(TOOL) else f"{TOOL} is not installed; {INSTALL}"
 
 
 def build(folder: Path, log: Path) -> Path:
     """Typeset a folder's main.tex until references settle, and return the PDF.
 
-    A missing LaTeX and LaTeX's first error are UserErrors; LaTeX's own log is then kept as `log`.
+    Raise UserError if LaTeX is missing or reports an error. LaTeX's own log is then kept as `log`.
     """
     if reason := lacking():
         raise UserError(reason)
@@ -69,6 +69,6 @@ def complaint(log: str) -> str:
     """Return the first error in a log, with its line if the log names one."""
     found = re.search(r"^! *(.+?)$(?:.*?^(l\.\d+))?", log, re.MULTILINE | re.DOTALL)
     if found is None:
-        return "it failed and its log has no error"
+        return "it failed, but its log has no error"
     text = f"{found[1].strip().rstrip('.')}" + (f" ({found[2]})" if found[2] else "")
     return f"{text}; {INSTALL}" if re.search(r"File `.*' not found", text) else text

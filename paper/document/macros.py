@@ -1,8 +1,8 @@
-r"""macros.tex: every number and every outcome in the text of main.tex.
+r"""Write macros.tex: every number and every outcome in the text of main.tex.
 
-\Name           a number, a name or a clause; empty if it is not known, see \given in main.tex
-\csname KIND@X  for the artefact X, its `title`, its `caption`, why it is missing (`gap`), and what
-                the claims that rest on it come to (`says`)
+\Name           a number, a name or a clause; empty if unknown, see \given in main.tex
+\csname KIND@X  a text on the artefact X: its `title`, its `caption`, the reason why it is missing
+                (`gap`), or a summary of the claims that it decides (`says`)
 """
 
 import math
@@ -28,11 +28,15 @@ from paper.words import listed, show
 Row = Mapping[str, Cell]
 Tables = Mapping[str, Table]
 
-MACHINE = "machine"  # the key of claims that rest on measurements of a machine, on no artefact
+MACHINE = "machine"  # the key of claims that rest on a machine's measurements, not on an artefact
 
 
 def macros(config: Config, runs: Runs, found: Sequence[Item], warning: str = "") -> str:
-    """Return the file; found: the scale's artefacts. warning: of records with other settings."""
+    """Return the text of macros.tex.
+
+    found: the scale's artefacts.
+    warning: a warning about records with other settings.
+    """
     tables = {item.anchor: item.table for item in found if item.table is not None}
     values = {
         **of_scale(config),
@@ -53,15 +57,15 @@ def macros(config: Config, runs: Runs, found: Sequence[Item], warning: str = "")
 
 
 def _named(kind: str, name: str, text: str) -> str:
-    """Return a macro whose name has characters other than letters."""
+    """Return the definition of a macro whose name has characters other than letters."""
     body = escape(text, breakable=True)
     return rf"\expandafter\def\csname {kind}@{name}\endcsname{{{body}}}"
 
 
-# The verdicts that are counted one by one.
+# The verdicts that have their own counts.
 COUNTED = ("reproduced", "partly", "not reproduced", "not run at this scale")
 
-# The columns that are read of each table.
+# The columns that are read from each table.
 COLUMNS = {
     "claims_table": {"claim", "ours", "verdict", "artefact"},
     "theory_table": {"verdict"},
@@ -71,7 +75,7 @@ COLUMNS = {
 
 
 def rows_of(tables: Tables, name: str) -> Sequence[Row]:
-    """Return a table's rows, none if it is missing; check that it has the columns to be read."""
+    """Return a table's rows, or none if it is missing. Check that it has the columns to be read."""
     if name not in tables:
         return ()
     if absent := sorted(COLUMNS[name] - set(tables[name].columns)):
@@ -80,7 +84,7 @@ def rows_of(tables: Tables, name: str) -> Sequence[Row]:
 
 
 def of_scale(config: Config) -> dict[str, Any]:
-    """Return what the scale runs."""
+    """Return the extent and the settings of the scale."""
     plans = config.figures.values()
 
     def axis(name: str) -> list[Any]:
@@ -108,7 +112,7 @@ def of_scale(config: Config) -> dict[str, Any]:
 
 
 def of_runs(runs: Runs) -> dict[str, Any]:
-    """Return the numbers of runs by status."""
+    """Return the number of runs with each status."""
     count = Counter(status.status for status in runs.statuses.values())
     return {
         "Runs": len(runs.statuses),
@@ -119,7 +123,7 @@ def of_runs(runs: Runs) -> dict[str, Any]:
 
 
 def of_verdicts(tables: Tables) -> dict[str, Any]:
-    """Return the numbers of claims and statements by verdict."""
+    """Return the number of claims and of statements with each verdict."""
     claims = Counter(str(row["verdict"]) for row in rows_of(tables, "claims_table"))
     theory = Counter(str(row["verdict"]) for row in rows_of(tables, "theory_table"))
     return {
@@ -161,7 +165,7 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
 
 
 def _estimate(row: Row, key: str) -> Estimate | None:
-    """Return a value of the aggregates with its interval; None if it has no value."""
+    """Return an aggregate of a row with its interval, or None if the row has no value."""
     if row[key] is None:
         return None
     ends = (row[key], row[f"{key}_low"], row[f"{key}_high"])
@@ -169,7 +173,7 @@ def _estimate(row: Row, key: str) -> Estimate | None:
 
 
 def of_source() -> dict[str, str]:
-    """Return the code that makes this report."""
+    """Return the commit, source hash and library versions that make this report."""
     made = provenance()
     commit = f"commit {made['commit'][:12]}" if made["commit"] else "no git checkout"
     versions = [f"{name} {value}" for name, value in made["versions"].items() if value]
@@ -181,7 +185,7 @@ def of_source() -> dict[str, str]:
 
 
 def of_artefact(config: Config, artefact: Artefact, gaps: Mapping[str, str]) -> Iterator[str]:
-    """Yield an artefact's title and caption, and what replaces it if it is missing."""
+    """Yield an artefact's title, its caption, and the reason why it may be missing."""
     needed = "expert of this suite" if artefact.experts else "runs"
     absent = f"scale {config.scale} has no {needed} for it"
     yield _named("title", artefact.name, artefact.title)
@@ -190,7 +194,7 @@ def of_artefact(config: Config, artefact: Artefact, gaps: Mapping[str, str]) -> 
 
 
 def claims_by_artefact(rows: Sequence[Row]) -> dict[str, str]:
-    """Return what the claims that rest on each artefact come to."""
+    """Return a summary of the claims that each artefact decides."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(str(row["artefact"] or MACHINE), []).append(row)
@@ -198,7 +202,7 @@ def claims_by_artefact(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return a few claims with verdict and evidence; of more, the number with each verdict."""
+    """Return a few claims with verdict and evidence, or the number of claims with each verdict."""
     if len(rows) <= FEW:
         each = "; ".join(
             f"{row['claim']} – {row['verdict']}" + (f" ({row['ours']})" if row["ours"] else "")
@@ -207,11 +211,11 @@ def summary(rows: Sequence[Row]) -> str:
         return f"Claimed: {each}."
     count = Counter(str(row["verdict"]).replace("partly", "reproduced in part") for row in rows)
     verdicts = listed(f"{n} {'is' if n == 1 else 'are'} {word}" for word, n in count.most_common())
-    return f"Of the {len(rows)} claims that are judged by these runs, {verdicts}."
+    return f"Of the {len(rows)} claims that these runs decide, {verdicts}."
 
 
 def references(runs: Runs) -> str:
-    """Return each env's returns of a random policy and of the expert."""
+    """Return, for each env, the returns of a random policy and of the expert."""
     if runs.rows is None:
         return ""
     each = runs.rows.groupby("env", sort=False)[["random", "expert"]].first()

@@ -1,4 +1,4 @@
-"""Figures' PNGs embedded in a page, within a budget of bytes."""
+"""Figures as PNGs embedded in a page, within a budget of bytes."""
 
 import base64
 import io
@@ -10,9 +10,9 @@ from PIL import Image, UnidentifiedImageError
 
 from ngt.errors import UserError
 
-# Most pixels across and number of colours, best first. A figure as wide as the text has 1350.
+# (maximum width in pixels, number of colours), best first. A figure as wide as the text has 1350.
 QUALITY = ((1350, 256), (1350, 64), (1100, 48), (900, 32), (700, 24), (500, 16))
-SHOWN = 0.7  # CSS pixels per drawn pixel: 945 for such a figure
+SHOWN = 0.7  # CSS pixels per pixel of the PNG: 945 for a figure as wide as the text
 
 
 class Picture(NamedTuple):
@@ -25,9 +25,9 @@ class Picture(NamedTuple):
 
 
 def embed(files: Mapping[str, Path], budget: int) -> dict[str, Picture]:
-    """Return the pictures at the best quality whose text fits into `budget` bytes altogether.
+    """Return all pictures at the best quality at which they fit into `budget` bytes together.
 
-    A file that is not a picture, and a budget that no quality meets, are UserErrors.
+    Raise UserError if a file is not a picture, or if no quality fits.
     """
     images = {name: _open(path) for name, path in files.items()}
     for width, colors in QUALITY:
@@ -36,8 +36,8 @@ def embed(files: Mapping[str, Path], budget: int) -> dict[str, Picture]:
         if size <= budget:
             return pictures
     raise UserError(
-        f"the {len(files)} figures take {size} bytes at the lowest quality, and {budget} are left "
-        f"for them; leave some out (`figures: {{NAME: null}}`)"
+        f"the {len(files)} figures take {size} bytes at the lowest quality, but only {budget} are "
+        f"left for them; leave some out (`figures: {{NAME: null}}`)"
     )
 
 
@@ -56,7 +56,7 @@ def _encode(image: Image.Image, width: int, colors: int) -> Picture:
     size = (across, round(image.height * across / image.width))
     small = image.resize(size, Image.Resampling.LANCZOS)  # a copy if it has this size
     out = io.BytesIO()
-    # No dithering: it would put noise on flat colours, which costs bytes.
+    # No dithering: its noise on flat colours would cost bytes.
     small.quantize(colors, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
     text = base64.b64encode(out.getvalue()).decode()
     return Picture(

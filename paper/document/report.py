@@ -26,7 +26,7 @@ from paper.drawing import table as tables
 from paper.drawing.table import Table
 from paper.register import CURVES, FIGURES, REPORT, TABLES, Artefact
 
-LIMIT = 5_000_000  # bytes of the page: small enough to be mailed and to open at once
+LIMIT = 5_000_000  # bytes; such a page can be mailed, and opens at once
 PAGE = Path(__file__).with_name("page")
 TEMPLATES = Environment(
     loader=FileSystemLoader(PAGE),
@@ -38,7 +38,7 @@ TEMPLATES = Environment(
 
 FORMS = {"pdf": "PDF", "png": "PNG", "csv": "CSV", "tex": "LaTeX", "json": "JSON"}
 
-# How the page marks a verdict, besides its own words.
+# The mark that the page gives to a verdict, besides its words.
 VERDICTS = {
     "reproduced": "good",
     "holds": "good",
@@ -54,8 +54,10 @@ VERDICTS = {
 class Item:
     """A figure or a table in the page.
 
-    files: form and link, relative to the page. about: what a figure shows, for those who do not
-    see it. gap: why the artefact is missing; command: what makes it.
+    files: form and link of each file, relative to the page.
+    about: a description of the figure for readers who do not see it.
+    gap: the reason why the artefact is missing.
+    command: the command that makes it.
     """
 
     artefact: Artefact
@@ -68,7 +70,7 @@ class Item:
 
     @property
     def anchor(self) -> str:
-        """Return the artefact's name, which is also that of its anchor in the page."""
+        """Return the name of the artefact's anchor in the page."""
         return self.artefact.name
 
 
@@ -82,9 +84,9 @@ def target(config: Config, artefact: Artefact) -> str:
 def items(
     config: Config, layout: Layout, out: Path, *, allow_partial: bool, picture: str = "png"
 ) -> list[Item]:
-    """Return every artefact of the scale, with its table; a missing file is a UserError.
+    """Return every artefact of the scale, with its table. picture: the figures' form, png or pdf.
 
-    picture: the form of the figures, png or pdf.
+    Raise UserError for a missing file unless `allow_partial`.
     """
     return [
         _item(artefact, kind, config, layout, out, allow_partial)
@@ -126,7 +128,7 @@ def _item(
 
 
 def of_scale(file: Path, scale: str) -> bool:
-    """Return True if a figure or table says that it was made from this scale's runs."""
+    """Return True if the text in a figure or table says that its runs are of this scale."""
     if file.suffix == ".json":
         data = read_json(file)
         return not (isinstance(data, dict) and "rows" in data) or data.get("scale") == scale
@@ -134,7 +136,7 @@ def of_scale(file: Path, scale: str) -> bool:
 
 
 def about(config: Config, artefact: Artefact) -> tuple[str, str]:
-    """Return what a figure shows, in words, and its caption."""
+    """Return a figure's description and its caption."""
     names = [name for name in artefact.shown(config) if not artefact.experts]
     plans = [config.figures[name] for name in names]
 
@@ -152,12 +154,12 @@ def about(config: Config, artefact: Artefact) -> tuple[str, str]:
 
 
 def verdict_column(table: Table) -> str | None:
-    """Return the column whose cells are verdicts, if there is one."""
+    """Return the column of verdicts, or None if there is none."""
     return next((k for k, c in table.columns.items() if c.head.lower() == "verdict"), None)
 
 
 def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
-    """Yield each table of verdicts with the number of each."""
+    """Yield each table of verdicts, with the counts of its verdicts in words."""
     for item in found:
         column = None if item.table is None else verdict_column(item.table)
         if item.table is not None and column is not None:
@@ -166,7 +168,7 @@ def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
 
 
 def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any]:
-    """Return what the page shows, besides its pictures."""
+    """Return the content of the page, except its pictures."""
     tables = {f"runs-{name}": table for name, table in report_runs.tables(config, runs).items()}
     return {
         "config": config,
@@ -186,7 +188,7 @@ def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any
 
 
 def _script(data: Any) -> Markup:
-    """Return JSON for a <script>, which nothing in it ends."""
+    """Return JSON that can stand in a <script> without ending it."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))
 
@@ -199,10 +201,10 @@ def page(
     allow_partial: bool = False,
     other_settings: bool = False,
 ) -> str:
-    """Return the page for `out`, of at most LIMIT bytes: pictures get what the rest leaves.
+    """Return the page for `out`, of at most LIMIT bytes. Pictures get the bytes that are left.
 
-    A missing run or file is a UserError unless `allow_partial`; published records with other
-    settings are a UserError unless `other_settings`.
+    Raise UserError for a missing run or file unless `allow_partial`, and for published records with
+    other settings unless `other_settings`.
     """
     found = items(config, layout, out, allow_partial=allow_partial)
     runs = read_keys(

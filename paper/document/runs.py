@@ -1,4 +1,4 @@
-"""What the reports say of the runs: how many there are, and the code and machines behind them."""
+"""Facts about the runs for the reports: their number, and the code and machines that made them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ MEANING = {
     "finished": "",
     "diverged": "a number was not finite; the run counts with its last value",
     "stale": "trained with other settings or demonstrations",
-    "damaged": "complete once, and a file was changed since",
-    "part": "begun and not ended",
+    "damaged": "was complete, but a file has changed since",
+    "part": "started but not finished",
     "missing": "",
 }
 
@@ -28,7 +28,7 @@ Record = Mapping[str, Any]
 
 
 class Fact(NamedTuple):
-    """A fact on the runs; a warning is shown as such."""
+    """A fact about the runs, which may be a warning."""
 
     name: str
     text: str
@@ -36,7 +36,7 @@ class Fact(NamedTuple):
 
 
 def tables(config: Config, runs: Runs) -> dict[str, Table]:
-    """Return the tables of the runs by name, without those that have no rows."""
+    """Return the tables about the runs by name, without those that have no rows."""
     found = {
         "counts": counts(config, runs.statuses),
         "incomplete": incomplete(runs.statuses),
@@ -48,9 +48,9 @@ def tables(config: Config, runs: Runs) -> dict[str, Table]:
 
 
 def counts(config: Config, statuses: Mapping[RunKey, Status]) -> Table:
-    """Return the runs by artefact and status.
+    """Return a table of the number of runs by artefact and status.
 
-    A run that several artefacts show counts in each of them, and once in the last row.
+    A run that several artefacts show counts for each of them, and once in the last row.
     """
     titles = {a.name: a.title for a in (*TABLES.values(), *FIGURES.values())}
     groups = {
@@ -69,7 +69,7 @@ def counts(config: Config, statuses: Mapping[RunKey, Status]) -> Table:
 
 
 def incomplete(statuses: Mapping[RunKey, Status]) -> Table:
-    """Return every run that is not finished."""
+    """Return a table of the runs that are not finished."""
     rows: list[dict[str, Cell]] = [
         {"run": str(key), "status": status.status, "note": status.note}
         for key, status in statuses.items()
@@ -80,7 +80,7 @@ def incomplete(statuses: Mapping[RunKey, Status]) -> Table:
 
 
 def _tally(records: Sequence[Record], fields: Sequence[str]) -> list[dict[str, Cell]]:
-    """Count each combination of values of some fields, the most frequent first."""
+    """Count each combination of some fields' values, the most frequent first."""
     found = Counter(tuple(_text(record.get(field)) for field in fields) for record in records)
     return [
         {**dict(zip(fields, values, strict=True)), "runs": n} for values, n in found.most_common()
@@ -94,7 +94,7 @@ def _text(value: Any) -> str:
 
 
 def sources(runs: Runs) -> Table:
-    """Return the versions of the code that made the runs."""
+    """Return a table of the versions of the code that made the runs."""
     records = [
         {**record, "method": key.method, "here": not runs.statuses[key].other_source}
         for key, record in runs.records.items()
@@ -109,14 +109,14 @@ def sources(runs: Runs) -> Table:
     }
     rows = _tally(records, [name for name in columns if name != "runs"])
     note = (
-        "The hash is of the code that decides the numbers of a method's runs; a commit that "
-        "changes none of it keeps the hash."
+        "The hash covers the code that decides the numbers of a method's runs; a commit that "
+        "changes none of that code keeps the hash."
     )
     return Table("Code that made the runs", columns, rows, [note])
 
 
 def machines(records: Mapping[RunKey, Record]) -> Table:
-    """Return the machines and library versions that made the runs."""
+    """Return a table of the machines and library versions that made the runs."""
     flat = [{**r, **(r.get("versions") or {})} for r in records.values()]
     libraries = dict.fromkeys(name for r in records.values() for name in r.get("versions") or ())
     fields = ("machine", "device", "threads", "python", *libraries)
@@ -126,7 +126,7 @@ def machines(records: Mapping[RunKey, Record]) -> Table:
 
 
 def times(config: Config, records: Mapping[RunKey, Record]) -> Table:
-    """Return how long each method trained on each env."""
+    """Return a table of each method's training time on each env."""
     cells: dict[tuple[str, str], list[Record]] = {}
     for key, record in records.items():
         cells.setdefault((key.env, key.method), []).append(record)
@@ -141,9 +141,9 @@ def times(config: Config, records: Mapping[RunKey, Record]) -> Table:
         "hours": Column("hours", "{:.2f}"),
     }
     notes = [
-        "A pack is trained in lockstep by one process: its hours are shared out among its runs, "
-        "and each of them advances at the rate given (mean over runs).",
-        "Hours of training, without evaluations and start-up, of the runs that are complete.",
+        "One process trains the runs of a pack in lockstep. Its hours are divided among them, and "
+        "each advances at the rate shown (mean over runs).",
+        "Hours are those of training complete runs, without evaluations and start-up.",
     ]
     return Table("Training times", columns, rows, notes)
 
@@ -163,14 +163,17 @@ def _times(config: Config, env: str, method: str, records: Sequence[Record]) -> 
 
 
 def hours(records: Sequence[Record]) -> float | None:
-    """Return the runs' hours of training, each its share of its pack; None if one is unknown."""
+    """Return the runs' hours of training, or None if one is unknown.
+
+    A run counts with its share of its pack's hours.
+    """
     if any(r.get("train_seconds") is None for r in records):
         return None
     return float(sum(r["train_seconds"] / (r.get("pack") or 1) for r in records) / 3600)
 
 
 def facts(config: Config, runs: Runs) -> list[Fact]:
-    """Return the runs at a glance."""
+    """Return the facts that the reports show at a glance."""
     found = Counter(status.status for status in runs.statuses.values())
     counted = ", ".join(f"{found[name]} {name}" for name in STATUSES if found[name])
     records = list(runs.records.values())
@@ -190,7 +193,7 @@ def facts(config: Config, runs: Runs) -> list[Fact]:
 
 
 def _code(runs: Runs) -> Fact:
-    """Say which code made the runs; warn if it was not this report's."""
+    """Return a fact about the code that made the runs; warn if it was not this report's code."""
     others = sum(runs.statuses[key].other_source for key in runs.records)
     dirty = sum(bool(record.get("dirty")) for record in runs.records.values())
     same = len(runs.records) - others

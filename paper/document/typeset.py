@@ -1,4 +1,4 @@
-"""A scale's results as a report in LaTeX, results/paper.pdf. All its numbers are computed."""
+"""A scale's results as a LaTeX report, results/paper.pdf. All its numbers are computed."""
 
 import shutil
 import tempfile
@@ -29,8 +29,8 @@ def gather(
 ) -> None:
     """Put main.tex, macros.tex and the scale's figures and tables into a folder.
 
-    A missing run or file is a UserError unless `allow_partial`; the text then says what is missing.
-    Published records with other settings are a UserError unless `other_settings`.
+    Raise UserError for a missing run or file unless `allow_partial`; the text then names the gaps.
+    Raise UserError for published records with other settings unless `other_settings`.
     """
     out = layout.root / f"{NAME}.pdf"
     found = report.items(config, layout, out, picture="pdf", allow_partial=allow_partial)
@@ -54,7 +54,7 @@ def gather(
 
 
 def make(config: Config, layout: Layout, options: command.Options) -> command.Made:
-    """Make the PDF; check that LaTeX is installed before anything is read."""
+    """Make the PDF. Check first that LaTeX is installed."""
     if reason := latex.lacking():
         raise UserError(reason)
     with tempfile.TemporaryDirectory() as temporary:

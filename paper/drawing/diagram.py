@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 from matplotlib.path import Path
 
-TITLE, SMALL, LINE = 7.0, 6.5, 0.128  # points; points; inches between lines of text
+TITLE, SMALL, LINE = 7.0, 6.5, 0.128  # font sizes in points; line spacing in inches
 
 Kind = Literal["trained", "frozen", "data", "formula"]
 Flow = Literal["expert", "agent", "plain", "gradient"]
@@ -31,7 +31,7 @@ FLOWS: dict[Flow, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Box:
-    """A box centred on a point, in inches; the first line of its text is its title."""
+    """A box centred on a point, in inches. The first line of its text is its title."""
 
     x: float
     y: float
@@ -49,7 +49,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """A line through points; it ends in a tip at the last one."""
+    """A line through points, with a tip at the last one."""
 
     flow: Flow
     points: tuple[tuple[float, float], ...]
@@ -57,7 +57,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Label:
-    """Text next to an arrow; `ha` and `va` align it with its point, as in matplotlib."""
+    """Text next to an arrow. `ha` and `va` align it with its point, as in matplotlib."""
 
     x: float
     y: float
@@ -70,7 +70,7 @@ class Label:
 def add_box(axes: Axes, name: str, box: Box) -> None:
     """Draw a box and its text: centred lines, the first in bold.
 
-    Their gids are box:<name> and text:<name>.
+    The gids are box:<name> and text:<name>.
     """
     shape = "round,pad=0,rounding_size=0.09" if box.kind == "data" else "square,pad=0"
     corner, look = (box.x - box.width / 2, box.y - box.height / 2), BOXES[box.kind]
@@ -108,7 +108,7 @@ def add_label(axes: Axes, gid: str, label: Label) -> None:
 
 
 def add_legend(axes: Axes, x: float, y: float) -> None:
-    """Draw a legend of the boxes and arrows, one row centred at a point."""
+    """Draw a legend of the boxes and arrows in one row, centred at a point."""
     kinds: tuple[Kind, ...] = ("trained", "frozen")
     flows: dict[str, Flow] = {
         "expert data": "expert",

@@ -1,4 +1,4 @@
-"""Legend names of a method's variants: the method, and in brackets the settings that differ."""
+"""Legend names of a method's variants: the method, then the settings that differ in brackets."""
 
 from collections.abc import Sequence
 
@@ -19,15 +19,15 @@ WORDS = {
         "uniform": "uniform head",
     },
 }
-SIGMAS = ("params.sigma_expert", "params.sigma_agent")  # HL-Gauss alone uses them
-MAX_SETTINGS = 3  # that a legend has room for
+SIGMAS = ("params.sigma_expert", "params.sigma_agent")  # used only by HL-Gauss
+MAX_SETTINGS = 3  # maximum number of settings in a legend name
 
 
 def labels(config: Config, methods: Sequence[str], envs: Sequence[str]) -> dict[str, str]:
-    """Return what a legend calls each method: its variants by the settings that differ on the envs.
+    """Return the legend name of each method, by the settings in which the methods differ on `envs`.
 
-    The config's own labels are used if the methods are not variants of one, if their settings
-    differ outside `params` or in more than MAX_SETTINGS, and if the words would be the same.
+    Return the config's labels if the methods are not variants of one method, if their settings
+    differ outside `params` or in more than MAX_SETTINGS, or if two names would be the same.
     """
     own_labels = {name: method_label(config, name) for name in methods}
     roots = {_root(config, name) for name in methods}
@@ -62,7 +62,7 @@ def _different(methods: Sequence[Sequence[Settings]]) -> list[str]:
 
 
 def check(config: Config) -> None:
-    """Check that figures can set the mathematics in labels, before anything is trained for them."""
+    """Check, before any training, that figures can typeset the mathematics in labels."""
     for name, method in config.methods.items():
         if "$" not in method.label:
             continue
@@ -74,12 +74,12 @@ def check(config: Config) -> None:
             reason = str(error).strip().splitlines()[-1]
             raise UserError(
                 f"methods.{name}.label: figures can't set the mathematics in {method.label!r} "
-                f"({reason}); correct what stands between the dollar signs"
+                f"({reason}); correct the part between the dollar signs"
             ) from None
 
 
 def describe(names: Sequence[str], cell: Settings) -> str:
-    """Return a cell's values of some settings, in a few words."""
+    """Describe a cell's values of some settings in a few words."""
     parts = []
     for name in names:
         value = cell[name][0]

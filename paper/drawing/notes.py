@@ -1,4 +1,4 @@
-"""The text of a figure of learning curves: its legend, how to read it, and what went wrong."""
+"""The text of a figure of learning curves: its legend, its reading guide and its warnings."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -17,12 +17,12 @@ from paper.drawing.panels import AUC, RETURN, SCORE, Measure, Panel, Series
 from paper.drawing.style import Note
 from paper.numbers import curves, statistics
 
-MEANING = {  # of the y axis
+MEANING = {  # how to read the y axis
     SCORE: "0 is the return of a random policy, 1 the expert's.",
     RETURN: "Return: the env's own reward, summed over an episode and not normalised.",
     AUC: (
-        "AUC: how often, in the batches of the last update, the reward of an expert's transition "
-        "is above that of one of the agent's (ties: one half); under 0.5 the reward is inverted."
+        "AUC: how often, in the batches of the last update, an expert's transition has a higher "
+        "reward than one of the agent's (ties: one half); under 0.5 the reward is inverted."
     ),
 }
 
@@ -30,7 +30,7 @@ MEANING = {  # of the y axis
 def handles(
     config: Config, series: Iterable[Series], env: str, measures: Collection[Measure], crosses: bool
 ) -> list[Artist]:
-    """Return the legend entries: the series, the references and, if there are any, the crosses."""
+    """Return the legend entries: series, references and, if runs diverged, crosses."""
     out: list[Artist] = []
     for one in series:
         marker = "none" if curves.offline(config, one.method, env) else one.look.marker
@@ -58,10 +58,11 @@ def reading(
     of: Sequence[str] = (),
     each: bool = False,
 ) -> Note:
-    """Return how to read lines and bands, and how many seeds they average.
+    """Explain how to read lines and bands, and how many seeds they average.
 
-    of: what all panels share. each: the thin lines are single seeds. In all texts of this function
-    `~` stands for a no-break space.
+    of: texts on what all panels share.
+    each: True if the thin lines are single seeds.
+    In all texts of this function, `~` stands for a no-break space.
     """
     window, counts = config.window, sorted(set(seeds))
     n = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0] if counts else 0)
@@ -78,13 +79,13 @@ def reading(
         names = ", ".join(one.label for one in flat)
         mean = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
         text.append(
-            f"Horizontal line ({names}: no env steps): a run's {mean}, averaged over seeds."
+            f"Horizontal line ({names}: no env steps): each run's {mean}, averaged over seeds."
         )
     if counts and counts[-1] > 1:
-        alone = "; none where n~=~1" if counts[0] == 1 else ""
+        alone = "; no band if n~=~1" if counts[0] == 1 else ""
         text.append(
-            f"Band: mean~±~1 standard deviation over seeds (sample, n~−~1) of what the line "
-            f"averages{alone}."
+            f"Band: mean~±~1 standard deviation over seeds (sample, n~−~1) of the values that the "
+            f"line averages{alone}."
         )
     else:
         text.append("One seed has no standard deviation, so there is no band.")
@@ -92,7 +93,7 @@ def reading(
 
 
 def _lines(window: int, each: bool) -> str:
-    """Say what is drawn of a run that has a curve."""
+    """Explain the lines of methods that have a curve."""
     one = f"run's running mean over {window} evaluations" if window > 1 else "run's evaluations"
     if each:
         last = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
@@ -107,12 +108,12 @@ def _lines(window: int, each: bool) -> str:
 
 
 def _kept(config: Config, series: Sequence[Series]) -> str:
-    """Say which transitions of a demonstration the methods are given."""
+    """Say which transitions of a demonstration the methods get."""
     rates = [one.rate for one in series]
     if len({one.method for one in series}) == 1 and len(rates) > 1:
         name = method_label(config, series[0].method)
         return (
-            f"All lines are {name}; the legend says which transitions of a demonstration it gets."
+            f"All lines are {name}; the legend says which transitions of a demonstration are kept."
         )
     most = max(rates, key=rates.count)
     others = [f"{one.label}: every {nth(one.rate)}" for one in series if one.rate != most]
@@ -121,7 +122,7 @@ def _kept(config: Config, series: Sequence[Series]) -> str:
 
 
 def nth(n: int) -> str:
-    """Return the word after "every": one, 2nd, 10th."""
+    """Return the word that follows "every": one, 2nd, 10th."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10 if n % 100 not in (11, 12, 13) else 0, "th")
     return "one" if n == 1 else f"{n}{ending}"
 
@@ -133,7 +134,7 @@ def lacking(
     title: str,
     keys: Iterable[RunKey],
 ) -> str | None:
-    """Name the runs among `keys` that belong to a panel; None if there are none."""
+    """Name the runs among `keys` that belong to a panel, or return None if there are none."""
     here = [key for key in keys if panel.place.holds(key)]
     if len(here) == len(series) * len(seeds):
         return f"{title}: all runs"
@@ -154,9 +155,10 @@ def warnings(
     cut: Sequence[float],
     absent: Sequence[RunKey],
 ) -> list[Note]:
-    """Return notes on runs that failed, are missing or did not fit the axes.
+    """Return notes on runs that diverged, are missing or exceed the axes.
 
-    silent: diverged runs without an evaluation. cut: values beyond the axes, as normalised returns.
+    silent: diverged runs without an evaluation.
+    cut: values beyond the axes, as normalised returns.
     """
     notes = []
     if unscored_envs(runs):
@@ -168,7 +170,7 @@ def warnings(
         early = f"; {len(silent)} of them had no evaluation yet and {counts} nowhere"
         notes.append(
             Note(
-                f"×: {diverged + len(silent)} of {total} runs diverged; from there on a run counts "
+                f"×: {diverged + len(silent)} of {total} runs diverged; after that, a run counts "
                 f"with its last value{early * bool(silent)}."
             )
         )
@@ -177,7 +179,7 @@ def warnings(
         reach = " and ".join(f"{x:.2g}".replace("-", "−") for x in sorted({min(cut), max(cut)}))
         notes.append(
             Note(
-                f"▼ ▲: cut, the axes end at {low} and {high} (random 0, expert 1); the data reach "
+                f"▼ ▲: cut. The axes end at {low} and {high} (random 0, expert 1); the data reach "
                 f"{reach}."
             )
         )

@@ -1,4 +1,4 @@
-"""Panels of learning curves, which all figures of runs against env steps share."""
+"""Panels of learning curves, for every figure with env steps on the x axis."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,11 +25,11 @@ INVERTED: dict[str, Any] = {"color": style.ALERT, "alpha": 0.09, "linewidth": 0}
 DIVERGED: dict[str, Any] = {"color": style.ALERT, "marker": "x", "linestyle": "none"}
 CROSS: dict[str, Any] = {"markersize": 4.5, "markeredgewidth": 1.2}
 
-REMARK_SIZE = 5.5  # points, of the text above a panel
-THIN = 0.45  # points, the width of a line that stands behind another
+REMARK_SIZE = 5.5  # font size of the text above a panel, in points
+THIN = 0.45  # width of background lines, in points
 
-SHOWN = (-0.1, 1.1)  # normalised returns that every panel shows at least
-LIMIT = (-0.5, 1.5)  # and at most
+SHOWN = (-0.1, 1.1)  # smallest y range of a panel, in normalised returns
+LIMIT = (-0.5, 1.5)  # largest y range of a panel, in normalised returns
 
 
 def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates")) -> FigureConfig:
@@ -39,7 +39,7 @@ def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates"
         values = getattr(plan, axis)
         if len(values) != 1:
             shown = ", ".join(map(str, values))
-            raise UserError(f"figures.{name}.{axis}: found [{shown}], this figure shows one")
+            raise UserError(f"figures.{name}.{axis}: found [{shown}]; this figure needs one value")
     return plan
 
 
@@ -49,9 +49,10 @@ def demonstrations(count: int) -> str:
 
 
 class Measure(NamedTuple):
-    """What the y axis shows: a column of `ngt.runs.table.read_runs`.
+    """The quantity on the y axis: a column of `ngt.runs.table.read_runs`.
 
-    label: of the axis. tick: the distance between ticks; None lets matplotlib choose.
+    label: the label of the axis.
+    tick: the distance between ticks; None lets matplotlib choose.
     """
 
     column: str
@@ -75,7 +76,7 @@ class Series(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a panel shows: an env, an input mode, a number of demonstrations, a measure."""
+    """The content of a panel: an env, an input mode, a number of demonstrations and a measure."""
 
     env: str
     mode: Mode
@@ -95,11 +96,14 @@ class Place(NamedTuple):
 class Panel:
     """The axes of a place, and what is drawn in them.
 
-    ends: the returns of a random policy and of the expert, if these are drawn as lines. scored:
-    True if returns can be normalised by these. last: the largest env step. seeds: the number of
-    runs of each cell. lines: look, x and y of everything drawn; levels: look and y of everything
-    without an x. crosses: where runs diverged; without an x they stand at the right edge. remarks:
-    text and colour of what is said above the panel.
+    ends: the returns of a random policy and of the expert, if they are drawn as lines.
+    scored: True if returns can be normalised by the ends.
+    last: the largest env step.
+    seeds: the number of runs of each cell.
+    lines: look, x and y of every curve.
+    levels: look and y of every horizontal line.
+    crosses: x and y of the points at which runs diverged; an x of None means the right edge.
+    remarks: text and colour of each remark above the panel.
     """
 
     axes: Axes
@@ -117,10 +121,10 @@ class Panel:
     def add(
         self, runs: pd.DataFrame, series: Series, number: int, count: int, *, each: bool = False
     ) -> None:
-        """Draw series `number` of `count`; the first lies on top, and markers are staggered.
+        """Draw series `number` of `count`. The first lies on top, and markers are staggered.
 
-        runs: the cell's rows with the measure as `score`. each: draw each seed as a thin line,
-        instead of the evaluations that the strong line smooths.
+        runs: the cell's rows with the measure as `score`.
+        each: draw thin lines for the seeds, otherwise for the unsmoothed mean.
         """
         if runs.empty:
             return
@@ -168,7 +172,10 @@ class Panel:
 
     @property
     def unit(self) -> tuple[Measure, str]:
-        """Return what panels share if their values compare; returns compare on one env only."""
+        """Return a key that is equal for panels with comparable y values.
+
+        Returns compare only within one env.
+        """
         measure = self.place.measure
         return measure, self.place.env if measure == RETURN else ""
 
@@ -197,7 +204,7 @@ class Panel:
         return low, min(max(shown[1], values.max() + pad), limit[1])
 
     def finish(self, steps: float, low: float, high: float) -> list[float]:
-        """Set the limits; draw references, crosses, and an arrow wherever a series is cut.
+        """Set the limits; draw references, crosses, and an arrow at each cut series.
 
         Return the most extreme values that are cut, as normalised returns.
         """
@@ -219,7 +226,7 @@ class Panel:
             y, marker = (high, "^") if above else (low, "v")
             self.axes.plot(x, y, color=look.color, marker=marker, clip_on=False, **arrow)
         random, expert = self.ends or (0.0, 1.0)
-        if not worst:  # a panel without scores shows all values, and its ends may be equal
+        if not worst:  # in a panel without scores nothing is cut, and the ends may be equal
             return []
         return [(y - random) / (expert - random) for _, y in worst.values()]
 
@@ -244,7 +251,7 @@ Rows = Sequence[Sequence[Panel]]
 
 
 def finish(rows: Rows) -> list[float]:
-    """Set limits and ticks, which panels with the same unit share along a row.
+    """Set limits and ticks, shared by the panels of a row that have the same unit.
 
     Return the most extreme values that are cut, as normalised returns.
     """
@@ -274,7 +281,7 @@ def finish(rows: Rows) -> list[float]:
 
 
 def headings(figure: Figure, rows: Rows, titles: Sequence[Sequence[str]]) -> None:
-    """Write titles and, below them, the panels' remarks; the figure grows to make room."""
+    """Write titles and, below them, the panels' remarks. Enlarge the figure to make room."""
     whole, height = figure.get_size_inches()
     width = (whole - 0.6) / len(rows[0]) - 0.15
     line, grown = REMARK_SIZE * 1.4, 0.0  # points

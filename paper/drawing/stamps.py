@@ -1,6 +1,6 @@
-"""Stamps: a hash of what an artefact was drawn from, written into each of its files.
+"""Stamps: a hash of an artefact's sources, written into each of its files.
 
-The workflow compares it with the hash of what it would draw from now. So neither a file's time nor
+The workflow compares the stamp with a hash of the present sources. So neither a file's time nor
 Snakemake's own records decide whether an artefact is up to date.
 """
 
@@ -19,7 +19,7 @@ from paper.register import FIGURES, TABLES, Artefact
 def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path]:
     """Yield the files that an artefact depends on, besides the settings.
 
-    A run.json represents its run: it holds the checksums of the run's other files.
+    A run.json represents its run, as it holds the checksums of the run's other files.
     """
     yield from map(Path, artefact.files)
     names = artefact.shown(config)
@@ -37,7 +37,7 @@ def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path
 
 
 def parts(config: Config, layout: Layout, picture: str) -> list[Path]:
-    """Return the files of the artefacts that a report shows; picture: `png` or `pdf`."""
+    """Return the files of the artefacts that a report shows. picture: `png` or `pdf`."""
     return [
         layout.root / f"{a.name}.{ending}"
         for artefacts, ending in ((FIGURES, picture), (TABLES, "json"))
@@ -47,7 +47,7 @@ def parts(config: Config, layout: Layout, picture: str) -> list[Path]:
 
 
 def stamp(config: Config, layout: Layout, artefact: Artefact, picture: str = "") -> str:
-    """Return the text that an artefact's files carry; picture: for a report, as in `parts`."""
+    """Return the stamp of an artefact's files. picture: for a report, as in `parts`."""
     digest = hashlib.sha256(f"{artefact.name} {config_hash(config)}".encode())
     files = [*sources(config, layout, artefact)]
     files += parts(config, layout, picture) if picture else []

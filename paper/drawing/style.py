@@ -1,4 +1,4 @@
-"""The look of all figures: a style sheet, a colour, dash and marker for each method, saving.
+"""The look of all figures: a style sheet, and a colour, dash and marker for each method.
 
 Colours are those of Okabe and Ito, with some of Tol's muted scheme for the remaining methods.
 Dashes and markers differ too, so that a figure can be read in grey.
@@ -32,14 +32,14 @@ ALERT = "#B00020"  # warnings
 DARK = "#16191d"  # the background of a dark page
 NOTE_SIZE = 6.5  # points
 
-# From light to dark in equal steps of grey: viridis without its palest third.
+# From light to dark in equal steps of greyscale: viridis without its palest third.
 RAMP = ("#35B779", "#1F9E89", "#26828E", "#31688E", "#3E4989", "#482878")
 
 Dashes = tuple[float, ...]
 
 
 class Look(NamedTuple):
-    """How a method is drawn; `dashes` are in line widths, and empty for a solid line."""
+    """The look of a method's line. `dashes` are in line widths, and empty for a solid line."""
 
     color: str
     dashes: Dashes
@@ -47,7 +47,7 @@ class Look(NamedTuple):
 
     @property
     def line(self) -> dict[str, Any]:
-        """Return the keywords of a line in matplotlib."""
+        """Return the keywords for a line in matplotlib."""
         return {"color": self.color, "linestyle": (0, self.dashes) if self.dashes else "-"}
 
 
@@ -62,7 +62,7 @@ LOOKS: dict[str, Look] = {
     "mmd-dac": Look("#56B4E9", (8, 2), ">"),
     "red": Look("#7F7F1A", (1.2, 2.4), "p"),
     "diffail": Look("#882255", (4, 1, 1.2, 1, 1.2, 1), "<"),
-    # Variants, which are compared with ngt and not with the other methods.
+    # Variants, which are compared only with ngt.
     "ngt-hlg": Look("#009E73", (8, 2), "D"),
     "ngt-mse-softmax": Look("#D55E00", (2.2, 1), "^"),
     "ngt-equal-sigma": Look("#E69F00", (5, 1.5), "v"),
@@ -70,7 +70,7 @@ LOOKS: dict[str, Look] = {
     "ngt-no-sn": Look("#882255", (8, 2), "P"),
     "ngt-hlg-rescaled": Look("#CC79A7", (5, 1.5), "p"),
     "ngt-hlg-agent": Look("#56B4E9", (2.2, 1), "<"),
-    # Controls, which are compared with several methods: the colour is the method's.
+    # Controls: each has the colour of the method that it modifies.
     "constant": Look("#000000", (1.2, 1.2), "h"),
     "ngt-no-termination": Look("#0072B2", (2.2, 1), "v"),
     "ngt-norm": Look("#0072B2", (8, 2), "s"),
@@ -85,7 +85,7 @@ LOOKS: dict[str, Look] = {
     "diffail-norm": Look("#882255", (), "s"),
 }
 
-# Dashes and markers for the values of an ordered setting; their colours are those of RAMP.
+# Dashes and markers for the values of an ordered setting, whose colours are from RAMP.
 STEPS: tuple[tuple[Dashes, str], ...] = (
     ((), "o"),
     ((7, 1.5), "s"),
@@ -95,10 +95,10 @@ STEPS: tuple[tuple[Dashes, str], ...] = (
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """Return the look of each method, from LOOKS if it has one.
+    """Return the look of each method, from LOOKS if it is there.
 
-    Any other method gets an unused pair of colour and dashes. A checksum of its name says where
-    the search for one begins, so that its look depends little on the other methods.
+    Any other method gets an unused pair of colour and dashes. The search for a pair starts at a
+    checksum of the method's name, so that the look depends little on the other methods.
     """
     names = list(methods)
     colors, dashes, markers = (
@@ -117,13 +117,13 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 
 def ramp(count: int) -> list[Look]:
-    """Return looks for the values of an ordered setting, from dark to light, also in grey."""
+    """Return looks for an ordered setting's values, from dark to light, also in greyscale."""
     shades = np.linspace(len(RAMP) - 1, 0, count).round().astype(int)
     return [Look(RAMP[shade], *STEPS[place % len(STEPS)]) for place, shade in enumerate(shades)]
 
 
 def on_dark(color: str) -> str:
-    """Return a colour mixed with white, so that it contrasts with DARK as it does with white."""
+    """Return a lighter colour that contrasts with DARK as the given one does with white."""
     goal, white = _contrast(color, "white"), 0.0
     mixed = to_hex(color)
     while white < 1.0 and _contrast(mixed, DARK) < goal:
@@ -146,7 +146,7 @@ def _luminance(color: str) -> float:
     return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
-# Applies the style sheet to matplotlib's defaults, ignoring the user's; also a decorator.
+# Apply the style sheet to matplotlib's defaults and ignore the user's. Also works as a decorator.
 context = partial(matplotlib.style.context, ["default", str(SHEET)])
 
 
@@ -165,7 +165,7 @@ class Note(NamedTuple):
 
 
 def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> None:
-    """Put legend and notes below the panels; the figure grows by the height they need."""
+    """Put legend and notes below the panels, and enlarge the figure to make room."""
     width, height = figure.get_size_inches()
     space, margin = 0.08, 0.06  # inches
     legend = _legend(figure, handles, width - 2 * margin)
@@ -198,7 +198,7 @@ def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> 
 
 @context()
 def head(figure: Figure, text: str) -> None:
-    """Put a warning above the panels of a finished figure, which make room for it."""
+    """Put a warning above the panels of a finished figure, which shrink to make room."""
     width = figure.get_size_inches()[0] - 0.12
     lines = wrap(figure, text, width, NOTE_SIZE, "bold")
     figure.suptitle("\n".join(lines), fontsize=NOTE_SIZE, fontweight="bold", color=ALERT)
@@ -236,16 +236,18 @@ def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "no
 
 
 def made_of(scale: str) -> str:
-    """Return what a file says of the scale of its runs; no other scale's text begins alike."""
+    """Return the text by which a file names its scale. No other scale's text begins with it."""
     return f"scale {scale}, Noise-Guided Transport"
 
 
 def save(
     figure: Figure, pdf: Path, png: Path | None = None, scale: str = "", stamp: str = ""
 ) -> None:
-    """Write the figure, atomically and with the same bytes each time, then clear it.
+    """Write the figure atomically, with the same bytes each time, then clear it.
 
-    scale: the scale of its runs. stamp: as `stamps.stamp` makes it. The files' metadata have both.
+    scale: the scale of the figure's runs.
+    stamp: the text from `stamps.stamp`.
+    The metadata of the files contain both.
     """
     about = {"Title": made_of(scale)} if scale else {}
     about |= {"Keywords": stamp} if stamp else {}

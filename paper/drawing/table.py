@@ -1,4 +1,4 @@
-"""A table and its forms: CSV for programs, LaTeX and Markdown for readers, JSON for the report."""
+"""A table in four forms: CSV for programs, LaTeX and Markdown for readers, JSON for the report."""
 
 import csv
 import dataclasses
@@ -14,18 +14,19 @@ from ngt.files import atomic
 from paper.drawing import tex
 from paper.words import show
 
-MARK = "mark"  # the CSV's column for a table's marks
+MARK = "mark"  # the CSV column with a table's marks
 
 Cell = str | int | float | None
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading and how readers see its cells.
+    """A column: its heading and the format of its cells.
 
-    head: the heading; only LaTeX keeps its line breaks. number: the format of floats; the CSV has
-    them in full. width: the share of the line, 0 to 1, to which LaTeX wraps cells; without one the
-    column is as wide as its longest cell.
+    head: the heading; only LaTeX keeps its line breaks.
+    number: the format of floats; the CSV has them in full.
+    width: the share of the line, 0 to 1, to which LaTeX wraps cells; if None, the column is as wide
+    as its longest cell.
     """
 
     head: str
@@ -37,9 +38,9 @@ class Column:
 class Table:
     """Rows of cells by column key.
 
-    notes: sentences below the table: the scale, the seeds, what an interval is. marks: sentences
-    that warn of the rows themselves (runs are missing, settings differ); every form of the table
-    carries them. A row whose keys differ from those of `columns` is a ValueError.
+    notes: sentences below the table, for example on scale, seeds and intervals.
+    marks: warnings about the rows (missing runs, other settings), in every form of the table.
+    Raise ValueError for a row whose keys differ from those of `columns`.
     """
 
     caption: str
@@ -56,7 +57,7 @@ class Table:
                 raise ValueError(f"row {i} of {self.caption!r}: columns {odd} do not match")
 
     def shown(self, row: Mapping[str, Cell]) -> list[str]:
-        """Return a row as readers see it, with an en dash for a missing value."""
+        """Return a row as text for readers, with an en dash for a missing value."""
         return [show(row[key], column.number) for key, column in self.columns.items()]
 
     def is_numeric(self, key: str) -> bool:
@@ -66,7 +67,7 @@ class Table:
     def csv(self) -> str:
         """Return the CSV: keys as headings, numbers in full, an empty cell for a missing value.
 
-        A table with marks has a last column MARK, which repeats them in every row.
+        A table with marks has a last column MARK that repeats the marks in every row.
         """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -88,9 +89,10 @@ class Table:
         return tex.format_table(self)
 
     def json(self, scale: str = "", stamp: str = "") -> str:
-        """Return everything for other programs: numbers that are not finite are null.
+        """Return the whole table as JSON, with null for numbers that are not finite.
 
-        scale: the scale of the table's runs. stamp: as `paper.drawing.stamps` makes it.
+        scale: the scale of the table's runs.
+        stamp: the text from `paper.drawing.stamps`.
         """
         columns = {key: dataclasses.asdict(column) for key, column in self.columns.items()}
         rows = [{key: _finite(value) for key, value in row.items()} for row in self.rows]
@@ -104,7 +106,7 @@ def _finite(value: Cell) -> Cell:
 
 
 def markdown(rows: Iterable[Sequence[str]]) -> str:
-    """Return rows as a table in Markdown; the first row is the heading."""
+    """Return rows as a Markdown table. The first row is the heading."""
     head, *rest = ([cell.replace("|", r"\|") for cell in row] for row in rows)
     return "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rest))
 

@@ -1,4 +1,4 @@
-"""LaTeX: text escaped for it, and tables as it sets them."""
+"""LaTeX: escaped text and formatted tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ngt.text import SETTABLE
 if TYPE_CHECKING:
     from paper.drawing.table import Table
 
-# Sizes in characters of LaTeX's \small, which sets a table of up to SMALL_COLUMNS columns.
+# Page size in characters of LaTeX's \small, the size of tables of up to SMALL_COLUMNS columns.
 LINES_PER_PAGE, CHARACTERS_PER_LINE, SMALL_COLUMNS = 50, 110, 10
 
 TEXT = {
@@ -20,13 +20,13 @@ TEXT = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "|": r"\textbar{}",
-    "[": "{[}",  # after the end of a row LaTeX would read an optional argument
+    "[": "{[}",  # after the end of a row, LaTeX would read it as an optional argument
     **{character: rf"\{character}" for character in "&%$#_{}"},
     **{"“": "``", "”": "''", "‘": "`", "’": "'", "–": "--", "—": "---", "…": r"\ldots{}"},
     **{power: rf"\textsuperscript{{{digit}}}" for power, digit in zip("²³⁷", "237", strict=True)},
     **{"\u00a0": "~", "\n": " "},
 }
-# Characters that LaTeX sets in mathematics only, and their commands in the same order.
+# Characters that need LaTeX's mathematics mode, and their commands in the same order.
 MATHEMATICS = "<>−±×≤≥≈→∞√·∈∇∂≪ℓ†°÷αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
 COMMANDS = re.findall(
     r"\S+",
@@ -45,7 +45,7 @@ SPELLING = TEXT | {
 
 
 def escape(text: str, breakable: bool = False) -> str:
-    """Return text that LaTeX shows literally; breakable: allow line breaks inside dotted names."""
+    """Return text that LaTeX shows literally. breakable: allow line breaks inside dotted names."""
     parts = re.split(r"(?<=[a-z][._:/])(?=[A-Za-z])", text) if breakable else [text]
     return r"\allowbreak{}".join(
         re.sub(r"([-'`])(?=\1)|.", _spelling, part, flags=re.DOTALL) for part in parts
@@ -53,24 +53,24 @@ def escape(text: str, breakable: bool = False) -> str:
 
 
 def _spelling(match: re.Match[str]) -> str:
-    """Return a character as LaTeX reads it, or its code point if the paper's fonts lack it."""
+    """Return LaTeX's spelling of a character, or its code point if the paper's fonts lack it."""
     character = match[0]
-    if match[1]:  # LaTeX would join it with the next one
+    if match[1]:  # LaTeX would join it with the next character
         return character + "{}"
     unknown = f"U+{ord(character):04X}"
     return SPELLING.get(character, character if character in SETTABLE else unknown)
 
 
 def format_table(table: Table) -> str:
-    r"""Return a booktabs table with its caption and notes, to be \input in a single column.
+    r"""Return a booktabs table with caption and notes, for \input into a one-column document.
 
-    The document needs the packages booktabs, array if a column has a width, and longtable if the
-    rows fill more than a page.
+    The document needs the package booktabs, also array if a column has a width, and longtable if
+    the rows fill more than a page.
     """
     rows, below = _rows(table), [*table.notes, *table.marks]
     if _count_lines(table) > LINES_PER_PAGE:
         head = [r"\toprule", _headings(table), r"\midrule"]
-        # The notes follow the caption: below the last page they would be read last.
+        # The notes follow the caption. Below the table they would be on its last page.
         lines = [
             r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
             rf"\begin{{longtable}}{_alignment(table)}",
@@ -101,7 +101,7 @@ def _alignment(table: Table) -> str:
 
 
 def _headings(table: Table) -> str:
-    """Return the headings; one of several lines is stacked, unless its column wraps anyway."""
+    """Return the headings. Stack those of several lines, unless their column wraps anyway."""
     cells = []
     for key, column in table.columns.items():
         lines = [escape(line) for line in column.head.split("\n")]
@@ -126,7 +126,7 @@ def _rows(table: Table) -> list[str]:
 
 
 def _count_lines(table: Table) -> int:
-    """Return about how many lines the rows take."""
+    """Estimate how many lines the rows take."""
     widths = [column.width for column in table.columns.values()]
     return sum(
         max(

@@ -1,4 +1,4 @@
-"""Aggregates of the main figure's runs over tasks (not in the paper)."""
+"""A figure of the main figure's scores, aggregated over tasks (not in the paper)."""
 
 from collections.abc import Callable, Sequence
 
@@ -76,7 +76,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
 def _rows(
     axes: Axes, a: Aggregates, looks: dict[str, Look], value: Callable[[str], Estimate | None]
 ) -> None:
-    """Draw each method's estimate as a marker on a bar for its interval, the first on top."""
+    """Draw each method's estimate as a marker on a bar for its interval. The first is on top."""
     for y, method in enumerate(a.methods):
         e, look = value(method), looks[method]
         if e is None:
@@ -147,7 +147,7 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
 
 
 def reading(a: Aggregates) -> Note:
-    """Explain what is drawn."""
+    """Explain how to read the figure."""
     ends = "Bars and bands: intervals. " if a.seeds > 1 else ""
     return Note(
         f"Top: one value per method over all tasks. Bottom: performance profiles. {ends}Dashed: "

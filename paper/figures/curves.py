@@ -1,4 +1,4 @@
-"""Figures of learning curves: a row per env, a column per number of demonstrations."""
+"""Figures of learning curves, with a row per env and a column per number of demonstrations."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from paper.figures.series import (
 )
 from paper.numbers import curves
 
-ACROSS = 3  # most panels in a row if there is one number of demonstrations
+ACROSS = 3  # maximum number of panels in a row if there is one number of demonstrations
 
 
 def _title(place: Place, plan: FigureConfig) -> str:
@@ -49,15 +49,15 @@ class Grid:
     rows: list[list[Place]]
     titles: list[list[str]]
     labels: list[list[str]]  # of the vertical axes
-    shared: list[str]  # what all places have in common, so that no panel says it
+    shared: list[str]  # texts on what all places have in common, for the notes
 
 
 def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
     """Return a row per env and input mode, and a column per number of demonstrations.
 
     With a single number of demonstrations, up to ACROSS envs share a row, unless a panel shows
-    returns, which have no unit in common. The measures of a row are stacked; in a figure of one
-    column they are side by side.
+    returns, which have no common unit. The measures of a row are stacked. In a figure of one
+    column, they are side by side.
     """
     first = [Place(env, mode, k) for env in plan.envs for mode in plan.modes for k in plan.demos]
     across, packed = len(plan.demos), False
@@ -84,7 +84,7 @@ def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
     return out
 
 
-# (place, each series with its rows there, config) -> what to say above the panel
+# (place, each series with its rows there, config) -> remark above the panel
 Remarks = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], Remark]
 
 
@@ -92,8 +92,10 @@ Remarks = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], Rem
 class CurveFigure:
     """The learning curves of an entry of the config's `figures`.
 
-    series: its lines. measures: a row of panels for each. each: draw the seeds as thin lines.
-    remark: what to say above a panel; the rows that it gets have the panel's measure as `score`.
+    series: returns the figure's lines.
+    measures: each has its own row of panels.
+    each: draw the seeds as thin lines.
+    remark: returns the text above a panel; its rows have the panel's measure as `score`.
     """
 
     name: str
@@ -152,7 +154,7 @@ class CurveFigure:
         absent: Sequence[RunKey],
         silent: Sequence[RunKey],
     ) -> None:
-        """Add the texts above a panel; a panel of the first measure names missing runs."""
+        """Add the texts above a panel. A panel of the first measure names missing runs."""
         seeds, series = config.figures[self.name].seeds, [one for one, _ in here]
         if not panel.scored:
             panel.remarks.append(("no scores: see below", style.ALERT))
@@ -165,7 +167,7 @@ class CurveFigure:
 
 
 def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list[list[Panel]]]:
-    """Return panels without lines; a single column of panels is as wide as the paper's column."""
+    """Return empty panels. A single column of panels is as wide as the paper's column."""
     across = len(laid.rows[0])
     height = min(1.9, (style.TEXT_HEIGHT - 1.7) / len(laid.rows))
     width = style.TEXT_WIDTH if across > 1 else style.COLUMN_WIDTH
@@ -214,5 +216,5 @@ CURVE_FIGURES = {
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make one of CURVE_FIGURES."""
+    """Read the runs of one of CURVE_FIGURES and draw them."""
     return figure_of_runs(CURVE_FIGURES[options.artefact.name].draw, config, layout, options)

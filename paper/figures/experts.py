@@ -29,7 +29,7 @@ class Expert(NamedTuple):
 
 
 def read(config: Config, layout: Layout, *, other_settings: bool = False) -> list[Expert]:
-    """Read the experts of the main figure's envs; UserError if one is not trained."""
+    """Read the experts of the main figure's envs. Raise UserError if one is not trained."""
     records = source(layout, config, other_settings=other_settings)
     experts = []
     for env in FIGURES["expert_figure"].experts_of(config):
@@ -45,11 +45,11 @@ def read(config: Config, layout: Layout, *, other_settings: bool = False) -> lis
 
 @style.context()
 def draw(experts: Sequence[Expert], config: Config) -> Figure:
-    """Draw a panel per env: evaluations with their range, the policy kept, the published return."""
+    """Draw a panel per env: evaluations with their range, the kept policy, the published return."""
     if not experts:
         raise UserError(
             "figures.main_figure: no env of it has demonstrations by an expert of this suite, so "
-            "there is none to draw"
+            "there is no expert to draw"
         )
     columns = min(3, len(experts))
     lines = -(-len(experts) // columns)
@@ -81,7 +81,7 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
     episodes = "/".join(sorted({str(n) for e in experts for n in e.evaluations["episodes"]}))
     note = (
         f"Scale {config.scale}, one seed per env, {episodes} deterministic episodes per "
-        f"evaluation. The policy kept is the best evaluation's, so its return there is optimistic."
+        f"evaluation. The policy with the best evaluation is kept, so its return is optimistic."
     )
     style.footer(figure, handles, [style.Note(note)])
     return figure

@@ -1,4 +1,4 @@
-"""The method as a diagram: how the reward is learned, and what it drives."""
+"""The method as a diagram: how the reward is learned, and how the agent uses it."""
 
 from collections.abc import Sequence
 
@@ -18,14 +18,14 @@ from paper.numbers import variants
 from paper.tables.settings import where
 
 METHOD = "ngt"
-HEIGHT, BELOW = 3.36, 0.5  # inches: of the drawing; of legend and note
+HEIGHT, BELOW = 3.36, 0.5  # heights of the drawing, and of legend and note, in inches
 
 MODE: dict[Mode, str] = {
     "state-action": "$(s, a)$",
     "state-state": "$(s, s')$",
     "state-only": "$(s)$",
 }
-SCALED = {  # of the batch's own percentiles
+SCALED = {  # formulas that use the batch's own percentiles
     "percentile": r"$r' = (r - P_5)\,/\,(P_{95} - P_5)$",
     "percentile_offset": r"$r' = r\,/\,(P_{95} - P_5) - P_5$",
     "none": "$r' = r$",
@@ -38,13 +38,13 @@ def widths(hidden: Sequence[int]) -> str:
     return f"{len(hidden)} × {hidden[0]}" if same else ", ".join(map(str, hidden))
 
 
-# Inches: columns and rows of boxes.
+# Positions of the columns and rows of boxes, in inches.
 LEFT, NETS, PAIR, RIGHT = 0.74, 2.66, 4.34, 5.92
 TOP, UPPER, MIDDLE, LOWER, BOTTOM = 3.02, 2.73, 2.24, 1.75, 0.77
 
 
 def boxes(cell: CellConfig, params: PotentialConfig) -> dict[str, Box]:
-    """Return everything that has an edge."""
+    """Return all boxes by name."""
     return {
         **_data_boxes(cell),
         **_learned_boxes(params),
@@ -139,11 +139,11 @@ def _agent_boxes(cell: CellConfig) -> dict[str, Box]:
     }
 
 
-LANE, NUDGE = 0.1, 0.04  # inches between two arrows side by side
+LANE, NUDGE = 0.1, 0.04  # offsets of arrows that run side by side, in inches
 
 
 def arrows(box: dict[str, Box]) -> list[Arrow]:
-    """Return what flows where; each arrow starts and ends on an edge."""
+    """Return all arrows. Each starts and ends on the edge of a box."""
     return [*_reward_arrows(box), *_agent_arrows(box)]
 
 
@@ -184,7 +184,7 @@ def _reward_arrows(box: dict[str, Box]) -> list[Arrow]:
 
 
 def _around(flow: Flow, a: tuple[float, float], b: tuple[float, float], y: float) -> Arrow:
-    """Return an arrow from a to b by way of a height."""
+    """Return an arrow from a to b that passes at height y."""
     return Arrow(flow, (a, (a[0], y), (b[0], y), b))
 
 
@@ -202,7 +202,7 @@ def _agent_arrows(box: dict[str, Box]) -> list[Arrow]:
 
 
 def outputs(params: PotentialConfig) -> tuple[str, str]:
-    """Return what leaves the predictor and the prior."""
+    """Return the formulas for the outputs of the predictor and the prior."""
     hlg = params.pairing == "hl_gauss"
     sizes = (f"{params.m} \\times {params.bins}" if hlg else f"{params.m}", f"{params.m}")
     scale = rf"{params.rescale:g}\,"
@@ -215,7 +215,7 @@ def outputs(params: PotentialConfig) -> tuple[str, str]:
 
 
 def labels(box: dict[str, Box], cell: CellConfig, params: PotentialConfig) -> list[Label]:
-    """Return the texts beside the arrows."""
+    """Return the texts next to the arrows."""
     gap, blue, orange = 0.05, FLOWS["expert"]["color"], FLOWS["agent"]["color"]
     trained, frozen = outputs(params)
     nets = box["predictor"].at("right")[0] + gap
@@ -265,7 +265,7 @@ def labels(box: dict[str, Box], cell: CellConfig, params: PotentialConfig) -> li
 
 @style.context()
 def draw(config: Config) -> Figure:
-    """Return the diagram, as wide as the paper's text; each box and text has its name as gid."""
+    """Return the diagram, as wide as the paper's text. Each box and text has its name as gid."""
     cell, params, note = facts(config)
     figure = style.new_figure(style.TEXT_WIDTH, HEIGHT + BELOW)
     figure.set_layout_engine("none")
@@ -294,22 +294,22 @@ def draw(config: Config) -> Figure:
 
 
 def facts(config: Config) -> tuple[CellConfig, PotentialConfig, str]:
-    """Return the settings on the scale's first env, and in words what differs on other envs."""
+    """Return the settings on the scale's first env, and a note on those of other envs."""
     envs = register.envs(config)
     if not envs:
-        raise UserError("figures: none names an env, so there is no setting to show; name one")
+        raise UserError("figures: none names an env, so there are no settings to show; name one")
     cells = {env: variants.cell(config, env, METHOD) for env in envs}
     cell = cells[envs[0]]
     model = load_model(cell.model, f"methods.{METHOD}.model")
     if model.Config is not PotentialConfig:
         raise UserError(
-            f"methods.{METHOD}.model: {cell.model} has other settings than the diagram shows; "
+            f"methods.{METHOD}.model: the diagram does not fit the settings of {cell.model}; "
             f"use ngt.potential:Potential"
         )
     params = PotentialConfig(**cell.params)
     if params.scaling not in SCALED:
         raise UserError(
-            f"methods.{METHOD}.params.scaling: {params.scaling!r} is not drawn, as it reads other "
+            f"methods.{METHOD}.params.scaling: {params.scaling!r} can't be drawn, as it uses other "
             f"batches too; use one of {', '.join(SCALED)}"
         )
     on: dict[str, list[str]] = {}
@@ -322,8 +322,8 @@ def facts(config: Config) -> tuple[CellConfig, PotentialConfig, str]:
     note = f"Scale {config.scale}. Pairing loss ℓ: {pairings}."
     if "hl_gauss" in on and params.squash and params.hlg_target == "tanh":
         note += (
-            f" With HL-Gauss the predictor has {params.bins} logits for each of the prior's "
-            f"{params.m} outputs, which are squashed by tanh alone."
+            f" With HL-Gauss, the predictor has {params.bins} logits for each of the prior's "
+            f"{params.m} outputs. The prior's outputs are squashed by tanh alone."
         )
     return cell, params, note
 

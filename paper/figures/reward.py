@@ -1,4 +1,4 @@
-"""What the learned reward looks like: its diagnostics over training, and a potential as maps."""
+"""A figure of the learned reward: diagnostics over training, and maps of a potential."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ from paper.numbers import curves, potential
 from paper.numbers.potential import Maps
 from paper.register import POTENTIAL
 
-NAME = "main_figure"  # whose runs are shown
+NAME = "main_figure"  # the entry of the config's `figures` with the runs
 MEASURES = dict(zip(LOGGED, (("AUC of the reward", 0.5), ("rank correlation", 0.0)), strict=True))
 EXPERT: dict[str, Any] = {"marker": "o", "color": "#FFFFFF", "markeredgecolor": "#000000"}
 EXPERT |= {"linestyle": "none", "markersize": 2.8, "markeredgewidth": 0.6}
@@ -34,7 +34,7 @@ AGENT |= {"markersize": 2.0, "markeredgewidth": 0.0}
 def draw(
     runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = (), *, maps: Maps
 ) -> Figure:
-    """Return the diagnostics of each method at the left, and the maps at the right."""
+    """Draw the diagnostics of each method on the left, and the maps on the right."""
     figure = style.new_figure(style.TEXT_WIDTH, 3.6)
     panels = figure.subplots(2, 3, width_ratios=(1.25, 1.0, 1.0))
     methods = list(config.figures[NAME].methods)
@@ -77,7 +77,7 @@ def _diagnostic(axes: Axes, runs: pd.DataFrame, column: str, looks: dict[str, Lo
 
 
 def _maps(figure: Figure, panels: Any, maps: Maps) -> None:
-    """Draw the potential at each moment in one colour scale, with expert and agent on it."""
+    """Draw the potential at each moment on one colour scale, with points of expert and agent."""
     angles, velocities = potential.ANGLES, potential.VELOCITIES
     top = float(maps.potential.max())
     for number, axes in enumerate(panels.flat):
@@ -102,22 +102,22 @@ def _maps(figure: Figure, panels: Any, maps: Maps) -> None:
 def _notes(
     config: Config, methods: list[str], logged: list[str], absent: Sequence[RunKey], maps: Maps
 ) -> list[Note]:
-    """Return how to read the panels."""
+    """Explain how to read the panels."""
     others = ", ".join(method_label(config, m) for m in methods if m not in logged)
     lack = f" No reward is learned by, or logged for: {others}." if others else ""
     episodes, rate = potential.EPISODES, potential.RATE
     notes = [
         Note(
             f"Left: scale {config.scale}, means over all runs of the main figure. AUC: how often "
-            f"the reward of an expert's transition is above that of one of the agent's. Rank "
-            f"correlation: Spearman's, of the learned reward with the env's own, over a batch of "
-            f"the agent's transitions.{lack}"
+            f"an expert's transition has a higher reward than one of the agent's. Rank "
+            f"correlation: Spearman's, between the learned reward and the env's own, over a batch "
+            f"of the agent's transitions.{lack}"
         ),
         Note(
-            f"Right: one training of NGT on {potential.ENV} of {maps.step[-1]:.0f} env steps, with "
+            f"Right: one run of NGT on {potential.ENV} over {maps.step[-1]:.0f} env steps, with "
             f"the MSE-softmax pairing and every {rate}th transition of {episodes} demonstrations. "
             f"Points: the demonstrations, and the agent's last {potential.RECENT} transitions. "
-            f"Training lowers the potential at the expert and raises it at the agent."
+            f"Training lowers the potential at the expert's points and raises it at the agent's."
         ),
     ]
     if absent:

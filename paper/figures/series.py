@@ -1,4 +1,4 @@
-"""The lines of figures of learning curves, and what is said above their panels."""
+"""The lines of figures of learning curves, and the remarks above their panels."""
 
 from collections.abc import Sequence
 
@@ -24,20 +24,23 @@ def methods(config: Config, name: str) -> list[Series]:
 
 
 def compared(config: Config, name: str) -> list[Series]:
-    """Return the methods for comparison, then the others, with the config's labels."""
+    """Return a line per method, those for comparison first, with the config's labels."""
     plan = plan_of(config, name, one=["rates"])
     named = {method: method_label(config, method) for method in (*plan.beside, *plan.methods)}
     return _by_method(config, plan, named)
 
 
 def variants(config: Config, name: str) -> list[Series]:
-    """Return the method for comparison, then its variants, named by the settings that differ."""
+    """Return the lines of the method for comparison, then of its variants.
+
+    Each is named by the settings that differ.
+    """
     plan = plan_of(config, name, one=["rates"])
     return _by_method(config, plan, labels(config, [*plan.beside, *plan.methods], plan.envs))
 
 
 def _by_method(config: Config, plan: FigureConfig, named: dict[str, str]) -> list[Series]:
-    """Return a line per method at its own rate or the figure's; the first line is the widest."""
+    """Return a line per method at its own rate or the figure's. The first line is the widest."""
     looks, (rate,) = style.looks(named), plan.rates
     found = [
         Series(method, method_rate(config, method) or rate, label, looks[method])
@@ -47,7 +50,7 @@ def _by_method(config: Config, plan: FigureConfig, named: dict[str, str]) -> lis
 
 
 def sizes(config: Config, name: str) -> list[Series]:
-    """Return a line per method, in order of the embedding's size; larger ones are darker."""
+    """Return a line per method, in order of embedding size. Larger embeddings are darker."""
 
     def size(one: Series) -> int:
         _, params = model_params(config, one.method, config.figures[name].envs[0])
@@ -61,13 +64,13 @@ def sizes(config: Config, name: str) -> list[Series]:
 
 
 def rates(config: Config, name: str) -> list[Series]:
-    """Return a line per rate of one method; those that keep more transitions are darker."""
+    """Return a line per rate of one method. Rates that keep more transitions are darker."""
     plan = plan_of(config, name, one=["methods"])
     (method,) = plan.methods
     if plan.beside:
-        raise UserError(f"figures.{name}.beside: found {plan.beside[0]}, this figure shows none")
+        raise UserError(f"figures.{name}.beside: found {plan.beside[0]}; this figure takes none")
     if (own := method_rate(config, method)) is not None:
-        raise UserError(f"figures.{name}.methods: {method} has rate {own}; name one of any rate")
+        raise UserError(f"figures.{name}.methods: {method} has rate {own}; name one with any rate")
     ordered = sorted(plan.rates)
     return [
         Series(
@@ -99,7 +102,7 @@ def spread(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Co
 
 
 def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Config) -> Remark:
-    """Return the share of evaluations at which the reward's AUC is under 0.5."""
+    """Return the share of evaluations in which the reward's AUC is under 0.5."""
     if place.measure != AUC:
         return None
     if all(runs.empty for _, runs in here):
@@ -112,7 +115,7 @@ def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Confi
 
 
 def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
-    """Return the milliseconds that an update of each line's packs took, evaluations left out."""
+    """Return the milliseconds per update of each line's packs, without evaluations."""
     parts = []
     for one, runs in here:
         ends = runs.sort_values("step").groupby("seed").tail(1).dropna(subset=["seconds"])

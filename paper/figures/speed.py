@@ -1,4 +1,4 @@
-"""Env steps per second over training, a line per method, as in the paper's section on speed."""
+"""Env steps per second over training, a line per run, as in the paper's section on speed."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ from paper.numbers import curves, speed
 
 @style.context()
 def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-    """Return a panel per env."""
+    """Draw a panel per env."""
     if runs["step"].isna().all():
         raise UserError(
             f"figures.{speed.NAME}: no run has an evaluation, so there is no speed to draw"
@@ -40,8 +40,8 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     ]
     notes = [
         Note(
-            f"Scale {config.scale}, a line for each run, in its own process. A rate is formed "
-            f"over {speed.STRETCH:.0%} of the run up to the point; evaluations are left out."
+            f"Scale {config.scale}, a line for each run, in its own process. The rate at a point "
+            f"covers the {speed.STRETCH:.0%} of the run before it; evaluations are left out."
         )
     ]
     if absent:
@@ -52,7 +52,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
 
 
 def _panel(axes: Axes, env: str, runs: pd.DataFrame, look_of: Mapping[str, Look]) -> None:
-    """Draw a line per method on an env; markers are staggered."""
+    """Draw a line per run on an env. The markers of the methods are staggered."""
     longest = float(runs["step"].max())
     scale, word = curves.unit(longest)
     for place, (method, look) in enumerate(look_of.items()):

@@ -1,4 +1,4 @@
-"""The paper's theorems, computed: each bound beside the value that it bounds."""
+"""The paper's theorems, computed: each bound next to the value that it bounds."""
 
 import math
 from typing import Any
@@ -32,7 +32,7 @@ from paper.theory.study import (
 )
 
 Look = dict[str, Any]
-# The look of a line by its meaning, the same in every panel.
+# The look of a line shows its meaning, and is the same in every panel.
 EXACT: Look = {"color": "#000000"}
 SOURCE: Look = {"color": "#D55E00", "linestyle": (0, (4, 1.2))}
 OURS: Look = {"color": "#0072B2", "linestyle": (0, (5, 1.2, 1.2, 1.2))}
@@ -59,7 +59,7 @@ Verdicts = dict[str, Verdict]
 
 @style.context()
 def draw(s: Study) -> Figure:
-    """Draw nine panels; each title ends in the table's verdict."""
+    """Draw nine panels. Each title ends with the table's verdict."""
     figure = style.new_figure(style.TEXT_WIDTH, 5.6)
     panels = (_logits, _sigma, _mass, _target, _potential, _dual, _coin, _coins, _learned)
     verdicts: Verdicts = {statement.key: statement.verdict for statement in statements(s)}
@@ -88,10 +88,10 @@ def notes(s: Study) -> list[str]:
         "actions. Th. hlip: largest |∇h| on the samples and between them (solid) and the product "
         "(dashed). Eq. emdeq: the value of h/Λ(h), Λ on the samples (solid), and −L (dotted). "
         f"Th. rewloss, n = {COINS}: exact for fair coins (steps), {TRIALS // 1000} 000 trials of "
-        "uniform laws on [0, 1] (dots); h learned: the deviation that the best 1-Lipschitz h "
-        f"reaches where both sides have one law (uniform on a {s.inputs}-dimensional cube of "
-        f"diameter 1), mean and range of {DRAWS} draws, against what the bounds allow with "
-        f"probability {CONFIDENCE:g}."
+        "uniform laws on [0, 1] (dots). h learned: the deviation that the best 1-Lipschitz h "
+        f"reaches if both sides have one law (uniform on a {s.inputs}-dimensional cube of "
+        f"diameter 1), mean and range of {DRAWS} draws; the bounds allow more with probability "
+        f"{CONFIDENCE:g}."
     ]
 
 
@@ -102,7 +102,7 @@ def _ticks(axis: Axis, *values: float) -> None:
 
 
 def _bins(axes: Axes, values: Any) -> None:
-    """Draw a line over sigma for each number of bins."""
+    """Draw a line over sigma for each number of bins in SHOWN."""
     for n, look in SHOWN.items():
         axes.plot(SIGMAS, values[BINS.index(n)], **look, label=f"N = {n}")
 

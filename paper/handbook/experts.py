@@ -1,4 +1,4 @@
-"""The experts that ship, compared with the published returns and with this suite's aims.
+"""The experts that ship, compared with published returns and with this suite's aims.
 
 python -m paper.handbook.experts
 """
@@ -53,7 +53,7 @@ def tasks() -> list[Task]:
 
 
 def row(task: Task, video: bool) -> dict[str, Cell]:
-    """Return an expert's row of the table; video: there is one of it."""
+    """Return an expert's row of the table. video: True if it has a video."""
     expert = shipped.read(task.id)
     returns = np.array(expert["returns"])
     mean, published, aim = float(returns.mean()), task.published_expert, task.aim
@@ -81,7 +81,7 @@ def _thousands(count: int) -> str:
 
 
 def table(videos: Path = VIDEOS) -> Table:
-    """Return the table, one row per expert that ships; videos: the folder of the GIFs."""
+    """Return the table, with a row per expert that ships. videos: the folder of the GIFs."""
     known = tasks()
     ships = [task for task in known if shipped.ships(task.id)]
     absent = ", ".join(task.id for task in known if task not in ships)
@@ -90,19 +90,19 @@ def table(videos: Path = VIDEOS) -> Table:
         COLUMNS,
         [row(task, (videos / f"{task.id}.gif").exists()) for task in ships],
         [
-            "Return: of the deterministic policy, over 16 episodes that were not used to choose "
-            "it; std is their sample standard deviation. Random: the mean return of a uniform "
-            "random policy over as many episodes. Published: the mean return published with the "
-            "authors' code, whose Ant has 27 observations and never ends an episode early; the "
-            "share of it counts from the random policy's return. Aim: the return that this suite "
-            "wants of the expert. Hours: on one core, with evaluations.",
+            "Return: the deterministic policy's, over 16 episodes that were not used to choose it; "
+            "std is the sample standard deviation. Random: the mean return of a uniform random "
+            "policy over 16 episodes. Published: the mean return published with the authors' code, "
+            "whose Ant has 27 observations and never ends an episode early; the share of it counts "
+            "from the random policy's return. Aim: the return that this suite requires of the "
+            "expert. Hours: on one core, with evaluations.",
             *([f"Tasks of the paper without an expert that ships: {absent}."] if absent else []),
         ],
     )
 
 
 def page(videos: Path = VIDEOS) -> str:
-    """Return the generated part of data/README.md: table, curves, videos."""
+    """Return the generated part of data/README.md: table, curves and videos."""
     shown = table(videos)
     lines = [shown.markdown(), "![the experts' learning curves](curves.png)\n"]
     lines += [f"![{r['env']}](../docs/experts/{r['env']}.gif)" for r in shown.rows if r["video"]]
@@ -129,7 +129,7 @@ def draw(path: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the generated part of the page, and its picture into the same folder."""
+    """Write the generated part of the page, and its picture next to the page."""
     about = (__doc__ or "").splitlines()[0]
     parser = Parser(prog="python -m paper.handbook.experts", description=about)
     text = (

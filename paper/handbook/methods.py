@@ -1,4 +1,4 @@
-"""docs/methods.md: every method's equation, settings and deviations, taken from its own code.
+"""Write docs/methods.md: each method's equation, settings and deviations, taken from its own code.
 
 python -m paper.handbook.methods --out docs/methods.md
 """
@@ -28,6 +28,8 @@ from paper.numbers import variants
 
 ROOT = Path(__file__).resolve().parents[2]
 LABELS = ("Reward", "Range", "Deviations", "Sources")
+OPTIONAL = ("Traps",)
+SHOWN = (*LABELS[:3], *OPTIONAL, *LABELS[3:])
 
 HEAD = """\
 # The methods
@@ -35,8 +37,8 @@ HEAD = """\
 `python -m paper.handbook.methods` writes this page from the methods' own docstrings, settings and
 code, and a test compares the two. Values are those of scale `paper`; other scales in
 [workflow/config/](../workflow/config/) may use smaller ones. In the equations, "expert" and "agent"
-are the batches of an iteration. The reward is always high if a transition is like the expert's. How
-to add a method: [new-method.md](new-method.md).
+are the batches of an iteration. The reward is always high if a transition is like the expert's.
+[new-method.md](new-method.md) shows how to add a method.
 """
 
 
@@ -44,7 +46,8 @@ to add a method: [new-method.md](new-method.md).
 class Text:
     """The parts of a method's docstring.
 
-    blocks: paragraphs between the summary and the first label. labelled: paragraphs by LABELS.
+    blocks: paragraphs between the summary and the first label.
+    labelled: the paragraph after each of LABELS and OPTIONAL.
     """
 
     summary: str
@@ -53,8 +56,8 @@ class Text:
 
 
 def read(docstring: str, where: str) -> Text:
-    """Parse a method's docstring; check that it has an equation and all LABELS."""
-    head, *labelled = re.split(rf"^({'|'.join(LABELS)}):", docstring, flags=re.MULTILINE)
+    """Parse a method's docstring. Check that it has an equation and all LABELS."""
+    head, *labelled = re.split(rf"^({'|'.join(SHOWN)}):", docstring, flags=re.MULTILINE)
     parts = dict(zip(labelled[::2], (_lines(t) for t in labelled[1::2]), strict=True))
     lacking = [label for label in LABELS if not parts.get(label)]
     if lacking:
@@ -79,7 +82,7 @@ def _lines(text: str) -> str:
 
 
 def text_of(cls: type) -> Text:
-    """Return the text about a class: its own docstring if that has labels, else its module's."""
+    """Return the text about a class: from its docstring if that has labels, else its module's."""
     own, module = inspect.cleandoc(cls.__doc__ or ""), inspect.getmodule(cls)
     if re.search(rf"^{LABELS[0]}:", own, re.MULTILINE):
         return read(own, f"{cls.__module__}:{cls.__name__}")
@@ -98,25 +101,29 @@ def uses(cls: type, *names: str) -> bool:
 
 
 def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
-    """Return how a method takes part in the loop."""
-    drawn = cls.learns or cls.offline
+    """Return the part that a method plays in the loop, by column of the table."""
+    feeds, implicit = (
+        getattr(cls, name) is not getattr(RewardModel, name) for name in ("feed", "critic_loss")
+    )
+    drawn = cls.learns or cls.offline or feeds
     demos = ["a batch each iteration"] * drawn + ["known as a whole"] * uses(cls, "demos")
     rate = resolve.method_rate(config, name)
     kept = {None: "", 1: ", all transitions"}.get(rate, f", every {rate}th transition")
     stored = cls.observe is not RewardModel.observe
     formed = "when the step is taken" if stored else "when a batch is drawn"
     general = "(s, a), (s, s') or (s)" if uses(cls, "inputs", "input") else None
+    fitted = "the policy" if cls.offline else "the critic" if implicit else None
     return {
         "env": "none" if cls.offline else "stepped",
-        "learned": "the policy" if cls.offline else "a reward" if cls.learns else "nothing",
-        "reward formed": "never" if cls.offline else formed,
+        "learned": fitted or ("a reward" if cls.learns else "nothing"),
+        "reward formed": "never" if fitted else formed,
         "demonstrations": (", ".join(demos) or "none") + kept,
         "input": general or ("(s, a)" if drawn else "none"),
     }
 
 
 def agent_settings(config: Config, name: str, env: str) -> dict[str, tuple[str, str]]:
-    """Return the settings of agent and loop that the method changes: value, meaning by name."""
+    """Return the agent and loop settings that a method changes: value and meaning by name."""
     plain = replace(config, methods={name: MethodConfig(model="ngt.reward:Constant")})
     ours, shared = (
         variants.settings(resolve.resolve(c, env, name, CellConfig.mode, CellConfig.rate))
@@ -136,7 +143,7 @@ class Setting:
 
 
 def settings(config: Config, name: str, cls: Any, envs: Sequence[str]) -> list[Setting]:
-    """Return a method's settings, its own first, each with its values on single envs."""
+    """Return a method's settings with their values on single envs, those of its model first."""
     _, general = resolve.model_params(config, name, "")
     on = {env: resolve.model_params(config, name, env)[1] for env in envs}
     rows = [
@@ -183,7 +190,7 @@ def _meaning(field: dataclasses.Field[Any], hint: Any) -> str:
 
 
 def escape(text: str) -> str:
-    """Return text that Markdown shows literally; what is in backticks stays as it is."""
+    """Return text that Markdown shows literally. Text in backticks is not changed."""
     parts = text.split("`")
     plain = [re.sub(r"[*<~\\]|(?<!\w)_|_(?!\w)", r"\\\g<0>", p) for p in parts[::2]]
     return "`".join(
@@ -197,19 +204,19 @@ def title(config: Config, name: str) -> str:
 
 
 def link(config: Config, name: str) -> str:
-    """Return a link to a method's section; its anchor is named as GitHub and GitLab do."""
+    """Return a link to a method's section, with the anchor that GitHub and GitLab give it."""
     anchor = re.sub(r"[^\w\- ]", "", f"{resolve.method_label(config, name)} {name}".lower())
     return f"[{escape(resolve.method_label(config, name))}](#{anchor.replace(' ', '-')})"
 
 
 def ordered(config: Config) -> list[str]:
-    """Return every method that differs from the others, first those of the main figure."""
+    """Return every method that differs from the others, those of the main figure first."""
     main = config.figures["main_figure"].methods
     return list(dict.fromkeys((*main, *resolve.distinct_methods(config))))
 
 
 def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
-    """Yield a method's section; `before` holds the classes of the methods before it."""
+    """Yield a method's section. Add its class to `before`, the classes of earlier sections."""
     path, _ = resolve.model_params(config, name, "")
     cls = resolve.load_model(path, name)
     yield f"\n## {title(config, name)}\n"
@@ -219,8 +226,9 @@ def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
         yield f"{escape(text.summary)}\n"
         for kind, block in text.blocks:
             yield f"```text\n{block}\n```\n" if kind == "code" else f"{escape(block)}\n"
-        for label in LABELS:
-            yield f"- **{label}:** {escape(text.labelled[label])}"
+        for label in SHOWN:
+            if label in text.labelled:
+                yield f"- **{label}:** {escape(text.labelled[label])}"
     else:
         yield f"A variant of {link(config, twin)}: the same class with other settings."
     yield f"\nClass `{path}`{_file(cls)}.\n"
@@ -230,7 +238,7 @@ def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
     if kin is not None:
         known = settings(config, kin, cls, envs)
         rows = [row for row in rows if row not in known]
-        yield f"Settings: those of {link(config, kin)}{', but for' if rows else '.'}\n"
+        yield f"Settings: those of {link(config, kin)}{', except' if rows else '.'}\n"
     elif not rows:
         yield "Settings: none.\n"
     if rows:
@@ -257,13 +265,13 @@ def document(config: Config) -> str:
         rows.append((link(config, name), f"`{name}`", *shown.values()))
     before: dict[str, Any] = {}
     parts = [HEAD, markdown([("method", "key", *shown), *rows])]
-    parts += ["\n**What can be read in two ways**\n", readings.section(config)]
+    parts += ["\n**Choices that can be read in two ways**\n", readings.section(config)]
     parts += (part for name in names for part in section(config, name, before))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the page, or write it to a file, which keeps its text if the page can't be made."""
+    """Print the page, or write it to a file. Errors leave the file as it was."""
     about = (__doc__ or "").splitlines()[0]
     parser = Parser(prog="python -m paper.handbook.methods", description=about)
     parser.add_argument("--out", type=Path, help="write the page to this file")

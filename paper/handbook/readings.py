@@ -1,6 +1,6 @@
-"""What can be read in two ways: as printed, in the authors' code, ours, and the other reading.
+"""Choices that can be read in two ways: as printed, in the authors' code, ours, the other reading.
 
-Ours come from the config and the code; `paper.claims` has the others.
+Our values come from the config and the code. `paper.claims` has the other values.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAD = ("what", "printed", "the authors' code", "ours", "printed and ours", "the other reading")
 
 UNITS = """\
-The last column is what `--set` takes. `silent`: the paper does not say. The backbone is
+The last column is the argument of `--set`. `silent`: the paper does not say. The backbone is
 lionelblonde/sac-td3-cudagraphs-pytorch, the nearest public relative of the paper's agent. The
 release is lionelblonde/ngt, which is later than the paper. `hyperparameter_table` has the same
-columns for every setting, and `readings_figure` shows what some of them are worth.
+columns for every setting, and `readings_figure` shows the effect of some choices.
 
-The env's units enter the target entropy alone. In the critic's target, log π is that of the action
-in [-1, 1]. Its difference from the env's units is a constant per step: α times the sum over
-dimensions of log b, with b half the width of the action bounds.
+Only the target entropy uses the env's units. In the critic's target, log π is that of the action in
+[-1, 1]. In the env's units it would differ by a constant per step: α times the sum over dimensions
+of log b, with b half the width of the action bounds.
 
 The experts that ship in `data/` were trained with `lr_alpha: 0.0003`, `alpha_loss: log_alpha` and
-`entropy_units: tanh`, which scale `lite` sets for its experts. A record without one of the later
-settings means its former value (`ngt/settings/former.py`).
+`entropy_units: tanh`, which scale `lite` sets for its experts. If a record lacks a setting that was
+added later, the setting's former value applies (`ngt/settings/former.py`).
 """
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A choice that is no single setting. ours: what the config or the code has."""
+    """A choice that is not a single setting. ours: returns the value in the config or the code."""
 
     what: str
     printed: str
     code: str
     ours: Callable[[Config], str]
     agreement: str
-    other: str  # KEY=VALUE for `--set`; a sentence if there is none
+    other: str  # KEY=VALUE for `--set`, or a sentence if there is none
 
     def row(self, config: Config) -> tuple[str, ...]:
         """Return the row of the table."""
@@ -64,7 +64,7 @@ def sixth(config: Config) -> str:
 
 
 def ant(config: Config) -> str:
-    """Return the sizes of the Ants that the main figure has."""
+    """Return the sizes of the Ant envs in the main figure."""
     tasks = [get_task(env) for env in config.figures["main_figure"].envs if env.startswith("Ant")]
     return listed(sizes((task.obs, task.act)) for task in tasks) or "none"
 
@@ -77,7 +77,7 @@ def seeing(config: Config) -> str:
 
 
 def elsewhere(config: Config) -> str:
-    """Return the settings of HL-Gauss off Humanoid."""
+    """Return the settings of HL-Gauss on envs other than Humanoid."""
     (name,) = config.figures["ablation_hlg_elsewhere"].methods
     params = model_params(config, name, "")[1]
     return (
@@ -117,15 +117,16 @@ READINGS = (
         f"{sizes(CODE_SIZES['Ant-v4'])}, Gymnasium's default",
         ant,
         AGREE,
-        "figures.main_figure.envs=[Ant-27]",
+        "figures.main_figure.envs="
+        "[Ant-27, HalfCheetah-v4, Hopper-v4, Humanoid-v4, Pusher-v5, Walker2d-v4]",
     ),
     Reading(
         "HL-Gauss off Humanoid",
         "other N, support and σ on each env, not given",
-        "not there",
+        "absent",
         elsewhere,
         f"{SILENT}: the verdict is “not comparable”",
-        "methods.ngt-hlg.params.sigma_agent=0.25",
+        "methods.ngt-hlg.params.sigma_agent=0.1",
     ),
     Reading(
         "einops",
@@ -139,7 +140,7 @@ READINGS = (
 
 
 def ours(config: Config, stated: Stated) -> Iterator[tuple[str, str]]:
-    """Yield our value and the agreement, for each group of the main figure's envs."""
+    """Yield our value and its agreement with the paper's, for groups of the main figure's envs."""
     envs = config.figures["main_figure"].envs
     own = {env: settings(config, stated.method, env) for env in envs}
     values = {env: known[stated.key][0] for env, known in own.items()}
@@ -166,7 +167,7 @@ def of_setting(config: Config, stated: Stated) -> tuple[str, ...]:
 
 
 def rows(config: Config) -> list[tuple[str, ...]]:
-    """Return a row for each choice, without the heading."""
+    """Return a row per choice, without the heading."""
     return [
         *(of_setting(config, stated) for stated in STATED if stated.other),
         *(reading.row(config) for reading in READINGS),
@@ -174,5 +175,5 @@ def rows(config: Config) -> list[tuple[str, ...]]:
 
 
 def section(config: Config) -> str:
-    """Return the table and what belongs to it."""
+    """Return the table and its explanations."""
     return f"{markdown([HEAD, *rows(config)])}\n{UNITS}"

@@ -31,7 +31,7 @@ def by_hand(s: Study) -> str:
         "**Concentration (Th. rewloss).** Let both laws be a fair coin on {0, 1}, h(x) = x, n = 1. "
         "Then Λ = diam = 1, L = 0, and L_n is the difference of two coins: −1, 0 or 1 with "
         f"probability 1/4, 1/2, 1/4. So P(|L_n − L| ≥ 1) = {coin:g}, above exp(−1) = {bound:.3f}. "
-        f"McDiarmid's inequality for both sides has a factor 2: 2 exp(−1) = {2 * bound:.3f}.",
+        f"The two-sided McDiarmid inequality has a factor 2: 2 exp(−1) = {2 * bound:.3f}.",
         f"**HL-Gauss (Th. sigma).** Take N = {HAND[0]} bins on [−1, 1], σ = {HAND[2]:g}, t = −1. "
         f"By a normal table p = ((Φ(2) − 1/2) / (Φ(4) − 1/2), the rest) = ({first:.4f}, "
         f"{second:.4f}). Logits that put all mass on the second bin give a gradient q − p = "
@@ -40,9 +40,9 @@ def by_hand(s: Study) -> str:
         f"**Duality (Eq. emdeq).** Put P_expert on one point and P_agent on another, {emd:g} away: "
         f"their earth mover's distance is {emd:g}. Outputs squashed by {c.rescale:g} tanh differ "
         f"by at most {2 * c.rescale:g}, so Huber's h lies between 0 and {2 * c.rescale:g} − 1/2 = "
-        f"{most:g} for all weights: −L ≤ {most:g}. Without squashing it is no closer: spectral "
-        f"norm and the mean over m = {c.m} outputs leave Λ(h) ≤ 2/√m = {flat:.2f} (Th. hlip), so "
-        f"−L ≤ {flat:.2f} EMD.",
+        f"{most:g} for all weights: −L ≤ {most:g}. Without squashing, −L is no closer to the EMD: "
+        f"spectral norm and the mean over m = {c.m} outputs give Λ(h) ≤ 2/√m = {flat:.2f} (Th. "
+        f"hlip), so −L ≤ {flat:.2f} EMD.",
     )
     filled = (
         textwrap.fill(f"{i}. {item}", 100, subsequent_indent="   ", break_on_hyphens=False)
@@ -57,10 +57,10 @@ def page(s: Study) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the part, or write it into the page."""
+    """Print the generated part, or write it into the page."""
     about = "Print the statements of the theory and three counter-examples, as Markdown."
     parser = Parser(prog=f"python -m paper.{NAME}", description=about)
-    parser.add_argument("--into", type=Path, help="write it between the markers of this page")
+    parser.add_argument("--into", type=Path, help="write them between the markers of this page")
 
     def run() -> None:
         args = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""What a variant changes: every setting in which two methods differ, as a Markdown table."""
+"""A Markdown table of every setting in which two methods differ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENVS = ("HalfCheetah-v4", "Humanoid-v4")
 
 
 def table(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> str:
-    """Return the differences as Markdown. A row names its envs unless it holds on all of them."""
+    """Return the differences as Markdown. A row names its envs unless it applies to all."""
     lines = [["setting", f"`{a}`", f"`{b}`", "meaning"]]
     for row in differences(config, a, b, envs):
         where = "" if len(row.envs) == len(envs) else f" ({', '.join(row.envs)})"
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--env", action="append", help=f"an env to compare on (repeatable; default: {ENVS})"
     )
     parser.add_argument("--scale", default="paper", help="default: paper")
-    parser.add_argument("--into", type=Path, help="write it between the markers of this page")
+    parser.add_argument("--into", type=Path, help="write the table between this page's markers")
 
     def run() -> None:
         args = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""A short video of a policy: a GIF small enough to ship, rendered off screen.
+"""Write a short video of a policy: a GIF small enough to ship, rendered off screen.
 
 python -m paper.handbook.video HalfCheetah-v4 --out docs/experts/HalfCheetah-v4.gif
 """
@@ -30,9 +30,9 @@ from paper import command
 
 NAME = "video"
 LARGEST = 300_000  # bytes
-RATE = 25  # most frames per second; a GIF counts in hundredths of a second
+RATE = 25  # maximum frames per second; a GIF counts in hundredths of a second
 
-# (pixels across, every n-th frame, colours), best first.
+# (width in pixels, every n-th frame, colours), best first.
 QUALITY = (
     (320, 1, 64),
     (280, 1, 48),
@@ -53,7 +53,7 @@ class Clip(NamedTuple):
 
 
 def film(env_id: str, actor: Policy, seed: int, seconds: float) -> Clip:
-    """Film the start of a deterministic episode in real time; less if the episode ends earlier."""
+    """Film the start of a deterministic episode in real time, or all of it if it ends earlier."""
     env = make(env_id, render_mode="rgb_array")
     try:
         step: float = env.unwrapped.dt  # type: ignore[attr-defined]
@@ -73,16 +73,16 @@ def film(env_id: str, actor: Policy, seed: int, seconds: float) -> Clip:
 
 
 def _prepare(env: Env) -> None:
-    """Choose the camera and cheap rendering, before the first frame."""
+    """Choose a camera and fast rendering, before the first frame."""
     inner: Any = env.unwrapped
     dm_control = hasattr(inner, "render_kwargs")
     model = inner._env.physics.model if dm_control else inner.model
-    camera = 0 if model.ncam else -1  # the model's first, which follows the body; or a free one
+    camera = 0 if model.ncam else -1  # the model's first, which follows the body, else a free one
     if dm_control:
         inner.render_kwargs = {"camera_id": camera, "width": 480, "height": 360}
     else:
         inner.mujoco_renderer.camera_id = camera
-        if camera < 0:  # the env's own stands too far away for a small picture
+        if camera < 0:  # the env's own camera is too far away for a small picture
             near = {"trackbodyid": -1, "distance": model.stat.extent, "azimuth": 120.0}
             inner.mujoco_renderer.default_cam_config = near
     # On a CPU, shadows and multisampling take 20 times as long as everything else.
@@ -114,7 +114,7 @@ def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> byt
     for i, image in enumerate(some):
         strip.paste(image, (0, i * height))
     palette = strip.quantize(colors, dither=Image.Dither.NONE)
-    # No dithering: it would move from frame to frame, which costs bytes.
+    # No dithering: it would change from frame to frame and cost bytes.
     first, *rest = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in small)
     out = io.BytesIO()
     first.save(
@@ -131,12 +131,12 @@ def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> byt
 
 
 def shrink(clip: Clip, comment: str, largest: int = LARGEST) -> bytes:
-    """Return the GIF at the best quality that fits; a UserError if none does."""
+    """Return the GIF at the best quality that fits. Raise UserError if none does."""
     for width, every, colors in QUALITY:
         content = encode(clip, width, every, colors, comment)
         if len(content) <= largest:
             return content
-    raise UserError(f"--seconds: {len(content)} bytes at the lowest quality; ask for fewer seconds")
+    raise UserError(f"--seconds: {len(content)} bytes at the lowest quality; film fewer seconds")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -148,22 +148,22 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("env", help="env id")
     parser.add_argument("--out", type=Path, required=True, help="GIF file")
-    parser.add_argument("--policy", type=Path, help="policy file (default: the one that ships)")
-    parser.add_argument("--seconds", type=float, default=4.0, help="default: 4")
-    parser.add_argument("--seed", type=int, default=0, help="of the episode (default: 0)")
+    parser.add_argument("--policy", type=Path, help="policy file (default: the shipped expert's)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="maximum length (default: 4)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the episode (default: 0)")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Film a policy and write the GIF."""
-    if sys.platform == "linux":  # renders without a display; must be set before an env is made
+    if sys.platform == "linux":  # EGL needs no display; it must be set before an env is made
         os.environ.setdefault("MUJOCO_GL", "egl")
 
     def run() -> None:
         args = build_parser().parse_args(argv)
         get_task(args.env)
         if args.out.suffix != ".gif":
-            raise UserError(f"--out: {args.out} is not a .gif")
+            raise UserError(f"--out: {args.out} is not a .gif; give a file name that ends in .gif")
         if args.seconds <= 0:
             raise UserError(f"--seconds: must be above 0, found {args.seconds}")
         if args.policy is None:
@@ -182,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def comment_of(file: Path) -> str:
-    """Return the GIF's comment, which names the policy it shows."""
+    """Return the GIF's comment, which identifies the policy by its hash."""
     return f"policy sha256 {shipped.sha256(file)}"
 
 

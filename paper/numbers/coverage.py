@@ -27,7 +27,7 @@ KINDS: dict[Kind, str] = {
     "P": "a nominal 95% interval covers the true probability of improvement",
     "std": "the 95% upper bound of a standard deviation lies above the true one",
 }
-TASKS = 6  # of the simulation over several tasks, whose centres lie between 0.2 and 1
+TASKS = 6  # number of tasks if there are several, with centres between 0.2 and 1
 
 # Per cent of cases with each of SEEDS: over one task, over TASKS tasks.
 SEEDS = range(2, 11)
@@ -61,15 +61,16 @@ COVERAGE: dict[tuple[Kind, Shape], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ),
 }
 
-SPREAD, FAILS = 0.1, 0.1  # of a good run's score, and the share of runs that score as random does
+SPREAD, FAILS = 0.1, 0.1  # spread of good runs' scores; share of runs that score as if random
 DRAWS = {"mean": 20_000, "std": 20_000, "IQM": 1000, "P": 1000}  # simulated sets of runs
 REPS = 400  # resamples of a bootstrap
 
 
 def caution(seeds: Iterable[int], *kinds: Kind, tasks: int = 1) -> str:
-    """Return a sentence on each kind of interval; empty if no cell has several seeds.
+    """Return a sentence on each kind of interval, or an empty text if no cell has several seeds.
 
-    seeds: the numbers of seeds of the intervals. tasks: the largest number of tasks of an interval.
+    seeds: the number of seeds of each interval.
+    tasks: the largest number of tasks of an interval.
     """
     counts = sorted({n for n in seeds if n > 1})
     return " ".join(_sentence(kind, counts, tasks) for kind in kinds if counts)
@@ -91,7 +92,7 @@ def _sentence(kind: Kind, counts: Iterable[int], tasks: int) -> str:
 
 
 def _shares(kind: Kind, seeds: int, several: int) -> list[int]:
-    """Return the shares of each shape; more seeds than were simulated count as the most."""
+    """Return the shares of each shape. Seeds beyond those of SEEDS count as its last number."""
     at = SEEDS.index(min(seeds, SEEDS[-1]))
     return [COVERAGE[kind, shape][several][at] for shape in SHAPES]
 
@@ -104,7 +105,7 @@ def _plain(shares: Sequence[int]) -> str:
 
 
 def draw(rng: np.random.Generator, shape: Shape, size: tuple[int, ...]) -> Array:
-    """Return scores of `size` (..., seeds, tasks)."""
+    """Return simulated scores of shape `size` (..., seeds, tasks)."""
     centres = np.linspace(0.2, 1.0, size[-1]) if size[-1] > 1 else np.ones(1)
     if shape == "skewed":
         return centres + SPREAD * (np.exp(rng.standard_normal(size)) - math.exp(0.5))
@@ -132,7 +133,7 @@ def resampled(rng: np.random.Generator, scores: Array) -> Array:
 
 @cache
 def truth(kind: Kind, shape: Shape, tasks: int) -> float:
-    """Return the true value, of very many runs."""
+    """Return the true value, estimated from very many runs."""
     rng = np.random.default_rng(0)
     x, y = (draw(rng, shape, (400_000, tasks)) for _ in range(2))
     if kind == "IQM":
@@ -165,7 +166,7 @@ def covered(kind: Kind, shape: Shape, seeds: int, tasks: int = 1, draws: int = 0
 
 
 def simulated() -> Iterator[str]:
-    """Yield COVERAGE as simulated now, a line per kind and shape."""
+    """Yield the lines of a newly simulated COVERAGE, one per kind and shape."""
     for kind in KINDS:
         for shape in SHAPES:
             one, several = (

@@ -25,10 +25,10 @@ class Curve(NamedTuple):
     """A cell's learning curve over its runs, one value per evaluation."""
 
     step: Array
-    mean: Array  # of the runs' running means
-    std: Array  # of the running means, sample (n - 1); NaN for one run
+    mean: Array  # mean of the runs' running means
+    std: Array  # sample standard deviation (n - 1) of the running means; NaN for one run
     raw: Array  # mean of the evaluations, not smoothed
-    each: Array  # (seeds, steps), running mean of each run; NaN from where it diverged
+    each: Array  # running mean of each run, (seeds, steps); NaN after it diverged
     ends: list[tuple[float, float]]  # last step and running mean of each diverged run
     seeds: int
 
@@ -37,7 +37,7 @@ class Level(NamedTuple):
     """The final score of a cell's runs."""
 
     mean: float
-    std: float  # sample (n - 1); NaN for one run
+    std: float  # sample standard deviation (n - 1); NaN for one run
     ends: list[float]  # scores of the diverged runs
     seeds: int
 
@@ -45,8 +45,8 @@ class Level(NamedTuple):
 def curve(runs: pd.DataFrame, window: int) -> Curve:
     """Return the learning curve of one cell, whose runs differ in the seed.
 
-    A running mean covers the last `window` evaluations, fewer at the start. A diverged run keeps
-    its last value to the end of the curve. Without it, the curve would show the survivors alone.
+    A running mean covers the last `window` evaluations, or fewer at the start. A diverged run keeps
+    its last value to the end of the curve. Otherwise the curve would show only the survivors.
     """
     raw = runs.pivot(index="step", columns="seed", values="score").sort_index()
     smooth = raw.rolling(window, min_periods=1).mean().where(raw.notna())
@@ -60,7 +60,7 @@ def curve(runs: pd.DataFrame, window: int) -> Curve:
             step = raw.index[raw[seed].isna()][0]
             raise UserError(
                 f"run {_key(runs[runs['seed'] == seed])}: no evaluation at step {step}, but "
-                f"another seed has one; train it again"
+                f"another seed has one; train the run again"
             )
     filled = smooth.ffill()
     return Curve(
@@ -83,7 +83,7 @@ def level(runs: pd.DataFrame, window: int) -> Level:
 
 
 def usable(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with a finite value to show. Only a diverged run may have others."""
+    """Return the rows with a finite value to show. Only a diverged run may have other rows."""
     finite = np.isfinite(shown(runs).to_numpy(float))
     bad = runs[~finite & (runs["status"] != "diverged").to_numpy()]
     if len(bad):
@@ -95,7 +95,7 @@ def usable(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown(runs: pd.DataFrame) -> pd.Series:
-    """Return the score of each row, or its return on `unscored_envs`."""
+    """Return the score of each row, or its return if its env is among `unscored_envs`."""
     lack = runs["env"].isin(unscored_envs(runs))
     return runs["score"].mask(lack, runs["return"]) if lack.any() else runs["score"]
 
@@ -103,18 +103,18 @@ def shown(runs: pd.DataFrame) -> pd.Series:
 def unevaluated(
     runs: pd.DataFrame, keys: Iterable[RunKey], absent: Iterable[RunKey]
 ) -> list[RunKey]:
-    """Return the keys that are not absent but have no row: they diverged before an evaluation."""
+    """Return the keys of runs that diverged before an evaluation: not absent, but without a row."""
     rows = runs[AXES].drop_duplicates().itertuples(index=False, name=None)
     gone = {RunKey(*row) for row in rows}.union(absent)
     return [key for key in keys if key not in gone]
 
 
 def reference(runs: pd.DataFrame, env: str) -> tuple[float, float] | None:
-    """Return the returns of a random policy and of the expert on an env; None if it has no run."""
+    """Return the returns of a random policy and of the expert on an env, or None without runs."""
     pairs = runs.loc[runs["env"] == env, ["random", "expert"]].drop_duplicates()
     if len(pairs) > 1:
         raise UserError(
-            f"runs of {env}: not all have the same random and expert return; train those with "
+            f"runs of {env}: their random and expert returns differ; train the runs that have "
             f"other demonstrations again"
         )
     return (float(pairs.iat[0, 0]), float(pairs.iat[0, 1])) if len(pairs) else None
@@ -132,7 +132,7 @@ def offline(config: Config, method: str, env: str) -> bool:
 
 
 def unit(steps: float) -> tuple[float, str]:
-    """Return the unit of an axis up to `steps`, and its text."""
+    """Return the unit of an axis of env steps up to `steps`, and its text in the label."""
     for power, sign in ((6, "⁶"), (3, "³")):
         if steps >= 2 * 10**power:
             return 10.0**power, f" (10{sign})"

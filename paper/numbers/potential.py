@@ -1,6 +1,6 @@
 """A potential on Pendulum-v1 at four moments of a short training, over angle and velocity.
 
-The training is seeded and takes a few minutes on one core. What ships was written by
+The training is seeded and takes a few minutes on one core. The maps that ship were written by
 `python -m paper.numbers.potential`.
 """
 
@@ -28,17 +28,17 @@ from ngt.training.learner import Learner, Member, run_seed
 Floats = NDArray[np.float64]
 ENV = "Pendulum-v1"
 DEMOS = CHECKOUT / "tests" / "data" / f"{ENV}.npz"
-EPISODES, RATE = 4, 20  # demonstrations, every 20th transition
-STEPS = 20_000  # env steps at most
-MOMENTS = (0.05, 0.2, 0.5, 1.0)  # of the training
-RECENT = 400  # the agent's transitions that are shown
+EPISODES, RATE = 4, 20  # 4 demonstrations, with every 20th transition
+STEPS = 20_000  # maximum number of env steps
+MOMENTS = (0.05, 0.2, 0.5, 1.0)  # fractions of the training
+RECENT = 400  # number of the agent's last transitions that are shown
 ANGLES = np.linspace(-np.pi, np.pi, 97)
 VELOCITIES = np.linspace(-8.0, 8.0, 65)  # the env's own limits
 
 
 @dataclass(frozen=True)
 class Maps:
-    """The potential at action 0, and where expert and agent were; points are (angle, velocity)."""
+    """The potential at action 0, and the points (angle, velocity) of expert and agent."""
 
     step: Floats  # env steps, (moments,)
     potential: Floats  # (moments, VELOCITIES, ANGLES)
@@ -94,14 +94,14 @@ def over_states(model: Potential) -> Floats:
 
 
 def recent(replay: Replay) -> Floats:
-    """Return where the agent was in its last transitions."""
+    """Return the agent's points in its last transitions, shape (RECENT, 2), padded with NaN."""
     index = torch.arange(max(0, replay.total - RECENT), replay.total)
     found = points(replay.sample(index[None]).obs[0])
     return np.pad(found, ((RECENT - len(found), 0), (0, 0)), constant_values=np.nan)
 
 
 def points(obs: Tensor) -> Floats:
-    """Return angle and velocity of observations (cos, sin, velocity)."""
+    """Return the angle and velocity of observations (cos, sin, velocity)."""
     x = obs.double().numpy()
     return np.stack([np.arctan2(x[:, 1], x[:, 0]), x[:, 2]], axis=-1)
 
@@ -113,7 +113,7 @@ def save(path: Path, maps: Maps) -> None:
 
 
 def load(path: Path) -> Maps:
-    """Read maps; UserError if the file is missing or damaged."""
+    """Read maps. Raise UserError if the file is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             return Maps(**{name: file[name].astype(float) for name in file.files})

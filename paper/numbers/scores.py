@@ -1,7 +1,7 @@
-"""Final scores, which every table, aggregate and claim rests on.
+"""Final scores, the basis of every table, aggregate and claim.
 
 A score is a normalised return, as `ngt.runs.table.as_rows` computes it: a random policy has 0, the
-expert 1. `final` in paper/numbers/statistics.py says what counts if a run has no evaluation.
+expert 1. `final` in paper/numbers/statistics.py gives a score to runs without an evaluation.
 """
 
 import pandas as pd

@@ -10,18 +10,18 @@ from ngt.settings.resolve import find_method
 from paper.register import SPEED
 
 NAME = SPEED  # the entry of the config's `figures` that has the timed runs
-STRETCH = 0.2  # fraction of a run over which a rate is formed
+STRETCH = 0.2  # fraction of a run over which a rate is measured
 
 Array = NDArray[np.float64]
 
 
 def base(config: Config, method: str) -> str:
-    """Return the method that a timed variant is like."""
+    """Return the method behind a timed variant."""
     return find_method(config, method).like or method
 
 
 def clock(run: pd.DataFrame, name: str) -> tuple[Array, Array]:
-    """Return the steps and the seconds of training of one run, starting from (0, 0)."""
+    """Return the steps of one run and its seconds of training up to them, starting from (0, 0)."""
     rows = run.dropna(subset="seconds").sort_values("step")
     if rows.empty:
         raise UserError(f"run {name}: it recorded no times; train it again")
@@ -35,17 +35,17 @@ def reach(steps: Array) -> int:
 
 
 def mean_rate(steps: Array, seconds: Array) -> float:
-    """Return the env steps per second of a whole run, from its start."""
+    """Return the env steps per second over a whole run."""
     return float(steps[-1] / max(seconds[-1], 1e-9))
 
 
 def stretches(steps: Array, seconds: Array) -> Array:
-    """Return the env steps per second over stretches that do not overlap, the last ends the run."""
+    """Return the env steps per second over disjoint stretches. The last one ends with the run."""
     return rates(steps, seconds)[1][:: -reach(steps)][::-1]
 
 
 def rates(steps: Array, seconds: Array) -> tuple[Array, Array]:
-    """Return the step at the end of each stretch of a run, and its env steps per second."""
+    """Return the last step of each (overlapping) stretch of a run, and its env steps per second."""
     n = reach(steps)
     passed = np.maximum(seconds[n:] - seconds[:-n], 1e-9)
     return steps[n:], (steps[n:] - steps[:-n]) / passed

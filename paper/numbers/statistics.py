@@ -3,7 +3,7 @@
 A task is an env with a number of demonstrations. A score is a run's final score: the mean of its
 last evaluations (paper/numbers/scores.py). Means have t intervals. Interquartile means and
 probabilities of improvement have rliable's stratified bootstrap, which resamples seeds within each
-task. `paper.numbers.coverage` says how often they cover.
+task. `paper.numbers.coverage` simulates how often these intervals cover the true value.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from paper.numbers.curves import AXES, usable
 from paper.numbers.scores import final_scores
 from paper.words import show
 
-OURS = "ngt"  # the method that the others are compared with
-UNEVALUATED = 0.0  # score of a run that diverged before an evaluation, as of a random policy
+OURS = "ngt"  # the method with which all others are compared
+UNEVALUATED = 0.0  # a random policy's score, for a run that diverged before an evaluation
 
 Array = NDArray[np.float64]
 Task = tuple[str, int]  # env, demonstrations
@@ -41,7 +41,7 @@ Task = tuple[str, int]  # env, demonstrations
 class Estimate(NamedTuple):
     """A value and its 95% interval, whose ends are NaN for a single seed.
 
-    Of a standard deviation, each end is a one-sided 95% bound.
+    For a standard deviation, each end is a one-sided 95% bound.
     """
 
     value: float
@@ -52,7 +52,7 @@ class Estimate(NamedTuple):
         return self.text()
 
     def text(self, number: str = "{:.2f}") -> str:
-        """Return it as `0.86 [0.84, 0.91]`, without brackets if there is no interval."""
+        """Return the text `0.86 [0.84, 0.91]`, without brackets if there is no interval."""
         value, low, high = (show(float(x), number) for x in self)
         return value if math.isnan(self.low) else f"{value} [{low}, {high}]"
 
@@ -61,9 +61,9 @@ class Estimate(NamedTuple):
 
 
 def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> dict[RunKey, float]:
-    """Return the final score of each present run, leaving out those on `unscored_envs`.
+    """Return the final score of each present run, except runs on `unscored_envs`.
 
-    runs: rows of `ngt.runs.table.read_runs`, None if there is no run.
+    runs: rows of `ngt.runs.table.read_runs`, or None if there is no run.
     """
     if runs is None:
         return {}
@@ -75,10 +75,10 @@ def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> 
 def final_returns(
     runs: pd.DataFrame, present: Iterable[RunKey], window: int
 ) -> dict[RunKey, float]:
-    """Return the final return of each present run. Arguments as `final`.
+    """Return the final return of each present run. The arguments are those of `final`.
 
-    A run without an evaluation has the return of a random policy, or NaN if no run of its env has
-    an evaluation.
+    A run without an evaluation counts with the return of a random policy, or NaN if no run of its
+    env has an evaluation.
     """
     found = _by_run(final_scores(usable(runs), window, "return"))
     random: dict[str, float] = dict(zip(runs["env"], runs["random"], strict=True))
@@ -86,9 +86,9 @@ def final_returns(
 
 
 def share(value: float, random: float, published: float) -> float:
-    """Return the share of the way from a random policy to the published return.
+    """Return the share that a value covers of the way from a random to a published return.
 
-    It is not their ratio, as returns may be negative.
+    This is not a ratio of returns, as returns may be negative.
     """
     return (value - random) / (published - random)
 
@@ -99,7 +99,7 @@ def _by_run(final: pd.DataFrame) -> dict[RunKey, float]:
 
 
 def unscored(runs: pd.DataFrame | None) -> list[str]:
-    """Return a sentence with the reason for each env that has no scores."""
+    """Return, for each env without scores, a sentence with the reason."""
     return [f"No scores on {env}: {reason}." for env, reason in unscored_envs(runs).items()]
 
 
@@ -110,7 +110,7 @@ class Diverged(NamedTuple):
     silent: frozenset[RunKey]  # those without an evaluation
 
     def __str__(self) -> str:
-        """Return a sentence about them, empty if there are none."""
+        """Return a sentence about the runs, or an empty text if there are none."""
         n, early = len(self.runs), len(self.silent)
         if not n:
             return ""
@@ -120,7 +120,7 @@ class Diverged(NamedTuple):
 
 
 def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
-    """Return the diverged runs among the present ones. Arguments as `final`."""
+    """Return the diverged runs among the present ones. The arguments are those of `final`."""
     status: dict[RunKey, str] = {}
     if runs is not None:
         rows = runs[[*AXES, "status"]].drop_duplicates().itertuples(index=False, name=None)
@@ -133,8 +133,9 @@ def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
 class Scores:
     """Final scores of methods on the same tasks.
 
-    of: one matrix (seeds, tasks) per method. silent: methods without any run. left_out: tasks on
-    which some method lacks a run, since rliable needs all seeds of all tasks.
+    of: one matrix (seeds, tasks) per method.
+    silent: methods without any run.
+    left_out: tasks on which some method lacks a run, since rliable needs all seeds of all tasks.
     """
 
     tasks: tuple[Task, ...]
@@ -156,8 +157,9 @@ class Scores:
 def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -> Scores:
     """Return the scores of all methods among the keys, whose seeds are the same on every task.
 
-    scores: of the present runs, by `final`. where: the artefact. Raise UserError if no task has all
-    its runs, or if a task has two input modes or rates.
+    scores: the scores of the present runs, from `final`.
+    where: the artefact, for error messages.
+    Raise UserError if no task has all its runs, or if a task has two input modes or rates.
     """
     cells: dict[str, dict[Task, list[RunKey]]] = {}
     for key in sorted(keys):
@@ -171,7 +173,7 @@ def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -
     whole = [t for t in tasks if all(k in scores for cell in shown.values() for k in cell[t])]
     if not whole or not shown:
         lacking = next(key for key in sorted(keys) if key not in scores)
-        raise UserError(f"{where}: no task has all its runs, {lacking} for one; train them first")
+        raise UserError(f"{where}: no task has all its runs; {lacking} is missing; train it first")
     return Scores(
         tuple(whole),
         {
@@ -184,7 +186,7 @@ def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -
 
 
 def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
-    """Return scores of no task, for the methods that have runs."""
+    """Return empty scores, without tasks, for the methods that have runs."""
     methods = dict.fromkeys(key.method for key in present)
     return Scores((), {method: np.empty((seeds, 0)) for method in methods})
 
@@ -194,7 +196,7 @@ def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
 
 @contextlib.contextmanager
 def seeded(seed: int, *axes: str | int) -> Iterator[None]:
-    """Seed NumPy's global generator by the named axes, and restore its state at the end.
+    """Seed NumPy's global generator from the named axes, and restore its state at the end.
 
     rliable draws from that generator alone and ignores its own argument `random_state`.
     """
@@ -208,7 +210,7 @@ def seeded(seed: int, *axes: str | int) -> Iterator[None]:
 
 @cache
 def say_once(text: str) -> None:
-    """Print a line on stderr for a user who waits, the first time only."""
+    """Print a line on stderr for a waiting user, but only the first time."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -220,14 +222,14 @@ def estimates(
 ) -> list[Estimate]:
     """Return each number of function(*arrays) with its interval.
 
-    arrays: (seeds, tasks) each, resampled independently. axes: a name for the draws, which keeps
-    each interval independent of the others.
+    arrays: each of shape (seeds, tasks), resampled independently.
+    axes: a name for the draws, so that intervals are independent of each other.
     """
     data: Any = list(arrays) if len(arrays) > 1 else arrays[0]
     if min(len(a) for a in arrays) < 2:
         values = np.ravel(function(*arrays))
         return [Estimate(float(v), math.nan, math.nan) for v in values]
-    say_once(f"paper: bootstrap of {settings.reps} repetitions for each interval, minutes in all")
+    say_once(f"paper: bootstrap of {settings.reps} repetitions per interval; this takes minutes")
     with seeded(settings.seed, *axes):
         points, ends = library.get_interval_estimates(
             {"": data}, lambda *a: np.ravel(function(*a)), reps=settings.reps
@@ -240,14 +242,14 @@ def aggregates(
 ) -> tuple[Estimate, Estimate]:
     """Return the interquartile mean and the optimality gap over all runs and tasks.
 
-    The gap is the mean of what each score lacks to 1.
+    The gap is the mean shortfall of the scores from 1.
     """
     iqm = estimates(metrics.aggregate_iqm, [scores], settings, "aggregates", *axes)[0]
     return iqm, mean(1 - np.minimum(scores, 1))
 
 
 def improvement(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the probability that a run of x beats one of y, averaged over tasks; ties are half."""
+    """Return the probability that a run of x beats one of y, averaged over tasks. Ties are half."""
     return estimates(metrics.probability_of_improvement, [x, y], settings, "improvement", *axes)[0]
 
 

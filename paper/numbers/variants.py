@@ -1,4 +1,4 @@
-"""What a variant changes: every setting in which two methods differ."""
+"""The settings of a method, and every setting in which two methods differ."""
 
 import dataclasses
 import json
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ngt.settings.config import CellConfig, Config, SacConfig, TrainConfig
 from ngt.settings.resolve import load_model, method_rate, resolve
 
-IDENTITY = ("env", "method", "demos_source")  # fields that say which cell it is, not how it is set
+IDENTITY = ("env", "method", "demos_source")  # fields that identify a cell and are no settings
 
 
 Settings = dict[str, tuple[str, str]]  # by name: value and meaning
@@ -18,7 +18,7 @@ class Difference(NamedTuple):
     """A setting and its value in each method, `-` if the method's model has no such setting."""
 
     name: str
-    envs: tuple[str, ...]  # on which it has these values
+    envs: tuple[str, ...]  # the envs on which it has these values
     values: tuple[str, str]
     meaning: str
 
@@ -41,7 +41,7 @@ def settings(cell: CellConfig) -> Settings:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as a config file has it."""
+    """Return a value as it is written in a config file."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -52,14 +52,14 @@ def cell(config: Config, env: str, method: str) -> CellConfig:
 
 
 def differences(config: Config, a: str, b: str, envs: Sequence[str]) -> list[Difference]:
-    """Return every setting in which two methods differ on one of the envs, in config order."""
+    """Return every setting in which two methods differ on some env, in the config's order."""
     return compare(
         {env: (settings(cell(config, env, a)), settings(cell(config, env, b))) for env in envs}
     )
 
 
 def compare(sides: Mapping[str, tuple[Settings, Settings]]) -> list[Difference]:
-    """Return every setting in which the two sides of an env differ, in the settings' order."""
+    """Return every setting in which the two sides of some env differ, in the settings' order."""
     meanings = {n: doc for pair in sides.values() for side in pair for n, (_, doc) in side.items()}
     rows = []
     for name, meaning in meanings.items():

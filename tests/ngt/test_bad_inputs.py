@@ -1,4 +1,4 @@
-"""A user's mistake: one line on stderr that names the field and the fix, and exit code 2."""
+"""User errors: one line on stderr that names the field and the fix, and exit code 2."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = "Pendulum-v1/ngt/state-action-demos1-rate20/seed0"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files good and bad."""
+    """Return a folder with good and bad files."""
     place = tmp_path_factory.mktemp("files")
 
     def still(obs: torch.Tensor) -> torch.Tensor:
@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     variant("bound.npz", action=np.full((400, 1), 2.0, np.float32))
     variant("version.npz", {"version": 9})
     (place / "results/test/demos").mkdir(parents=True)
-    demos.save(place / "results/test/demos/Pendulum-v1.npz", good)  # not this config's expert's
+    demos.save(place / "results/test/demos/Pendulum-v1.npz", good)  # from another expert
     reacher = Policy(Actor(10, 2, SacConfig(hidden=(4,)), [0]), None).snapshot(0)
     policy.save(place / "reacher", reacher, "Reacher-v5", SacConfig(hidden=(4,)))
     (place / "truncated").write_bytes((place / "reacher").read_bytes()[:100])
@@ -76,10 +76,10 @@ def shown(setting: str) -> list[str]:
     return ["config", "--scale", "test", "--set", setting]
 
 
-# Scale `test` imitates a file of its own; without it, the env's expert.
+# Scale `test` imitates its own file; without that file it needs the env's expert.
 OWN_EXPERT = ("--set", "envs.Pendulum-v1.demos=''")
 
-# name: (arguments, what the line must hold); {place} is the folder of files
+# name: (arguments, texts that the line must contain); {place} is the folder of files
 CASES: dict[str, tuple[list[str], list[str]]] = {
     # environments
     "unknown env": (
@@ -110,6 +110,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     "unknown method": (
         train(KEY.replace("/ngt/", "/ntg/")),
         ["method: 'ntg' is not known", "did you mean ngt"],
+    ),
+    "several values": (
+        shown("methods.ngt.params.m=8,64"),
+        ["--set methods.ngt.params.m: takes one value, found 8,64", "a variant of the method"],
     ),
     "misspelt key": (shown("sac.gama=0.9"), ["sac.gama: unknown key; did you mean gamma"]),
     "misspelt key in a file": (
@@ -227,7 +231,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         train(KEY, "--results", "{place}/results", *OWN_EXPERT),
         [
             "field 'source': found toy, expected ",
-            ": these settings have another expert; `ngt expert` and ",
+            ": these settings have another expert; make it with `ngt expert` ",
         ],
     ),
     "missing demonstrations of one's own": (
@@ -309,7 +313,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "policy of another env": (
         ["record", "Pendulum-v1", "--scale", "test", "--policy", "{place}/reacher"],
-        ["--policy: it was trained on Reacher-v5, not on Pendulum-v1; give a policy of Pendulum"],
+        ["--policy: trained on Reacher-v5, not on Pendulum-v1; give a policy trained on Pendulum"],
     ),
     "demonstrations of another env than the policy": (
         ["evaluate", "{place}/reacher", "--episodes", "1", "--demos", "{place}/good.npz"],
@@ -322,7 +326,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "no CUDA": (
         train(KEY, "--device", "cuda"),
-        ["--device: 'cuda' asked for, but torch sees no CUDA device; use cpu"],
+        ["--device: 'cuda' needs CUDA, but torch sees no device; use cpu"],
     ),
     "negative workers": (
         train(KEY, "--env-workers", "-1"),
@@ -350,7 +354,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "watching a choice": (
         ["runs", "--watch", "5", "--keys"],
-        ["--watch: it counts every status; leave out --keys, --status and --other-source"],
+        ["--watch counts every status; leave out --keys, --status and --other-source"],
     ),
     "file for the results": (
         train(KEY, "--results", "{place}/good.npz"),
@@ -390,7 +394,7 @@ def test_one_line_with_the_field_and_the_fix(
     assert err.startswith("ngt: error: ")
     missing = [part for part in parts if part.format(place=place) not in err]
     assert missing == [], err
-    assert not list(tmp_path.iterdir()), "nothing was begun"
+    assert not list(tmp_path.iterdir()), "nothing was started"
 
 
 def test_there_are_enough_cases() -> None:
@@ -415,7 +419,7 @@ def test_a_discrete_env_is_refused_when_it_is_registered(
 def test_a_mistake_after_good_runs_trains_nothing(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Keys are checked before the first run begins."""
+    """Check that all keys are checked before the first run begins."""
     with pytest.raises(SystemExit):
         wrong = KEY.replace("/ngt/", "/ntg/")
         options = ["--demos", str(place / "good.npz"), "--results", str(tmp_path / "results")]

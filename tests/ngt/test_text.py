@@ -1,4 +1,4 @@
-"""Text that a user chooses: refused before anything is trained, or shown everywhere."""
+"""Text chosen by users: refused before anything is trained, or shown everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# The plan of this scale, and how rules ask it.
+# The plan of this scale, and the functions by which rules query it.
 
 import re
 import sys
@@ -15,7 +15,7 @@ PACK = "{env}/{method}/{mode}-rate{rate}/{members}"
 
 
 def one_line(function, *args, hint=""):
-    """Return what a function returns. A user's mistake ends Snakemake with one line."""
+    """Return the function's result. On a UserError, end Snakemake with one line."""
     try:
         return function(*args)
     except UserError as error:
@@ -24,7 +24,7 @@ def one_line(function, *args, hint=""):
 
 
 def read_plan():
-    """Return the plan. `config` holds the user's own differences: --config, --configfile."""
+    """Return the plan. `config` holds the user's own settings, from --config and --configfile."""
     files = map(Path, workflow.config_settings.configfiles)
     return read(config, files, main=workflow.is_main_process)
 
@@ -36,10 +36,10 @@ CONFIG, WORK = PLAN.config, PLAN.work
 
 
 def inputs(find, *args):
-    """Return the input files that the plan finds, and have its outdated files made again.
+    """Return the input files that the plan finds, and force its outdated files to be made again.
 
-    It is called by input functions, so it only concerns what is asked for. Snakemake itself would
-    look at time stamps and at what it remembers, which `--rerun-triggers` chooses among.
+    Input functions call it, so it affects only files that a target needs. Snakemake by itself would
+    decide by time stamps and by its records, as `--rerun-triggers` selects.
     """
     found = one_line(find, *args)
     workflow.dag.forcefiles.update(found.outdated)
@@ -52,7 +52,7 @@ def settings_file(_):
 
 
 def one_of(values):
-    """Return a pattern that matches these values, or nothing if there are none."""
+    """Return a pattern that matches exactly these values; without values it matches nothing."""
     return "|".join(map(re.escape, values)) or "(?!)"
 
 

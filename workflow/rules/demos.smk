@@ -1,4 +1,4 @@
-# Episodes of each expert, and of a uniform-random policy, in demos/<env>.npz.
+# Record episodes of each expert and of a uniform-random policy into demos/<env>.npz.
 
 
 rule record:
@@ -22,7 +22,7 @@ rule record:
 
 
 rule recorded:
-    """A recording's receipt, written if the planned expert was recorded."""
+    """Write a recording's receipt if the planned expert was recorded."""
     input:
         lambda wildcards: inputs(PLAN.recording, wildcards.env),
     output:

@@ -1,4 +1,4 @@
-# One SAC expert per env, trained on the env's own reward, and the experts that ship in data/.
+# Train one SAC expert per env on the env's own reward, and ship experts in data/.
 
 
 rule expert:
@@ -25,7 +25,7 @@ rule expert:
 
 
 rule trained:
-    """An expert's receipt, written if its folder is what was planned."""
+    """Write an expert's receipt if its folder matches the plan."""
     input:
         lambda wildcards: inputs(PLAN.expert, wildcards.env),
     output:
@@ -44,9 +44,9 @@ rule trained:
 
 
 rule ship:
-    """An expert copied into data/, unless a better one ships.
+    """Copy an expert into data/, unless a better one is shipped already.
 
-    Nothing in data/ is an output, because Snakemake removes outputs before a job starts.
+    No file in data/ is an output, because Snakemake removes outputs before a job starts.
     """
     input:
         settings=ancient(settings_file),
@@ -64,7 +64,7 @@ rule ship:
 
 
 rule experts_page:
-    """The page that says how good each expert is."""
+    """Write the page that shows how good each expert is."""
     input:
         PLAN.shipping_receipts(),
     output:
@@ -80,6 +80,6 @@ rule experts_page:
 
 
 rule experts:
-    """Every expert that the suite means to ship. Those that ship are not trained again."""
+    """Train and ship every expert that should ship but does not."""
     input:
         rules.experts_page.output,

@@ -1,4 +1,4 @@
-# Each figure is drawn by the module of its name in paper/.
+# Draw a figure with `python -m paper NAME`.
 
 
 rule figure:

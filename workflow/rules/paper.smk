@@ -1,4 +1,4 @@
-# The report in LaTeX, where that is installed.
+# Typeset the report with LaTeX, if it is installed.
 
 
 rule paper:

@@ -1,4 +1,4 @@
-# Everything that the scale has, in one page.
+# Put every figure and table of the scale into one page.
 
 
 rule report:

@@ -1,4 +1,4 @@
-# What jobs ask of a cluster, how often they are tried, and what their receipts stand for.
+# The resources of jobs, their number of retries, and the commands that write their receipts.
 
 from snakemake.logging import logger
 from workflow.cost import Asked
@@ -11,7 +11,10 @@ RETRIES = PLAN.retries()
 
 
 def asked(job):
-    """Return a rule's resources, from what `job` says of its wildcards; unused ones are left out."""
+    """Return a rule's resources as functions of its wildcards; `job` computes them.
+
+    GPU resources are left out if the site has no GPU.
+    """
 
     def value_of(name):
         return lambda wildcards: getattr(job(**wildcards), name)
@@ -20,7 +23,7 @@ def asked(job):
     return {name: value_of(name) for name in Job._fields if name not in unused}
 
 
-# A job that refuses its work leaves the reason in its output and succeeds. The rule of its receipt,
-# which runs beside Snakemake, then fails with the reason on stderr.
+# A job that refuses its work writes the reason to its output file and succeeds. The rule of its
+# receipt, which runs on Snakemake's own machine, then fails with the reason on stderr.
 ACCEPT = "if [ -n '{input}' ] && [ -s '{input}' ]; then cat '{input}' >&2; exit 1; fi > {log}"
 CERTIFY = "python -m ngt.runs.receipt {output} > {log}"

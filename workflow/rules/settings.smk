@@ -1,8 +1,8 @@
-# The settings that every job reads.
+# Write the settings that every job reads.
 
 
 rule settings:
-    """The merged settings, for every job, in a file named by their hash."""
+    """Write the merged settings of all jobs to a file that is named by their hash."""
     output:
         PLAN.settings_file,
     log:

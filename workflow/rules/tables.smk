@@ -1,4 +1,4 @@
-# Each table is made by the module of its name in paper/.
+# Make a table with `python -m paper NAME`.
 
 
 rule table:

@@ -1,8 +1,8 @@
 # Imitation: a pack of runs is one job, and each run has its own receipt.
 #
-# The plan names a training or a recording as an input only if it must run, so no time stamp starts
-# one. Inputs are not `ancient`: Snakemake skips an outdated job behind an ancient input that is made
-# in the same command.
+# The plan names a training job or a recording as an input only if it must run, so a time stamp alone
+# never starts it. Inputs are not `ancient`, because Snakemake would skip an outdated job whose ancient
+# input is made in the same command.
 
 
 rule train:
@@ -32,7 +32,10 @@ rule train:
 
 
 rule pack:
-    """A pack's receipt; if its training was refused, print the reason once, beside Snakemake."""
+    """Write a pack's receipt, or fail with the reason if the job refused to train.
+
+    This rule runs on Snakemake's own machine, so the reason is printed once.
+    """
     input:
         rules.train.output,
     output:
@@ -49,7 +52,7 @@ rule pack:
 
 
 rule run:
-    """A run's receipt, written if the run's folder is what was planned."""
+    """Write a run's receipt if its folder matches the plan."""
     input:
         lambda wildcards: inputs(PLAN.run, RUN.format(**wildcards)),
     output:

@@ -1,4 +1,4 @@
-// The interactive chart: the choice of a cell and of methods, and the values under the pointer.
+// The interactive chart: choose a cell and methods, and read the values under the pointer.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("curves-data").textContent);
@@ -22,7 +22,7 @@
   };
   const off = new Set(data.methods.filter((m) => !m.on).map((m) => m.name)); // methods not drawn
   const state = {};
-  let view = null; // what is drawn: scales, curves, and the elements that follow the pointer
+  let view = null; // the drawing: scales, curves, and the elements that follow the pointer
 
   // ------------------------------------------------------------ numbers and elements
 
@@ -51,7 +51,7 @@
   };
   const dashes = (method, width) => method.dashes.map((d) => d * width).join(" ");
 
-  // Four to eight round ticks.
+  // Return four to eight round ticks.
   const ticks = (low, high) => {
     const rough = (high - low) / 5;
     const power = 10 ** Math.floor(Math.log10(rough));
@@ -69,7 +69,7 @@
   const choose = () => {
     AXES.forEach((axis, i) => {
       const fitting = data.cells.filter((cell) => AXES.slice(0, i).every((a) => fits(cell, a)));
-      const bound = fitting.filter((cell) => cell.rate !== null); // the others are only compared with these
+      const bound = fitting.filter((cell) => cell.rate !== null); // cells without a rate are only for comparison
       const cells = bound.length ? bound : fitting;
       let values = [...new Set(cells.map((cell) => cell[axis]))].filter((v) => v !== null);
       values.sort((a, b) => (rank[axis] ? rank[axis].indexOf(a) - rank[axis].indexOf(b) : a - b));
@@ -111,7 +111,7 @@
 
   // ------------------------------------------------------------ drawing
 
-  // Return a cell in the unit that is shown; a method without env steps is a line across the chart.
+  // Return a cell's curve in the unit shown. A method without env steps is a line across the chart.
   const curve = (cell, end) => {
     const { random, expert, unscored } = envs[cell.env];
     const asSent = unscored || !field("returns").checked;
@@ -223,7 +223,7 @@
 
   // ------------------------------------------------------------ reading values
 
-  // at: [curve, point], or null.
+  // Show the values of a point. at: [curve, point], or null for none.
   const focus = (at) => {
     const { curves, x, y, plot, dot, tip, width } = view;
     view.at = at;
@@ -237,7 +237,7 @@
     dot.setAttribute("cx", px);
     dot.setAttribute("cy", py);
     paint(dot, c.method);
-    plot.insertBefore(plot.querySelector(".curve.on"), plot.querySelector(".halo")); // to the front
+    plot.insertBefore(plot.querySelector(".curve.on"), plot.querySelector(".halo")); // bring it to the front
     const rows = [
       ["step", c.level ? "none: final score" : whole(c.steps[at[1]])],
       ["mean", score(c.mean[at[1]])],
@@ -275,7 +275,7 @@
     const c = curves[at[0]];
     const along = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (along) return focus([at[0], Math.min(c.steps.length - 1, Math.max(0, at[1] + along))]);
-    // to the next curve above or below at this step
+    // Go to the next curve above or below at this step.
     const here = curves.map((other) => {
       const i = nearest(other.steps, c.steps[at[1]]);
       return [i, y(other.mean[i])];

@@ -1,4 +1,4 @@
-// Tables: a click on a heading sorts (ascending, descending, original order); a field filters rows.
+// Tables: a click on a heading sorts (ascending, descending, original order). A field filters rows.
 "use strict";
 (() => {
   const compare = (a, b) =>
@@ -67,7 +67,7 @@
     table.parentElement.before(bar);
   }
 
-  // The contents start folded on a narrow screen, which they would fill.
+  // The contents start folded on a narrow screen, since they would fill it.
   if (window.matchMedia("(max-width: 72rem)").matches) {
     document.getElementById("contents").open = false;
   }

@@ -1,4 +1,4 @@
-"""Checks of a config before any job: cells in which a variant's setting can't act are refused."""
+"""Checks of a config before any job: a variant's setting must have an effect in its cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ngt.settings.load import load
 
 
 def with_variant(env: str, like: str = "ngt", **variant: Any) -> dict[str, Any]:
-    """A figure of one variant on one env."""
+    """Return a figure with one variant on one env."""
     figure = {"methods": ["v"], "envs": [env], "demos": [1], "seeds": [0]}
     methods = {"v": {"like": like, **variant}}
     return {"scale": "test", "methods": methods, "figures": {"ablation_init": figure}}
@@ -69,6 +69,12 @@ def test_entropy_units_act_where_the_bounds_are_not_1(name: str, low: float, rea
     assert reason in idle(name, {}, task) and bool(reason) == bool(idle(name, {}, task))
 
 
+@pytest.mark.parametrize(("env", "reason"), [("HalfCheetah-v4", "terminates"), ("Hopper-v4", "")])
+def test_absorbing_states_act_where_something_terminates(env: str, reason: str) -> None:
+    found = idle("params.absorbing", {}, get_task(env))
+    assert reason in found and bool(reason) == bool(found)
+
+
 def test_a_method_runs_on_its_own_envs_alone() -> None:
     config = load({"scale": "paper"})
     plan = config.figures["controls_figure"]
@@ -78,7 +84,7 @@ def test_a_method_runs_on_its_own_envs_alone() -> None:
     small = load({"scale": "lite"}).figures["controls_figure"]
     assert small.envs_of("constant") == ["Hopper-v4", "Walker2d-v4"]
     quick = load({"scale": "quick"}).figures["readings_figure"]
-    assert quick.only == config.figures["readings_figure"].only, "said once, for every scale"
+    assert quick.only == config.figures["readings_figure"].only, "reported once for all scales"
     assert quick.envs_of("ngt-log-alpha") == quick.envs_of("ngt-tanh-entropy") == ["Pendulum-v1"]
 
 

@@ -1,4 +1,4 @@
-"""Rules on what a GPU gives, each on both sides of its threshold and on other cards."""
+"""Rules on GPU measurements, on both sides of each threshold and on other cards."""
 
 from __future__ import annotations
 
@@ -59,4 +59,4 @@ def test_single_updates_do_not_decide_on_graphs(make_evidence: Make, measured: M
     gpu["training"] = [row for row in gpu["training"] if row["graphs"]]
     found = GRAPHS_RULE.judge(make_evidence({}, gpu=gpu))
     assert found.verdict == "not run at this scale"
-    assert "an update alone: 9.0 to 9.0 times" in str(found.text())
+    assert "single updates: 9.0 to 9.0 times" in str(found.text())

@@ -1,4 +1,4 @@
-"""The numbers behind the report's chart."""
+"""The data of the report's interactive chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text's numbers and outcomes are those of tables and runs."""
+"""Numbers and outcomes in the text, which come from tables and runs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def named(text: str, kind: str, name: str) -> str:
 
 @pytest.fixture
 def made(make_study: Callable[..., Any], fill: Callable[..., None]) -> tuple[Any, Runs]:
-    """A study without one of its runs, another one diverged."""
+    """Return a study in which one run is missing and another one diverged, and its runs."""
     study = make_study(methods=["ngt", "dac-r"], demos=[1, 4], seeds=[0, 1])
     fill(study, skip=[study.key("ngt", seed=1)])
     study.write(study.key("dac-r", demos=4), [0.1], diverged=True)
@@ -128,7 +128,7 @@ def test_a_gap_says_why(made: tuple[Any, Runs]) -> None:
 def test_outcomes_are_the_verdicts() -> None:
     says = claims_by_artefact(CLAIMS)
     assert says["main_figure"] == (
-        "Of the 4 claims that are judged by these runs, 2 are reproduced, 1 is not reproduced "
+        "Of the 4 claims that these runs decide, 2 are reproduced, 1 is not reproduced "
         "and 1 is reproduced in part."
     )
     assert says["seeds_figure"] == "Claimed: f – not run at this scale."

@@ -60,9 +60,9 @@ def test_cut_returns_are_told_as_scores(paper_study: Make, fill: Make, drawn: Ma
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"methods": ["ngt", "bc"]}, r"methods: found \[ngt, bc\], this figure shows one"),
-        ({"methods": ["bc-full"]}, r"methods: bc-full has rate 1; name one of any rate"),
-        ({"beside": ["bc"]}, r"beside: found bc, this figure shows none"),
+        ({"methods": ["ngt", "bc"]}, r"methods: found \[ngt, bc\], this figure needs one"),
+        ({"methods": ["bc-full"]}, r"methods: bc-full has rate 1; name one with any rate"),
+        ({"beside": ["bc"]}, r"beside: found bc, this figure takes none"),
     ],
 )
 def test_one_method_of_any_rate(paper_study: Make, changes: dict[str, Any], text: str) -> None:
@@ -95,7 +95,7 @@ def test_a_method_without_an_embedding_is_an_error(paper_study: Make) -> None:
 
 @pytest.fixture
 def draw_auc(paper_study: Make, drawn: Make) -> Make:
-    """draw_auc(printed, equal): two seeds per method, with these AUCs at four evaluations."""
+    """Return draw_auc(printed, equal), which draws two seeds per method with these AUCs."""
 
     def make(printed: Sequence[float], equal: Sequence[float], **axes: Any) -> Any:
         study = paper_study(SIGMA, window=2, seeds=[0, 1], **{"demos": [4], **axes})
@@ -149,7 +149,7 @@ def test_no_auc_is_said(draw_auc: Make) -> None:
 
 @pytest.fixture
 def ten_seeds(paper_study: Make) -> Any:
-    """Ten seeds whose score stands at a tenth of their place, one of them diverged half-way."""
+    """Return a study of ten seeds with scores from 0.1 to 1.0; one diverges half-way."""
     made = paper_study(SEEDS, window=2, demos=[1])
     for key in made.table():
         score = (key.seed + 1) / 10

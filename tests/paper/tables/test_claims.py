@@ -1,4 +1,4 @@
-"""The table of claims: rows, what it says of itself, mistakes."""
+"""The table of claims: rows, notes and errors."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def test_a_claim_of_the_paper_s_runs_has_its_verdict(
         "where": "Experiments, Fig. main",
         "source": "“outperforms the baselines”",
         "ours": "0.95 − 0.20 = 0.75 [0.75, 0.75] "
-        "[beside: Hopper-v4: 0.95 − 0.20 = 0.75 [0.75, 0.75]]",
+        "[not judged: Hopper-v4: 0.95 − 0.20 = 0.75 [0.75, 0.75]]",
         "runs": 120,
         "seeds": "4",
         "verdict": "reproduced",
-        "rule": "difference of the IQMs > 0; Hopper-v4 is shown beside",
+        "rule": "difference of the IQMs > 0; Hopper-v4 is shown but not judged",
         "artefact": "main_figure",
     }
     assert row(made, "NGT reaches the expert on every env")["verdict"] == "reproduced"
@@ -54,11 +54,11 @@ def test_a_claim_of_the_paper_s_runs_has_its_verdict(
         "3 reproduced, 0 partly, 0 not reproduced, 0 exceeds, 0 expert too weak, "
     )
     assert "42 not run at this scale." in made.notes[0]
-    # 15 tasks and 3 envs of NGT, and one difference; the interval of 4 seeds that each rests on
+    # 15 tasks and 3 envs of NGT, and one difference; each rests on intervals of 4 seeds
     text = " ".join(made.notes)
     assert "45 rules are judged at once, with 19 checks" in text
     assert "With 4 seeds" in text and "one-sided 95% chi-square bound" in text
-    assert "Env steps" not in " ".join(made.notes), "as many as the paper's"
+    assert "Env steps" not in " ".join(made.notes), "the number of steps is the paper's"
     assert "PARTIAL" not in " ".join(made.notes)
     assert made.tex().isascii()
 
@@ -113,9 +113,9 @@ def test_no_run_at_all(make_study: Make) -> None:
 def test_what_ships_of_a_gpu_is_read(make_evidence: Make) -> None:
     made = table(make_evidence({}, gpu=read_gpu(GPU)))
     for text in (
-        "CUDA graphs make a training up to three times as fast",
-        "A training of every method fits an RTX 4090",
-        "A training on Humanoid takes 5 hours",
+        "CUDA graphs make training up to three times as fast",
+        "Training fits an RTX 4090 for every method",
+        "Training on Humanoid takes 5 hours",
     ):
         found = row(made, text)
         assert found["verdict"] != "reproduced" and "NVIDIA" in found["ours"]

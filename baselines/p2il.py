@@ -1,0 +1,81 @@
+"""Proximal point imitation learning, P2IL (Viano et al., 2022).
+
+A primal-dual method: a reward net r and a critic Q descend one loss. The logistic Bellman error
+replaces the squared one. Its gradient weighs the Bellman errors of a batch by their softmax:
+
+    V(s)  = min Q(s, a) - alpha log pi(a|s),   a ~ pi(.|s)
+    y     = gamma (1 - terminated) V(s')
+    w     = softmax(tau (r + y - Q)), over the batch of one side, without gradient
+    loss  = -E_expert[r] + sum w (r + y - Q) + E_expert[V(s) - y] + 1/(4 chi2) E_both[r^2 + Q^2]
+
+The weighed side is the expert's, or the agent's with `online`. The third term is as in IQ-Learn
+(`objective`). V(s') is the critic's own, with gradient, unless `target` is set. The actor learns as
+in SAC, at the states of both sides.
+
+Reward: the net r(s, a); high is expert-like. The agent never sees it: the critic learns from the
+loss above. With `online` off and a small tau, the weights are nearly even, r has almost no
+gradient, and the critic alone tells the sides apart. What is logged is the reward that the critic
+implies, Q - y.
+Range: any real number. The regulariser draws r and Q to 0.
+Deviations: reward and critic take one step per update. The original takes 20 on one batch, with new
+actions each; `train.updates_per_step` gives more, with a step of the actor each. The batch is half
+the agent's and half the expert's, 512 together. One update is made every four env steps, instead of
+one every step. The reward net is single, where the original takes the smaller of two.
+Traps: in the public commands for MuJoCo `online` is off, so the agent's transitions enter by the
+regulariser and the actor alone. The commands take 10 whole demonstrations; tau is 0.08 on
+HalfCheetah and 1 elsewhere; the critic's targets are off, and the objective is `value_expert`.
+Sources: Viano et al., "Proximal Point Imitation Learning", NeurIPS 2022; lviano/P2IL (deep_PPIL);
+lionelblonde/ngt.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from baselines.inverse import Inverse, InverseConfig, Objective
+from ngt.agent.nets import PackedMLP
+from ngt.agent.sac import Sac
+from ngt.reward import Batch, Spec, opt
+from ngt.seeding import torch_generator
+
+
+@dataclass(frozen=True)
+class P2ilConfig(InverseConfig):
+    """Settings of P2IL. Values are the public code's."""
+
+    objective: Objective = opt("value_expert", "policy's term: see IQ-Learn")
+    target: bool = opt(
+        False, "V(s') by the target critics; otherwise by the critics, with gradient"
+    )
+    hidden: tuple[int, ...] = opt((256, 256), "widths of the reward net", 1)
+    lr: float = opt(3e-4, "Adam, reward net", 0)
+    tau: float = opt(1.0, "inverse temperature of the weights", 0)
+    online: bool = opt(False, "weigh the agent's errors instead of the expert's")
+
+
+class P2il(Inverse):
+    """The reward nets of R runs."""
+
+    Config = P2ilConfig
+    config: P2ilConfig
+
+    def __init__(self, config: P2ilConfig, spec: Spec) -> None:
+        super().__init__(config, spec)
+        generators = [torch_generator(seed, "init", "net") for seed in spec.seeds]
+        self.net = PackedMLP([spec.obs + spec.act, *config.hidden, 1], generators)
+        self.learn_with(config.lr)
+
+    def critic_loss(self, agent: Sac, batch: Batch, noise: Tensor) -> Tensor:
+        """Return the loss of critic and reward net, (R,)."""
+        c = self.config
+        values = self.values(agent, batch, noise, c.target)
+        q = values.q.min(dim=1).values
+        reward: Tensor = self.net(torch.cat([batch.obs, batch.action], dim=-1)).squeeze(-1)
+        self.log(values, q - self.spec.gamma * values.after)
+        error = values.sides(reward + self.spec.gamma * values.after - q)[0 if c.online else 1]
+        weight = torch.softmax(c.tau * error.detach(), dim=1)
+        policy = self.policy_term(values, c.objective)
+        regulariser = (reward.square() + q.square()).mean(dim=1) / (4.0 * c.chi2)
+        of_expert = values.sides(reward)[1].mean(dim=1)
+        return (weight * error).sum(dim=1) - of_expert + policy + regulariser

@@ -1,0 +1,124 @@
+"""Random expert distillation as its authors' code has it, RED (Wang et al., 2019).
+
+A predictor f is fitted to a frozen random prior f' on the expert's transitions, before the agent
+takes its first step, and is then frozen. With k outputs:
+
+    loss   = E_expert[|f(x) - f'(x)|^2 / k]
+    reward = exp(-temperature |f(x) - f'(x)|^2 / k)
+
+The prior is deeper than the predictor. The fit takes 200 passes through the demonstrations in
+batches of 32. A reward thus depends on the transition alone: it is computed when the step is taken.
+Without a `temperature`, each run takes the one at which the mean error on its demonstrations is
+worth 0.9: the paper chooses it so that the expert's rewards are mostly close to 1.
+
+Reward: exp(-temperature * squared error); high is expert-like.
+Range: (0, 1]. It rewards staying alive if episodes can end early.
+Deviations: SAC replaces TRPO, with gamma 0.99 instead of 0.97. The policy is not pretrained by
+behavioural cloning, which the original does on HalfCheetah and Ant. Weights start orthogonal with
+gain 1, instead of Glorot's. Inputs are raw, as in the original, even with `normalise_obs`.
+Demonstrations are subsampled, so the fit takes fewer steps: 1400 for 200 transitions.
+Traps: the public code's temperatures are 250 000 for Hopper, Walker2d and Ant, 25 000 for
+HalfCheetah, with nets 20 wide, and 2500 for Humanoid. They hold for its initial weights and for a
+fit on whole demonstrations. After 1400 steps here, the mean error on four demonstrations is 2e-4 on
+Hopper and 0.015 on HalfCheetah, so that all rewards would be below 1e-5. Errors on their other
+transitions are 1.3 times as large, and with noise of std 0.3 on the actions 2 times on Hopper and
+1.4 times on HalfCheetah: the reward tells little apart. `epochs: 3600` takes as many steps as the
+original. Errors are then 1.2e-5 and 0.0027, 5 and 3 times as large on the other transitions, and 13
+and 3 times with noise. At the public temperatures, the demonstrations would earn 0.12 on Hopper and
+1e-7 on HalfCheetah.
+Sources: Wang et al., "Random Expert Distillation: Imitation Learning via Expert Policy Support
+Estimation", ICML 2019; RuohanW/RED.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ngt.agent.kernels import Rectifier
+from ngt.agent.nets import PackedMLP
+from ngt.agent.optim import adam, descend
+from ngt.reward import Batch, RewardModel, Spec, opt
+from ngt.seeding import torch_generator
+
+WORTH = 0.9  # reward of the mean error on the demonstrations, if no temperature is set
+
+
+@dataclass(frozen=True)
+class RedOriginalConfig:
+    """Settings of RED. Values are the public code's."""
+
+    hidden: tuple[int, ...] = opt((128,), "widths of the predictor", 1)
+    prior: tuple[int, ...] = opt((128, 128, 128, 128), "widths of the prior", 1)
+    outputs: int = opt(128, "k, outputs of both nets", 1)
+    leak: float = opt(0.2, "slope of LeakyReLU below zero", 0)
+    temperature: float | None = opt(
+        None, "factor of the squared error; null: so that the expert's mean error is worth 0.9", 0
+    )
+    lr: float = opt(1e-3, "Adam", 0)
+    epochs: int = opt(200, "passes through the demonstrations", 1)
+    batch: int = opt(32, "transitions per step of the fit", 1)
+
+
+class RedOriginal(RewardModel):
+    """Predictor and prior of R runs; overrides `observe`."""
+
+    Config = RedOriginalConfig
+    config: RedOriginalConfig
+    learns = False
+
+    def __init__(self, config: RedOriginalConfig, spec: Spec) -> None:
+        super().__init__(config, spec)
+        self.predictor = self._net("predictor", config.hidden, spec.seeds)
+        self.prior = self._net("prior", config.prior, spec.seeds)
+        assert spec.demos is not None
+        x, sizes = self.inputs(spec.demos.data).cpu(), spec.demos.size.flatten().tolist()
+        temperature = torch.full((len(sizes), 1), config.temperature or 0.0)
+        for run, seed in enumerate(spec.seeds):
+            left = self._fit(run, seed, x[run : run + 1, : sizes[run]])
+            if config.temperature is None:
+                temperature[run] = -math.log(WORTH) / left.clamp(min=1e-12)
+        self.temperature: Tensor
+        self.register_buffer("temperature", temperature, persistent=False)
+        self.requires_grad_(False)
+
+    def _net(self, name: str, hidden: Sequence[int], seeds: Sequence[int]) -> PackedMLP:
+        return PackedMLP(
+            [self.spec.input, *hidden, self.config.outputs],
+            [torch_generator(seed, "init", name) for seed in seeds],
+            activation=Rectifier(self.config.leak),
+        )
+
+    def _fit(self, run: int, seed: int, x: Tensor) -> Tensor:
+        """Fit one run's predictor to its demonstrations x (1, N, input); return the error left.
+
+        Each run is fitted apart, so that its numbers do not depend on its pack.
+        """
+        c, order = self.config, torch_generator(seed, "init", "order")
+        net = self._net("predictor", c.hidden, [seed])
+        with torch.no_grad():
+            target = self._net("prior", c.prior, [seed])(x)
+        optimiser = adam(net.parameters(), c.lr)
+        for _ in range(c.epochs):
+            for rows in torch.randperm(x.shape[1], generator=order).split(c.batch):
+                error = (net(x[:, rows]) - target[:, rows]).square()
+                descend(optimiser, error.mean(dim=(1, 2)))
+        with torch.no_grad():
+            for ours, fitted in zip(self.predictor.parameters(), net.parameters(), strict=True):
+                ours[run] = fitted[0]
+            return (net(x) - target).square().mean()
+
+    def error(self, x: Tensor) -> Tensor:
+        """Return the mean squared error between the nets at x (R, B, input), (R, B)."""
+        error: Tensor = self.predictor(x) - self.prior(x)
+        return error.square().mean(dim=-1)
+
+    @torch.no_grad()
+    def observe(self, transition: Batch, done: Tensor) -> Tensor:
+        return torch.exp(-self.temperature * self.error(self.inputs(transition)))
+
+    def reward(self, batch: Batch) -> Tensor:
+        """Return the rewards that `observe` gave, as stored."""
+        return batch.reward

@@ -1,0 +1,1 @@
+"""What `import ngt` offers; `ngt/__init__.py` loads these modules when a name is first used."""

@@ -1,0 +1,119 @@
+"""Train from Python: the commands `ngt train` and `ngt expert`, with their runs as objects."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ngt.api.loading import Controller, find, load_demos, load_policy
+from ngt.cli import build_parser
+from ngt.errors import UserError
+from ngt.experience.demos import Demos, save
+from ngt.experience.shipped import DEMOS as SHIPPED
+from ngt.files import read_json
+from ngt.runs.keys import Layout, RunKey
+from ngt.settings.config import CellConfig, Config, Mode
+from ngt.settings.load import load
+from ngt.settings.resolve import method_rate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its folder, and what is in it."""
+
+    folder: Path
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Return run.json: how the run ended, its settings, and what made it."""
+        return read_json(self.folder / "run.json") or {}
+
+    @property
+    def evaluations(self) -> pd.DataFrame:
+        """Return eval.csv: one row per episode of each evaluation."""
+        import pandas as pd
+
+        return pd.read_csv(self.folder / "eval.csv")
+
+    @property
+    def policy(self) -> Controller:
+        """Return the trained policy."""
+        return load_policy(self.folder)
+
+
+def imitate(
+    env: str,
+    demos: str | Path | Demos,
+    method: str = "ngt",
+    *,
+    steps: int | None = None,
+    seed: int = 0,
+    episodes: int | None = None,
+    rate: int | None = None,
+    mode: Mode = CellConfig.mode,
+    scale: str = Config.scale,
+    settings: Mapping[str, Any] | None = None,
+    results: str | Path = "results",
+    device: str = "cpu",
+) -> Run:
+    """Imitate demonstrations, as `ngt train` does; a finished run is not trained again.
+
+    demos is a file of demonstrations, demonstrations, or the env id of an expert that ships. By
+    default all its episodes are imitated, for the scale's number of env steps. `settings` holds
+    further settings, as a config file does. UserError for what the command would refuse.
+    """
+    mine: dict[str, Any] = {"scale": scale, **(settings or {})}
+    if steps is not None:
+        mine["train"] = {**mine.get("train", {}), "steps": steps}
+    config, root = load(mine), Path(results)
+    data = demos if isinstance(demos, Demos) else load_demos(demos, env)
+    if data.env != env:
+        raise UserError(f"demos: they are of {data.env}, not of {env}")
+    if rate is None:
+        rate = method_rate(config, method) or CellConfig.rate
+    key = RunKey(env, method, mode, rate, episodes or len(data.length), seed)
+    layout = Layout(config.scale, root)
+    if isinstance(demos, Demos):
+        file = layout.demos(f"{env}-{data.checksum[:12]}")
+        if not file.exists():
+            save(file, data)
+    else:
+        file = find(demos, SHIPPED)
+    _command(mine, root, "train", str(key), "--demos", str(file), "--device", device)
+    return Run(layout.run(key))
+
+
+def expert(
+    env: str,
+    *,
+    steps: int | None = None,
+    scale: str = Config.scale,
+    settings: Mapping[str, Any] | None = None,
+    results: str | Path = "results",
+    device: str = "cpu",
+) -> Run:
+    """Train an env's SAC expert on the env's own reward, as `ngt expert` does."""
+    mine: dict[str, Any] = {"scale": scale, **(settings or {})}
+    if steps is not None:
+        own = mine.get("expert", {})
+        mine["expert"] = {**own, "train": {**own.get("train", {}), "steps": steps}}
+    config, root = load(mine), Path(results)
+    _command(mine, root, "expert", env, "--device", device)
+    return Run(Layout(config.scale, root).expert(env))
+
+
+def _command(settings: Mapping[str, Any], root: Path, *words: str) -> None:
+    """Run a command of `ngt` in this process, with these settings."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+        json.dump(settings, file)
+        file.flush()
+        more = ["--config", file.name, "--results", str(root)]
+        args = build_parser(words[0]).parse_args([*words, *more])
+        args.run(args)

@@ -1,0 +1,1 @@
+"""Commands that exchange demonstrations with other projects."""

@@ -1,0 +1,27 @@
+"""ngt export: write a demonstration file in another project's format."""
+
+import argparse
+from pathlib import Path
+
+from ngt.experience import demos
+from ngt.foreign import minari
+from ngt.settings.options import load_config
+from ngt.text import say
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.epilog = "example: ngt export minari data/Hopper-v4/demos.npz --id ngt/hopper-v0"
+    parser.add_argument("format", choices=["minari"], help="the format to write")
+    parser.add_argument("demos", type=Path, metavar="DEMOS", help="demonstration file")
+    parser.add_argument(
+        "--id", required=True, help="id of the dataset, which is written where Minari keeps its own"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the dataset; actions are in the env's units, as Minari has them."""
+    load_config(args)  # its imports may register the env
+    data = demos.load(args.demos)
+    folder = minari.write(data, args.id, f"demonstrations {args.demos}")
+    say(f"{folder}: {len(data.length)} episodes of {data.env}, actions in the env's units")

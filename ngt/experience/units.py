@@ -1,0 +1,73 @@
+"""Units of actions: the env's own (`env`), or fractions of its bound in [-1, 1] (`unit`).
+
+The suite holds actions in [-1, 1]. Most files from elsewhere hold them in the env's units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ngt.errors import UserError
+from ngt.experience.envs import Task
+
+UNITS = ("env", "unit")
+ROUNDING = 1e-5  # of the bound; what float32 may leave outside
+
+
+def to_unit(
+    actions: Sequence[NDArray[Any]], unit: str, task: Task, where: str
+) -> list[NDArray[Any]]:
+    """Return each episode's actions as fractions of the env's bound.
+
+    UserError for an unknown unit, and for an action outside the env's bounds.
+    """
+    if unit not in UNITS:
+        raise UserError(
+            f"{where}: actions: found {unit!r}, expected 'env' (the env's own units) or 'unit' "
+            f"(fractions of its bound, in [-1, 1])"
+        )
+    if unit == "unit":
+        return list(actions)
+    found = []
+    for episode, array in enumerate(map(np.atleast_1d, actions)):
+        fraction = (array.astype(np.float64) - _middle(task)) / task.half_range
+        if len(outside := np.argwhere(np.abs(fraction) > 1.0 + ROUNDING)):
+            place = tuple(outside[0])
+            raise UserError(
+                f"{where}: episode {episode}: action: row {place[0]}: found {array[place]:.6g}, "
+                f"expected {task.low:g} to {task.high:g} on {task.id}; clip what the env itself "
+                f"clipped"
+            )
+        found.append(np.clip(fraction, -1.0, 1.0))
+    return found
+
+
+def to_env(actions: NDArray[Any], task: Task) -> NDArray[np.float64]:
+    """Return actions in [-1, 1] in the env's own units."""
+    return actions.astype(np.float64) * task.half_range + _middle(task)
+
+
+def ambiguity(actions: Sequence[NDArray[Any]], unit: str, task: Task) -> str:
+    """Say that actions, as they were given, fit both units; empty if they fit only one.
+
+    Nothing is said if the units are the same.
+    """
+    given = np.concatenate([array.ravel() for array in actions])
+    largest = float(np.abs(given).max(initial=0.0))
+    as_env = float(np.abs(given - _middle(task)).max(initial=0.0)) / task.half_range
+    same = (task.low, task.high) == (-1.0, 1.0)
+    if same or largest > 1.0 + ROUNDING or as_env > 1.0 + ROUNDING:
+        return ""
+    return (
+        f"the largest action is {largest:.4g}, which fits both units on {task.id}: it is "
+        f"{as_env:.1%} of the bound if it is in the env's units (env) and {largest:.1%} if it is a "
+        f"fraction of the bound (unit); it was read as {unit!r}"
+    )
+
+
+def _middle(task: Task) -> float:
+    return 0.5 * (task.low + task.high)

@@ -1,0 +1,127 @@
+"""Flat arrays of transitions: D4RL's HDF5 files, and NumPy archives with the same arrays.
+
+Episodes stand one after another. A row ends its episode if `terminals` or `timeouts` is set. The
+last observation of an episode is in `next_observations`, which a file may lack.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ngt.errors import UserError
+from ngt.experience.demos import LARGEST, Episode
+from ngt.experience.examine import numbers
+from ngt.foreign.found import Found, library, reading
+
+# The array's name, then other names for it.
+NAMES = {
+    "observations": ("obs",),
+    "actions": ("acts", "action"),
+    "rewards": ("rews", "reward"),
+    "terminals": ("terminations", "terminated"),
+    "timeouts": ("truncations", "truncated"),
+    "next_observations": ("next_obs",),
+}
+OPTIONAL = "next_observations"
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def read_hdf5(path: Path, env: str) -> Found:
+    """Return the episodes of a D4RL file."""
+    where = f"d4rl {path}"
+    h5py = library("h5py", where)
+    with reading(where, "not a readable HDF5 file"), h5py.File(path) as file:
+        return split(_pick(file, lambda name: file[name][()], where), where)
+
+
+def read_npz(path: Path, env: str) -> Found:
+    """Return the episodes of a NumPy archive; nothing is unpickled."""
+    where = f"npz {path}"
+    with reading(where, "not a NumPy archive of numbers"):
+        with zipfile.ZipFile(path) as archive:
+            if (size := sum(info.file_size for info in archive.infolist())) > LARGEST:
+                raise UserError(f"{where}: unpacked, {size} bytes; at most {LARGEST} are read")
+        with np.load(path, allow_pickle=False) as file:
+            return split(_pick(file, lambda name: file[name], where), where)
+
+
+def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Arrays:
+    """Return the arrays that a file has under any of their names."""
+    found, arrays = sorted(names), {}
+    for name, others in NAMES.items():
+        chosen = [other for other in (name, *others) if other in found]
+        if chosen:
+            arrays[name] = numbers(get(chosen[0]), f"{where}: {chosen[0]}")
+        elif name != OPTIONAL:
+            raise UserError(
+                f"{where}: {name!r} is missing, so that it can't be split into episodes; found "
+                f"{', '.join(found) or 'nothing'}"
+            )
+    return arrays
+
+
+def split(arrays: Arrays, where: str) -> Found:
+    """Split flat arrays into episodes, at both flags and never across them."""
+    rows = len(arrays["actions"]) if arrays["actions"].ndim else 0
+    for name, array in arrays.items():
+        dims = 2 if name in ("observations", "actions", OPTIONAL) else 1
+        if dims == 1 and array.shape == (rows, 1):
+            array = arrays[name] = array[:, 0]
+        if array.ndim != dims or len(array) != rows:
+            raise UserError(
+                f"{where}: {name}: found shape {array.shape}, expected {rows} rows, as many as "
+                f"actions, and {dims} dimensions"
+            )
+    terminal = arrays["terminals"].astype(bool)
+    last = np.flatnonzero(terminal | arrays["timeouts"].astype(bool))
+    if not len(last):
+        raise UserError(
+            f"{where}: neither terminals nor timeouts is ever set, so that it can't be split into "
+            f"episodes; found {', '.join(sorted(arrays))}"
+        )
+    found = Found([])
+    if rest := rows - int(last[-1]) - 1:
+        found.notes.append(f"the last {rest} rows end with neither flag and were left out")
+    whole = OPTIONAL in arrays
+    if not whole:
+        found.notes.append(
+            "there are no next_observations, so that the last step of each episode was left out"
+        )
+    ends = last.tolist()
+    for first, end in zip([0, *(row + 1 for row in ends[:-1])], ends, strict=True):
+        if whole:
+            _check_joined(arrays, first, end, where)
+            tail = arrays[OPTIONAL][end : end + 1]
+            obs, steps = np.concatenate([arrays["observations"][first : end + 1], tail]), end + 1
+        else:  # the final observation is unknown, so the step that leads to it is of no use
+            obs, steps = arrays["observations"][first : end + 1], end
+        if steps > first:
+            kept = slice(first, steps)
+            ended = whole and bool(terminal[end])
+            found.episodes.append(
+                Episode(obs, arrays["actions"][kept], arrays["rewards"][kept], ended)
+            )
+    return found
+
+
+def _check_joined(arrays: Arrays, first: int, end: int, where: str) -> None:
+    """Check that each next observation is the observation of the next row of its episode."""
+    after, before = arrays[OPTIONAL][first:end], arrays["observations"][first + 1 : end + 1]
+    if after.shape[1:] != before.shape[1:]:
+        raise UserError(
+            f"{where}: {OPTIONAL}: found {after.shape[1:]} columns, expected {before.shape[1:]}"
+        )
+    apart = ~np.isclose(after, before, rtol=1e-4, atol=1e-4, equal_nan=True).all(axis=1)
+    if apart.any():
+        row = first + int(np.flatnonzero(apart)[0])
+        raise UserError(
+            f"{where}: row {row}: {OPTIONAL} differs from the observation of row {row + 1}, though "
+            f"neither flag is set; it can't be split into episodes by terminals and timeouts"
+        )

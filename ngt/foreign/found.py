@@ -1,0 +1,43 @@
+"""What a reader of a foreign format returns, and how it imports an optional library."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ngt.errors import UserError
+from ngt.experience.demos import Episode
+
+
+@dataclass
+class Found:
+    """Episodes as a file holds them, and what the user should know about them."""
+
+    episodes: list[Episode]
+    notes: list[str] = field(default_factory=list)
+
+
+def library(name: str, where: str) -> Any:
+    """Import a library that only foreign formats need."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UserError(
+            f"{where}: reading it needs the package {name.split('.')[0]} ({error}); "
+            f"pip install h5py 'minari[hdf5]', which are the extra `formats`"
+        ) from None
+
+
+@contextlib.contextmanager
+def reading(where: str, fault: str) -> Iterator[None]:
+    """Make every exception a UserError, since libraries may raise anything on a damaged file."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{where}: {fault} ({type(error).__name__}: {reason})") from None

@@ -1,0 +1,141 @@
+"""Minari's datasets, read and written by the package minari."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+from numpy.typing import NDArray
+
+from ngt.errors import UserError
+from ngt.experience import envs
+from ngt.experience.demos import Demos, Episode
+from ngt.experience.envs import get_task
+from ngt.experience.units import to_env
+from ngt.foreign.found import Found, library, reading
+
+
+def read(path: Path, env: str) -> Found:
+    """Return the episodes of a dataset: a folder, or the id of one in Minari's own folder."""
+    where = f"minari {path}"
+    minari = library("minari", where)
+    with reading(where, "minari can't read it"):
+        data = minari.MinariDataset(_data_folder(path, where))
+        metas = data.storage.get_episode_metadata(data.episode_indices)
+        seeds = [meta.get("seed") for meta in metas]
+        episodes = [
+            Episode(
+                _flat(data.observation_space, episode.observations, len(episode) + 1),
+                _flat(data.action_space, episode.actions, len(episode)),
+                np.asarray(episode.rewards),
+                bool(episode.terminations[-1]),
+                -1 if seed is None or not 0 <= int(seed) < 2**63 else int(seed),
+            )
+            for episode, seed in zip(data, seeds, strict=True)
+            if len(episode)
+        ]
+    made_on = data.env_spec.id if data.env_spec is not None else None
+    other = made_on not in (None, get_task(env).gym_id)
+    return Found(episodes, [f"it was recorded on {made_on}, not on {env}"] if other else [])
+
+
+def _data_folder(path: Path, where: str) -> Path:
+    """Return the folder of a dataset's files."""
+    root = library("minari.storage.datasets_root_dir", where).get_dataset_path()
+    for folder in (path / "data", path, root / path / "data"):
+        if (folder / "metadata.json").is_file():
+            return folder
+    raise UserError(
+        f"{where}: no such dataset, here or in {root}; give its folder, or get it with "
+        f"`minari download {path}`"
+    )
+
+
+def _flat(space: spaces.Space[Any], values: Any, rows: int) -> NDArray[Any]:
+    """Return the values of a space, one row per step, as the envs of the suite flatten them."""
+    if isinstance(space, spaces.Dict):
+        parts = [_flat(part, values[name], rows) for name, part in space.spaces.items()]
+    elif isinstance(space, spaces.Tuple):
+        parts = [_flat(part, value, rows) for part, value in zip(space, values, strict=True)]
+    else:
+        return np.asarray(values).reshape(rows, -1)
+    return np.concatenate(parts, axis=1)
+
+
+def write(demos: Demos, name: str, where: str) -> Path:
+    """Write a dataset into Minari's own folder and return its folder; actions in the env's units.
+
+    Reference returns are the demonstrations' own, so that Minari normalises as the suite does.
+    """
+    minari = library("minari", where)
+    folder: Path = library("minari.storage.datasets_root_dir", where).get_dataset_path(name)
+    if folder.exists():
+        raise UserError(f"--id: dataset {name} exists in {folder}; give another id")
+    try:
+        minari.dataset.minari_dataset.parse_dataset_id(name)
+    except (ValueError, TypeError):
+        raise UserError(f"--id: found {name!r}, expected a name like lab/hopper-v0") from None
+    spec, observations, actions = _facts(demos.env)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about an author and a link that nobody gave
+            minari.create_dataset_from_buffers(
+                name,
+                _buffers(demos, observations, actions, minari),
+                env=spec,
+                observation_space=observations,
+                action_space=actions,
+                algorithm_name=demos.source,
+                description="Demonstrations for imitation learning",
+                ref_min_score=demos.random,
+                ref_max_score=demos.expert,
+                num_episodes_average_score=len(demos.returns),
+            )
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder
+
+
+def _facts(env_id: str) -> tuple[EnvSpec, spaces.Space[Any], spaces.Space[Any]]:
+    """Return what makes an env, without the suite's wrappers, and its flattened spaces."""
+    task = get_task(env_id)
+    with contextlib.closing(envs.make(env_id)) as env:  # may register the env first
+        observations = spaces.flatten_space(env.unwrapped.observation_space)
+        actions = env.unwrapped.action_space
+    spec = copy.deepcopy(gym.spec(task.gym_id))
+    spec.kwargs.update(task.kwargs)
+    spec.max_episode_steps = task.time_limit
+    return spec, observations, actions
+
+
+def _buffers(
+    demos: Demos, observations: spaces.Space[Any], action_space: spaces.Space[Any], minari: Any
+) -> list[Any]:
+    """Return the episodes as Minari's buffers, in the types of the env's spaces."""
+    task, row, step, found = get_task(demos.env), 0, 0, []
+    for number, length in enumerate(map(int, demos.length)):
+        actions, ends = slice(step, step + length), np.zeros(length, bool)
+        ends[-1] = True
+        terminated, seed = bool(demos.terminated[number]), int(demos.seeds[number])
+        found.append(
+            minari.data_collector.episode_buffer.EpisodeBuffer(
+                id=number,
+                seed=seed if seed >= 0 else None,
+                observations=demos.obs[row : row + length + 1].astype(observations.dtype),
+                actions=to_env(demos.action[actions], task).astype(action_space.dtype),
+                rewards=demos.reward[actions],
+                terminations=ends & terminated,
+                truncations=ends & (not terminated),
+            )
+        )
+        row, step = row + length + 1, step + length
+    return found

@@ -1,0 +1,53 @@
+"""Training from Python: the runs of the commands, as objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ngt
+from ngt.errors import UserError
+from ngt.files import read_json
+
+FILE = Path(__file__).resolve().parents[2] / "data" / "Pendulum-v1.npz"
+SMALL: dict[str, Any] = {
+    "train": {"eval_every": 20, "log_every": 20, "eval_episodes": 1},
+    "sac": {"lr_actor": 1e-5},  # a YAML reader takes JSON's 1e-05 for text
+}
+
+
+def test_imitating(tmp_path: Path, capsys: Any) -> None:
+    common: dict[str, Any] = {"scale": "test", "settings": SMALL, "results": tmp_path}
+    run = ngt.imitate("Pendulum-v1", FILE, steps=40, seed=0, episodes=1, **common)
+    key = "Pendulum-v1/ngt/state-action-demos1-rate20/seed0"
+    assert run.folder == tmp_path / "test/runs" / key
+    assert run.record["status"] == "finished" and run.record["key"]["run"] == key
+    config = read_json(run.folder / "config.json")
+    assert config["train"]["steps"] == 40 and config["sac"]["lr_actor"] == 1e-5
+    assert run.evaluations["step"].unique().tolist()[-1] == 40
+    assert run.policy.predict([1.0, 0.0, 0.0]).shape == (1,)
+    capsys.readouterr()
+    again = ngt.imitate("Pendulum-v1", FILE, steps=40, seed=0, episodes=1, **common)
+    assert again == run and "finished already" in capsys.readouterr().out
+
+    settings = {**SMALL, "train": {**SMALL["train"], "steps": 40}}
+    rows = ngt.load_runs("test", settings=settings, results=tmp_path)
+    assert set(rows["method"]) == {"ngt"} and rows["step"].max() == 40
+
+    demos = ngt.load_demos(FILE)
+    other = ngt.imitate("Pendulum-v1", demos, "bc-full", steps=20, **common)
+    assert other.folder.parent.name == "state-action-demos4-rate1", "the method's own rate, and all"
+    (file,) = (tmp_path / "test/demos").iterdir()
+    assert ngt.load_demos(file).checksum == demos.checksum
+    with pytest.raises(UserError, match="they are of Pendulum-v1, not of Hopper-v4"):
+        ngt.imitate("Hopper-v4", demos, **common)
+    with pytest.raises(UserError, match="--replace"):
+        ngt.imitate("Pendulum-v1", FILE, steps=20, seed=0, episodes=1, **common)
+
+
+def test_an_expert_is_trained(tmp_path: Path) -> None:
+    run = ngt.expert("Pendulum-v1", steps=40, scale="test", settings=SMALL, results=tmp_path)
+    assert run.folder == tmp_path / "test/experts/Pendulum-v1"
+    assert run.record["status"] == "finished"

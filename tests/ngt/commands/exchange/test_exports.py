@@ -1,0 +1,27 @@
+"""ngt export: a demonstration file as a Minari dataset, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ngt.experience import demos
+
+ROOT = Path(__file__).resolve().parents[4]
+FILE = ROOT / "tests/data/Pendulum-v1.npz"
+
+
+def test_there_and_back(
+    ngt: Any, refused: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    (said,) = ngt("export", "minari", str(FILE), "--id", "lab/pendulum-v0")
+    assert said.startswith(f"{tmp_path}/minari/lab/pendulum-v0: 4 episodes of Pendulum-v1")
+    how = ["--env", "Pendulum-v1", "--scale", "test", "--actions", "env", "--out", "back.npz"]
+    ngt("import", "minari", "lab/pendulum-v0", *how)
+    first, back = demos.load(FILE), demos.load(tmp_path / "back.npz")
+    assert (first.action == back.action).all()
+    assert (first.obs == back.obs).all() and (first.seeds == back.seeds).all()
+    assert "exists" in refused("export", "minari", str(FILE), "--id", "lab/pendulum-v0")

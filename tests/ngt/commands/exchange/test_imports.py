@@ -1,0 +1,74 @@
+"""ngt import: what it asks for, writes and says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from ngt.experience import demos
+
+ROOT = Path(__file__).resolve().parents[4]
+HOPPER = str(ROOT / "tests/data/imitation-hopper")
+HOW = ["--env", "Hopper-v4", "--scale", "test", "--out", "new.npz"]
+
+
+def test_an_import_says_what_it_did(ngt: Any, tmp_path: Path) -> None:
+    said = ngt("import", "imitation", HOPPER, *HOW, "--actions", "env", "--episodes", "1")
+    data = demos.load(tmp_path / "new.npz", "Hopper-v4")
+    assert data.length.tolist() == [26] and data.source == "imitation imitation-hopper"
+    assert said[0].startswith(f"{HOPPER}: episode 2: cut off")
+    assert said[1].startswith("new.npz: 1 episodes, return ")
+    assert "no return can be normalised" in said[2], "the file holds a random policy"
+
+    ngt("record", "Hopper-v4", "--scale", "test", "--random", "--out", "random.npz")
+    played = demos.load(tmp_path / "random.npz").returns
+    assert np.array_equal(data.random_returns, played), "both play the same reference"
+
+
+def test_the_unit_is_asked_for_and_nothing_is_replaced(
+    ngt: Any, refused: Any, tmp_path: Path
+) -> None:
+    said = refused("import", "imitation", HOPPER, *HOW)
+    assert "--actions" in said
+    (tmp_path / "new.npz").write_text("mine")
+    said = refused("import", "imitation", HOPPER, *HOW, "--actions", "env")
+    assert "--out: new.npz exists" in said
+    assert (tmp_path / "new.npz").read_text() == "mine"
+
+
+def test_episodes_of_stable_baselines3_are_imported(ngt: Any, tmp_path: Path, capsys: Any) -> None:
+    """Its policies act in the env's units, and a foreign file given to --demos is recognised."""
+    from stable_baselines3 import SAC
+
+    env = gym.make("Pendulum-v1")
+    model = SAC("MlpPolicy", env, seed=0, policy_kwargs={"net_arch": [8]}, buffer_size=10)
+    rows: dict[str, list[Any]] = {
+        name: [] for name in ("obs", "acts", "rews", "terminated", "truncated", "next_obs")
+    }
+    for seed in range(2):
+        obs, ended = env.reset(seed=seed)[0], False
+        while not ended:
+            action, _ = model.predict(obs, deterministic=True)
+            after, reward, terminated, truncated, _ = env.step(action)
+            for name, value in zip(
+                rows, (obs, action, reward, terminated, truncated, after), strict=True
+            ):
+                rows[name].append(value)
+            obs, ended = after, terminated or truncated
+    env.close()
+    np.savez(tmp_path / "sb3.npz", **{name: np.array(values) for name, values in rows.items()})
+    how = ["--env", "Pendulum-v1", "--scale", "test", "--actions", "env"]
+    ngt("import", "npz", "sb3.npz", *how, "--out", "new.npz")
+    data = demos.load(tmp_path / "new.npz", "Pendulum-v1")
+    assert data.length.tolist() == [200, 200] and not data.terminated.any()
+    assert np.allclose(data.action, np.array(rows["acts"]) / 2.0)
+    assert np.allclose(data.reward, rows["rews"], rtol=1e-5)
+
+    with pytest.raises(SystemExit):
+        ngt("train", "Pendulum-v1/bc/state-action-demos1-rate20/seed0", "--demos", "sb3.npz")
+    said = capsys.readouterr().err
+    assert "`ngt import npz sb3.npz --env Pendulum-v1 --actions env" in said

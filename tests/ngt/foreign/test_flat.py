@@ -1,0 +1,114 @@
+"""Flat arrays of transitions: where they are split, what is dropped, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from ngt.errors import UserError
+from ngt.foreign.flat import read_hdf5, read_npz
+from ngt.foreign.found import Found
+
+ENDS = {3: "terminals", 7: "timeouts", 9: "terminals"}  # rows that end an episode
+Array = np.ndarray[Any, Any]
+
+
+def arrays(rows: int = 12, following: bool = True) -> dict[str, Array]:
+    """Rows whose observation counts up; at an end the count jumps by 100."""
+    count = np.arange(rows, dtype=np.float64)
+    for row in ENDS:
+        count[row + 1 :] += 100
+    flags = {name: np.zeros(rows, bool) for name in ("terminals", "timeouts")}
+    for row, name in ENDS.items():
+        flags[name][row] = True
+    obs = np.stack([count, -count], axis=1)
+    made = {"observations": obs, "actions": 0.1 * count[:, None], "rewards": count} | flags
+    return made | ({"next_observations": obs + np.array([1, -1])} if following else {})
+
+
+def written(folder: Path, format: str, data: dict[str, Array]) -> Found:
+    if format == "npz":
+        np.savez(folder / "a.npz", **data)
+        return read_npz(folder / "a.npz", "any")
+    with h5py.File(folder / "a.hdf5", "w") as file:
+        for name, array in data.items():
+            file[name] = array
+        file["infos/qpos"] = np.zeros(3)
+    return read_hdf5(folder / "a.hdf5", "any")
+
+
+BOTH = pytest.mark.parametrize("format", ["npz", "hdf5"])
+
+
+@BOTH
+def test_episodes_are_split_at_both_flags(format: str, tmp_path: Path) -> None:
+    found = written(tmp_path, format, arrays())
+    firsts = [0.0, 104.0, 208.0]
+    assert [e.obs[0, 0] for e in found.episodes] == firsts
+    assert [len(e.action) for e in found.episodes] == [4, 4, 2]
+    assert [e.terminated for e in found.episodes] == [True, False, True]
+    for episode in found.episodes:
+        assert (np.diff(episode.obs[:, 0]) == 1).all(), "never across an end"
+        assert np.array_equal(episode.reward, episode.obs[:-1, 0])
+        assert np.allclose(episode.action[:, 0], 0.1 * episode.obs[:-1, 0])
+    (note,) = found.notes
+    assert note.startswith("the last 2 rows end with neither flag")
+
+
+@BOTH
+def test_without_next_observations_the_last_step_of_each_is_left_out(
+    format: str, tmp_path: Path
+) -> None:
+    found = written(tmp_path, format, arrays(10, following=False))
+    assert [len(e.action) for e in found.episodes] == [3, 3, 1]
+    assert [len(e.obs) for e in found.episodes] == [4, 4, 2]
+    assert not any(e.terminated for e in found.episodes), "the step that terminated is left out"
+    (note,) = found.notes
+    assert "the last step of each episode was left out" in note
+
+
+def test_names_of_gymnasium_are_known(tmp_path: Path) -> None:
+    new = ("obs", "acts", "reward", "terminations", "truncations", "next_obs")
+    data = dict(zip(new, arrays().values(), strict=True))
+    assert len(written(tmp_path, "npz", data).episodes) == 3
+
+
+@BOTH
+@pytest.mark.parametrize("missing", ["actions", "timeouts", "terminals"])
+def test_a_file_that_can_not_be_split_is_refused(format: str, missing: str, tmp_path: Path) -> None:
+    data = arrays()
+    del data[missing]
+    with pytest.raises(UserError, match=rf"'{missing}' is missing.*found .*observations") as caught:
+        written(tmp_path, format, data)
+    assert all(name in str(caught.value) for name in data)
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"terminals": np.zeros(12), "timeouts": np.zeros(12)}, "neither terminals nor timeouts"),
+        ({"terminals": np.zeros(12)}, "row 3: next_observations differs"),
+        ({"rewards": np.zeros(11)}, r"rewards: found shape \(11,\)"),
+        ({"observations": np.zeros(12)}, r"observations: found shape \(12,\)"),
+        ({"next_observations": np.zeros((12, 3))}, "next_observations: found"),
+        ({"actions": np.array([None] * 12)}, "NumPy archive of numbers"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(
+    changes: dict[str, Array], part: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=part):
+        written(tmp_path, "npz", arrays() | changes)
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    for name, read in (("a.npz", read_npz), ("a.hdf5", read_hdf5)):
+        with pytest.raises(UserError, match=name):
+            read(tmp_path / name, "any")
+        (tmp_path / name).write_bytes(b"nonsense")
+        with pytest.raises(UserError, match=name):
+            read(tmp_path / name, "any")
