@@ -26,16 +26,32 @@ from ngt.experience.replay import Batch, Replay, hide
 from ngt.reward import RewardModel
 from ngt.settings.config import MODES, CellConfig, Config
 from ngt.settings.load import load
-from ngt.settings.resolve import distinct_methods, load_model, method_rate, resolve
+from ngt.settings.resolve import (
+    distinct_methods,
+    load_model,
+    method_rate,
+    model_params,
+    resolve,
+)
 from ngt.training.learner import Learner, Member, build_model, optimisers, shown
 from ngt.training.trainer import Trainer
 
 RUNS = (0, 1, 2)  # the seeds of a pack
-FALLS = "forward_kl"  # the form of a reward that falls where the expert is dense, by definition
+FALLS = "forward_kl"  # the form of a reward that falls as the expert grows denser
 SIZES = {0: 1, 1: 30, 2: 47}  # number of transitions in a run's demonstrations, by seed
 
 configs: Callable[[str], Config] = functools.cache(lambda scale: load({"scale": scale}))
-METHODS = tuple(distinct_methods(configs("paper")))
+
+
+def distinct_models(config: Config) -> tuple[str, ...]:
+    """Return one method for each model with its own params; other settings are the trainer's."""
+    found: dict[str, str] = {}
+    for name in distinct_methods(config):
+        found.setdefault(repr(model_params(config, name, "")), name)
+    return tuple(found.values())
+
+
+METHODS = distinct_models(configs("paper"))
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
@@ -50,7 +66,7 @@ def stores(cls: type[RewardModel]) -> bool:
 
 
 def implicit(cls: type[RewardModel]) -> bool:
-    """Whether the critic's loss is the method's."""
+    """Return True if the method supplies the critic's loss."""
     return cls.critic_loss is not RewardModel.critic_loss
 
 
@@ -317,7 +333,7 @@ def fixed(rig: Rig) -> tuple[Batch, Batch]:
 
 
 def critic_step(rig: Rig, agent: Batch, expert: Batch) -> dict[str, Tensor]:
-    """One step of the critic of a method with its own loss; the agent's other nets stay."""
+    """Step the critic of a method that supplies its loss; the agent's other nets stay."""
     model, noise = rig.model, torch.zeros(len(rig.runs), agent.obs.shape[1], rig.task.act)
     loss = model.critic_loss(rig.learner.agent, model.feed(agent, expert), noise)
     rig.learner.agent.descend_critic(loss, *optimisers(model).values())
@@ -326,7 +342,7 @@ def critic_step(rig: Rig, agent: Batch, expert: Batch) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def advantage(rig: Rig, expert: Batch) -> Tensor:
-    """How much more the critic gives for the expert's actions than for the policy's, (R,)."""
+    """Return the critic's values of the expert's actions minus those of the policy's, (R,)."""
     agent, noise = rig.learner.agent, torch.zeros_like(expert.action)
     values = agent.critic(expert.obs, expert.action).mean(dim=1)
     return (values - agent.soft_value(expert.obs, noise)).mean(dim=1)

@@ -1,4 +1,4 @@
-"""docs/tuning.md, followed: the sweep by variants, and the Optuna example with a stand-in."""
+"""docs/tuning.md, followed step by step: the sweep by variants, and Optuna with a stand-in."""
 
 from __future__ import annotations
 

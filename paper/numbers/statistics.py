@@ -173,7 +173,7 @@ def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -
     whole = [t for t in tasks if all(k in scores for cell in shown.values() for k in cell[t])]
     if not whole or not shown:
         lacking = next(key for key in sorted(keys) if key not in scores)
-        raise UserError(f"{where}: no task has all its runs; {lacking} is missing; train it first")
+        raise UserError(f"{where}: no task has all its runs; first train {lacking}, for example")
     return Scores(
         tuple(whole),
         {

@@ -1,4 +1,4 @@
-"""Aggregates of the main figure's runs over tasks, with a row per method (not in the paper)."""
+"""A table of the main figure's scores, aggregated over tasks (not in the paper)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -37,13 +37,13 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Aggregates:
-    """The main figure's scores, and what readers must know about them."""
+    """The main figure's scores, with the runs that diverged or are missing."""
 
     config: Config
     scores: Scores
     diverged: Diverged
     absent: tuple[RunKey, ...]
-    unscored: tuple[str, ...] = ()  # sentences on envs whose scores are missing
+    unscored: tuple[str, ...] = ()  # sentences on envs without scores
 
     @property
     def methods(self) -> list[str]:
@@ -52,7 +52,7 @@ class Aggregates:
 
     @property
     def seeds(self) -> int:
-        """Return the number of runs that a method has on a task."""
+        """Return the number of runs of a method on a task."""
         return len(self.config.figures[FIGURE].seeds)
 
     def groups(self) -> Iterator[tuple[str, Scores]]:
@@ -72,13 +72,13 @@ class Aggregates:
     def both(
         self, method: str, scores: Scores, group: str = "all"
     ) -> tuple[Estimate | None, Estimate | None]:
-        """Return a method's interquartile mean and optimality gap; None if no task has scores."""
+        """Return a method's interquartile mean and optimality gap, or None without scores."""
         if not scores.tasks:
             return None, None
         return statistics.aggregates(scores.of[method], self.config.statistics, group, method)
 
     def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
-        """Return the probability that NGT improves on a method; None for NGT itself."""
+        """Return the probability that NGT improves on a method, or None for NGT itself."""
         if method == OURS or not scores.tasks:
             return None
         pair = (scores.of[OURS], scores.of[method])
@@ -86,7 +86,11 @@ class Aggregates:
 
 
 def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Aggregates:
-    """Return the aggregates of rows of `ngt.runs.table.read_runs`. absent: keys of missing runs."""
+    """Return the scores to aggregate.
+
+    runs: rows of `ngt.runs.table.read_runs`.
+    absent: the keys of missing runs.
+    """
     lack = unscored_envs(runs)
     keys = run_table(config, [FIGURE])
     present = sorted(set(keys) - set(absent))
@@ -97,8 +101,8 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
         scores = statistics.nothing(present, len(config.figures[FIGURE].seeds))
     if OURS not in scores.of:
         raise UserError(
-            f"figures.{FIGURE}.methods: {OURS}, which the others are compared with, has no run "
-            f"there; train it"
+            f"figures.{FIGURE}.methods: {OURS}, with which all others are compared, has no run; "
+            f"train it"
         )
     return Aggregates(
         config,
@@ -110,20 +114,21 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
 
 
 def notes(a: Aggregates) -> list[Note]:
-    """Explain a score, an aggregate and an interval, and say what is missing."""
+    """Explain the scores, aggregates and intervals, and name what is missing."""
     window, tasks, n = a.config.window, len(a.scores.tasks), a.seeds
     score = f"mean of its last {window} evaluations" if window > 1 else "last evaluation"
     text = (
         f"Scale {a.config.scale}: {tasks} task{'s' * (tasks != 1)} (an env with a number of "
         f"demonstrations), n = {n} seed{'s' * (n != 1)} per task. A run's score is the {score}, "
         f"normalised: random 0, expert 1. IQM: mean of the middle half of all scores; optimality "
-        f"gap: mean of what a score lacks to 1; P(NGT > method): probability that a run of NGT "
-        f"scores higher than one of the method on the same task, a tie counting half. "
+        f"gap: mean shortfall of the scores from 1; P(NGT > method): probability that a run of NGT "
+        f"scores higher than one of the method on the same task; a tie counts half. "
     )
     if n > 1:
         text += (
-            f"Intervals: 95%; of the gap, a mean, a t interval; of the others the stratified "
-            f"bootstrap over seeds within each task ({a.config.statistics.reps} repetitions). "
+            f"All intervals are 95%: a t interval for the gap, which is a mean; a stratified "
+            f"bootstrap over seeds within each task ({a.config.statistics.reps} repetitions) for "
+            f"the others. "
             f"{coverage.caution([n], 'mean', 'IQM', 'P', tasks=tasks)}"
         )
     else:
@@ -141,7 +146,7 @@ def notes(a: Aggregates) -> list[Note]:
             text += f" Methods without any run: {labels}."
         if a.scores.left_out:
             left_out = ", ".join(f"{env} with {k}" for env, k in a.scores.left_out)
-            text += f" Tasks left out for all methods, since one lacks a run there: {left_out}."
+            text += f" Tasks left out for all methods, since one method lacks a run: {left_out}."
         out.append(Note(text, alert=True))
     return out
 
@@ -158,10 +163,11 @@ def rows(a: Aggregates) -> Iterator[dict[str, Cell]]:
 
 
 def table(a: Aggregates) -> Table:
-    """Return the table."""
+    """Return the table of aggregates."""
     caption = (
-        "Aggregates over tasks, of all numbers of demonstrations and of each: interquartile mean, "
-        "optimality gap and P(NGT > method), each with its 95% interval (low, high)."
+        "Aggregates over tasks, for all numbers of demonstrations together and for each "
+        "separately: interquartile mean, optimality gap and P(NGT > method), each with its 95% "
+        "interval (low, high)."
     )
     said, marks = ([n.text for n in notes(a) if n.alert == alert] for alert in (False, True))
     return Table(caption, COLUMNS, list(rows(a)), said, marks)

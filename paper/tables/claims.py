@@ -1,4 +1,4 @@
-"""The paper's claims: what the paper reports, what we found, the verdict and its rule."""
+"""The paper's claims: the paper's words, our result, the verdict and its rule."""
 
 import typing
 from collections import Counter
@@ -19,7 +19,7 @@ from paper.command import Made, Options
 from paper.drawing.table import Column, Table
 from paper.numbers import coverage, statistics
 
-WRONG = 0.025  # of the cases, a 95% interval lies wholly on the wrong side
+WRONG = 0.025  # share of 95% intervals that lie wholly on one given side of the true value
 
 COLUMNS = {
     "claim": Column("claim", width=0.14),
@@ -33,7 +33,7 @@ COLUMNS = {
     "artefact": Column("artefact", width=0.085),
 }
 
-# The sections of the GPU's measurements, and the fields that each row has.
+# The sections of the GPU's measurements, and the fields of each row.
 GPU = {
     "rates": {"model", "env", "pack", "eager_ms", "graph_ms", "memory_gb", "buffer_gb"},
     "training": {"model", "env", "pack", "env_steps_per_second"},
@@ -41,7 +41,7 @@ GPU = {
 
 
 def read_gpu(path: Path) -> Mapping[str, Any] | None:
-    """Return what `make gpu-check` wrote, or None if it has not run."""
+    """Return the measurements of `make gpu-check`, or None if it has not run."""
     if not path.exists():
         return None
     data: Any = read_json(path)
@@ -93,25 +93,25 @@ def table(e: Evidence) -> Table:
 
 
 def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
-    """Count the verdicts, and explain how one is reached."""
+    """Count the verdicts, and explain how they are reached."""
     count = Counter(finding.verdict for _, finding in found)
     text = ", ".join(f"{count[v]} {v}" for v in typing.get_args(Verdict))
     config, paper = e.config, e.paper
     out = [
         f"{text.capitalize()}. reproduced: the rule holds for every part of the claim (task, env, "
-        f"method); partly: for some of them; not reproduced: for none; exceeds: more than the "
+        f"method); partly: for some parts; not reproduced: for none; exceeds: more than the "
         f"paper reports. Expert too weak: an expert of these runs has less than "
         f"{EXPERT_SHARE:.0%} of the return published with the authors' code, counted from the "
-        f"random policy's; envs without such a return are exempt. Measured, not comparable: on "
-        f"another card than the paper's. No verdict: measured with other code than this. Not run "
-        f"at this scale: the scale lacks runs of scale paper that the claim is about, trains them "
-        f"with other settings or, for speeds, not on one GPU, or their scores are missing; the "
-        f"available results are shown.",
-        f"Scores: mean of a run's last {config.window} evaluations, normalised, random 0, expert "
-        f"1. In brackets: of a mean or a difference of means, the 95% t interval over seeds; of a "
-        f"difference of IQMs, the 95% stratified bootstrap ({config.statistics.reps} repetitions); "
-        f"of a standard deviation, a one-sided 95% chi-square bound at each end. A rule holds if "
-        f"the whole interval does. Thresholds are ours, since the "
+        f"random policy's return; envs without a published return are exempt. Measured, not "
+        f"comparable: measured on another card than the paper's. No verdict: measured with other "
+        f"code. Not run at this scale: runs of scale paper for the claim are missing, have other "
+        f"settings, have no scores or, for speeds, are not from one GPU; the available results are "
+        f"shown.",
+        f"Scores: mean of a run's last {config.window} evaluations, normalised: random 0, expert "
+        f"1. In brackets: for a mean or a difference of means, the 95% t interval over seeds; for "
+        f"a difference of IQMs, the 95% stratified bootstrap ({config.statistics.reps} "
+        f"repetitions); for a standard deviation, a one-sided 95% chi-square bound at each end. A "
+        f"rule holds if it holds for the whole interval. Thresholds are ours, since the "
         f"paper gives none: expert {EXPERT:g}, strong {STRONG:g}, learns {LEARNS:g}.",
     ]
     shown = {key for _, finding in found for key in finding.keys}
@@ -130,9 +130,9 @@ def many(found: Sequence[tuple[Claim, Outcome]]) -> str:
     """Return a sentence on how many rules are judged at once."""
     checks = sum(len(outcome.checks) for _, outcome in found if outcome.decides)
     return (
-        f"{len(found)} rules are judged at once, with {checks} checks behind their verdicts, and "
-        f"nothing is corrected for their number. Each check errs by itself: if all true values lay "
-        f"just at their thresholds, about {WRONG:.1%} of the checks on intervals would still hold."
+        f"{len(found)} rules are judged at once, with {checks} checks behind their verdicts, "
+        f"without a correction for their number. Each check can err: if all true values were "
+        f"exactly at their thresholds, about {WRONG:.1%} of the checks on intervals would hold."
     )
 
 

@@ -1,6 +1,6 @@
-"""Sizes of envs: as printed, in the authors' code, and ours; bounds, limits, reference returns.
+"""Sizes, bounds, limits and reference returns of envs: printed, in the authors' code, and ours.
 
-Ours are read from the live envs; `paper.claims.envs` has the others.
+Our sizes are read from the live envs; `paper.claims.envs` has the other sizes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COLUMNS = {
 
 
 class Live(NamedTuple):
-    """What an env says of itself; bounds as its own actions have them, before any rescaling."""
+    """Facts read from an env. The bounds are those of its actions before any rescaling."""
 
     obs: int
     act: int
@@ -68,28 +68,31 @@ def live(task: Task, terminate_when_unhealthy: bool) -> Live:
 
 
 def paper_id(task_id: str) -> str:
-    """The id that the paper has for a task: another one where that is refused here."""
+    """Return the paper's id for a task. It differs if the suite refuses the paper's env."""
     return next((old for old, (_, instead) in REFUSED.items() if instead == task_id), task_id)
 
 
 def kept(limit: int, rate: int) -> int | str:
-    """Transitions of an episode of `limit` steps after subsampling, over the offsets < rate."""
+    """Return the number of transitions that subsampling keeps of an episode of `limit` steps.
+
+    It is a range if it depends on the offset, 0 to rate - 1.
+    """
     least, most = ((limit - offset + rate - 1) // rate for offset in (rate - 1, 0))
     return most if least == most else f"{least} to {most}"
 
 
 def bounds(low: float, high: float) -> str:
-    """Action bounds, as they are written."""
+    """Return action bounds as text."""
     return f"±{high:g}" if low == -high else f"[{low:g}, {high:g}]"
 
 
 def sizes(both: tuple[int, int] | None) -> str | None:
-    """Return the dimensions of observations and actions, as they are written."""
+    """Return the dimensions of observations and actions as text."""
     return None if both is None else f"{both[0]} × {both[1]}"
 
 
 def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
-    """A task's cells; data: folder of the recorded experts that ship."""
+    """Return a task's row. data: the folder of the recorded experts that ship."""
     facts, source = live(task, config.terminate_when_unhealthy), paper_id(task.id)
     ours, printed = (facts.obs, facts.act), PAPER_SIZES.get(source)
     file = data / task.id / DEMOS
@@ -114,7 +117,7 @@ def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
 
 
 def table(config: Config, data: Path = DATA) -> Table:
-    """A row an env of the paper's run table, and of the scale's where it has others."""
+    """Return a table with a row per env of the paper's run table and of the scale's."""
     tasks = [TASKS[name] for name in register.envs(load({"scale": "paper"}), config)]
     rows = [row(task, config, data) for task in tasks]
     refused = [
@@ -130,13 +133,13 @@ def table(config: Config, data: Path = DATA) -> Table:
         rows,
         [
             f"Scale {config.scale}. Sizes, bounds and limits are read from the live envs "
-            f"({versions}); the printed sizes are those of the paper's appendix, which lists five "
-            f"envs. On the sizes of {listed(unlisted)} it is silent.",
+            f"({versions}). The printed sizes are those of the paper's appendix, which lists five "
+            f"envs. It gives no sizes for {listed(unlisted)}.",
             SIXTH_SAID,
             *refused,
-            "Ends early: by terminate_when_unhealthy, where the env has it. Kept: transitions that "
-            "a demonstration of full length leaves; one that ends early leaves fewer.",
-            "Authors': mean returns published with their code, where no episode ends "
+            "Ends early: by terminate_when_unhealthy, if the env has it. Kept: transitions kept "
+            "of a demonstration of full length; one that ends early leaves fewer.",
+            "Authors': mean returns published with their code, in which no episode ends "
             "early. Ours: mean returns of the expert that ships in data/ and of a "
             "uniform-random policy.",
         ],

@@ -30,7 +30,7 @@ COLUMNS = {
 
 
 def rows(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Iterator[dict[str, Cell]]:
-    """Yield a row per cell of the figure, in the config's order; cells without runs are empty."""
+    """Yield a row per cell of the figure, in the config's order. Cells without runs are empty."""
     plan = config.figures[FIGURE]
     present = sorted(set(run_table(config, [FIGURE])) - set(absent))
     scores = statistics.final(runs, present, config.window)
@@ -54,9 +54,10 @@ def rows(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Iterat
 
 
 def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Table:
-    """Return the table.
+    """Return the table of final scores.
 
-    runs: rows of `ngt.runs.table.read_runs`. absent: the keys of missing runs.
+    runs: rows of `ngt.runs.table.read_runs`.
+    absent: the keys of missing runs.
     """
     window = config.window
     notes = [
@@ -70,7 +71,7 @@ def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> 
     if diverged := str(statistics.diverged(runs, present)):
         notes.append(diverged)
     marks = [f"PARTIAL: runs missing: {len(absent)}."] if absent else []
-    caption = "Final scores behind the main figure: mean over seeds, its interval, each seed's own."
+    caption = "Final scores of the main figure's runs: mean over seeds, its interval, each seed's."
     return Table(caption, COLUMNS, list(rows(runs, config, absent)), notes, marks)
 
 

@@ -1,6 +1,6 @@
 """Every setting of the backbone and of each method: as printed, in the authors' code, and ours.
 
-Ours are read from the config; `paper.claims.stated` has the others.
+Our values are read from the config; `paper.claims.stated` has the other values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ COLUMNS = {
 
 
 def settings(config: Config, name: str, env: str) -> Settings:
-    """Value and meaning of every setting of the backbone, the expert or a method on an env."""
+    """Return the value and meaning of every setting of a name on an env.
+
+    name: a method, or BACKBONE or EXPERT.
+    """
     if name == EXPERT:
         entry = expert_config(config, env)
         shared = {f.name for f in dataclasses.fields(Override)}
@@ -62,19 +65,19 @@ def settings(config: Config, name: str, env: str) -> Settings:
         "window": (as_text(config.window), window.metadata["doc"]),
         "graphs": (
             as_text(graphs),
-            "CUDA graphs on a GPU: of the learner, in no config, and changes no result",
+            "CUDA graphs on a GPU: an argument of the learner, in no config; changes no result",
         ),
     }
 
 
 def sides(config: Config, envs: Sequence[str]) -> dict[str, dict[str, Settings]]:
-    """Settings by name and env."""
+    """Return the settings by name and env."""
     names = (BACKBONE, EXPERT, *config.methods)
     return {name: {env: settings(config, name, env) for env in envs} for name in names}
 
 
 def like(config: Config, name: str) -> str:
-    """What a name is told apart from; empty for the backbone."""
+    """Return the name with which a name's settings are compared; empty for the backbone."""
     entry = config.methods.get(name)
     return "" if name == BACKBONE else (entry.like if entry else "") or BACKBONE
 
@@ -82,7 +85,7 @@ def like(config: Config, name: str) -> str:
 def told(
     own: Mapping[str, Settings], other: Mapping[str, Settings], *keys: str
 ) -> list[Difference]:
-    """The settings, by env, that tell one from another, and those of `keys` in any case."""
+    """Return the settings, by env, in which `own` differs from `other`, and always `keys`."""
     changed = variants.compare({env: (other[env], own[env]) for env in own})
     shown = {(row.name, env) for row in changed for env in row.envs}
     shown |= {(key, env) for key in keys for env in own}
@@ -92,14 +95,14 @@ def told(
 
 
 def where(on: Sequence[str], envs: Sequence[str]) -> str:
-    """Some of the envs, as short as may be."""
+    """Return a short text that names some of the envs."""
     others = [env for env in envs if env not in on]
     names = ", ".join(on if len(on) <= len(others) else others)
     return "all" if not others else names if len(on) <= len(others) else f"all but {names}"
 
 
 def entropy_targets(own: Mapping[str, Settings]) -> dict[str, float]:
-    """Return by env the target entropy of the action in [-1, 1], if it has other units.
+    """Return, by env, the target entropy of the action in [-1, 1] if its setting has other units.
 
     own: the settings of the backbone, the expert or a method, by env.
     """
@@ -117,7 +120,7 @@ def entropy_targets(own: Mapping[str, Settings]) -> dict[str, float]:
 
 
 def meaning(row: Difference, own: Mapping[str, Settings]) -> str:
-    """Return what a setting means, and the target entropy in both units."""
+    """Return the meaning of a setting, with the target entropy in both units."""
     text = row.meaning.replace("`", "")
     if row.name != TARGET:
         return text
@@ -132,7 +135,10 @@ def rows(
     ours: Mapping[str, Mapping[str, Settings]],
     paper: Mapping[str, Mapping[str, Settings]],
 ) -> Iterator[dict[str, Cell]]:
-    """Yield the rows of the backbone, the expert or a method; paper: the sides of scale paper."""
+    """Yield the rows of the backbone, the expert or a method.
+
+    ours, paper: `sides` of the config and of scale paper.
+    """
     base = like(config, name)
     stated = {s.key: s for s in STATED if s.method == name and s.key}
     own, printed = ours[name], name in (BACKBONE, EXPERT, *main_methods())
@@ -168,15 +174,15 @@ def rows(
 
 @functools.cache
 def main_methods() -> tuple[str, ...]:
-    """Return the methods that the paper describes; the others are ours, or its ablations."""
+    """Return the methods that the paper describes. All others are ours, or its ablations."""
     return load({"scale": "paper"}).figures["main_figure"].methods
 
 
 def table(config: Config) -> Table:
-    """The backbone's settings, the expert's, then each method's own."""
+    """Return a table of the backbone's settings, the expert's, then those of each method."""
     envs, methods = register.envs(config), distinct_methods(config)
     if not envs:
-        raise UserError("figures: none names an env, so there is no setting to show; name one")
+        raise UserError("figures: none names an env, so there are no settings to show; name one")
     default = load({"scale": "paper"})
     ours = sides(config, envs)
     paper = ours if config == default else sides(default, envs)
@@ -187,18 +193,18 @@ def table(config: Config) -> Table:
     verdicts = [str(row["agrees"]).partition(":")[0] for row in lines if row["printed"]]
     notes = [
         f"Scale {config.scale}, envs {', '.join(envs)}. Settings are named and written as in a "
-        f"config file. A method's rows are those in which it differs from what it is like; "
-        f"the backbone is the agent and the loop that all share.",
-        f"Of the paper's values {verdicts.count(AGREE)} agree with ours, "
-        f"{verdicts.count(DIFFERS)} differ and {verdicts.count('None')} have no setting here. On "
-        f"{verdicts.count(SILENT)} settings the paper is silent. What is an ablation or ours alone "
-        f"has no printed value.",
+        f"config file. A method's rows are the settings in which it differs from the one that it "
+        f"is like. The backbone is the agent and the loop that all share.",
+        f"Of the paper's values, {verdicts.count(AGREE)} agree with ours, "
+        f"{verdicts.count(DIFFERS)} differ and {verdicts.count('None')} have no setting here. The "
+        f"paper is silent on {verdicts.count(SILENT)} settings. Ablations, and methods that are "
+        f"ours alone, have no printed values.",
         "The authors' code: the backbone is lionelblonde/sac-td3-cudagraphs-pytorch, the nearest "
         "public relative of the paper's agent; the release is lionelblonde/ngt, which is later "
         "than the paper. A dash: not known, or no such setting.",
     ]
     if timed:
-        notes.append(f"Left out, as they differ in a run's length alone: {timed}.")
+        notes.append(f"Left out, as they differ only in a run's length: {timed}.")
     columns = dict(COLUMNS)
     if not any(row["at_paper"] for row in lines):
         width = (columns.pop("at_paper").width or 0) + (COLUMNS["meaning"].width or 0)

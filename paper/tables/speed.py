@@ -1,4 +1,4 @@
-"""The env steps per second of each method beside the paper's (the paper's table of speeds)."""
+"""The env steps per second of each method next to the paper's (the paper's table of speeds)."""
 
 import numpy as np
 
@@ -13,11 +13,11 @@ from paper.drawing.table import Cell, Column, Table
 from paper.numbers import speed
 from paper.numbers.speed import NAME
 
-REFERENCE = "ngt"  # whose rate is 1
+REFERENCE = "ngt"  # the method whose relative rate is 1
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make a row per method: its rates on each env, since the start and at the end, over NGT's."""
+    """Make a table with a row per method: its rates on each env, also relative to NGT's."""
     runs, absent = read(config, layout, options)
     plan = plan_of(config, NAME, one=("modes", "rates", "demos"))
     means: dict[tuple[str, str], float] = {}
@@ -52,14 +52,14 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
     machines = sorted({f"{run.get('machine')} ({run.get('device')})" for run in made})
     steps = sorted({int(step) for step in runs.groupby(["env", "method"])["step"].max()})
     count = len(plan.seeds)
-    repeats = f"Each is the mean of {count} repeats." if count > 1 else "Of one run, no repeat."
+    repeats = f"Each is the mean of {count} repeats." if count > 1 else "Each is from one run."
     notes = [
-        f"Scale {config.scale}. A run in its own process on: {'; '.join(machines)}. env "
+        f"Scale {config.scale}. Each run in its own process on: {'; '.join(machines)}. env "
         f"steps/s: the mean since the start, over {' or '.join(f'{s:,}' for s in steps)} env "
-        f"steps, which is what the paper reports. last fifth: the rate over the last "
+        f"steps, as the paper reports it. last fifth: the rate over the last "
         f"{speed.STRETCH:.0%}. Evaluations are left out. {repeats}",
-        "paper: one NVIDIA RTX 4090, at 200,000 env steps. Rates of different machines do not "
-        "compare; the columns over NGT's do.",
+        "paper: one NVIDIA RTX 4090, at 200,000 env steps. Rates on different machines cannot be "
+        "compared; the columns over NGT's can.",
     ]
     marks = [f"PARTIAL: {len(absent)} runs are missing."] if absent else []
     return Made(Table("Speed of training", columns, rows, notes, marks))

@@ -1,4 +1,4 @@
-"""The paper's theorems, computed: each statement with its value, ours, and whether it holds."""
+"""The paper's theorems, computed: each statement's value, our value, and whether it holds."""
 
 import math
 from collections.abc import Iterator
@@ -23,19 +23,19 @@ COLUMNS = {
     "why": Column("how far, or the counter-example", width=0.43),
 }
 LABELS = {"huber": "Huber", "mse_softmax": "MSE-softmax", "hl_gauss": "HL-Gauss"}
-ROUNDED = 1e-5  # relative: weights are initialised in float32
-HAND = (2, WIDTH, 0.5)  # bins, width, sigma: Theorem sigma fails there by a normal table
-LIMIT = (10**6, 1000.0, 1.0)  # bins far narrower than sigma, an interval far wider
-WIDE = 1e6  # sigma
-FLIPS = 50  # samples per side up to which coins are enumerated
+ROUNDED = 1e-5  # relative tolerance, as weights are initialised in float32
+HAND = (2, WIDTH, 0.5)  # bins, width, sigma at which a normal table disproves Theorem sigma
+LIMIT = (10**6, 1000.0, 1.0)  # bins, width, sigma: bins far narrower, interval far wider than sigma
+WIDE = 1e6  # a wide sigma
+FLIPS = 50  # maximum samples per side for which coins are enumerated
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What the paper says and what was found.
+    """A statement of the paper, and the values found for it.
 
-    claimed, found: all that was tried, which alone decides the verdict. shown: the pair that stands
-    in the table; `claimed` and `found` themselves by default.
+    claimed, found: the values of all cases tried, which alone decide the verdict.
+    shown: the pair in the table; by default `claimed` and `found` themselves.
     """
 
     key: str
@@ -49,7 +49,7 @@ class Statement:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the verdict, as `paper.theory.bounds.judge` reaches it."""
+        """Return the verdict of `paper.theory.bounds.judge`."""
         return bounds.judge(self.claimed, self.found, self.relation, self.tolerance)
 
     @property
@@ -147,7 +147,7 @@ def _networks(s: Study) -> Iterator[Statement]:
         "<=",
         1.0,
         norms,
-        f"{s.config.power_iterations} power iterations an update lag: up to {norms.max():.2f}; "
+        f"{s.config.power_iterations} power iterations per update lag: up to {norms.max():.2f}; "
         f"{norms[:, -1].min():.2f} to "
         f"{norms[:, -1].max():.2f} after {STEPS[-1]} updates.",
         shown=(1.0, norms.max()),
@@ -182,7 +182,7 @@ def _networks(s: Study) -> Iterator[Statement]:
         "<=",
         1.0,
         s.layers.local,
-        "Largest slope on the samples; LeakyReLU and the head take the rest.",
+        "Largest slope on the samples; LeakyReLU and the head lower it.",
     )
 
 
@@ -194,7 +194,7 @@ def _pairings(s: Study) -> Iterator[Statement]:
         "<=",
         1.0,
         bounds.huber_slopes(c.m, c.delta).prediction,
-        f"Mean over m = {c.m} outputs: 1/√m an argument. Summed √m = {math.sqrt(c.m):.3g}; "
+        f"Mean over m = {c.m} outputs: 1/√m per argument. A sum has √m = {math.sqrt(c.m):.3g}; "
         f"{c.rescale:g} tanh multiplies by {c.rescale:g}.",
     )
     yield Statement(
@@ -203,8 +203,8 @@ def _pairings(s: Study) -> Iterator[Statement]:
         "<=",
         bounds.bound_sigma(c.bins, 2.0 * c.support, c.sigma_agent),
         s.target_agent,
-        f"It bounds the logits alone. σ = {c.sigma_agent:g}, t on an edge, logits ±{c.rescale:g} "
-        f"beside it: |∂ℓ/∂t| = {c.rescale:g}√(2/π)/σ.",
+        f"It bounds only the logits. σ = {c.sigma_agent:g}, t on an edge between logits "
+        f"±{c.rescale:g}: |∂ℓ/∂t| = {c.rescale:g}√(2/π)/σ.",
     )
 
 
@@ -219,8 +219,8 @@ def _hlg(s: Study) -> Iterator[Statement]:
         "<=",
         g.bound_p_max,
         g.slope,
-        f"N = {BINS[row]}, σ = {SIGMAS[column]:g}. Past √2, so void, in "
-        f"{_share(g.bound_p_max > root)} of the grid. √(1 + p_max) is within a factor "
+        f"N = {BINS[row]}, σ = {SIGMAS[column]:g}. Above √2, so vacuous, in "
+        f"{_share(g.bound_p_max > root)} of the grid. √(1 + p_max) is within a factor of "
         f"{(ours / g.slope).max():.2f}.",
         shown=(g.bound_p_max[row, column], g.slope[row, column]),
     )
@@ -234,8 +234,8 @@ def _hlg(s: Study) -> Iterator[Statement]:
         "==",
         1.0,
         exact,
-        f"t on the edge: half of the Gaussian is cut, bins count twice. Inside {inside:.2f}; "
-        f"on the grid {spread.min():.2g} to {spread.max():.2g}.",
+        f"t on the edge: half of the Gaussian is cut off, so bins count twice. Inside, the ratio "
+        f"is {inside:.2f}; on the grid, {spread.min():.2g} to {spread.max():.2g}.",
         tolerance=0.05,
     )
 
@@ -250,8 +250,8 @@ def _sigma(s: Study) -> Iterator[Statement]:
         "<=",
         [*g.bound_sigma.ravel(), claimed],
         [*g.slope.ravel(), found],
-        f"N = {HAND[0]}, σ = {HAND[2]:g}, t = −1, q on the other bin. "
-        f"{_share(g.bound_sigma < g.slope)} of the grid; N = {s.config.bins}: by up to "
+        f"N = {HAND[0]}, σ = {HAND[2]:g}, t = −1, q on the other bin. False on "
+        f"{_share(g.bound_sigma < g.slope)} of the grid; for N = {s.config.bins} by up to "
         f"{100 * (excess.max() - 1):.1f} % (σ = {SIGMAS[excess.argmax()]:.2f}).",
         shown=(claimed, found),
     )
@@ -289,7 +289,7 @@ def _concentration(s: Study) -> Iterator[Statement]:
         "<=",
         once,
         exact,
-        f"n = 1, ε = 1, fair coins, h(x) = x. Broken for n = {broken} of n ≤ {FLIPS}; true for "
+        f"n = 1, ε = 1, fair coins, h(x) = x. False for n = {broken} of n ≤ {FLIPS}; true for "
         "one side.",
         shown=(once[0], exact[0]),
     )
@@ -301,7 +301,7 @@ def _concentration(s: Study) -> Iterator[Statement]:
         "<=",
         twice[seen],
         exact[seen],
-        f"The same coins, where P ≥ 1 % (here n = {n[at]}, ε = {epsilon[at]:.2g}).",
+        f"The same coins, if P ≥ 1 % (here n = {n[at]}, ε = {epsilon[at]:.2g}).",
         shown=(twice[at], exact[at]),
     )
     least = s.one_law.min(axis=1)
@@ -312,7 +312,7 @@ def _concentration(s: Study) -> Iterator[Statement]:
         "<=",
         claimed,
         np.ones(len(SIZES)),
-        f"{SIZES[-1]} samples per side of one law, {s.inputs} dimensions, diameter 1: L = 0, but "
+        f"{SIZES[-1]} samples per side from one law, {s.inputs} dimensions, diameter 1: L = 0, but "
         f"the best h has |L_n| ≥ {least[-1]:.2f} in all {DRAWS} draws.",
         shown=(claimed[-1], 1.0),
     )
@@ -323,16 +323,16 @@ def _share(mask: NDArray[np.bool_]) -> str:
 
 
 def table(s: Study) -> Table:
-    """Return a row per statement."""
+    """Return a table with a row per statement."""
     notes = (
-        "Names are the paper's labels; L_n is L of n samples per side. source, ours: of all that "
-        "was tried, the pair in question. holds: true everywhere, within a factor of "
-        f"{bounds.TIGHT:g}; loose: true everywhere, further off; false: there is a "
+        "Names are the paper's labels; L_n is L of n samples per side. source, ours: the decisive "
+        "pair of all cases tried. holds: true everywhere, within a factor of "
+        f"{bounds.TIGHT:g}; loose: true everywhere, but further off; false: there is a "
         "counter-example.",
         f"Grid: N in {{{', '.join(map(str, BINS))}}}, σ from {SIGMAS[0]:g} to {SIGMAS[-1]:g}, "
         f"support [−1, 1]. Samples: {SAMPLES} transitions of HalfCheetah-v4 demonstrations, and "
         f"{SAMPLES} with noise on the states and uniform actions; one potential per pairing, one "
-        "seed. No runs: the same at every scale.",
+        "seed. No runs are used, so the table is the same at every scale.",
     )
     caption = "The paper's theoretical statements, computed."
     return Table(caption, COLUMNS, [statement.row() for statement in statements(s)], notes)

@@ -1,4 +1,4 @@
-"""The paper's theorems as functions: what each statement claims, and the exact value.
+"""The paper's theorems as functions: the claimed bounds, and the exact values.
 
 Lipschitz constants are with respect to Euclidean norms. All numbers are float64; none is random.
 """
@@ -30,16 +30,17 @@ def slack(claimed: ArrayLike, found: ArrayLike, relation: Relation) -> float:
     c, f = np.broadcast_arrays(np.asarray(claimed, float), np.asarray(found, float))
     bound, bounded = (f, c) if relation == ">=" else (c, f)
     with np.errstate(divide="ignore"):
-        return float(np.max(bound / bounded))  # inf where nothing is bounded
+        return float(np.max(bound / bounded))  # inf if a bounded value is 0
 
 
 def judge(
     claimed: ArrayLike, found: ArrayLike, relation: Relation, tolerance: float = 1e-9
 ) -> Verdict:
-    """Return the verdict on `found relation claimed`, for arrays over all that was tried.
+    """Return the verdict on `found relation claimed`, for arrays over all cases tried.
 
-    false: one pair breaks it by more than the relative tolerance. loose: somewhere the bound is
-    further than a factor TIGHT from the value. holds: all else.
+    false: a pair breaks the relation by more than the relative tolerance.
+    loose: no pair breaks it, but a bound is further than a factor TIGHT from its value.
+    holds: otherwise.
     """
     c, f = np.broadcast_arrays(np.asarray(claimed, float), np.asarray(found, float))
     if not (np.isfinite(c).all() and np.isfinite(f).all() and c.size):
@@ -57,7 +58,7 @@ def judge(
 def hlg_probs(t: ArrayLike, bins: int, width: float, sigma: float) -> Floats:
     """Return p_i(t) for t in [0, width], measured from the support's lower end: (...) -> (..., N).
 
-    Without the 1e-6 that the code adds to the mass (`ngt.potential.HLG_EPS`).
+    It lacks the 1e-6 that the code adds to the mass (`ngt.potential.HLG_EPS`).
     """
     edges = np.linspace(0.0, width, bins + 1)
     z = erf((edges - np.asarray(t, float)[..., None]) / (math.sqrt(2.0) * sigma))
@@ -65,41 +66,42 @@ def hlg_probs(t: ArrayLike, bins: int, width: float, sigma: float) -> Floats:
 
 
 def p_max(bins: int, width: float, sigma: float) -> float:
-    """Return the exact largest mass of a bin over t: the first bin's, with t on the support's edge.
+    """Return the exact largest mass of a bin over all t.
 
-    It is (Phi(ds/sigma) - 1/2) / (Phi(width/sigma) - 1/2), since half the Gaussian is cut off.
+    It is that of the first bin, with t on the edge of the support:
+    (Phi(ds/sigma) - 1/2) / (Phi(width/sigma) - 1/2), since half the Gaussian is cut off.
     """
     root = math.sqrt(2.0) * sigma
     return math.erf(width / bins / root) / math.erf(width / root)
 
 
 def p_max_estimate(bins: int, width: float, sigma: float) -> float:
-    """Return ds / (sigma sqrt(2 pi)) (Lemma pmax)."""
+    """Return the estimate ds / (sigma sqrt(2 pi)) of p_max (Lemma pmax)."""
     return width / bins / (sigma * math.sqrt(2.0 * math.pi))
 
 
 def hlg_slope(bins: int, width: float, sigma: float) -> float:
     """Return the exact Lipschitz constant of the HL-Gauss loss in its logits: sup |q - p(t)|.
 
-    It is convex in q, so the limit with all of q on the bin where p is least. Over t, that is t on
-    one edge of the support and q on the bin at the other.
+    The norm is convex in q, so its supremum is the limit with all of q on the bin with the least p.
+    The maximum over t has t on one edge of the support and q on the bin at the other edge.
     """
     p = hlg_probs(0.0, bins, width, sigma)
     return math.sqrt(1.0 - 2.0 * p.min() + p @ p)
 
 
 def bound_p_max(bins: int, mass: float) -> float:
-    """Return sqrt(1 + (N - 1) p_max^2) (Theorem pmax)."""
+    """Return the bound sqrt(1 + (N - 1) p_max^2) (Theorem pmax). mass: p_max."""
     return math.sqrt(1.0 + (bins - 1) * mass**2)
 
 
 def bound_sigma(bins: int, width: float, sigma: float) -> float:
-    """Return sqrt(1 + (C/sigma)^2), C = ds sqrt((N - 1) / (2 pi)) (Theorem sigma)."""
+    """Return the bound sqrt(1 + (C/sigma)^2), C = ds sqrt((N - 1) / (2 pi)) (Theorem sigma)."""
     return bound_p_max(bins, p_max_estimate(bins, width, sigma))
 
 
 def bound_mass(mass: float) -> float:
-    """Return our bound sqrt(1 + p_max), at most sqrt(2).
+    """Return our bound sqrt(1 + p_max), which is at most sqrt(2). mass: p_max.
 
     It follows from |q - p|^2 <= 1 + |p|^2 and |p|^2 <= p_max.
     """
@@ -110,7 +112,7 @@ def hlg_target_slope(sigma: float, logit: float) -> float:
     """Return the Lipschitz constant of the HL-Gauss loss in its target t.
 
     With logits x_i in [-logit, logit],
-    |dl/dt| = |sum_i p_i'(t) x_i| <= logit sum_i |p_i'(t)| <= logit sqrt(2/pi) / sigma. This is
+    |dl/dt| = |sum_i p_i'(t) x_i| <= logit sum_i |p_i'(t)| <= logit sqrt(2/pi) / sigma. The bound is
     reached with t on an inner edge far from the ends, between logits of opposite signs. It is
     infinite for unbounded logits.
     """
@@ -127,36 +129,36 @@ class Slopes(NamedTuple):
     target: float
 
     def squashed(self, prediction: float, target: float) -> Slopes:
-        """Return the constants before a squashing `scale * tanh` of each argument."""
+        """Return the constants in the arguments before `scale * tanh`, with a scale for each."""
         return Slopes(self.prediction * prediction, self.target * target)
 
     def potential(self, predictor: float, prior: float) -> float:
         """Return the bound on Lambda(h) by the chain rule, argument by argument.
 
         It is at most the paper's Lambda(l) (Lambda(f) + Lambda(f')) (Theorem hlip). There Lambda(l)
-        is the larger of the two, the constant for the norm |u| + |v| of a pair (u, v).
+        is the larger of the two constants, that for the norm |u| + |v| of a pair (u, v).
         """
         return self.prediction * predictor + self.target * prior
 
 
 def huber_slopes(m: int, delta: float = 1.0) -> Slopes:
-    """Return the constants of the mean over m outputs, whose derivatives are at most delta / m."""
+    """Return the constants of a mean over m outputs with derivatives of at most delta / m each."""
     return Slopes(delta / math.sqrt(m), delta / math.sqrt(m))
 
 
 def mse_softmax_slopes() -> Slopes:
     """Return the constants of the sum over any m >= 2 outputs: 16 sqrt(2) / 27.
 
-    The gradient is 2 J(p) (p - q), with the softmax's Jacobian J. It is largest with q on one
-    output and p split x to 1 - x between that and another output. Its norm 4 sqrt(2) x (1 - x)^2
-    peaks at x = 1/3. Tests, not a proof, show that no other split exceeds it. The bounds
-    |J| <= 1/2 and |p - q| <= sqrt(2) prove sqrt(2).
+    The gradient is 2 J(p) (p - q), with the softmax's Jacobian J. It is largest if q is on one
+    output and p splits x to 1 - x between this and another output. Then its norm,
+    4 sqrt(2) x (1 - x)^2, peaks at x = 1/3. Tests, not a proof, show that no other split exceeds
+    this value. The bounds |J| <= 1/2 and |p - q| <= sqrt(2) prove the weaker bound sqrt(2).
     """
     return Slopes(16.0 * math.sqrt(2.0) / 27.0, 16.0 * math.sqrt(2.0) / 27.0)
 
 
 def hl_gauss_slopes(m: int, bins: int, width: float, sigma: float, logit: float) -> Slopes:
-    """Return the constants of the mean over m outputs of N bins, logits in [-logit, logit]."""
+    """Return the constants of a mean over m outputs of N bins, with logits in [-logit, logit]."""
     units = math.sqrt(m)
     return Slopes(hlg_slope(bins, width, sigma) / units, hlg_target_slope(sigma, logit) / units)
 
@@ -181,7 +183,7 @@ def concentration_bound(
 def two_sided_bound(
     epsilon: ArrayLike, n: ArrayLike, slope: float = 1.0, diameter: float = 1.0
 ) -> Floats:
-    """Return the bound for both sides, at most 1."""
+    """Return the bound for both sides of the deviation, at most 1."""
     return np.minimum(1.0, 2.0 * concentration_bound(epsilon, n, slope, diameter))
 
 
@@ -199,7 +201,7 @@ def coin_deviation(n: int, k: int) -> float:
 def emd(x: Floats, y: Floats, a: Floats | None = None, b: Floats | None = None) -> float:
     """Return the exact earth mover's distance of weighted points (n, d) and (k, d), Euclidean cost.
 
-    a (n,), b (k,): weights of sum one, uniform by default. Solves a linear program for the plan.
+    a (n,), b (k,): weights with sum one, uniform by default. A linear program finds the plan.
     """
     n, k = len(x), len(y)
     a = np.full(n, 1.0 / n) if a is None else a
@@ -214,11 +216,11 @@ def emd(x: Floats, y: Floats, a: Floats | None = None, b: Floats | None = None) 
 
 
 def slope_on(points: Floats, values: Floats) -> float:
-    """Return the Lipschitz constant on a finite set: points (n, d), all different, values (n,)."""
+    """Return the Lipschitz constant of values (n,) on points (n, d), which must all differ."""
     return float(np.max(pdist(values[:, None]) / pdist(points)))
 
 
 def dual_value(x: Floats, y: Floats, h_x: Floats, h_y: Floats) -> float:
-    """Return (E_y h - E_x h) / Lambda(h), Lambda on the points only: at most emd(x, y)."""
+    """Return (E_y h - E_x h) / Lambda(h), with Lambda on the points only. At most emd(x, y)."""
     slope = slope_on(np.concatenate([x, y]), np.concatenate([h_x, h_y]))
     return float((h_y.mean() - h_x.mean()) / slope) if slope > 0 else 0.0

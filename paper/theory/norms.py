@@ -1,7 +1,7 @@
-"""How far spectral norm lags: the product of the predictor's layer norms while it trains.
+"""The lag of spectral norm: the product of the predictor's layer norms during training.
 
 `python -m paper.theory.norms` measures it on demonstrations of HalfCheetah-v4 and prints a table.
-It takes some five minutes on one core, and its numbers are seeded.
+The command takes about five minutes on one core, and its numbers are seeded.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from paper.theory.bounds import Floats
 from paper.theory.study import DEMOS, PAIRINGS
 
 UPDATES, LAST = 1000, 100
-ITERATIONS = (1, 3)  # power iterations an update
+ITERATIONS = (1, 3)  # power iterations per update
 BATCH = 256
-EPISODES, RATE = 4, 20  # demonstrations, every 20th transition
+EPISODES, RATE = 4, 20  # 4 demonstrations, with every 20th transition
 
 
 def products(
@@ -28,9 +28,9 @@ def products(
     iterations: int = PotentialConfig.power_iterations,
     updates: int = UPDATES,
 ) -> Floats:
-    """Return the product of the predictor's exact layer norms after each update, (updates,).
+    """Return the product of the predictor's exact layer norms after each update, shape (updates,).
 
-    The expert's batches are transitions of the demonstrations. The agent's have the same states
+    The expert's batches are transitions of the demonstrations. The agent's batches have such states
     with noise as wide as the states themselves, and uniform actions.
     """
     torch.set_num_threads(1)
@@ -56,8 +56,8 @@ def _batch(obs: torch.Tensor, action: torch.Tensor) -> Batch:
 
 
 def main() -> None:
-    """Print the largest product and the mean of the last ones, for each pairing."""
-    print(f"| pairing | power iterations an update | largest | mean of the last {LAST} |")
+    """Print, for each pairing, the largest product and the mean of the last ones."""
+    print(f"| pairing | power iterations per update | largest | mean of the last {LAST} |")
     print("| --- | --- | --- | --- |")
     for pairing in PAIRINGS:
         for iterations in ITERATIONS:

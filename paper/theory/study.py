@@ -1,7 +1,7 @@
-"""The numbers behind the theory's table and figure. They are seeded and take some 15 s on one core.
+"""The numbers of the theory's table and figure. They are seeded and take some 15 s on one core.
 
 The expert's samples are transitions of the shipped demonstrations of HalfCheetah-v4. The agent's
-are the same states, with noise as wide as the states themselves, and uniform actions.
+samples have the same states, with noise as wide as the states themselves, and uniform actions.
 """
 
 import functools
@@ -30,15 +30,15 @@ from paper.theory.bounds import Floats, Slopes
 
 DEMOS = Path(__file__).resolve().parents[2] / "data" / "HalfCheetah-v4" / "demos.npz"
 PAIRINGS = ("huber", "mse_softmax", "hl_gauss")
-SAMPLES = 64  # of the expert, and of the agent
+SAMPLES = 64  # number of the expert's samples, and of the agent's
 STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)  # updates after which a potential is measured
 BINS = (2, 5, 21, 51, 101)
-WIDTH = 2.0  # of the support [-1, 1]
+WIDTH = 2.0  # width of the support [-1, 1]
 SIGMAS = np.geomspace(0.01, 10.0, 121)
-SIZES = (5, 10, 20, 40, 64)  # of each of two samples from one law
+SIZES = (5, 10, 20, 40, 64)  # sizes of each of two samples from one law
 DRAWS = 10  # pairs of samples of each size
-COINS = 20  # flips in each sample, and uniform numbers
-TRIALS = 100_000  # of the Monte Carlo estimate
+COINS = 20  # coin flips or uniform numbers in each sample
+TRIALS = 100_000  # trials of the Monte Carlo estimate
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class Hlg:
 class Training:
     """A potential trained on L over the two samples, measured after STEPS updates."""
 
-    dual: Floats  # the value of h / Lambda(h), Lambda on the samples
-    objective: Floats  # -L, the trained one
+    dual: Floats  # dual value of h / Lambda(h), with Lambda on the samples
+    objective: Floats  # -L, the training objective
     gradient: Floats  # largest |dh/dx| on samples and between them
-    pairs: Floats  # largest |h(x) - h(y)| / |x - y| of those points
+    pairs: Floats  # largest |h(x) - h(y)| / |x - y| over the same points
     product: Floats  # Lambda(l) (Lambda(f) + Lambda(f'))
-    chain: Floats  # argument by argument, `Slopes.potential`
+    chain: Floats  # the bound argument by argument, `Slopes.potential`
     layer: Floats  # largest spectral norm of a predictor's layer
 
 
@@ -73,27 +73,27 @@ class Layers:
     singular: tuple[Floats, ...]
     least_gain: Floats  # smallest |x W| / |x|
     change: Floats  # largest change of a weight by spectral norm
-    local: float  # largest slope of the whole net on the samples
+    local: float  # largest slope of the whole net at the samples
 
 
 @dataclass(frozen=True)
 class Study:
-    """All numbers that are shown."""
+    """All numbers of the theory's table and figure."""
 
     config: PotentialConfig
     inputs: int  # dimensions of a sample
-    emd: float  # between the samples
+    emd: float  # earth mover's distance between the two samples
     hlg: Hlg
     trainings: dict[str, Training]  # by pairing
     layers: Layers
-    twin: tuple[float, float]  # predictor = prior: the product, and the largest slope
+    twin: tuple[float, float]  # if predictor = prior: the product, and the largest slope
     target: Floats  # slope of the HL-Gauss loss in t by autograd, over SIGMAS
-    target_agent: float  # at the agent's sigma
-    one_law: Floats  # earth mover's distance of two samples of one law, (SIZES, DRAWS)
-    epsilon: Floats  # k / COINS
-    coins: Floats  # exact P(|L^ - L| >= epsilon), fair coins
-    uniform: Floats  # Monte Carlo, uniform laws
-    far: tuple[float, float]  # two points: their earth mover's distance, the most h can differ by
+    target_agent: float  # the same at the agent's sigma
+    one_law: Floats  # earth mover's distances of two samples from one law, (SIZES, DRAWS)
+    epsilon: Floats  # k / COINS for k = 1 to COINS
+    coins: Floats  # exact P(|L^ - L| >= epsilon) for fair coins
+    uniform: Floats  # Monte Carlo estimate of the same for uniform laws
+    far: tuple[float, float]  # earth mover's distance of two points, largest difference of h
 
 
 @functools.cache
@@ -122,7 +122,7 @@ def study() -> Study:
 
 
 def samples() -> tuple[Tensor, Tensor]:
-    """Return the inputs (s, a) of expert and agent, (SAMPLES, 23) each, float64."""
+    """Return the inputs (s, a) of expert and agent, each of shape (SAMPLES, 23), float64."""
     batch = demos.subsample(demos.load(DEMOS, "HalfCheetah-v4"), 4, 20, 0, where=str(DEMOS))
     draw = rng(0, "theory", "samples")
     row = np.sort(draw.choice(batch.obs.shape[1], SAMPLES, replace=False))
@@ -133,7 +133,7 @@ def samples() -> tuple[Tensor, Tensor]:
 
 
 def hlg() -> Hlg:
-    """Return the bounds on HL-Gauss and what they bound, on the grid."""
+    """Return the bounds on HL-Gauss and the bounded values, on the grid."""
     grid = [[(n, WIDTH, float(s)) for s in SIGMAS] for n in BINS]
     mass = np.array([[bounds.p_max(*c) for c in row] for row in grid])
     return Hlg(
@@ -159,7 +159,7 @@ def build(inputs: int, **options: object) -> Potential:
 def slopes(model: Potential) -> Slopes:
     """Return the Lipschitz constants of a model's pairing loss in its nets' unsquashed outputs.
 
-    HL-Gauss has the width that the reward uses.
+    The width of HL-Gauss is the one that the reward uses.
     """
     c = model.config
     if c.pairing == "huber":
@@ -173,21 +173,21 @@ def slopes(model: Potential) -> Slopes:
 
 
 def target_scale(model: Potential) -> float:
-    """Return the largest size of a squashed target. HL-Gauss squashes by tanh into its support."""
+    """Return the largest absolute value of a squashed target. HL-Gauss squashes by tanh alone."""
     return 1.0 if model.config.pairing == "hl_gauss" else model.config.rescale
 
 
 def potential(model: Potential, x: Tensor) -> Tensor:
-    """Return h(x) as the reward uses it, (R, B), for x (R, B, input), with its full gradient in x.
+    """Return h(x) for inputs x (R, B, input), as the reward uses it, shape (R, B).
 
-    `Potential.potential` returns the same number without the gradient through the prior.
+    It has the full gradient in x. `Potential.potential` lacks the gradient through the prior.
     """
     target = target_scale(model) * torch.tanh(model.prior(x))
     return model._pair(model.prediction(x), target, model.config.reward_sigma)
 
 
 def train(pairing: str, expert: Tensor, agent: Tensor) -> Training:
-    """Train a potential on L over all samples, and measure it on the way."""
+    """Train a potential on L over all samples, and measure it after STEPS updates."""
     model = build(expert.shape[-1], pairing=pairing)
     slope = slopes(model)
     weight = torch.from_numpy(rng(0, "theory", "between").random((SAMPLES, 1)))
@@ -223,7 +223,7 @@ def _batch(x: Tensor) -> Batch:
 
 
 def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
-    """Return h at points (n, input), as the reward uses it, and its largest gradient norm."""
+    """Return h (n,) at points (n, input), as the reward uses it, and its largest gradient norm."""
     x = points[None].clone().requires_grad_()
     h = potential(model, x)
     (gradient,) = torch.autograd.grad(h.sum(), x)
@@ -231,7 +231,7 @@ def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
 
 
 def twin(points: Tensor) -> tuple[float, float]:
-    """Return the product for Lambda(h) and the largest slope of h if the predictor is the prior."""
+    """Return the product for Lambda(h) and the largest slope of h if predictor and prior agree."""
     model = build(points.shape[-1], spectral_norm=False)
     with torch.no_grad():
         for mine, other in zip(model.predictor.layers, model.prior.layers, strict=True):
@@ -243,7 +243,7 @@ def twin(points: Tensor) -> tuple[float, float]:
 
 
 def layers(points: Tensor) -> Layers:
-    """Return what orthogonal initialisation gives, before and after spectral norm."""
+    """Return measurements of orthogonally initialised layers, before and after spectral norm."""
     config = PotentialConfig()
     sizes = [points.shape[-1], *config.hidden, config.m]
     leaky = functools.partial(torch.nn.functional.leaky_relu_, negative_slope=config.leak)
@@ -264,14 +264,14 @@ def layers(points: Tensor) -> Layers:
 
 
 def local_slope(net: PackedMLP, points: Tensor) -> float:
-    """Return the largest spectral norm of a net's Jacobian at points (n, input). One run."""
+    """Return the largest spectral norm of a one-run net's Jacobian at points (n, input)."""
     x = points[None].clone().requires_grad_()
     columns = [torch.autograd.grad(column.sum(), x, retain_graph=True)[0] for column in net(x)[0].T]
     return float(torch.linalg.matrix_norm(torch.cat(columns).transpose(0, 1), 2).max())
 
 
 def target_slope(config: PotentialConfig, sigma: float) -> float:
-    """Return |dl/dt| of HL-Gauss, t on an inner edge between logits of opposite signs."""
+    """Return |dl/dt| of HL-Gauss, with t on an inner edge between logits of opposite signs."""
     edges = hl_gauss_edges(-config.support, config.support, config.bins).double()
     inner = config.bins // 2
     logits = torch.where(torch.arange(config.bins) < inner, -config.rescale, config.rescale)
@@ -285,9 +285,9 @@ def target_slope(config: PotentialConfig, sigma: float) -> float:
 
 
 def one_law(dim: int) -> Floats:
-    """Return distances of two samples of one uniform law, (SIZES, DRAWS).
+    """Return earth mover's distances of two samples from one law, shape (SIZES, DRAWS).
 
-    The law is that on a cube of diameter 1.
+    The law is uniform on a cube of diameter 1.
     """
     side = dim**-0.5
     draw = rng(0, "theory", "one law")
@@ -304,6 +304,6 @@ def uniform(epsilon: Floats) -> Floats:
 
 
 def far(config: PotentialConfig) -> tuple[float, float]:
-    """Return the distance of two far points, and the largest difference of a squashed Huber h."""
+    """Return the distance of two far points, and the largest difference of Huber's squashed h."""
     x, y = np.zeros((1, 1)), np.full((1, 1), 100.0)
     return bounds.emd(x, y), bounds.largest_huber(config.rescale, config.delta)

@@ -111,7 +111,10 @@ def test_rewards_are_r_and_r_plus(float64, make_batch, mode):
 
 
 def test_fairls_reward_is_that_of_the_forward_divergence(float64, make_batch):
-    """E_agent of it is -KL(expert | agent) if D is optimal; the score rises with D nevertheless."""
+    """Check that the reward's mean over the agent is -KL(expert | agent) if D is optimal.
+
+    The score rises with D, although the reward falls where the expert is dense.
+    """
     batch = make_batch(2, BATCH, OBS, ACT)
     model = build((1, 2), form="forward_kl")
     for run in range(2):

@@ -483,7 +483,7 @@ def test_defaults_are_the_originals() -> None:
 
 
 def test_the_filled_buffer_repeats_the_atoms_in_order() -> None:
-    """Each env goes round its run's own atoms, and is paid alpha for each; nothing ends."""
+    """Check that each env cycles through its run's atoms, at a reward of alpha, without an end."""
     sets = [make(size, seed=size) for size in (3, 2)]
     spec = Spec(OBS, ACT, "state-action", 8, (0, 1), 100, 2, 0.99, DemoSet(sets))
     model = Pwil(PwilConfig(alpha=4.0, prefill=9), spec)

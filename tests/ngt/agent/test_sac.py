@@ -913,12 +913,12 @@ def test_critic_loss_falls_on_a_fixed_batch(make_batch):
     assert (losses[-1] < 0.5 * losses[0]).all()
 
 
-# --- what a method with a critic of its own uses
+# --- functions for methods with their own critic
 
 
 @pytest.mark.parametrize("target", [False, True])
 def test_the_soft_value_equals_plain_loops(float64, target: bool):
-    """Its gradient is that of the critic alone, and the target's has none."""
+    """Check the value, and that only the critic gets a gradient; the target's value has none."""
     agent, size = agent_of([1, 2], alphas=[0.05, 0.7]), 5
     obs, noise = rows(2, size, OBS), 0.2 * rows(2, size, ACT, seed=1)  # no action saturates
     value = agent.soft_value(obs, noise, target)
@@ -937,7 +937,7 @@ def test_the_soft_value_equals_plain_loops(float64, target: bool):
 
 
 def test_one_critic_is_the_value_alone(make_batch):
-    """A whole update, in float32, where two critics would use gradients by hand."""
+    """Check a whole update in float32, for which two critics would use gradients by hand."""
     agent = agent_of([1, 2], replace(SMALL, critics=1))
     batch = make_batch(2, 6, OBS, ACT)
     q = agent.critic(batch.obs, batch.action)

@@ -54,7 +54,7 @@ PAPER_ENVS = ("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Pusher-v5
 DEFAULTS: dict[type, dict[str, Any]] = {
     SacConfig: {
         "hidden": (256, 256), "activation": "relu", "layer_norm": False, "head_gain": 1.0,
-        "gamma": 0.99, "tau": 0.005,
+        "critics": 2, "gamma": 0.99, "tau": 0.005,
         "lr_actor": 3e-4, "lr_critic": 1e-3, "lr_alpha": 1e-3,
         "alpha": 0.2, "alpha_form": "exp", "alpha_loss": "alpha",
         "learn_alpha": True, "target_entropy_scale": 1.0, "entropy_units": "env",

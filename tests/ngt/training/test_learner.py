@@ -146,7 +146,7 @@ def test_an_offline_method_sees_the_experts_batch(
 
 
 class Feeder(Spy):
-    """The agent learns from the expert's batch, backwards; its critic from a loss of its own."""
+    """A model that feeds the agent the expert's batch in reverse order."""
 
     learns = False
 
@@ -170,7 +170,7 @@ class Critical(Feeder):
 def test_a_method_may_choose_what_the_agent_learns_from(
     monkeypatch: pytest.MonkeyPatch, normalise: bool
 ) -> None:
-    """It is given the agent's batch and the expert's, as the nets see them."""
+    """Check that the method gets the agent's and the expert's batch as the nets see them."""
     learner, draws, given = spied(monkeypatch, "Feeder", normalise)
     replay = Replay(2, 40, 3, 1)
     replay.add(random_batch(2, 40, 3, 1))
@@ -181,12 +181,12 @@ def test_a_method_may_choose_what_the_agent_learns_from(
     same(learner.model.seen["expert"], expert)
     same(given["batch"], Batch(*(x.flip(1) for x in expert)))
     assert torch.equal(given["reward"], expert.obs.flip(1).sum(dim=-1)), (
-        "the model's, of that batch"
+        "the model's reward for that batch"
     )
 
 
 def critical() -> tuple[Learner, dict[str, Tensor]]:
-    """A learner of two runs whose critic learns from the model's loss, after an update."""
+    """Update a learner of two runs whose critic learns from the model's loss, and return it."""
     cell = CellConfig(
         env="Pendulum-v1", method="m", model=f"{__name__}:Critical", train=TrainConfig(batch=16)
     )
@@ -200,7 +200,7 @@ def critical() -> tuple[Learner, dict[str, Tensor]]:
 
 
 def test_a_method_may_supply_the_critics_loss() -> None:
-    """Critic and model step down it; actor, temperature and target follow, as in SAC."""
+    """Check that critic and model descend it; actor, temperature and target follow as in SAC."""
     learner, draws = critical()
     seen, agent = learner.model.seen, learner.agent
     assert torch.equal(seen["noise"], draws["next_noise"])
@@ -213,7 +213,7 @@ def test_a_method_may_supply_the_critics_loss() -> None:
     assert torch.allclose(learner.model.weight, torch.tensor(1.0) - 0.1 * loss.sign(), atol=1e-4)
     means = learner.drain()
     np.testing.assert_allclose(means["critic_loss"], loss.detach(), rtol=1e-5)
-    assert "reward" not in means, "there is none"
+    assert "reward" not in means, "there is no reward"
 
 
 MEMBERS = [Member(Path(), {}, seed, 1) for seed in (0, 1)]

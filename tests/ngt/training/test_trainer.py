@@ -497,7 +497,7 @@ class Filled(Zero):
 
 
 def test_a_method_may_fill_the_buffer_first(tmp_path: Path, buffers: list[Replay]) -> None:
-    """Check that these transitions are drawn in the first vector step, and kept."""
+    """Check that the first vector step can draw the stored transitions, and that they are kept."""
     made = train(cell_of(model=Filled, steps=20), members_of(tmp_path, (0, 1)))
     (buffer,) = buffers
     assert (buffer.capacity, buffer.size) == (8 + 20 + 4, 8 + 20)

@@ -166,7 +166,7 @@ def test_a_task_that_a_method_lacks_a_run_of_is_left_out_for_all() -> None:
     assert found.silent == ("red",)
     assert found.left_out == (("Pendulum-v1", 4),)
     assert {m: s.shape for m, s in found.of.items()} == {"ngt": (2, 1), "bc": (2, 1)}
-    with pytest.raises(UserError, match=r"f: no task has all its runs, .*/bc/.*seed0 is missing"):
+    with pytest.raises(UserError, match=r"f: no task has all its runs; .*/bc/.*seed0, for exa"):
         gather(keys, {key("ngt", 0): 1.0}, "f")
 
 
