@@ -12,12 +12,12 @@ The penalty is computed at random points between expert and agent rows. Rewards 
 the logit z, which does not saturate. With a sigmoid and 1e-8 inside the logarithm, R+ could not
 exceed 18.4. R is also the reward of AIRL (Fu et al., 2018). FAIRL's reward (Ghasemipour et al.,
 2020) turns the objective into the forward KL divergence, from the expert's distribution to the
-agent's. It clamps z to `logit_clip` first.
+agent's. z is first clamped to `logit_clip`.
 
-Reward: R is z, R+ is softplus(z); high is expert-like. FAIRL's is not: it is largest at z = -1,
-just on the agent's side, and falls without bound where the expert is denser.
+Reward: R is z, R+ is softplus(z); high is expert-like. FAIRL's reward is not: it is largest at
+z = -1, just on the agent's side, and falls without bound where the expert is denser.
 Range: R is any real number. R+ lies in [0, inf), which rewards staying alive if episodes can end
-early. FAIRL's lies in [-10 exp(10), exp(-1)], that is [-220 265, 0.37].
+early. FAIRL's reward lies in [-10 exp(10), exp(-1)], which is [-220 265, 0.37].
 Deviations: SAC replaces TD3 or DDPG, and each net takes one step per iteration, as for every method
 here. Batches are drawn with replacement, since one demonstration is smaller than a batch. LeakyReLU
 replaces tanh, as in the paper's reward net. Absorbing states are off by default, since the paper
@@ -54,7 +54,7 @@ class DacConfig(AdversarialConfig):
     form: Literal["logit", "softplus", "forward_kl"] = opt(
         "logit", "form of the reward: z (R), softplus(z) (R+) or -z exp(z) (FAIRL)"
     )
-    logit_clip: float = opt(10.0, "largest size of z in FAIRL's reward", 0)
+    logit_clip: float = opt(10.0, "largest magnitude of z in FAIRL's reward", 0)
     expert_label: float = opt(1.0, "expert label y; below 1 it smooths the expert's labels", 0, 1)
 
 
@@ -86,7 +86,7 @@ class Dac(Adversarial):
 
     @torch.no_grad()
     def score(self, batch: Batch) -> Tensor:
-        """Return what rises with D, which FAIRL's reward does not, (R, B)."""
+        """Return a score that rises with D, unlike FAIRL's reward, shape (R, B)."""
         if self.config.form != "forward_kl":
             return super().score(batch)
         z: Tensor = self.net(self.inputs(batch)).squeeze(-1)

@@ -1,10 +1,10 @@
-"""Common parts of the inverse soft-Q methods: a critic that holds the reward.
+"""Common parts of the inverse soft-Q methods, whose critic implies the reward.
 
-A soft critic says which reward it is optimal for: r = Q(s, a) - gamma V(s'). These methods
-therefore learn no reward and bootstrap none. Their `critic_loss` raises the implied reward on
-expert transitions and holds it down elsewhere. The agent's batch is half the agent's transitions
-and half the expert's, as in the public code of each, and the actor learns at both sides' states.
-The critic sees (s, a), whatever the input mode.
+A soft critic is optimal for an implied reward, r = Q(s, a) - gamma V(s'). These methods therefore
+neither learn nor bootstrap a separate reward. Their `critic_loss` raises the implied reward on
+expert transitions and holds it down elsewhere. The agent's batch is half agent transitions and half
+expert transitions, as in each method's public code. The actor learns at the states of both sides.
+The critic's input is (s, a) in every input mode.
 """
 
 from dataclasses import dataclass
@@ -21,22 +21,25 @@ Objective = Literal["value", "value_expert", "v0"]
 
 @dataclass(frozen=True)
 class InverseConfig:
-    """Settings of a method whose critic holds the reward."""
+    """Settings of a method whose critic implies the reward."""
 
     objective: Objective = opt(
         "value",
-        "policy's term: V(s) - gamma V(s') at both sides or the expert's; or (1 - gamma) V(s)",
+        "the policy's term: V(s) - gamma V(s') on both sides (value) or on the expert's "
+        "(value_expert), or (1 - gamma) V(s) on the expert's (v0)",
     )
-    chi2: float = opt(0.5, "weight of the regulariser is 1 over 4 times this", 1e-8)
-    target: bool = opt(True, "V(s') by the target critics; otherwise by the critics, with gradient")
+    chi2: float = opt(0.5, "chi2 in the regulariser's weight 1 / (4 chi2)", 1e-8)
+    target: bool = opt(
+        True, "take V(s') from the target critics; otherwise from the critics, with gradient"
+    )
 
 
 class Values(NamedTuple):
-    """What a critic says of a batch: agent's rows first, then the expert's."""
+    """A critic's values of a batch, with the agent's rows first, then the expert's."""
 
-    q: Tensor  # Q(s, a) by each critic, (R, Q, B)
+    q: Tensor  # Q(s, a) of each critic, (R, Q, B)
     v: Tensor  # V(s), (R, B)
-    after: Tensor  # V(s'), (R, B), unless the transition terminated, then 0
+    after: Tensor  # V(s'), (R, B), or 0 if the transition terminated
 
     def sides(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the agent's and the expert's rows of x (R, ..., B)."""
@@ -45,14 +48,17 @@ class Values(NamedTuple):
 
 
 class Inverse(RewardModel):
-    """A method whose critic holds the reward; subclasses define `critic_loss`."""
+    """A method whose critic implies the reward; subclasses define `critic_loss`."""
 
-    learns = False  # but for the critic
+    learns = False  # only the critic learns
 
     def __init__(self, config: Any, spec: Spec) -> None:
         super().__init__(config, spec)
         if spec.batch < 2:
-            raise UserError(f"train.batch: found {spec.batch}, half of it is the expert's; use 2")
+            raise UserError(
+                f"train.batch: found {spec.batch}, but half of the batch is the expert's; use at "
+                f"least 2"
+            )
 
     def draws(self) -> dict[str, Draw]:
         return {"value_noise": Draw("normal", (self.spec.batch, self.spec.act))}
@@ -61,7 +67,7 @@ class Inverse(RewardModel):
         return half_each(agent, expert)
 
     def values(self, agent: Sac, batch: Batch, noise: Tensor, target: bool = True) -> Values:
-        """Return the critic's values of a batch; noise: for actions at s', (R, B, act)."""
+        """Return the critic's values of a batch, with noise (R, B, act) for the actions at s'."""
         after = agent.soft_value(batch.next_obs, noise, target)
         return Values(
             agent.critic(batch.obs, batch.action),
@@ -70,19 +76,19 @@ class Inverse(RewardModel):
         )
 
     def policy_term(self, values: Values, objective: Objective) -> Tensor:
-        """Return what the policy earns by the implied reward, (R,)."""
+        """Return the policy's return under the implied reward, shape (R,)."""
         if objective == "v0":
             return (1.0 - self.spec.gamma) * values.sides(values.v)[1].mean(dim=1)
         gain = values.v - self.spec.gamma * values.after
         return (gain if objective == "value" else values.sides(gain)[1]).mean(dim=1)
 
     def log(self, values: Values, reward: Tensor) -> None:
-        """Log the implied reward (R, B) of each side."""
+        """Log the mean of the implied reward (R, B), overall and on each side."""
         agent, expert = values.sides(reward.detach())
         both = {"reward": reward.detach(), "reward_agent": agent, "reward_expert": expert}
         self.metrics |= {name: x.mean(dim=1) for name, x in both.items()}
 
 
 def averaged(losses: Tensor) -> Tensor:
-    """Return the mean over critics and rows, (R,), of losses (R, Q, B)."""
+    """Return the mean of losses (R, Q, B) over critics and rows, shape (R,)."""
     return losses.mean(dim=(1, 2))

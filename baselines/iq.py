@@ -1,31 +1,31 @@
 """Inverse soft-Q learning, IQ-Learn (Garg et al., 2021).
 
-The critic holds the reward. Its loss raises the implied reward r on expert transitions, and lowers
-what the policy earns by it. A chi-square regulariser keeps it small on both sides:
+The critic implies the reward r. Its loss raises r on expert transitions, and lowers the policy's
+return under r. A chi-square regulariser keeps r small on both sides:
 
     V(s)  = min Q(s, a) - alpha log pi(a|s),   a ~ pi(.|s)
     r     = Q(s, a) - gamma (1 - terminated) V'(s')
     loss  = -E_expert[r] + E_both[V(s) - gamma (1 - terminated) V'(s')] + 1/(4 chi2) E_both[r^2]
 
-V' takes the target critics. With `objective: v0` the second term is (1 - gamma) E_expert[V(s)]:
-every state of the expert counts as a start. The actor and the temperature learn as in SAC, at the
-states of both sides. With two critics, the loss is the mean of theirs.
+V' uses the target critics. With `objective: v0` the second term is (1 - gamma) E_expert[V(s)], so
+every expert state counts as a start. The actor and the temperature learn as in SAC, at the states
+of both sides. With two critics, their losses are averaged.
 
-Reward: implied by the critic: r; high is expert-like. It is logged, and never bootstrapped.
+Reward: r, which the critic implies; high is expert-like. It is logged, but never bootstrapped.
 Range: any real number. At the optimum r is 4 chi2 (d_expert - d_agent) / (d_expert + d_agent), with
 d the densities of the two sides, so it lies in [-2, 2]. A transition that terminates has V'(s') =
 0, so the sign of the values decides whether ending pays.
-Deviations: the batch is one half the agent's, one half the expert's, and `train.batch` is both
-halves together, 512, so that each side has the original's 256. One update is made every four env
-steps, as for every method here, where the original makes one every step. The weights' start, the
-actor's clipping and the bounds of its std are the suite's. Expert transitions are drawn with
-replacement. The public code's further divergences and its gradient penalty are left out.
-Traps: from the threads of the public code. Learning the temperature keeps it from converging,
-unless the target entropy is far below -|A| (four times, in its code): here the temperature is
-fixed, at the scripts' values. The regulariser must cover both sides: on the expert's alone the
-critic diverges. Two critics with their minimum diverge in cases where one does not, and the scripts
-use one: so does this entry. A user who could not reach the printed returns from one demonstration
-reported 3500 on Walker2d.
+Deviations: half of the batch is the agent's, half the expert's. `train.batch` counts both halves,
+512, so that each side has the original's 256. The agent updates once every four env steps, as for
+every method here; the original updates at every step. The initial weights, the actor's clipping and
+the bounds of its std are the suite's. Expert transitions are drawn with replacement. The public
+code's other divergences and its gradient penalty are omitted.
+Traps: these are known from the public code's issues. Training does not converge if the temperature
+is learned, unless the target entropy is far below -|A| (four times, in its code). Here the
+temperature is therefore fixed, at the scripts' values. The regulariser must cover both sides; on
+the expert's alone the critic diverges. The minimum of two critics diverges in cases where a single
+critic does not. The scripts use one critic, and so does this entry. A user who could not reach the
+printed returns from one demonstration reported 3500 on Walker2d.
 Sources: Garg et al., "IQ-Learn: Inverse soft-Q Learning for Imitation", NeurIPS 2021;
 Div99/IQ-Learn, with its issues 2, 5, 11, 13 and 17; lionelblonde/ngt.
 """
@@ -45,13 +45,13 @@ class IqConfig(InverseConfig):
 
 
 class IqLearn(Inverse):
-    """The method of R runs; it has no parameters of its own."""
+    """IQ-Learn for R runs, without parameters of its own."""
 
     Config = IqConfig
     config: IqConfig
 
     def critic_loss(self, agent: Sac, batch: Batch, noise: Tensor) -> Tensor:
-        """Return minus the regularised dual objective, (R,)."""
+        """Return the negative regularised dual objective, shape (R,)."""
         values = self.values(agent, batch, noise, self.config.target)
         reward = values.q - self.spec.gamma * values.after[:, None]
         self.log(values, reward.mean(dim=1))

@@ -1,30 +1,31 @@
 """Least-squares inverse Q-learning, LS-IQ (Al-Hafez et al., 2023).
 
-IQ-Learn's regulariser, taken over both sides at once, makes its objective a squared Bellman error
-with a fixed reward for each side. With c the regulariser's weight:
+IQ-Learn's regulariser, computed over both sides together, turns its objective into a squared
+Bellman error with a fixed reward for each side. With c the regulariser's weight:
 
     r_expert = 1 / c,   r_agent = -1 / c,   Q_max = 1 / (c (1 - gamma))
     y        = gamma (1 - terminated) clip(V'(s'), -Q_max, Q_max)
     loss     = E_expert[(Q(s, a) - Q_max)^2] + E_both[(V(s) - r_agent - y)^2]
 
-V is the soft value under the policy, V' that of the target critic. `expert: bootstrap` replaces the
-expert's target Q_max by r_expert + y. `agent: buffer` takes the second term at the agent's own
-actions alone, E_agent[(Q(s, a) - r_agent - y)^2]. With `absorbing`, a transition that terminates
-has the reward 1 / (1 - gamma) times as large: the value of staying in the absorbing state forever.
-Without it, ending an episode would spare the agent all further negative rewards.
+V is the soft value under the policy, and V' that of the target critic. `expert: bootstrap` replaces
+the expert's target Q_max by r_expert + y. `agent: buffer` computes the second term only at the
+agent's own actions, E_agent[(Q(s, a) - r_agent - y)^2]. With `absorbing`, the reward of a
+terminated transition is multiplied by 1 / (1 - gamma), which gives the value of staying in the
+absorbing state forever. Otherwise, ending an episode would spare the agent all further negative
+rewards.
 
 Reward: fixed, 1 / c on the expert's transitions and -1 / c on the agent's; high is expert-like. The
 reward that the critic implies, Q(s, a) - y, is logged.
 Range: [-1 / c, 1 / c], so [-2, 2], and 1 / (1 - gamma) times that at an absorbing end. Targets are
 clipped to the values that such rewards can reach, [-200, 200].
-Deviations: as IQ-Learn's here in the batch (half the agent's, half the expert's, 512 together) and
-in the number of updates. The original draws 10 000 steps before it learns; this code learns from
-the start. `absorbing` is on, as in the paper; the public launchers leave it off. The reward of an
-absorbing end is used for every row, where the public code leaves it out at the expert's states in
-the second term. The public code's learned entropy critic (LS-IQ with H) is left out.
-Traps: with gamma 0.99 and c 0.5 the expert's target is 200, so the critic's loss starts near 40 000
-and its weights take thousands of updates to get there. The public launcher adds c = 10 for
-HalfCheetah. The temperature is fixed, at 1e-3, and at 0.1 on Humanoid.
+Deviations: the batch (half the agent's, half the expert's, 512 together) and the number of updates
+are those of IQ-Learn here. The original draws 10 000 steps before it learns; this code learns from
+the start. `absorbing` is on, as in the paper; the public launchers turn it off. The reward of an
+absorbing end applies to every row; the public code omits it at the expert's states in the second
+term. The public code's learned entropy critic (LS-IQ with H) is omitted.
+Traps: with gamma 0.99 and c 0.5 the expert's target is 200. The critic's loss therefore starts near
+40 000, and its weights need thousands of updates to reach the target. The public launcher adds
+c = 10 for HalfCheetah. The temperature is fixed at 1e-3, and at 0.1 on Humanoid.
 Sources: Al-Hafez et al., "LS-IQ: Implicit Reward Regularization for Inverse Reinforcement
 Learning", ICLR 2023; robfiras/ls-iq, with its issue 2.
 """
@@ -45,19 +46,21 @@ from ngt.reward import Batch, Spec, opt
 class LsIqConfig:
     """Settings of LS-IQ. Values are the public code's unless noted."""
 
-    weight: float = opt(0.5, "c, of the regulariser; rewards are 1 / c and -1 / c", 1e-8)
-    expert: Literal["fix", "bootstrap"] = opt("fix", "expert's target: Q_max, or r_expert + y")
-    agent: Literal["value", "buffer"] = opt(
-        "value", "second term: V(s) at all states, or Q at the agent's own actions"
+    weight: float = opt(0.5, "weight c of the regulariser; rewards are 1 / c and -1 / c", 1e-8)
+    expert: Literal["fix", "bootstrap"] = opt(
+        "fix", "the expert's target: Q_max (fix) or r_expert + y (bootstrap)"
     )
-    clip: bool = opt(True, "V(s') is clipped to the values that the rewards can reach")
+    agent: Literal["value", "buffer"] = opt(
+        "value", "second term: V(s) at all states (value), or Q at the agent's actions (buffer)"
+    )
+    clip: bool = opt(True, "clip V(s') to the values that the rewards can reach")
     absorbing: bool = opt(
-        True, "ends have the absorbing state's value; the paper's, not the code's"
+        True, "give ends the absorbing state's value, as in the paper but not in its code"
     )
 
 
 class LsIq(Inverse):
-    """The method of R runs; it has no parameters of its own."""
+    """LS-IQ for R runs, without parameters of its own."""
 
     Config = LsIqConfig
     config: LsIqConfig
@@ -65,10 +68,10 @@ class LsIq(Inverse):
     def __init__(self, config: LsIqConfig, spec: Spec) -> None:
         super().__init__(config, spec)
         if spec.gamma >= 1.0:
-            raise UserError("sac.gamma: found 1, and Q_max = 1 / (c (1 - gamma)); use less")
+            raise UserError("sac.gamma: found 1, but Q_max is 1 / (c (1 - gamma)); use less than 1")
 
     def critic_loss(self, agent: Sac, batch: Batch, noise: Tensor) -> Tensor:
-        """Return the squared errors of both sides, (R,)."""
+        """Return the sum of both sides' squared errors, shape (R,)."""
         c, gamma = self.config, self.spec.gamma
         bound = 1.0 / c.weight
         most = bound / (1.0 - gamma)

@@ -1,29 +1,30 @@
 """Proximal point imitation learning, P2IL (Viano et al., 2022).
 
-A primal-dual method: a reward net r and a critic Q descend one loss. The logistic Bellman error
-replaces the squared one. Its gradient weighs the Bellman errors of a batch by their softmax:
+In this primal-dual method, a reward net r and a critic Q descend the same loss. The logistic
+Bellman error replaces the squared one. Its gradient weights the Bellman errors of a batch by their
+softmax:
 
     V(s)  = min Q(s, a) - alpha log pi(a|s),   a ~ pi(.|s)
     y     = gamma (1 - terminated) V(s')
     w     = softmax(tau (r + y - Q)), over the batch of one side, without gradient
     loss  = -E_expert[r] + sum w (r + y - Q) + E_expert[V(s) - y] + 1/(4 chi2) E_both[r^2 + Q^2]
 
-The weighed side is the expert's, or the agent's with `online`. The third term is as in IQ-Learn
-(`objective`). V(s') is the critic's own, with gradient, unless `target` is set. The actor learns as
-in SAC, at the states of both sides.
+The weighted side is the expert's, or the agent's with `online`. The third term is as in IQ-Learn
+(`objective`). V(s') comes from the critic itself, with gradient, unless `target` is set. The actor
+learns as in SAC, at the states of both sides.
 
-Reward: the net r(s, a); high is expert-like. The agent never sees it: the critic learns from the
-loss above. With `online` off and a small tau, the weights are nearly even, r has almost no
-gradient, and the critic alone tells the sides apart. What is logged is the reward that the critic
+Reward: the net r(s, a); high is expert-like. The agent never uses it, since the critic learns from
+the loss above. With `online` off and a small tau, the weights are nearly equal, r has almost no
+gradient, and only the critic distinguishes the sides. The logged reward is the one that the critic
 implies, Q - y.
-Range: any real number. The regulariser draws r and Q to 0.
-Deviations: reward and critic take one step per update. The original takes 20 on one batch, with new
-actions each; `train.updates_per_step` gives more, with a step of the actor each. The batch is half
-the agent's and half the expert's, 512 together. One update is made every four env steps, instead of
-one every step. The reward net is single, where the original takes the smaller of two.
-Traps: in the public commands for MuJoCo `online` is off, so the agent's transitions enter by the
-regulariser and the actor alone. The commands take 10 whole demonstrations; tau is 0.08 on
-HalfCheetah and 1 elsewhere; the critic's targets are off, and the objective is `value_expert`.
+Range: any real number. The regulariser pulls r and Q to 0.
+Deviations: reward and critic take one step per update. The original takes 20 steps on a batch, each
+with new actions. `train.updates_per_step` adds updates, each with a step of the actor. The batch is
+half the agent's and half the expert's, 512 together. The agent updates once every four env steps,
+not at every step. There is one reward net; the original takes the smaller of two.
+Traps: the public commands for MuJoCo turn `online` off, so the agent's transitions affect only the
+regulariser and the actor. The commands use 10 whole demonstrations. tau is 0.08 on HalfCheetah and
+1 elsewhere. The critic's targets are off, and the objective is `value_expert`.
 Sources: Viano et al., "Proximal Point Imitation Learning", NeurIPS 2022; lviano/P2IL (deep_PPIL);
 lionelblonde/ngt.
 """
@@ -44,14 +45,14 @@ from ngt.seeding import torch_generator
 class P2ilConfig(InverseConfig):
     """Settings of P2IL. Values are the public code's."""
 
-    objective: Objective = opt("value_expert", "policy's term: see IQ-Learn")
+    objective: Objective = opt("value_expert", "the policy's term, as in IQ-Learn")
     target: bool = opt(
-        False, "V(s') by the target critics; otherwise by the critics, with gradient"
+        False, "take V(s') from the target critics; otherwise from the critics, with gradient"
     )
     hidden: tuple[int, ...] = opt((256, 256), "widths of the reward net", 1)
-    lr: float = opt(3e-4, "Adam, reward net", 0)
+    lr: float = opt(3e-4, "Adam's learning rate for the reward net", 0)
     tau: float = opt(1.0, "inverse temperature of the weights", 0)
-    online: bool = opt(False, "weigh the agent's errors instead of the expert's")
+    online: bool = opt(False, "weight the agent's errors instead of the expert's")
 
 
 class P2il(Inverse):
@@ -67,7 +68,7 @@ class P2il(Inverse):
         self.learn_with(config.lr)
 
     def critic_loss(self, agent: Sac, batch: Batch, noise: Tensor) -> Tensor:
-        """Return the loss of critic and reward net, (R,)."""
+        """Return the joint loss of the critic and the reward net, shape (R,)."""
         c = self.config
         values = self.values(agent, batch, noise, c.target)
         q = values.q.min(dim=1).values

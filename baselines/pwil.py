@@ -55,7 +55,7 @@ class PwilConfig:
 
     alpha: float = opt(5.0, "largest reward", 0)
     beta: float = opt(5.0, "how fast the reward falls with the cost", 0)
-    prefill: int = opt(0, "expert transitions in the buffer at the start; the original: 50000", 0)
+    prefill: int = opt(0, "expert transitions stored before the start; the original: 50000", 0)
 
 
 def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -134,7 +134,7 @@ class Pwil(RewardModel):
         return config.prefill
 
     def prefill(self) -> Batch | None:
-        """Return the atoms in turn, again and again, as every env's steps."""
+        """Return every env's steps, which repeat the atoms in order."""
         if not self.config.prefill:
             return None
         assert self.spec.demos is not None

@@ -1,4 +1,4 @@
-"""Random expert distillation as its authors' code has it, RED (Wang et al., 2019).
+"""Random Expert Distillation, RED (Wang et al., 2019), as in its authors' code.
 
 A predictor f is fitted to a frozen random prior f' on the expert's transitions, before the agent
 takes its first step, and is then frozen. With k outputs:
@@ -7,25 +7,25 @@ takes its first step, and is then frozen. With k outputs:
     reward = exp(-temperature |f(x) - f'(x)|^2 / k)
 
 The prior is deeper than the predictor. The fit takes 200 passes through the demonstrations in
-batches of 32. A reward thus depends on the transition alone: it is computed when the step is taken.
-Without a `temperature`, each run takes the one at which the mean error on its demonstrations is
-worth 0.9: the paper chooses it so that the expert's rewards are mostly close to 1.
+batches of 32. A reward then depends only on its transition, and is computed when the step is taken.
+Without a `temperature`, each run uses the one at which the mean error on its demonstrations gives a
+reward of 0.9. The paper chooses it so that most of the expert's rewards are close to 1.
 
 Reward: exp(-temperature * squared error); high is expert-like.
 Range: (0, 1]. It rewards staying alive if episodes can end early.
-Deviations: SAC replaces TRPO, with gamma 0.99 instead of 0.97. The policy is not pretrained by
-behavioural cloning, which the original does on HalfCheetah and Ant. Weights start orthogonal with
-gain 1, instead of Glorot's. Inputs are raw, as in the original, even with `normalise_obs`.
+Deviations: SAC replaces TRPO, with gamma 0.99 instead of 0.97. Behavioural cloning does not
+pretrain the policy; in the original it does on HalfCheetah and Ant. Initial weights are orthogonal
+with gain 1, not Glorot's. Inputs are raw, as in the original, even with `normalise_obs`.
 Demonstrations are subsampled, so the fit takes fewer steps: 1400 for 200 transitions.
 Traps: the public code's temperatures are 250 000 for Hopper, Walker2d and Ant, 25 000 for
-HalfCheetah, with nets 20 wide, and 2500 for Humanoid. They hold for its initial weights and for a
-fit on whole demonstrations. After 1400 steps here, the mean error on four demonstrations is 2e-4 on
-Hopper and 0.015 on HalfCheetah, so that all rewards would be below 1e-5. Errors on their other
-transitions are 1.3 times as large, and with noise of std 0.3 on the actions 2 times on Hopper and
-1.4 times on HalfCheetah: the reward tells little apart. `epochs: 3600` takes as many steps as the
-original. Errors are then 1.2e-5 and 0.0027, 5 and 3 times as large on the other transitions, and 13
-and 3 times with noise. At the public temperatures, the demonstrations would earn 0.12 on Hopper and
-1e-7 on HalfCheetah.
+HalfCheetah, with nets 20 wide, and 2500 for Humanoid. They suit its initial weights and a fit on
+whole demonstrations. After 1400 steps here, the mean error on four demonstrations is 2e-4 on Hopper
+and 0.015 on HalfCheetah, so all rewards would be below 1e-5. Errors on the demonstrations' other
+transitions are 1.3 times as large. With noise of std 0.3 on the actions, they are 2 times as large
+on Hopper and 1.4 times on HalfCheetah, so the reward distinguishes little. `epochs: 3600` takes as
+many steps as the original. Errors are then 1.2e-5 and 0.0027. They are 5 and 3 times as large on
+the other transitions, and 13 and 3 times with noise. At the public temperatures, the demonstrations
+would earn 0.12 on Hopper and 1e-7 on HalfCheetah.
 Sources: Wang et al., "Random Expert Distillation: Imitation Learning via Expert Policy Support
 Estimation", ICML 2019; RuohanW/RED.
 """
@@ -52,18 +52,18 @@ class RedOriginalConfig:
 
     hidden: tuple[int, ...] = opt((128,), "widths of the predictor", 1)
     prior: tuple[int, ...] = opt((128, 128, 128, 128), "widths of the prior", 1)
-    outputs: int = opt(128, "k, outputs of both nets", 1)
+    outputs: int = opt(128, "number k of outputs of both nets", 1)
     leak: float = opt(0.2, "slope of LeakyReLU below zero", 0)
     temperature: float | None = opt(
-        None, "factor of the squared error; null: so that the expert's mean error is worth 0.9", 0
+        None, "factor of the squared error; null gives the expert's mean error a reward of 0.9", 0
     )
-    lr: float = opt(1e-3, "Adam", 0)
-    epochs: int = opt(200, "passes through the demonstrations", 1)
+    lr: float = opt(1e-3, "Adam's learning rate", 0)
+    epochs: int = opt(200, "number of passes through the demonstrations", 1)
     batch: int = opt(32, "transitions per step of the fit", 1)
 
 
 class RedOriginal(RewardModel):
-    """Predictor and prior of R runs; overrides `observe`."""
+    """The predictor and prior of R runs; overrides `observe`."""
 
     Config = RedOriginalConfig
     config: RedOriginalConfig
@@ -92,9 +92,9 @@ class RedOriginal(RewardModel):
         )
 
     def _fit(self, run: int, seed: int, x: Tensor) -> Tensor:
-        """Fit one run's predictor to its demonstrations x (1, N, input); return the error left.
+        """Fit one run's predictor to its demonstrations x (1, N, input); return the final error.
 
-        Each run is fitted apart, so that its numbers do not depend on its pack.
+        Each run is fitted separately, so that its numbers do not depend on its pack.
         """
         c, order = self.config, torch_generator(seed, "init", "order")
         net = self._net("predictor", c.hidden, [seed])
@@ -111,7 +111,7 @@ class RedOriginal(RewardModel):
             return (net(x) - target).square().mean()
 
     def error(self, x: Tensor) -> Tensor:
-        """Return the mean squared error between the nets at x (R, B, input), (R, B)."""
+        """Return the mean squared error between the nets at x (R, B, input), shape (R, B)."""
         error: Tensor = self.predictor(x) - self.prior(x)
         return error.square().mean(dim=-1)
 
@@ -120,5 +120,5 @@ class RedOriginal(RewardModel):
         return torch.exp(-self.temperature * self.error(self.inputs(transition)))
 
     def reward(self, batch: Batch) -> Tensor:
-        """Return the rewards that `observe` gave, as stored."""
+        """Return the stored rewards that `observe` computed."""
         return batch.reward

@@ -21,7 +21,7 @@ from ngt.text import show_any_text
 COMMANDS = {
     "expert": "Train an env's SAC expert on the env's own reward.",
     "record": "Record whole episodes of an expert, and of a random policy.",
-    "import": "Make a demonstration file from Minari's, D4RL's, imitation's or plain arrays.",
+    "import": "Make a demonstration file from a Minari, D4RL, imitation or NumPy file.",
     "export": "Write a demonstration file as a Minari dataset.",
     "ship": "Add an env's recorded expert to the shipped experts in data/.",
     "train": "Train imitation runs. Runs that share a cell are trained in packs.",
@@ -42,8 +42,8 @@ def build_parser(command: str) -> argparse.ArgumentParser:
     parser = Parser(
         prog="ngt",
         description="Low-data imitation learning, reproduced.",
-        epilog="Figures, tables, videos and the workflow are made in a checkout: make, snakemake "
-        "and `python -m paper` run there.",
+        epilog="Figures, tables, videos and the workflow need a checkout, in which make, snakemake "
+        "and `python -m paper` run.",
     )
     parser.add_argument("--version", action="version", version=f"ngt {ngt.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)

@@ -2,8 +2,8 @@
 
 A method is a RewardModel. It defines `loss` and `reward`, or overrides what it does differently:
 `observe`, if the reward is known when the step is taken; `fit`, if no env is stepped; `feed`, if
-the agent learns from other transitions than its own; `critic_loss`, if the critic learns from a
-loss of the method's instead of a reward; `prefill`, if the buffer does not start empty. The
+the agent learns from other transitions than its own; `critic_loss`, if the critic learns from the
+method's own loss instead of a reward; `prefill`, if the buffer does not start empty. The
 trainer, the agent and the buffer do not know which method is trained.
 
 NGT computes and scales its reward in ngt/potential.py. The other methods are in baselines/.
@@ -159,41 +159,45 @@ class RewardModel(nn.Module):
         return type(self).observe is not RewardModel.observe
 
     def feed(self, agent: Batch, expert: Batch) -> Batch:
-        """Return the batch that the agent learns from, of as many rows as the two given.
+        """Return the batch that the agent learns from, with as many rows as each given batch.
 
-        The default is the agent's own. agent, expert: transitions drawn from buffer and
-        demonstrations, (R, B, ·). What is returned is passed to `reward` or `critic_loss` as it is.
+        The default is the agent's own batch. The result is passed on to `reward` or `critic_loss`
+        unchanged.
+
+        agent, expert: transitions drawn from the buffer and the demonstrations, (R, B, ·).
         """
         return agent
 
     @property
     def feeds(self) -> bool:
-        """Return True if the agent's batch is the model's own."""
+        """Return True if the model supplies the agent's batch."""
         return type(self).feed is not RewardModel.feed
 
     def critic_loss(self, agent: Sac, batch: Batch, noise: Tensor) -> Tensor:
-        """Return the loss of the agent's critic, (R,); `reward` is then never called.
+        """Return the loss of the agent's critic, shape (R,); `reward` is then never called.
 
-        The critic takes a step down it, and so does `optimiser` if the model has one. Gradients of
-        the actor are not used. batch: as returned by `feed`. noise: standard normal, (R, B, act),
-        for actions at batch.next_obs.
+        The critic takes a step down this loss, and so does `optimiser` if the model has one.
+        Gradients of the actor are not used.
+
+        batch: the result of `feed`.
+        noise: standard normal, (R, B, act), for actions at batch.next_obs.
         """
         raise self._lacks("critic_loss", "or define `reward`")
 
     @property
     def implicit(self) -> bool:
-        """Return True if the critic's loss is the model's own: there is no reward."""
+        """Return True if the model supplies the critic's loss, so that there is no reward."""
         return type(self).critic_loss is not RewardModel.critic_loss
 
     @classmethod
     def prefilled(cls, config: Any) -> int:
-        """Return how many transitions `prefill` returns, up to a whole vector step."""
+        """Return the number of transitions from `prefill`, before rounding up to a vector step."""
         return 0
 
     def prefill(self) -> Batch | None:
-        """Return what is stored before the first step, (R, P, ·), in vector steps of the envs.
+        """Return transitions to store before the first step, (R, P, ·), in vector steps.
 
-        A transition leads to the same env's next one; only the last of each uses its next_obs.
+        Each transition leads to the same env's next one. Only an env's last one uses its next_obs.
         """
         return None
 

@@ -56,8 +56,7 @@ def descend(
     """Take one step down the sum of the runs' losses (R,), which keeps their gradients separate.
 
     limit: the largest gradient norm of a run, or None for no clipping.
-    further: optimisers of other parameters that the loss depends on. They take a step too, without
-    clipping.
+    further: optimisers of other parameters of the loss, which take a step too, without clipping.
     """
     for each in (optimiser, *further):
         for parameter in each.param_groups[0]["params"]:

@@ -216,9 +216,11 @@ class Sac(nn.Module):
         return self.log_alpha if exact else self.temperature().log()
 
     def soft_value(self, obs: Tensor, noise: Tensor, target: bool = False) -> Tensor:
-        """Return V(s) = min Q(s, a) - alpha log pi(a|s), a ~ pi(.|s), (R, B).
+        """Return V(s) = min Q(s, a) - alpha log pi(a|s), a ~ pi(.|s), shape (R, B).
 
-        Its gradient is that of Q alone. target: take Q' for Q, which has none.
+        Only Q contributes to its gradient.
+
+        target: use Q' instead of Q; it has no gradient.
         """
         with torch.no_grad():
             mean, log_std = self.actor(obs)
@@ -228,7 +230,7 @@ class Sac(nn.Module):
         return critic(obs, action).min(dim=1).values - cost
 
     def descend_critic(self, loss: Tensor, *further: Optimizer) -> None:
-        """Take one step of the critic, and of further optimisers, down a loss (R,)."""
+        """Take one step of the critic, and of any further optimisers, down a loss (R,)."""
         descend(self.optimisers["critic"], loss, self.config.critic_grad_clip, further)
 
     def _by_hand(self, net: PackedMLP, obs: Tensor) -> bool:
@@ -270,9 +272,9 @@ class Sac(nn.Module):
         return {"critic_loss": loss.detach(), **self.follow(batch.obs, draws["noise"])}
 
     def follow(self, obs: Tensor, noise: Tensor) -> dict[str, Tensor]:
-        """Take the steps that follow the critic's: actor, temperature and target; return metrics.
+        """Update the actor, temperature and target after the critic's step; return metrics.
 
-        obs (R, B, obs), noise (R, B, act).
+        Shapes: obs (R, B, obs), noise (R, B, act).
         """
         alpha = self.temperature().detach()
         loss_pi, log_prob = self._update_actor(alpha, obs, noise)

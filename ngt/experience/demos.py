@@ -119,7 +119,7 @@ def from_episodes(
 def assemble(
     env: str, episodes: Sequence[Episode], random_returns: NDArray[np.float64], source: str
 ) -> Demos:
-    """Make demonstrations from episodes whose actions lie in [-1, 1]."""
+    """Return demonstrations made from episodes whose actions lie in [-1, 1]."""
     if not episodes:
         raise UserError("episodes: found none, expected at least 1")
     task = get_task(env)
@@ -184,7 +184,7 @@ def record(
 
 
 def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealthy: bool) -> Demos:
-    """Record the episodes of the uniform-random policy that `record` plays as the reference."""
+    """Record the uniform-random policy's episodes, which `record` uses as the reference."""
     vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
     with contextlib.closing(vec):
         played = play_random(vec, seed, keep=True)

@@ -67,7 +67,7 @@ def rollout(
 
 
 def play_random(env: VectorEnv, seed: int, *, keep: bool = False) -> Rollout:
-    """Play one episode of a uniform-random policy in each env: the 0 of normalised returns."""
+    """Play one episode of a uniform-random policy, which has score 0, in each env."""
     dice = [rng(seed, "random-action", env.task.id, i) for i in range(env.num)]
 
     def act(obs: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Units of actions: the env's own (`env`), or fractions of its bound in [-1, 1] (`unit`).
 
-The suite holds actions in [-1, 1]. Most files from elsewhere hold them in the env's units.
+The suite stores actions in [-1, 1]. Most files from other projects use the env's units.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ngt.errors import UserError
 from ngt.experience.envs import Task
 
 UNITS = ("env", "unit")
-ROUNDING = 1e-5  # of the bound; what float32 may leave outside
+ROUNDING = 1e-5  # share of the bound by which float32 rounding may exceed it
 
 
 def to_unit(
@@ -23,7 +23,7 @@ def to_unit(
 ) -> list[NDArray[Any]]:
     """Return each episode's actions as fractions of the env's bound.
 
-    UserError for an unknown unit, and for an action outside the env's bounds.
+    Raise UserError for an unknown unit or an action outside the env's bounds.
     """
     if unit not in UNITS:
         raise UserError(
@@ -39,22 +39,22 @@ def to_unit(
             place = tuple(outside[0])
             raise UserError(
                 f"{where}: episode {episode}: action: row {place[0]}: found {array[place]:.6g}, "
-                f"expected {task.low:g} to {task.high:g} on {task.id}; clip what the env itself "
-                f"clipped"
+                f"expected {task.low:g} to {task.high:g} on {task.id}; clip actions that the env "
+                f"clipped itself"
             )
         found.append(np.clip(fraction, -1.0, 1.0))
     return found
 
 
 def to_env(actions: NDArray[Any], task: Task) -> NDArray[np.float64]:
-    """Return actions in [-1, 1] in the env's own units."""
+    """Return actions in [-1, 1] converted to the env's own units."""
     return actions.astype(np.float64) * task.half_range + _middle(task)
 
 
 def ambiguity(actions: Sequence[NDArray[Any]], unit: str, task: Task) -> str:
-    """Say that actions, as they were given, fit both units; empty if they fit only one.
+    """Return a warning if the given actions fit both units, or an empty string if only one.
 
-    Nothing is said if the units are the same.
+    Return an empty string also if the two units are equal on this env.
     """
     given = np.concatenate([array.ravel() for array in actions])
     largest = float(np.abs(given).max(initial=0.0))

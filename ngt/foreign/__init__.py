@@ -1,4 +1,4 @@
-"""Demonstrations in other projects' formats: read, written and recognised.
+"""Reading, writing and recognising demonstrations in other projects' formats.
 
-Each reader returns a `Found`: the episodes as they stand in the file, and notes for the user.
+Each reader returns a `Found`: the episodes as the file holds them, and notes for the user.
 """

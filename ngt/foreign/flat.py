@@ -1,7 +1,7 @@
 """Flat arrays of transitions: D4RL's HDF5 files, and NumPy archives with the same arrays.
 
-Episodes stand one after another. A row ends its episode if `terminals` or `timeouts` is set. The
-last observation of an episode is in `next_observations`, which a file may lack.
+Episodes follow one another. A row ends its episode if `terminals` or `timeouts` is set. The last
+observation of an episode is in `next_observations`, which a file may lack.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ngt.experience.demos import LARGEST, Episode
 from ngt.experience.examine import numbers
 from ngt.foreign.found import Found, library, reading
 
-# The array's name, then other names for it.
+# Each array's name, and other names accepted for it.
 NAMES = {
     "observations": ("obs",),
     "actions": ("acts", "action"),
@@ -42,18 +42,18 @@ def read_hdf5(path: Path, env: str) -> Found:
 
 
 def read_npz(path: Path, env: str) -> Found:
-    """Return the episodes of a NumPy archive; nothing is unpickled."""
+    """Return the episodes of a NumPy archive, without unpickling anything."""
     where = f"npz {path}"
     with reading(where, "not a NumPy archive of numbers"):
         with zipfile.ZipFile(path) as archive:
             if (size := sum(info.file_size for info in archive.infolist())) > LARGEST:
-                raise UserError(f"{where}: unpacked, {size} bytes; at most {LARGEST} are read")
+                raise UserError(f"{where}: unpacks to {size} bytes, limit {LARGEST}")
         with np.load(path, allow_pickle=False) as file:
             return split(_pick(file, lambda name: file[name], where), where)
 
 
 def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Arrays:
-    """Return the arrays that a file has under any of their names."""
+    """Return a file's arrays, found under any of their names."""
     found, arrays = sorted(names), {}
     for name, others in NAMES.items():
         chosen = [other for other in (name, *others) if other in found]
@@ -61,14 +61,14 @@ def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Ar
             arrays[name] = numbers(get(chosen[0]), f"{where}: {chosen[0]}")
         elif name != OPTIONAL:
             raise UserError(
-                f"{where}: {name!r} is missing, so that it can't be split into episodes; found "
+                f"{where}: {name!r} is missing, so the file can't be split into episodes; found "
                 f"{', '.join(found) or 'nothing'}"
             )
     return arrays
 
 
 def split(arrays: Arrays, where: str) -> Found:
-    """Split flat arrays into episodes, at both flags and never across them."""
+    """Split flat arrays into episodes after each row in which either flag is set."""
     rows = len(arrays["actions"]) if arrays["actions"].ndim else 0
     for name, array in arrays.items():
         dims = 2 if name in ("observations", "actions", OPTIONAL) else 1
@@ -83,16 +83,16 @@ def split(arrays: Arrays, where: str) -> Found:
     last = np.flatnonzero(terminal | arrays["timeouts"].astype(bool))
     if not len(last):
         raise UserError(
-            f"{where}: neither terminals nor timeouts is ever set, so that it can't be split into "
+            f"{where}: neither terminals nor timeouts is ever set, so the file can't be split into "
             f"episodes; found {', '.join(sorted(arrays))}"
         )
     found = Found([])
     if rest := rows - int(last[-1]) - 1:
-        found.notes.append(f"the last {rest} rows end with neither flag and were left out")
+        found.notes.append(f"the last {rest} rows end with neither flag and were omitted")
     whole = OPTIONAL in arrays
     if not whole:
         found.notes.append(
-            "there are no next_observations, so that the last step of each episode was left out"
+            "there are no next_observations, so the last step of each episode was omitted"
         )
     ends = last.tolist()
     for first, end in zip([0, *(row + 1 for row in ends[:-1])], ends, strict=True):
@@ -100,7 +100,7 @@ def split(arrays: Arrays, where: str) -> Found:
             _check_joined(arrays, first, end, where)
             tail = arrays[OPTIONAL][end : end + 1]
             obs, steps = np.concatenate([arrays["observations"][first : end + 1], tail]), end + 1
-        else:  # the final observation is unknown, so the step that leads to it is of no use
+        else:  # the final observation is unknown, so the step that leads to it is useless
             obs, steps = arrays["observations"][first : end + 1], end
         if steps > first:
             kept = slice(first, steps)
@@ -123,5 +123,5 @@ def _check_joined(arrays: Arrays, first: int, end: int, where: str) -> None:
         row = first + int(np.flatnonzero(apart)[0])
         raise UserError(
             f"{where}: row {row}: {OPTIONAL} differs from the observation of row {row + 1}, though "
-            f"neither flag is set; it can't be split into episodes by terminals and timeouts"
+            f"neither flag is set; the file can't be split into episodes by terminals and timeouts"
         )

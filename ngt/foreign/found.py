@@ -1,4 +1,4 @@
-"""What a reader of a foreign format returns, and how it imports an optional library."""
+"""The result of a reader of a foreign format, and the import of optional libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ngt.experience.demos import Episode
 
 @dataclass
 class Found:
-    """Episodes as a file holds them, and what the user should know about them."""
+    """Episodes as a file holds them, and notes on them for the user."""
 
     episodes: list[Episode]
     notes: list[str] = field(default_factory=list)
@@ -33,7 +33,7 @@ def library(name: str, where: str) -> Any:
 
 @contextlib.contextmanager
 def reading(where: str, fault: str) -> Iterator[None]:
-    """Make every exception a UserError, since libraries may raise anything on a damaged file."""
+    """Turn any exception into a UserError, since libraries may raise anything on damaged files."""
     try:
         yield
     except UserError:

@@ -1,6 +1,6 @@
-"""Trajectories that the package `imitation` saves: a folder of Arrow files, one row per episode.
+"""Trajectories saved by the package `imitation`: a folder of Arrow files, one row per episode.
 
-They are read with pyarrow; `imitation` itself needs an older gymnasium.
+They are read with pyarrow, since `imitation` itself needs an older gymnasium.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _read(path: Path, env: str, where: str) -> Found:
         rows = obs.reshape(steps + 1, -1), action.reshape(steps, -1)
         found.episodes.append(Episode(*rows, reward, ended))
     if cut:
-        found.notes.append(f"{listed('episode', cut)}: cut off before the end, and left out")
+        found.notes.append(f"{listed('episode', cut)}: cut off before the end, and omitted")
     if limited:
         found.notes.append(
             f"{listed('episode', limited)}: ended by the time limit, so read as not terminated"
@@ -71,7 +71,7 @@ def _rows(path: Path, where: str) -> Iterator[dict[str, Any]]:
 
 
 def _flat(scalar: Any) -> NDArray[Any]:
-    """Return the numbers of a list, or of a list of lists, end to end."""
+    """Return the numbers of a list, or of a list of lists, as one flat array."""
     values = scalar.values
     while hasattr(values, "flatten") and hasattr(values.type, "value_type"):
         values = values.flatten()
@@ -82,7 +82,7 @@ def _flat(scalar: Any) -> NDArray[Any]:
 def _terminated(infos: Any, steps: int, env: str) -> bool:
     """Return True if the env itself ended the episode.
 
-    `terminal` is also set at the time limit. The last info says so, if infos were saved.
+    `terminal` is also set at the time limit. The last info tells them apart, if infos were saved.
     """
     if never_terminates(env) or steps >= get_task(env).time_limit:
         return False

@@ -1,4 +1,4 @@
-"""Minari's datasets, read and written by the package minari."""
+"""Minari's datasets, read and written with the package minari."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ngt.foreign.found import Found, library, reading
 
 
 def read(path: Path, env: str) -> Found:
-    """Return the episodes of a dataset: a folder, or the id of one in Minari's own folder."""
+    """Return the episodes of a dataset, given its folder or its id in Minari's own folder."""
     where = f"minari {path}"
     minari = library("minari", where)
     with reading(where, "minari can't read it"):
@@ -54,13 +54,13 @@ def _data_folder(path: Path, where: str) -> Path:
         if (folder / "metadata.json").is_file():
             return folder
     raise UserError(
-        f"{where}: no such dataset, here or in {root}; give its folder, or get it with "
+        f"{where}: no such dataset, here or in {root}; pass its folder, or download it with "
         f"`minari download {path}`"
     )
 
 
 def _flat(space: spaces.Space[Any], values: Any, rows: int) -> NDArray[Any]:
-    """Return the values of a space, one row per step, as the envs of the suite flatten them."""
+    """Return the values of a space, flattened like the suite's observations, one row per step."""
     if isinstance(space, spaces.Dict):
         parts = [_flat(part, values[name], rows) for name, part in space.spaces.items()]
     elif isinstance(space, spaces.Tuple):
@@ -71,14 +71,14 @@ def _flat(space: spaces.Space[Any], values: Any, rows: int) -> NDArray[Any]:
 
 
 def write(demos: Demos, name: str, where: str) -> Path:
-    """Write a dataset into Minari's own folder and return its folder; actions in the env's units.
+    """Write a dataset, with actions in the env's units, to Minari's own folder; return its folder.
 
     Reference returns are the demonstrations' own, so that Minari normalises as the suite does.
     """
     minari = library("minari", where)
     folder: Path = library("minari.storage.datasets_root_dir", where).get_dataset_path(name)
     if folder.exists():
-        raise UserError(f"--id: dataset {name} exists in {folder}; give another id")
+        raise UserError(f"--id: dataset {name} exists in {folder}; choose another id")
     try:
         minari.dataset.minari_dataset.parse_dataset_id(name)
     except (ValueError, TypeError):
@@ -86,7 +86,7 @@ def write(demos: Demos, name: str, where: str) -> Path:
     spec, observations, actions = _facts(demos.env)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about an author and a link that nobody gave
+            warnings.simplefilter("ignore")  # warnings about a missing author and link
             minari.create_dataset_from_buffers(
                 name,
                 _buffers(demos, observations, actions, minari),
@@ -106,7 +106,7 @@ def write(demos: Demos, name: str, where: str) -> Path:
 
 
 def _facts(env_id: str) -> tuple[EnvSpec, spaces.Space[Any], spaces.Space[Any]]:
-    """Return what makes an env, without the suite's wrappers, and its flattened spaces."""
+    """Return an env's spec, without the suite's wrappers, and its flattened spaces."""
     task = get_task(env_id)
     with contextlib.closing(envs.make(env_id)) as env:  # may register the env first
         observations = spaces.flatten_space(env.unwrapped.observation_space)

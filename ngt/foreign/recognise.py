@@ -1,4 +1,4 @@
-"""Say what a file that is not the suite's own seems to be, and which command imports it."""
+"""Recognition of files in other formats, with the command that imports each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def refuse_foreign(path: Path, env: str) -> None:
-    """Raise UserError, with the command that imports it, if a path holds another format."""
+    """Raise UserError, with the command that imports it, if a path holds a foreign format."""
     if not (kind := recognise(path)):
         return
     name, words = kind
@@ -20,13 +20,13 @@ def refuse_foreign(path: Path, env: str) -> None:
     target = f"{path.stem or path.name}-ngt.npz"
     raise UserError(
         f"demonstrations {path}: it seems to be {words}; `ngt import {name} {source} --env {env} "
-        f"--actions env --out {target}` makes a file to give instead (--actions unit if its "
+        f"--actions env --out {target}` makes a file to use instead (--actions unit if its "
         f"actions are fractions of the env's bound)"
     )
 
 
 def recognise(path: Path) -> tuple[str, str] | None:
-    """Return the format's name and a description; None if it is ours or unknown."""
+    """Return the format's name and a description, or None if it is our own or unknown."""
     if path.is_dir():
         for folder in (path, path / "data"):
             meta = read_json(folder / "metadata.json")
@@ -48,5 +48,5 @@ def recognise(path: Path) -> tuple[str, str] | None:
             if names and "meta.npy" not in names and any(n.endswith(".npy") for n in names):
                 return "npz", "a NumPy archive of another layout"
     except (OSError, zipfile.BadZipFile):
-        pass  # the reader of our own format says what is wrong
+        pass  # the reader of our own format reports the fault
     return None

@@ -26,7 +26,7 @@ class SacConfig:
     activation: Literal["relu", "silu"] = opt("relu", "activation of actor and critics")
     layer_norm: bool = opt(False, "apply layer norm before each activation of actor and critics")
     head_gain: float = opt(1.0, "factor on the orthogonal init of the output layers", 0)
-    critics: int = opt(2, "number of Q functions; the value is the smallest of theirs", 1, 2)
+    critics: int = opt(2, "number of Q functions; the smallest of their values is used", 1, 2)
     gamma: float = opt(0.99, "discount factor", 0, 1)
     tau: float = opt(0.005, "weight of the online critics in the target's moving average", 0, 1)
     lr_actor: float = opt(3e-4, "Adam's learning rate for the actor", 0)

@@ -44,7 +44,7 @@ class Collector:
         return Graph(step) if self.learner.graphs else step
 
     def reset(self, seeds: Sequence[int], first: Batch | None = None) -> None:
-        """Start every env from its own seed; store `first`, transitions taken elsewhere."""
+        """Start every env from its own seed, and store the transitions `first`, if given."""
         self.obs.copy_(torch.from_numpy(self.env.reset(seeds)).view_as(self.obs))
         if first is not None:
             ended = np.zeros(tuple(first.reward.shape), bool)

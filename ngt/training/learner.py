@@ -83,7 +83,7 @@ def drawn(model: RewardModel, batch: Batch) -> Batch:
 
 
 def optimisers(model: RewardModel) -> dict[str, Optimizer]:
-    """Return the optimisers that a model has made, by attribute."""
+    """Return a model's optimisers by attribute name."""
     return {name: value for name, value in vars(model).items() if isinstance(value, Optimizer)}
 
 
@@ -216,7 +216,7 @@ class Learner:
         return self.normalise(self.demos.sample(self.drawn["expert_index"]))
 
     def _implicit(self, batch: Batch) -> dict[str, Tensor]:
-        """Update the agent with the model's own loss of the critic; return metrics."""
+        """Update the agent with the model's own critic loss; return metrics."""
         model, draws = self.model, self.drawn
         loss = model.critic_loss(self.agent, batch, draws["next_noise"])
         loss = checked(loss, batch.terminated[:, 0], f"{type(model).__name__}.critic_loss")

@@ -151,8 +151,8 @@ class Trainer:
         stored = 0 if first is None else first.obs.shape[1]
         if stored > cell.train.buffer:
             raise UserError(
-                f"train.buffer: found {cell.train.buffer}, and {cell.method} stores {stored} "
-                f"transitions before the first step; raise it"
+                f"train.buffer: found {cell.train.buffer}, but {cell.method} stores {stored} "
+                f"transitions before the first step; raise train.buffer"
             )
         capacity = min(cell.train.buffer, stored + cell.train.steps + self.n)
         replay = Replay(self.runs, capacity, task.obs, task.act, self.device, envs=self.n)

@@ -68,7 +68,7 @@ def test_without_next_observations_the_last_step_of_each_is_left_out(
     assert [len(e.obs) for e in found.episodes] == [4, 4, 2]
     assert not any(e.terminated for e in found.episodes), "the terminating step is left out"
     (note,) = found.notes
-    assert "the last step of each episode was left out" in note
+    assert "the last step of each episode was omitted" in note
 
 
 def test_names_of_gymnasium_are_known(tmp_path: Path) -> None:
