@@ -130,7 +130,7 @@ def test_runs_of_two_references_are_refused(make_study: Make) -> None:
     study.write(study.key("ngt", seed=0), [0.1])
     other = {"random": -100.0, "expert": 300.0, "demos": "0" * 64}
     study.write(study.key("ngt", seed=1), [0.1], reference=other)
-    with pytest.raises(UserError, match=r"runs of Pendulum-v1: .* same random and expert"):
+    with pytest.raises(UserError, match=r"runs of Pendulum-v1: .* and expert returns differ"):
         data(study)
 
 

@@ -58,5 +58,5 @@ def test_one_value_where_one_is_shown() -> None:
     plan = FigureConfig(methods=("ngt",), envs=("Hopper-v4",), rates=(10, 20))
     config = Config(figures={"x": plan})
     assert plan_of(config, "x", one=["modes"]) is plan
-    with pytest.raises(UserError, match=r"figures\.x\.rates: found \[10, 20\], this figure shows"):
+    with pytest.raises(UserError, match=r"figures\.x\.rates: found \[10, 20\]; this figure needs"):
         plan_of(config, "x")

@@ -95,5 +95,5 @@ def test_references_are_one_pair_an_env(rows: Callable[..., Any]) -> None:
     assert curves.reference(runs, "Pendulum-v1") == (-200.0, 300.0)
     assert curves.reference(runs, "Hopper-v4") is None
     runs.loc[0, "random"] = -100.0
-    with pytest.raises(UserError, match=r"runs of Pendulum-v1: .* same random and expert"):
+    with pytest.raises(UserError, match=r"runs of Pendulum-v1: .* and expert returns differ"):
         curves.reference(runs, "Pendulum-v1")

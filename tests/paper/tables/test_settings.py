@@ -114,7 +114,7 @@ def test_what_is_printed_and_whether_ours_agrees() -> None:
         ("backbone", "train.log_every"): ("silent", None, "10000", "silent"),
         ("ngt", "params.penalty"): ("false", "none (release)", "0.0", "agree"),
         ("diffail", "params.leak"): (
-            "0.05, as all reward networks",
+            "0.05, as for all reward networks",
             "0.2 (release)",
             "0.05",
             "agree",

@@ -83,7 +83,7 @@ def test_the_table_has_ours_and_theirs(study: Any) -> None:
     assert rows["DAC, R"]["paper Walker2d-v4 relative"] == pytest.approx(953 / 967)
     assert rows["RED*"]["paper Humanoid-v4 steps/s"] is None, "the paper has it in words"
     assert "own process on: a machine (cpu)" in table.notes[0] and "10,000 env" in table.notes[0]
-    assert "RTX 4090" in table.notes[1] and "do not compare" in table.notes[1]
+    assert "RTX 4090" in table.notes[1] and "cannot be compared" in table.notes[1]
 
 
 def test_repeats_are_averaged_and_drawn(study: Any) -> None:
