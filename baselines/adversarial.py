@@ -119,7 +119,7 @@ class Adversarial(RewardModel):
         super().update(agent, expert)
 
     def penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor | float:
-        """Return the weighted gradient penalty, (R,), or a plain 0 if its weight is 0."""
+        """Return the weighted gradient penalty, shape (R,), or a plain 0 if its weight is 0."""
         if not self.config.penalty:
             return 0.0
         slope = self.slope(x_agent, x_expert)
@@ -127,7 +127,7 @@ class Adversarial(RewardModel):
         return self.config.penalty * slope
 
     def slope(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the unweighted gradient penalty on D, (R,)."""
+        """Return the unweighted gradient penalty on D, shape (R,)."""
         epsilon = self.noise["epsilon"]
         return gradient_penalty(self.net, x_expert, x_agent, epsilon, self.config.one_sided)
 

@@ -24,7 +24,7 @@ from ngt.reward import Batch, Draw, NoParams, RewardModel
 
 
 class Bc(RewardModel):
-    """Behavioural cloning: no reward; `fit` is overridden instead."""
+    """Behavioural cloning, which overrides `fit` and has no reward."""
 
     Config = NoParams
     offline = True
@@ -33,7 +33,7 @@ class Bc(RewardModel):
         return {"bc_noise": Draw("normal", (self.spec.batch, self.spec.act))}
 
     def imitation_loss(self, actor: Actor, expert: Batch) -> Tensor:
-        """Return the mean squared error of sampled actions, (R,)."""
+        """Return the mean squared error of sampled actions, shape (R,)."""
         mean, log_std = actor(expert.obs)
         action, _ = squashed_gaussian(mean, log_std, self.noise["bc_noise"])
         return (action - expert.action).square().mean(dim=(1, 2))

@@ -65,7 +65,7 @@ class Dac(Adversarial):
     config: DacConfig
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return the cross-entropy summed over both sides, plus the penalty, (R,)."""
+        """Return the cross-entropy summed over both sides, plus the penalty, shape (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
         z_agent, z_expert = self.net(torch.cat([x_agent, x_expert], dim=1)).squeeze(-1).chunk(2, 1)
         y = self.config.expert_label

@@ -137,11 +137,11 @@ class DiffAil(RewardModel):
         return self.net(torch.cat([x_t, at], dim=-1)) - noise
 
     def mean_error(self, x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
-        """Return -log D, the squared error averaged over dims, (R, B)."""
+        """Return -log D, the squared error averaged over dims, shape (R, B)."""
         return self.error(x, t, noise).square().mean(dim=-1)
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return the cross-entropy summed over both sides, plus the penalty, (R,)."""
+        """Return the cross-entropy summed over both sides, plus the penalty, shape (R,)."""
         x_agent, x_expert = self.inputs(agent), self.inputs(expert)
         noise, t = self.noise["loss_noise"], self.noise["loss_t"] % self.config.steps
         error = self.mean_error(  # one pass for both sides

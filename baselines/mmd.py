@@ -72,7 +72,7 @@ def mmd_squared(u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> T
 
 
 def witness(u: Tensor, u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return u's mean kernel to the expert minus its mean kernel to the agent, (R, B)."""
+    """Return u's mean kernel to the expert minus its mean kernel to the agent, shape (R, B)."""
     to_expert = rbf_mixture(u, u_expert, sigmas).mean(dim=-1)
     return to_expert - rbf_mixture(u, u_agent, sigmas).mean(dim=-1)
 
@@ -107,14 +107,14 @@ class MmdDac(Adversarial):
         super().update(agent, expert)
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return minus MMD^2, plus the penalty, (R,)."""
+        """Return minus MMD^2, plus the penalty, shape (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
         mmd2 = mmd_squared(self.net(x_expert), self.net(x_agent), self.config.sigmas)
         self.metrics["mmd2"] = mmd2.detach()
         return self.penalty(x_agent, x_expert) - mmd2
 
     def slope(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the unweighted gradient penalty on D or on the witness, (R,)."""
+        """Return the unweighted gradient penalty on D or on the witness, shape (R,)."""
         if self.config.penalise == "net":
             return super().slope(x_agent, x_expert)
         u_expert, u_agent = self.net(x_expert), self.net(x_agent)

@@ -37,7 +37,7 @@ class Red(Potential):
         super().__init__(config, spec)
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return E_expert[h], (R,)."""
+        """Return E_expert[h], shape (R,)."""
         h_expert = self.potential(self.inputs(expert), "expert").mean(dim=1)
         self.metrics["h_expert"] = h_expert.detach()
         return h_expert

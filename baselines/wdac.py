@@ -30,7 +30,7 @@ class Wdac(Adversarial):
     """The critics of R runs."""
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return the negative dual objective plus the penalty, (R,)."""
+        """Return the negative dual objective plus the penalty, shape (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
         d_agent, d_expert = self.net(torch.cat([x_agent, x_expert], dim=1)).squeeze(-1).chunk(2, 1)
         gap = d_expert.mean(dim=1) - d_agent.mean(dim=1)

@@ -9,11 +9,11 @@ class UserError(Exception):
 
 
 class Interrupted(Exception):
-    """A signal stopped training; every run's folder holds a checkpoint of this step."""
+    """Raised when a signal stops training; every run's folder has a checkpoint of this step."""
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Return True if an allocation failed; NumPy's and torch's messages contain "allocate"."""
+    """Return True if an allocation failed, since NumPy's and torch's messages say "allocate"."""
     return isinstance(error, MemoryError) or "allocate" in str(error)
 
 

@@ -159,7 +159,7 @@ class Potential(RewardModel):
         return hl_gauss(prediction, hl_gauss_target(target, self.edges, sigma))
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return L = E_expert[h] - E_agent[h], (R,); descending it lowers h on expert data.
+        """Return L = E_expert[h] - E_agent[h], shape (R,); descending it lowers h on expert data.
 
         The gradient penalty is added if its weight is not 0.
         """
@@ -201,7 +201,7 @@ class Potential(RewardModel):
 
     @torch.no_grad()
     def score(self, batch: Batch) -> Tensor:
-        """Return the unscaled reward r = exp(-h) in (0, 1], (R, B)."""
+        """Return the unscaled reward r = exp(-h) in (0, 1], shape (R, B)."""
         return torch.exp(-self.potential(self.inputs(batch), self.config.reward_sigma))
 
     @torch.no_grad()

@@ -119,7 +119,7 @@ class RewardModel(nn.Module):
         return {}
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return the loss that `update` descends, one value per run, (R,)."""
+        """Return the loss that `update` descends, one value per run, shape (R,)."""
         raise self._lacks("loss", "or set learns = False if there is nothing to learn")
 
     def reward(self, batch: Batch) -> Tensor:
@@ -127,10 +127,10 @@ class RewardModel(nn.Module):
         raise self._lacks("reward", "or override `fit` and set offline = True")
 
     def score(self, batch: Batch) -> Tensor:
-        """Return the score by which the logged AUC compares expert and agent batches, (R, B).
+        """Return the score by which the logged AUC compares expert and agent batches, shape (R, B).
 
         Override this method if a transition's reward depends on the rest of its batch. The score
-        must not depend on it, and the reward must rise with the score.
+        must not depend on the rest of the batch, and the reward must rise with the score.
         """
         return self.reward(batch)
 
@@ -146,7 +146,7 @@ class RewardModel(nn.Module):
         self.optimiser = adam([p for p in self.parameters() if p.requires_grad], lr)
 
     def observe(self, transition: Batch, done: Tensor) -> Tensor:
-        """Return the rewards to store with the transitions just taken, (R, n).
+        """Return the rewards to store with the transitions just taken, shape (R, n).
 
         The default keeps the env's own reward for diagnostics. `done` (R, n) is True if the step
         ended the episode, by termination or truncation.
@@ -215,7 +215,7 @@ class RewardModel(nn.Module):
 
 @dataclass(frozen=True)
 class NoParams:
-    """Settings of a model without any."""
+    """The settings of a model that has none."""
 
 
 class EnvReward(RewardModel):

@@ -118,7 +118,7 @@ class Streams:
         return State(data={"cursor": self.cursor, "generators": generators})
 
     def restore(self, states: Sequence[State]) -> None:
-        """Redraw the block of these states and go to the position, which all runs share."""
+        """Redraw the saved block and go to the saved position in it, which all runs share."""
         if self.ahead is not None:
             self.ahead.result()
             self.ahead = None

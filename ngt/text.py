@@ -20,7 +20,7 @@ SETTABLE = ASCII | LETTERS | set(GREEK) | set(SIGNS)
 
 
 def show_any_text() -> None:
-    """Make output print the code of a character that the terminal lacks, instead of failing."""
+    """Print a character's code if the terminal lacks the character, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

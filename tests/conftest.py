@@ -19,16 +19,16 @@ from ngt.experience.replay import Batch
 from ngt.reward import RewardModel
 from ngt.seeding import Draw, Streams
 
-# The same examples every time, and no limit on their time: machines are busy.
+# Draw the same examples every time and set no time limit, because machines are busy.
 settings.register_profile("ngt", derandomize=True, deadline=None)
 settings.load_profile("ngt")
 
-VECTORS = Path(__file__).parent / "data" / "vectors"  # README.md there says what they are
+VECTORS = Path(__file__).parent / "data" / "vectors"  # described in the README.md there
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
-    """Torch on one thread: tests run side by side, and sums keep one order."""
+    """Use one thread for torch: tests run side by side, and sums keep one order."""
     torch.set_num_threads(1)
 
 
@@ -57,7 +57,7 @@ def run_python() -> Callable[..., str]:
 
 @pytest.fixture
 def float64() -> Iterator[None]:
-    """Nets and tensors are made in float64 during the test."""
+    """Create nets and tensors in float64 during the test."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     yield
@@ -66,7 +66,7 @@ def float64() -> Iterator[None]:
 
 @pytest.fixture(scope="session", params=[".", "second"], ids=["first", "second"])
 def vectors(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Tensor]]:
-    """The arrays of one file of test vectors by name: call it with the file's name.
+    """Return a function from a vector file's name to its arrays by name.
 
     Each test runs on both sets, and takes every size from the file.
     """
@@ -80,7 +80,10 @@ def vectors(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Tensor]
 
 @pytest.fixture(scope="session")
 def load_layers() -> Callable[..., None]:
-    """Copies (weight (out, in), bias) pairs into a net of one run, or into one of its twins."""
+    """Return a function that copies (weight (out, in), bias) pairs into a net of one run.
+
+    The argument `twin` selects one of its twins.
+    """
 
     def load(
         net: PackedMLP, pairs: Sequence[tuple[Tensor, Tensor]], twin: int | None = None
@@ -96,7 +99,7 @@ def load_layers() -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def make_batch() -> Callable[..., Batch]:
-    """Makes random transitions of the given sizes, a third of them terminal."""
+    """Return a function that makes random transitions; a third of them are terminal."""
 
     def make(runs: int, size: int, obs: int, act: int, seed: int = 0, scale: float = 1.0) -> Batch:
         g = torch.Generator().manual_seed(seed)
@@ -113,13 +116,13 @@ def make_batch() -> Callable[..., Batch]:
 
 @pytest.fixture(scope="session")
 def of_run() -> Callable[[Batch, int], Batch]:
-    """The transitions of one run, as a batch of one run."""
+    """Return a function that extracts one run's transitions as a batch of one run."""
     return lambda batch, run: Batch(*(field[run : run + 1] for field in batch))
 
 
 @pytest.fixture(scope="session")
 def broken_run_stays_alone(make_batch: Callable[..., Batch]) -> Callable[..., None]:
-    """Checks that values of one run of three reach neither parameters nor rewards of the others."""
+    """Return a check that a broken run changes no parameter or reward of the other two runs."""
 
     def check(
         build: Callable[[], RewardModel], batch: int, obs: int, act: int, poison: float
@@ -141,7 +144,10 @@ def broken_run_stays_alone(make_batch: Callable[..., Batch]) -> Callable[..., No
 
 @pytest.fixture(scope="session")
 def raw_inputs_stay_finite(make_batch: Callable[..., Batch]) -> Callable[..., None]:
-    """Checks a pack of two on observations like Humanoid's: to 5000, half the rows over 100."""
+    """Return a check on a pack of two with observations as large as Humanoid's.
+
+    They reach 5000, and half the rows exceed 100.
+    """
 
     def check(model: RewardModel, batch: int, obs: int, act: int) -> None:
         for step in range(30):
@@ -158,7 +164,7 @@ def raw_inputs_stay_finite(make_batch: Callable[..., Batch]) -> Callable[..., No
 
 @pytest.fixture(scope="session")
 def train_on_own_data() -> Callable[..., RewardModel]:
-    """Updates a model on each run's own data, as training draws them; some transitions end."""
+    """Return a function that trains a model on each run's own data; some transitions end."""
 
     def train(model: RewardModel, updates: int, dtype: torch.dtype) -> RewardModel:
         obs, act, batch, seeds = (getattr(model.spec, f) for f in ("obs", "act", "batch", "seeds"))

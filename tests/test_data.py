@@ -1,4 +1,4 @@
-"""What ships, experts and records: files load, agree with each other and with what is said."""
+"""Shipped experts and records: files load and agree with each other and with the docs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def env(request: pytest.FixtureRequest) -> str:
 
 
 def test_files_and_sizes(env: str) -> None:
-    """The four files have their checksums and are small enough for a clone."""
+    """Check that the four files match their checksums and are small enough for a clone."""
     files = {p.name: p.stat().st_size for p in (shipped.DATA / env).iterdir()}
     assert files.keys() == {shipped.POLICY, shipped.DEMOS, shipped.CURVE, shipped.EXPERT}
     assert shipped.read(env)["files"].keys() == files.keys() - {shipped.EXPERT}
@@ -108,13 +108,13 @@ def test_a_video_is_of_the_policy_that_ships(env: str) -> None:
 
 
 def test_its_settings_are_those_of_scale_lite(env: str) -> None:
-    """Otherwise `make experts` would train it again."""
+    """Check the settings, since others would make `make experts` train the expert again."""
     assert expert_ships(load({"scale": "lite"}), env)
 
 
 @pytest.mark.slow
 def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
-    """The page's first command needs only what ships, and takes less than two minutes."""
+    """Run the page's first command, which needs only shipped files and under two minutes."""
     page = (shipped.DATA / "README.md").read_text()
     command = page.split("```")[1].replace("\\\n", " ").split()
     assert command[0] == "ngt"
@@ -137,7 +137,7 @@ def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["quick", "halfcheetah"])
 def test_the_records_that_ship_are_whole(name: str) -> None:
-    """They also have the settings that they state, and the scores of docs/learning.md."""
+    """Check that the records are complete and match their settings and docs/learning.md."""
     settings = {"scale": "quick"} if name == "quick" else read_yaml(ROOT / f"docs/{name}.yaml")
     config = load({**settings, "records": "published"})
     layout = Layout(config.scale, records=ROOT / f"results/published/{name}.parquet")

@@ -22,7 +22,7 @@ BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def others(folder: Path) -> None:
-    """What the reader is said to have: files of D4RL, of imitation, and plain arrays."""
+    """Write the files that the page expects: D4RL, imitation and plain arrays."""
     shutil.copytree(ROOT / "tests/data/imitation-hopper", folder / "rollouts")
     parts = imitation.read(folder / "rollouts", "Hopper-v4").episodes
     last = np.concatenate([np.arange(len(e.action)) == len(e.action) - 1 for e in parts])
@@ -61,7 +61,7 @@ def test_the_page_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     assert data["mine"].expert > data["mine"].random + 100.0
     whole, cut = data["imitation"], data["d4rl"]
     assert np.array_equal(whole.action, data["arrays-ngt"].action)
-    assert (whole.length - cut.length).tolist() == [1, 1], "no next_observations in D4RL's file"
+    assert (whole.length - cut.length).tolist() == [1, 1], "D4RL's file has no next_observations"
     run = "results/test/runs/Pendulum-v1/ngt/state-action-demos4-rate20/seed0/run.json"
     assert (tmp_path / run).exists()
     assert "finished in" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""No variable of the user's environment stops a job that does not need it."""
+"""Environment variables of the user, which must not stop a job that does not need them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# What an import of ours, or what makes envs and draws, must not be stopped by.
+# Code that imports the suite, or makes envs and draws, and must run in any environment.
 ENVS = """
 from ngt.experience import envs
 envs.make("Hopper-v4").close()
@@ -96,7 +96,7 @@ def test_a_renderer_that_is_wrong_is_one_line_where_it_is_used(tmp_path: Path) -
 
 
 def test_every_text_file_names_its_encoding() -> None:
-    """Otherwise the user's locale decides, and a label or a page may be misread."""
+    """Check the encoding, because the user's locale would otherwise decide and may misread text."""
     lacking = []
     for folder in ("ngt", "paper", "baselines", "workflow"):
         for file in sorted((ROOT / folder).rglob("*.py")):
@@ -126,7 +126,7 @@ def opens_text(call: ast.Call) -> bool:
 def test_a_signal_while_modules_are_imported_is_one_line(
     number: signal.Signals, code: int, words: str, tmp_path: Path
 ) -> None:
-    """It comes with the first import of the command's own modules, seconds before training."""
+    """Send the signal during the first import of the command's modules, seconds before training."""
     sent = f"""
 import os, sys
 class Sender:

@@ -1,7 +1,8 @@
-"""Files from others: whatever they hold, a loader returns or gives an error of one line.
+"""Files from others: for any content, a loader returns or raises an error of one line.
 
-Seeded generators mutate the bytes and the structure of valid files. `NGT_FUZZ=10000 pytest
-tests/test_fuzz.py` tries that many mutants of each file; the default is 150.
+Seeded generators mutate the bytes and the structure of valid files.
+`NGT_FUZZ=10000 pytest tests/test_fuzz.py` tries that many mutants of each file.
+The default is 150 mutants.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from paper.handbook import experts
 COUNT = int(os.environ.get("NGT_FUZZ", "150"))
 STUDY = {
     "scale": "test",
-    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
+    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the scale's own file
     "figures": {
         **dict.fromkeys(load({"scale": "test"}).figures),
         "f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0, 1]},
@@ -129,7 +130,7 @@ def mutate_tree(data: Any, rng: random.Random) -> Any:
 
 
 def attempt(rng: random.Random, path: Path, original: bytes, tree: Any = None) -> None:
-    """Put a mutant at `path`; if there is a tree, half of the mutants are JSON."""
+    """Write a mutant to `path`; given a tree, make half of the mutants from it, as JSON."""
     if tree is not None and rng.random() < 0.5:
         path.write_text(json.dumps(mutate_tree(tree, rng)))
     else:
@@ -216,7 +217,7 @@ def test_demonstrations_of_other_projects(tmp_path: Path) -> None:
 
 
 def mutate_arrays(arrays: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Change the type, shape or values of an array, or which arrays there are."""
+    """Change the type, shape or values of an array, or the set of arrays."""
     out = dict(arrays)
     name = rng.choice(sorted(out))
     value = np.asarray(out[name])
@@ -293,7 +294,7 @@ def test_a_policy_that_claims_a_huge_net_takes_no_memory(tmp_path: Path) -> None
 
 @pytest.fixture
 def study(tmp_path: Path) -> tuple[Config, Layout]:
-    """Two finished runs, their expert, and their published records."""
+    """Return two finished runs, their expert and their published records."""
     settings, layout = load(STUDY), Layout("test", tmp_path / "results")
     reference = {"random": -1000.0, "expert": -200.0, "demos": "a" * 64}
     end = {
@@ -324,7 +325,7 @@ def test_records(study: tuple[Config, Layout], name: str) -> None:
     settings, layout = study
     key, rng = run_table(settings)[0], random.Random(0)
     record = json.loads((layout.run(key) / "run.json").read_text())
-    del record["files"]  # otherwise the checksums would show every change
+    del record["files"]  # otherwise every change would fail the checksums
     write_json(layout.run(key) / "run.json", record)
     file = layout.run(key) / name
     original = file.read_bytes()
@@ -355,7 +356,7 @@ def test_published_records(study: tuple[Config, Layout], end: str) -> None:
 
 @pytest.mark.parametrize("name", [shipped.EXPERT, shipped.CURVE])
 def test_shipped_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """The curve's checksum is made to fit, since it would show every change."""
+    """Mutate a file; the curve's checksum is updated, since it would reveal every change."""
     env, rng = "HalfCheetah-v4", random.Random(0)
     shutil.copytree(shipped.DATA / env, tmp_path / env)
     monkeypatch.setattr(shipped, "DATA", tmp_path)
@@ -374,7 +375,7 @@ def test_shipped_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: 
 
 
 def test_checkpoints(tmp_path: Path) -> None:
-    """Mutate each file of a checkpoint; half of the manifests get a checksum that fits."""
+    """Mutate each file of a checkpoint; half of the manifests get a matching checksum."""
     settings = load(STUDY)
     cell = resolve_expert(settings, "Pendulum-v1")
     cell = dataclasses.replace(

@@ -1,4 +1,4 @@
-"""The structure of the code: which way imports run, how large things are, where names may stand."""
+"""The structure of the code: import directions, sizes, and places for methods' names."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ PAPER = (
     ("paper.numbers",),
     ("paper.theory", "paper.register", "paper.words", "paper.pages"),
 )
-# Packages that may import each other, besides themselves.
+# The packages that each package may import.
 ALLOWED = {
     "ngt": {"ngt"},
     "baselines": {"baselines", "ngt"},
     "paper": {"paper", "ngt", "baselines"},
     "workflow": {"workflow", "paper", "ngt"},
 }
-# Libraries that a part of the suite does without, imported where they are used.
+# Libraries that parts of the suite do not need, so they are imported where they are used.
 OPTIONAL = {
     "yaml", "pandas", "safetensors", "tqdm", "stable_baselines3", "sbx", "jax", "matplotlib",
     "snakemake", "pyarrow",
 }  # fmt: skip
 
-MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # most of each; METHOD: a file of baselines
+MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # limits; METHOD: a file in baselines
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """Every module of the packages, by dotted name."""
+    """Return every module of the packages, by dotted name."""
     files = (file for package in PACKAGES for file in sorted((root / package).rglob("*.py")))
     return {
         ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): file
@@ -65,7 +65,7 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
-    """Every imported name with its statement, but for those of type checking alone."""
+    """Yield every imported name with its statement, except for imports for type checking."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
@@ -78,7 +78,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def floor_of(name: str, floors: tuple[tuple[str, ...], ...]) -> int | None:
-    """The number of a module's floor, 0 at the top."""
+    """Return the number of a module's floor, 0 at the top, or None if it has no floor."""
     for number, rooms in enumerate(floors):
         if any(name == room or name.startswith(f"{room}.") for room in rooms):
             return number
@@ -86,7 +86,7 @@ def floor_of(name: str, floors: tuple[tuple[str, ...], ...]) -> int | None:
 
 
 def upward(root: Path) -> list[str]:
-    """Imports that go to a higher floor, or to a package that may not be imported."""
+    """Return imports that go to a higher floor or to a package that may not be imported."""
     found, known = [], modules(root)
     for name, file in known.items():
         floors = {"ngt": NGT, "paper": PAPER}.get(name.split(".")[0], ())
@@ -105,11 +105,11 @@ def upward(root: Path) -> list[str]:
 
 
 def oversized(root: Path) -> list[str]:
-    """Folders, modules and functions that are too large."""
+    """Return folders, modules and functions that are too large."""
     found = []
     for folder in sorted({file.parent for file in modules(root).values()}):
         own = [file for file in folder.glob("*.py") if file.name != "__init__.py"]
-        if len(own) > MODULES and folder.name != "baselines":  # one for each method
+        if len(own) > MODULES and folder.name != "baselines":  # baselines has one for each method
             found.append(f"{folder.relative_to(root)}: {len(own)} modules")
     for name, file in modules(root).items():
         text = file.read_text(encoding="utf-8")
@@ -125,7 +125,7 @@ def oversized(root: Path) -> list[str]:
 
 
 def hidden_imports(root: Path) -> list[str]:
-    """Imports inside functions, but for the optional libraries."""
+    """Return imports inside functions, except for optional libraries."""
     found = []
     for name, file in modules(root).items():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -137,7 +137,7 @@ def hidden_imports(root: Path) -> list[str]:
     return found
 
 
-# Where a method's name may stand: its own file, the config, and what is written about methods.
+# Allowed places for a method's name: its own file, the config, and code about methods.
 ABOUT_METHODS = (
     "baselines",
     "ngt/potential.py",
@@ -152,15 +152,15 @@ ABOUT_METHODS = (
 
 
 def method_words() -> set[str]:
-    """Names of methods that no other word contains."""
+    """Return the names of methods that have no other meaning."""
     methods = yaml.safe_load(
         (ROOT / "workflow" / "config" / "base.yaml").read_text(encoding="utf-8")
     )["methods"]
-    return set(methods) - {"ngt", "constant", "red", "bc"}  # words of other meanings too
+    return set(methods) - {"ngt", "constant", "red", "bc"}  # these are common words, too
 
 
 def misplaced_methods(root: Path) -> list[str]:
-    """Places in the machinery that name a method."""
+    """Return the other places that name a method."""
     words = re.compile(rf"[\"'](?:{'|'.join(map(re.escape, sorted(method_words())))})[\"']")
     return [
         f"{file.relative_to(root)}: {match[0]}"

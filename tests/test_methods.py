@@ -1,7 +1,7 @@
-"""What every method owes the trainer, tried on each that workflow/config/base.yaml names.
+"""The contract of a method, checked for each method that workflow/config/base.yaml names.
 
-A method's own numbers stand in its own test file; here is what makes it a method. One that is added
-to the config is tried without a word here.
+A method's own test file checks its numbers; this file checks what every method must do. A method
+that is added to the config is checked without a change here.
 """
 
 from __future__ import annotations
@@ -26,16 +26,32 @@ from ngt.experience.replay import Batch, Replay, hide
 from ngt.reward import RewardModel
 from ngt.settings.config import MODES, CellConfig, Config
 from ngt.settings.load import load
-from ngt.settings.resolve import distinct_methods, load_model, method_rate, resolve
+from ngt.settings.resolve import (
+    distinct_methods,
+    load_model,
+    method_rate,
+    model_params,
+    resolve,
+)
 from ngt.training.learner import Learner, Member, build_model, optimisers, shown
 from ngt.training.trainer import Trainer
 
 RUNS = (0, 1, 2)  # the seeds of a pack
-FALLS = "forward_kl"  # the form of a reward that falls where the expert is dense, by definition
-SIZES = {0: 1, 1: 30, 2: 47}  # transitions of a run's demonstrations, by its seed
+FALLS = "forward_kl"  # a form of reward that falls as the expert's density rises
+SIZES = {0: 1, 1: 30, 2: 47}  # number of transitions in a run's demonstrations, by seed
 
 configs: Callable[[str], Config] = functools.cache(lambda scale: load({"scale": scale}))
-METHODS = tuple(distinct_methods(configs("paper")))
+
+
+def distinct_models(config: Config) -> tuple[str, ...]:
+    """Return one method for each model with its own params; other settings are the trainer's."""
+    found: dict[str, str] = {}
+    for name in distinct_methods(config):
+        found.setdefault(repr(model_params(config, name, "")), name)
+    return tuple(found.values())
+
+
+METHODS = distinct_models(configs("paper"))
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
@@ -50,7 +66,7 @@ def stores(cls: type[RewardModel]) -> bool:
 
 
 def implicit(cls: type[RewardModel]) -> bool:
-    """Whether the critic's loss is the method's."""
+    """Return True if the method supplies the critic's loss."""
     return cls.critic_loss is not RewardModel.critic_loss
 
 
@@ -61,7 +77,10 @@ def cell_of(
     scale: str = "paper",
     **changes: Any,
 ) -> CellConfig:
-    """The method's cell at a scale; the agent's nets are small, and at `test` the method's too."""
+    """Return the method's cell at a scale, with small nets for the agent.
+
+    At scale `test` the method's nets are small, too.
+    """
     config = configs(scale)
     cell = resolve(config, env, method, mode, method_rate(config, method) or 20)
     params = dict(cell.params)
@@ -82,7 +101,7 @@ Make = Callable[[Task, int, int], Batch]  # (task, rows, seed) -> (1, rows, ·)
 
 
 def plain(task: Task, rows: int, seed: int) -> Batch:
-    """Transitions of order 1."""
+    """Return transitions with values of order 1."""
     g = torch.Generator().manual_seed(seed)
 
     def normal(width: int) -> Tensor:
@@ -98,7 +117,10 @@ def plain(task: Task, rows: int, seed: int) -> Batch:
 
 
 def raw(task: Task, rows: int, seed: int) -> Batch:
-    """Transitions as Humanoid's are unnormalised: values to 5000, one feature in eight constant."""
+    """Return transitions like Humanoid's without normalisation.
+
+    Values reach 5000, and one feature in eight is constant.
+    """
     batch = plain(task, rows, seed)
     scale = 10.0 ** torch.linspace(-3.0, 3.5, task.obs)
     constant = torch.arange(task.obs) % 8 == 0
@@ -114,7 +136,7 @@ def stack(parts: Sequence[Batch]) -> Batch:
 
 
 def demonstrations(make: Make, task: Task, run: int) -> Batch:
-    """Shifted, so that they can be told from what the agent does."""
+    """Return shifted transitions, so that they differ from the agent's."""
     batch = make(task, SIZES[run], 100 + run)
     return batch._replace(
         obs=batch.obs + 1.0, next_obs=batch.next_obs + 1.0, action=(batch.action + 0.5).clamp(-1, 1)
@@ -122,13 +144,13 @@ def demonstrations(make: Make, task: Task, run: int) -> Batch:
 
 
 def members(make: Make, task: Task, runs: Sequence[int], poison: dict[int, float]) -> list[Member]:
-    """Runs whose demonstrations differ in number; those of a poisoned run are multiplied."""
+    """Return runs whose demonstrations differ in number; those of a poisoned run are multiplied."""
     data = [Batch(*(x * poison.get(r, 1.0) for x in demonstrations(make, task, r))) for r in runs]
     return [Member(Path(), {}, r, r + 1, d) for r, d in zip(runs, data, strict=True)]
 
 
 class Rig:
-    """The learner of a pack on made-up transitions; each run's depend on its seed alone."""
+    """The learner of a pack on made-up transitions, which depend only on each run's seed."""
 
     def __init__(
         self,
@@ -138,7 +160,7 @@ class Rig:
         poison: dict[int, float] | None = None,
         seeds: Sequence[int] | None = None,
     ) -> None:
-        """seeds: of the nets and draws; the runs' own by default."""
+        """Build the learner; `seeds` replaces the runs' seeds for nets and draws."""
         self.task, self.runs, self.make = get_task(cell.env), runs, make
         self.poison, self.n, self.taken = poison or {}, cell.train.num_envs, 0
         pack = members(make, self.task, runs, self.poison)
@@ -157,7 +179,7 @@ class Rig:
         return Batch(*(x * factor.view(-1, *[1] * (x.dim() - 1)) for x in stack(parts)))
 
     def step(self) -> None:
-        """One iteration as the trainer has it: a vector step is taken, then an update."""
+        """Do one iteration like the trainer: take a vector step, then update."""
         if self.model.offline:
             self.learner.fit()
             return
@@ -173,13 +195,13 @@ class Rig:
         self.learner.update(self.replay)
 
     def probe(self) -> Batch:
-        """A batch to read values of: of a vector step where rewards are known then."""
+        """Return a batch for reading values, of a vector step if the method stores rewards."""
         rows = self.n if stores(type(self.model)) else self.learner.cell.train.batch
         batch = self.transitions(rows, 999)
         return self.model.feed(hide(batch), hide(fixed(self)[1])) if self.model.feeds else batch
 
     def values(self, batch: Batch) -> Tensor:
-        """What the method gives the agent: rewards (R, B), or else the policy's modes."""
+        """Return the agent's rewards, (R, B), or the policy's modes if the method has none."""
         if self.model.offline or self.model.implicit:
             return self.learner.policy(batch.obs)
         if stores(type(self.model)):
@@ -187,7 +209,7 @@ class Rig:
         return self.model.reward(batch)
 
     def state(self) -> dict[str, Any]:
-        """All that a run's future depends on."""
+        """Return everything that determines a run's future."""
         learner = [self.learner.state(run) for run in range(self.learner.runs)]
         return copy.deepcopy(
             {"learner": learner, "rest": (self.replay, self.taken, self.model.noise)}
@@ -199,7 +221,7 @@ class Rig:
 
 
 def numbers(rig: Rig) -> dict[str, Tensor]:
-    """The values of a probe, and every parameter of a run's own with its last gradient, by name."""
+    """Return a probe's values, and each run's parameters with their last gradients, by name."""
     out = {"values": rig.values(rig.probe()).clone()}
     for root, module in (("agent", rig.learner.agent.actor), ("model", rig.model)):
         for name, parameter in module.named_parameters():
@@ -232,7 +254,7 @@ def test_it_builds_from_its_defaults(method: str, env: str, mode: str) -> None:
 
 
 def check_values(rig: Rig, batch: Batch) -> None:
-    """Shape, type, range and manners of what a method gives for a batch."""
+    """Check the shape, type and range of a method's values for a batch, which must not change."""
     before = copy.deepcopy(batch)
     values = rig.values(batch)
     assert values.shape[:2] == batch.reward.shape
@@ -245,7 +267,9 @@ def check_values(rig: Rig, batch: Batch) -> None:
         alive = batch._replace(terminated=torch.zeros_like(batch.terminated))
         order = rig.model.score(alive).argsort(dim=1)
         rise = rig.values(alive).gather(1, order).diff(dim=1)
-        assert (rise >= -1e-5 * values.abs().amax()).all(), "falls where the score rises"
+        assert (rise >= -1e-5 * values.abs().amax()).all(), (
+            "the value falls although the score rises"
+        )
     for mine, theirs in zip(batch, before, strict=True):
         assert torch.allclose(mine, theirs, 0.0, 0.0, equal_nan=True), "the batch was changed"
 
@@ -255,7 +279,7 @@ def check_values(rig: Rig, batch: Batch) -> None:
 )
 @every_method
 def test_values_are_finite_on_raw_humanoid_inputs(method: str, mode: str, normalise: bool) -> None:
-    """Before the first update and after, also for a demonstration of a single transition."""
+    """Check values before and after updates, also for demonstrations of one transition."""
     random_states = torch.get_rng_state(), np.random.get_state()[1].copy()
     cell = cell_of(method, "Humanoid-v4", mode, normalise_obs=normalise)
     rig = Rig(cell, (0, 1), raw)
@@ -274,24 +298,24 @@ def test_values_are_finite_on_raw_humanoid_inputs(method: str, mode: str, normal
 
 
 class Watch(TorchDispatchMode):
-    """Refuses what reads a tensor back, and what has a shape that depends on values."""
+    """A mode that refuses operations whose result or shape needs a tensor's values on the CPU."""
 
     REFUSED = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "is_nonzero")
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.__name__.split(".")[0]
-        assert name not in self.REFUSED, f"{name}: .item(), or a branch on a tensor"
+        assert name not in self.REFUSED, f"{name} comes from .item() or a branch on a tensor"
         if name in ("index", "index_put", "index_put_"):
             masks = [i for i in args[1] if i is not None and i.dtype == torch.bool]
-            assert not masks, "a mask as index; use torch.where"
+            assert not masks, "an index is a mask; use torch.where"
         return func(*args, **(kwargs or {}))
 
 
 @every_method
 def test_nothing_is_read_back(method: str) -> None:
-    """An update with its reward is to be captured in a CUDA graph."""
+    """Watch an update with its reward, since a CUDA graph must be able to capture both."""
     rig = Rig(cell_of(method, scale="test"))
-    rig.step()  # what is made lazily is made
+    rig.step()  # the first step creates buffers that are made on demand
     with Watch():
         rig.step()
         rig.values(rig.probe())
@@ -301,7 +325,7 @@ def test_nothing_is_read_back(method: str) -> None:
 
 
 def fixed(rig: Rig) -> tuple[Batch, Batch]:
-    """An agent's batch and an expert's."""
+    """Return a batch of the agent and one of the expert."""
     rows = rig.learner.cell.train.batch
     assert rig.learner.demos is not None
     expert = rig.learner.demos.sample(torch.arange(rows).expand(len(rig.runs), rows))
@@ -309,7 +333,7 @@ def fixed(rig: Rig) -> tuple[Batch, Batch]:
 
 
 def critic_step(rig: Rig, agent: Batch, expert: Batch) -> dict[str, Tensor]:
-    """One step of the critic of a method with its own loss; the agent's other nets stay."""
+    """Step the critic of a method that supplies its loss; the agent's other nets stay."""
     model, noise = rig.model, torch.zeros(len(rig.runs), agent.obs.shape[1], rig.task.act)
     loss = model.critic_loss(rig.learner.agent, model.feed(agent, expert), noise)
     rig.learner.agent.descend_critic(loss, *optimisers(model).values())
@@ -318,7 +342,7 @@ def critic_step(rig: Rig, agent: Batch, expert: Batch) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def advantage(rig: Rig, expert: Batch) -> Tensor:
-    """How much more the critic gives for the expert's actions than for the policy's, (R,)."""
+    """Return the critic's values of the expert's actions minus those of the policy's, (R,)."""
     agent, noise = rig.learner.agent, torch.zeros_like(expert.action)
     values = agent.critic(expert.obs, expert.action).mean(dim=1)
     return (values - agent.soft_value(expert.obs, noise)).mean(dim=1)
@@ -329,9 +353,9 @@ def test_updates_lower_the_loss(method: str) -> None:
     """Make thirty updates with one batch and one draw."""
     cls = class_of(method)
     if not cls.learns and not cls.offline and not implicit(cls):
-        pytest.skip("nothing is learned")
+        pytest.skip("the method learns nothing")
     if cls.learns and cls.update is not RewardModel.update and cls.loss is RewardModel.loss:
-        pytest.skip("it updates without a loss")
+        pytest.skip("the method updates without a loss")
     rig = Rig(cell_of(method, "HalfCheetah-v4"))
     model, (agent, expert) = rig.model, fixed(rig)
     losses = []
@@ -349,20 +373,20 @@ def test_updates_lower_the_loss(method: str) -> None:
     print(f"{name} {table[0].tolist()} -> {table[-1].tolist()}")
     assert table.shape == (30, len(RUNS))
     assert (table[-1] < table[0]).all()
-    assert (table.diff(dim=0) < 0).float().mean() > 0.7, "it goes down by chance"
+    assert (table.diff(dim=0) < 0).float().mean() > 0.7, "the loss falls only by chance"
 
 
 @every_method
 def test_high_is_expert_like(method: str) -> None:
-    """Expert transitions come to score higher than the agent's in more than 6 pairs of 10.
+    """Check that the expert's transitions score higher than the agent's in over 6 of 10 pairs.
 
-    Where the critic holds the reward, it comes to prefer the expert's actions at its states.
+    If the critic contains the reward, it must prefer the expert's actions in the expert's states.
     """
     cls = class_of(method)
     if cls.offline or not (cls.learns or stores(cls) or implicit(cls)):
-        pytest.skip("no reward, or one that looks at nothing")
+        pytest.skip("the method has no reward, or a constant one")
     cell = cell_of(method, "HalfCheetah-v4")
-    if "lr" in cell.params:  # a small one takes thousands of updates
+    if "lr" in cell.params:  # a small learning rate needs thousands of updates
         rate = max(cell.params["lr"], 1e-3)
         cell = dataclasses.replace(cell, params={**cell.params, "lr": rate})
     sac = dataclasses.replace(cell.sac, lr_critic=max(cell.sac.lr_critic, 1e-3))
@@ -389,7 +413,7 @@ def test_high_is_expert_like(method: str) -> None:
 
 @every_method
 def test_no_number_depends_on_the_envs_reward(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither on that of the agent's steps nor on that of the demonstrations."""
+    """Change the env's rewards, of the agent's steps and of the demonstrations."""
     assert not class_of(method).uses_env_reward
     cell = cell_of(method, scale="test")
     found = []
@@ -403,7 +427,7 @@ def test_no_number_depends_on_the_envs_reward(method: str, monkeypatch: pytest.M
         for _ in range(3):
             rig.step()
         logged = rig.learner.drain()
-        logged.pop("rank_correlation", None)  # with the env's reward: a diagnostic
+        logged.pop("rank_correlation", None)  # a diagnostic that uses the env's reward
         found.append({**numbers(rig), **logged})
     for name, value in found[0].items():
         np.testing.assert_array_equal(value, found[1][name], err_msg=name)
@@ -411,7 +435,7 @@ def test_no_number_depends_on_the_envs_reward(method: str, monkeypatch: pytest.M
 
 @every_method
 def test_the_state_goes_round(method: str) -> None:
-    """A fresh model of other seeds that loads a state gives the same values, now and later."""
+    """Load a state into a model with other seeds, and compare values now and later."""
     cell = cell_of(method, scale="test")
     rig, other = Rig(cell), Rig(cell, seeds=(7, 8, 9))
     for _ in range(3):
@@ -439,7 +463,7 @@ def history(
     poison: float = 1.0,
     dtype: torch.dtype = torch.float32,
 ) -> list[dict[str, Tensor]]:
-    """A pack's numbers before and after each of ten updates; poison multiplies run 1's data."""
+    """Return a pack's numbers around each of ten updates; poison multiplies run 1's data."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -455,10 +479,10 @@ def history(
 
 @every_method
 def test_a_run_of_a_pack_is_the_run_alone(method: str) -> None:
-    """In float64 for ten updates; in float32 up to the first gradient.
+    """Compare in float64 for ten updates, and in float32 up to the first gradient.
 
-    Where a gradient is zero by the method's own symmetry, rounding is all that is left of it, and
-    Adam makes whole steps of that: float32 says nothing of the parameters then.
+    If symmetry makes a gradient zero, only its rounding remains, and Adam turns that into whole
+    steps. In float32 the parameters then prove nothing.
     """
     largest = {torch.float32: 0.0, torch.float64: 0.0}
     for dtype, bound in ((torch.float32, 1e-6), (torch.float64, 1e-9)):
@@ -496,7 +520,7 @@ def test_runs_of_a_pack_do_not_touch_each_other(method: str, poison: float) -> N
 
 @every_method
 def test_a_run_repeats_to_the_byte_beside_one_that_diverges(method: str, tmp_path: Path) -> None:
-    """500 steps twice; the second time the other run's demonstrations are not finite."""
+    """Train 500 steps twice; the second time the other run's demonstrations are not finite."""
     config = configs("test")
     rate = method_rate(config, method) or 20
     cell = resolve(config, "Pendulum-v1", method, "state-action", rate)
@@ -524,4 +548,4 @@ def test_a_run_repeats_to_the_byte_beside_one_that_diverges(method: str, tmp_pat
     if cls.learns or cls.offline or stores(cls) or fed:
         assert record["status"] == "diverged" and record["tensor"]
     else:
-        assert record["status"] == "finished", "it looks at no demonstration"
+        assert record["status"] == "finished", "the method uses no demonstrations"

@@ -1,4 +1,4 @@
-"""docs/new-artefact.md, done as it says: its file, its entry, its commands."""
+"""docs/new-artefact.md, followed step by step: its file, its entry, its commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree with the page's file and entry."""
+    """Return a copy of the tree with the page's file and entry."""
     folder = tmp_path_factory.mktemp("suite")
     for name in (*TREE, "results/published"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def arguments(number: int) -> list[str]:
-    """Return what one of the page's commands gives to Python."""
+    """Return the arguments that one of the page's commands passes to Python."""
     command = shlex.split([line for block in blocks("") for line in block.splitlines()][number])
     if command[0] == "snakemake":
         command = ["python", "-m", *command, "--dry-run"]

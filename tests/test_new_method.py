@@ -1,4 +1,4 @@
-"""docs/new-method.md, done as it says: its files, its config, its commands, its tests."""
+"""docs/new-method.md, followed step by step: its files, its config, its commands, its tests."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NEW = ("flat", "blur", "blur-strong")
 
 
 def blocks(language: str, text: str = DOC) -> list[str]:
-    """Code blocks of a language, in order; commands have none."""
+    """Return the code blocks of a language, in order; commands have no language."""
     found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [block for name, block in found if name == language]
 
 
 def files() -> dict[str, str]:
-    """What the reader writes, by path; `mine.yaml` as it is in the end."""
+    """Return the reader's files by path, with the final `mine.yaml`."""
     flat, blur, _ = blocks("python")
     return {"baselines/flat.py": flat, "baselines/blur.py": blur, "mine.yaml": blocks("yaml")[-1]}
 
@@ -44,7 +44,7 @@ def commands() -> list[list[str]]:
 
 @pytest.fixture
 def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The reader's folder; what lies in its `baselines` can be imported as such."""
+    """Return the reader's folder; its `baselines` can be imported as `baselines`."""
     (tmp_path / "baselines").mkdir()
     for name, text in files().items():
         assert f"`{name}`" in DOC
@@ -62,7 +62,7 @@ def test_the_method_that_is_shown_is_the_one_that_runs() -> None:
 
 
 def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the document's order: with one method in the config, then with all."""
+    """Run the commands in the page's order: first with one method in the config, then with all."""
     drawn: list[set[str]] = []
     save = style.save
 
@@ -87,7 +87,7 @@ def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPat
     assert "flat reward" in drawn[0] and {"blurred", "blurred, 0.5"} <= drawn[1]
     for name in ("flat.pdf", "blur.pdf"):
         assert (reader / "results" / name).read_bytes().startswith(b"%PDF")
-    assert not (reader / "results/main_figure.pdf").exists(), "up to date to the workflow"
+    assert not (reader / "results/main_figure.pdf").exists(), "it is not redrawn"
     runs = reader / "results/test/runs/Pendulum-v1"
     for method in NEW:
         folder = runs / method / "state-action-demos1-rate20/seed0"
@@ -95,11 +95,11 @@ def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPat
         columns = (folder / "train.csv").read_text().splitlines()[0].split(",")
         assert ("z_expert" in columns) == (method != "flat")
     both = [(runs / m / "state-action-demos1-rate20/seed0/train.csv").read_text() for m in NEW[1:]]
-    assert both[0] != both[1], "the variant is another method"
+    assert both[0] != both[1], "the variant is a different method"
 
 
 def test_the_learned_one_could_stay(reader: Path) -> None:
-    """It has what docs/methods.md is written from, and the settings that its variant changes."""
+    """Check the method's docstring for docs/methods.md and the settings of its variant."""
     cls = load_model("baselines.blur:Blur", "")
     assert set(methods.text_of(cls).labelled) == set(methods.LABELS)
     entry = yaml.safe_load(files()["mine.yaml"])["methods"]["blur-strong"]
@@ -107,7 +107,7 @@ def test_the_learned_one_could_stay(reader: Path) -> None:
 
 
 def checkout(folder: Path, *names: str) -> Path:
-    """A copy of the tree with the new files."""
+    """Return a copy of the tree with the new files."""
     folder.mkdir()
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ def test_the_workflow_plans_it(tmp_path: Path, run_python: Callable[..., str]) -
 
 @pytest.mark.slow
 def test_the_contract_tests_try_it(tmp_path: Path, run_python: Callable[..., str]) -> None:
-    """Once its entry stands in base.yaml."""
+    """Run the contract tests with the page's entry in base.yaml."""
     folder = checkout(
         tmp_path / "suite",
         "workflow",

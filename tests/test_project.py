@@ -1,4 +1,4 @@
-"""The files around the code agree with each other: versions, pins, set-up, citation, tree."""
+"""The files around the code, which must agree: versions, pins, set-up, citation, tree."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]
 
-LARGEST_FILE = 4_000_000  # bytes; what an expert that ships may take
+LARGEST_FILE = 4_000_000  # bytes; size limit for a shipped expert
 LARGEST_CHECKOUT = 60_000_000
 
-# Test files that cover no single module, with what they cover instead.
+# Test files that cover no single module, with their subjects.
 NOT_MIRRORED: dict[str, str] = {
-    "tests/test_data.py": "what ships in data/",
-    "tests/test_fuzz.py": "every loader of a file that may come from others",
-    "tests/test_methods.py": "what every method of the config owes the trainer",
-    "tests/test_python.py": "what `import ngt` offers, and docs/python.ipynb",
+    "tests/test_data.py": "the shipped files in data/",
+    "tests/test_fuzz.py": "every loader of files from others",
+    "tests/test_methods.py": "the contract of every method in the config",
+    "tests/test_python.py": "the names of `import ngt`, and docs/python.ipynb",
     "tests/test_tuning.py": "docs/tuning.md, followed step by step",
     "tests/test_wheel.py": "the built wheel, installed and used outside a checkout",
     "tests/test_new_method.py": "docs/new-method.md, followed step by step",
     "tests/test_demonstrations.py": "docs/demonstrations.md, followed from top to bottom",
-    "tests/ngt/test_bad_inputs.py": "every mistake that a user can make at the command line",
-    "tests/paper/test_page.py": "paper/document/page/: the report as a browser runs it",
+    "tests/ngt/test_bad_inputs.py": "every user error at the command line",
+    "tests/paper/test_page.py": "paper/document/page/: the report in a browser",
     "tests/paper/test_text.py": "any text of a config through figures, tables and pages",
     "tests/paper/figures/test_main_figure.py": "the main figure of paper/figures/curves.py",
+    "tests/paper/figures/test_controls.py": "our own figures of paper/figures/curves.py",
     "tests/ngt/test_losses.py": "the pairing losses of ngt/potential.py",
-    "tests/ngt/test_faults.py": "what a training survives: kills, disks, envs, clocks",
+    "tests/ngt/test_faults.py": "training under faults: kills, disks, envs, clocks",
     "tests/slurm/test_slurm.py": "the workflow through workflow/profiles/slurm",
     "tests/workflow/test_workflow.py": "Snakefile and all rules together",
 }
@@ -51,7 +52,7 @@ def lock_lines() -> list[str]:
 
 
 def pins() -> dict[str, Version]:
-    """Canonical package name to pinned version."""
+    """Return the pinned versions by canonical package name."""
     pairs = (line.split("==") for line in lock_lines())
     return {canonicalize_name(name): Version(version) for name, version in pairs}
 
@@ -72,7 +73,7 @@ def conda_pip() -> list[str]:
 
 
 def make(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run make in `folder`, untouched by a make that runs these tests."""
+    """Run make in `folder`, unaffected by a make that runs these tests."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     inherited.pop("PYTHON", None)
     return subprocess.run(
@@ -94,7 +95,7 @@ def fake_python(path: Path, script: str) -> Path:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What set-up reads, in a folder without an environment."""
+    """Return a folder with only the files that set-up reads, without .venv."""
     folder = tmp_path / "a checkout"
     folder.mkdir()
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
@@ -104,7 +105,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
-    """A search path with what the Makefile needs and no Python."""
+    """Return a search path with the programs that the Makefile needs, without Python."""
     folder = tmp_path / "tools"
     folder.mkdir()
     for name in ("sh", "cat", "cut", "awk"):
@@ -138,7 +139,7 @@ def test_dependency_is_pinned_within_its_bounds(requirement: Requirement) -> Non
 def test_lock_holds_names_and_exact_versions_only() -> None:
     pin = re.compile(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*")
     assert [line for line in lock_lines() if not pin.fullmatch(line)] == []
-    assert "/" not in (ROOT / "requirements.lock").read_text(), "a host or a path"
+    assert "/" not in (ROOT / "requirements.lock").read_text(), "names a host or a path"
 
 
 def test_lock_is_sorted_without_duplicates() -> None:
@@ -162,7 +163,7 @@ def test_installed_packages_have_the_pinned_versions() -> None:
 
 
 def test_lock_is_closed() -> None:
-    """Every dependency of an installed pin, as this interpreter evaluates it, is pinned too."""
+    """Check that every dependency of an installed pin, evaluated here, is pinned too."""
     pinned = pins()
     wanted = {r: PROJECT["name"] for r in requirements()}
     seen: set[tuple[str, frozenset[str]]] = set()
@@ -170,9 +171,11 @@ def test_lock_is_closed() -> None:
         requirement, asker = wanted.popitem()
         name = canonicalize_name(requirement.name)
         if name.startswith("nvidia-") or name in {"triton", "cuda-bindings", "cuda-toolkit"}:
-            continue  # torch's own CUDA parts, which it pins itself
-        assert name in pinned, f"{asker} needs {name}"
-        assert requirement.specifier.contains(pinned[name], prereleases=True), f"{asker}: {name}"
+            continue  # torch pins its own CUDA parts
+        assert name in pinned, f"{asker} needs {name}, which has no pin"
+        assert requirement.specifier.contains(pinned[name], prereleases=True), (
+            f"{asker} refuses {name}"
+        )
         key = (name, frozenset(requirement.extras))
         if key in seen:
             continue
@@ -186,13 +189,13 @@ def test_lock_is_closed() -> None:
             further = Requirement(text)
             if further.marker is None or any(further.marker.evaluate({"extra": e}) for e in extras):
                 wanted[further] = name
-    assert {name for name, _ in seen} == set(pinned), "pins that nothing needs"
+    assert {name for name, _ in seen} == set(pinned), "some pins are not needed"
 
 
 def test_conda_takes_its_pins_from_the_lock() -> None:
     assert conda()["name"] == "ngt"
     assert "-r requirements.lock" in conda_pip()
-    assert all(line.startswith("-") for line in conda_pip()), "a pin of its own"
+    assert all(line.startswith("-") for line in conda_pip()), "environment.yml has its own pin"
 
 
 # --- set-up
@@ -271,7 +274,7 @@ def test_make_passes_the_scale_on(checkout: Path) -> None:
 
 
 def scripted_setup(checkout: Path) -> tuple[Path, Path]:
-    """A Python whose venv and pip only write down that they ran, and that record."""
+    """Return a Python whose venv and pip only record that they ran, and that record."""
     record = checkout.parent / "record"
     inner = f'case "$*" in (*pip*) echo pip >> "{record}"; [ ! -e "{record}.fail" ];; esac'
     python = fake_python(
@@ -301,12 +304,12 @@ def test_setup_runs_once_and_again_only_when_needed(checkout: Path) -> None:
     failing.touch()
     assert ran() == ["venv", "pip"]
     failing.unlink()
-    assert ran() == ["venv", "pip", "pip"], "after an interrupted set-up, from the start"
+    assert ran() == ["venv", "pip", "pip"], "after a failed set-up, start again"
     assert ran() == [], "nothing to do"
     for name in ("requirements.lock", "pyproject.toml"):
         later = (checkout / ".venv/.ready").stat().st_mtime + 5
         os.utime(checkout / name, (later, later))
-        assert ran() == ["pip", "pip"], f"{name} changed: brought up to date in place"
+        assert ran() == ["pip", "pip"], f"after a change of {name}, pip runs again"
         os.utime(checkout / name, (0, 0))
     copy = checkout.parent / "copy"
     shutil.copytree(checkout, copy)
@@ -315,7 +318,7 @@ def test_setup_runs_once_and_again_only_when_needed(checkout: Path) -> None:
     assert record.read_text().split() == ["venv", "pip", "pip"], "a copy gets its own environment"
 
 
-# --- papers around the code
+# --- files around the code
 
 
 def test_citation_names_the_suite_and_the_paper() -> None:
@@ -345,7 +348,7 @@ def test_no_large_file_is_tracked() -> None:
 
 
 def covered(test: Path) -> list[Path]:
-    """What a test file may stand for: tests/<part>/test_x.py for x of that part."""
+    """Return the files that a test may cover: tests/<part>/test_x.py is for x of that part."""
     part = test.relative_to(ROOT / "tests").parent
     name = test.stem.removeprefix("test_")
     folders = [part, part / "rules", part / "scripts"] if part.parts[0] == "workflow" else [part]

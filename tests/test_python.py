@@ -1,4 +1,4 @@
-"""`import ngt`: what it loads, what it needs, and the notebook."""
+"""`import ngt`: its imports, its requirements, and the notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/tuning.md, followed: the sweep by variants, and the Optuna example with a stand-in."""
+"""docs/tuning.md, followed step by step: the sweep by variants, and Optuna with a stand-in."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_sweep_trains_and_draws_each_variant(
         else:
             assert words[:3] == ["python", "-m", "paper"]
             command.main(words[3:])
-    assert Path("sweep.pdf").exists()
+    assert Path("results/sweep.pdf").exists()
     runs = Path("results/test/runs/Pendulum-v1")
     settings = [
         read_json(runs / f"ngt-m{m}/state-action-demos1-rate20/seed0/config.json") for m in (8, 64)

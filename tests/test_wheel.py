@@ -1,4 +1,4 @@
-"""The wheel: what it holds, and the commands in an environment without a checkout."""
+"""The wheel: its content, and the commands in an environment without a checkout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """A wheel, built from a copy of the checkout and installed beside the locked packages."""
+    """Build a wheel from a copy of the checkout and install it next to the locked packages."""
     folder = tmp_path_factory.mktemp("wheel")
     source, env, work = folder / "source", folder / "env", folder / "work"
     work.mkdir()
@@ -43,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     (site,) = env.glob("lib/python*/site-packages")
     pip = [env / "bin/python", "-m", "pip", "--disable-pip-version-check"]
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
-    subprocess.run([*pip, "uninstall", "--yes", "setuptools"], **quiet)  # the locked one is newer
+    subprocess.run([*pip, "uninstall", "--yes", "setuptools"], **quiet)  # the lock's is newer
     locked = [path for path in sys.path if path.endswith("site-packages")]
     (site / "locked.pth").write_text("\n".join(locked) + "\n")
     before = {path.name for path in site.iterdir()}
@@ -59,7 +59,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 
 @pytest.fixture(scope="module")
 def run(place: SimpleNamespace) -> Callable[..., str]:
-    """run(program, *arguments): what it prints; the exit code has to be `code`."""
+    """Return run(program, *arguments, code=0), which returns the output of a program."""
 
     def call(program: str, *arguments: str, code: int = 0) -> str:
         clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
@@ -110,7 +110,7 @@ def test_the_commands_work_in_an_empty_folder(place: SimpleNamespace, run: Any) 
     run("ngt", "export", "minari", "random.npz", "--id", "lab/random-v0")
     how = ["--env", "Pendulum-v1", "--actions", "env", "--scale", "test", "--out", "back.npz"]
     run("ngt", "import", "minari", "lab/random-v0", *how)
-    for method in ("ngt", "dac-r"):  # the second one lies in baselines
+    for method in ("ngt", "dac-r"):  # dac-r is in baselines
         said = run("ngt", "train", KEY.format(method), *SMALL, "--demos", "back.npz")
         assert "finished in" in said
     folder = f"results/test/runs/{KEY.format('dac-r')}"

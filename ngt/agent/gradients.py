@@ -50,7 +50,7 @@ class Run(NamedTuple):
             self.grads[i - 1].copy_(part)
 
     def of_input(self, g: Tensor, kept: list[Tensor], start: int) -> Tensor:
-        """Return the gradient of the input's columns from `start` on, given g of the outputs."""
+        """Return the gradient of the input's columns from `start` on, given the outputs' g."""
         weights = [self.weights[0][start:], *self.weights[1:]]
         needed = [True, *[False] * (2 * len(weights))]
         ((_, part),) = backward(g, kept, weights, self.rectifier, needed)
@@ -117,7 +117,7 @@ class Squashed(NamedTuple):
         return Squashed(pre_tanh.tanh_(), log_prob, std, bent)
 
     def backward(self, of_action: Tensor, weight: Tensor, noise: Tensor, actor: Actor) -> Tensor:
-        """Return the gradient of the net's outputs, (R, B, 2 act).
+        """Return the gradient of the net's outputs, shape (R, B, 2 act).
 
         of_action: the gradient of the action.
         weight: the gradient of each log-probability, (R,).
@@ -133,7 +133,7 @@ class Squashed(NamedTuple):
 
 
 def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None = None) -> Tensor:
-    """Return the outputs of N runs, (N, B, out).
+    """Return the outputs of N runs, shape (N, B, out).
 
     Inputs are (N, B, in), or (N / 2, B, in) for twins, which share their input.
     """
@@ -157,7 +157,7 @@ def critic_gradients(
     noise: Tensor,
     gamma: float,
 ) -> Tensor:
-    """Return `critic_loss` for these arguments, (R,), and write the critic's gradients."""
+    """Return `critic_loss` for these arguments, shape (R,), and write the critic's gradients."""
     runs, size = reward.shape
     next_obs = batch.next_obs.contiguous()
     policy = Squashed.of(outputs(runs_of(actor.net), next_obs), noise, actor)

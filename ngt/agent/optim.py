@@ -21,7 +21,7 @@ def step_(optimiser: torch.optim.Optimizer) -> None:
 
     The fused kernel works in vector registers. It rounds the last elements of a tensor differently
     if they do not fill a register. A run's part that could end in such elements is therefore passed
-    as a separate tensor. This is also faster than torch's own `step`, which has an overhead.
+    as a separate tensor. This is also faster than torch's own `step`, which adds overhead.
     """
     (group,) = optimiser.param_groups
     if group["params"][0].device.type != "cpu":
@@ -38,7 +38,7 @@ def step_(optimiser: torch.optim.Optimizer) -> None:
     for p, state in zip(used, states, strict=True):
         assert p.grad is not None
         own = (p, p.grad, state["exp_avg"], state["exp_avg_sq"])
-        ends = len(p) > 1 and p[0].numel() % VECTOR  # a single run ends with its tensor anyway
+        ends = len(p) > 1 and p[0].numel() % VECTOR  # a single run fills its tensor
         split = zip(*own, strict=True) if ends else [own]
         tensors += [(*part, state["step"]) for part in split]
     values, grads, first, second, steps = map(list, zip(*tensors, strict=True))

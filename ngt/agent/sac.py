@@ -111,7 +111,7 @@ def critic_loss(
     noise: Tensor,
     gamma: float,
 ) -> Tensor:
-    """Return 1/2 E[(Q1 - y)^2] + 1/2 E[(Q2 - y)^2] over the batch, (R,).
+    """Return 1/2 E[(Q1 - y)^2] + 1/2 E[(Q2 - y)^2] over the batch, shape (R,).
 
     y is the soft Bellman target, without gradient. Termination stops the bootstrap; truncation does
     not. Shapes: alpha (R,), reward (R, B), noise (R, B, act).
@@ -204,7 +204,7 @@ class Sac(nn.Module):
         return torch.tanh(pre_tanh)[:, : obs.shape[1]]
 
     def temperature(self) -> Tensor:
-        """Return alpha, (R,), which is exp or softplus of the learned parameter."""
+        """Return alpha, shape (R,), which is exp or softplus of the learned parameter."""
         softplus = self.config.alpha_form == "softplus"
         return F.softplus(self.log_alpha) if softplus else self.log_alpha.exp()
 

@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     actor = parser.add_mutually_exclusive_group()
     actor.add_argument("--policy", type=Path, help="policy file (default: the env's expert)")
     actor.add_argument(
-        "--random", action="store_true", help="only the uniform-random policy; no expert is needed"
+        "--random", action="store_true", help="record only the random policy; no expert is needed"
     )
     parser.add_argument(
         "--episodes", type=int, help="number of episodes of each policy (default: expert.episodes)"
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demos:
-    """Play and return the episodes of the expert, of --policy, or of the random policy."""
+    """Return newly played episodes of the expert, of --policy, or of the random policy."""
     expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
     episodes = args.episodes or expert.episodes
     seed = expert.seed if args.seed is None else args.seed

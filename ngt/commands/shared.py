@@ -74,7 +74,7 @@ def policy_file(path: Path) -> Path:
 
 
 def say_demos(file: Path, data: Demos) -> None:
-    """Print what a demonstration file holds."""
+    """Print the number of episodes and the returns in a demonstration file."""
     say(
         f"{file}: {len(data.length)} episodes, return {data.expert:.1f} "
         f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
@@ -82,7 +82,10 @@ def say_demos(file: Path, data: Demos) -> None:
 
 
 def read_demos(file: Path, env: str, **options: bool) -> Demos:
-    """Read a demonstration file as `ngt.experience.demos.load`; name the import of another's."""
+    """Return the demonstrations in a file, loaded by `ngt.experience.demos.load`.
+
+    Raise UserError if the file is another project's; the error names the command that imports it.
+    """
     refuse_foreign(file, env)
     return load(file, env, **options)
 

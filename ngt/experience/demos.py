@@ -70,7 +70,7 @@ class Demos:
 
     @property
     def checksum(self) -> str:
-        """Return the SHA-256 of the env and of the ARRAYS."""
+        """Return the SHA-256 of the env and of all arrays in ARRAYS."""
         parts = [self.env.encode()]
         for name in ARRAYS:
             array: NDArray[Any] = getattr(self, name)

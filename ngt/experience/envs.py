@@ -122,8 +122,8 @@ _ENDLESS = frozenset(task.id for task in TASKS.values() if not task.can_terminat
 def never_terminates(task_id: str, terminate_when_unhealthy: bool = True) -> bool:
     """Return True if episodes of a task are known to end only at its time limit.
 
-    Return False for a user's own task that cannot choose to terminate, since nothing is known
-    about it.
+    Return False for a user's own task without the option to terminate, since nothing is known
+    about its episodes.
     """
     return task_id in _ENDLESS or (get_task(task_id).can_terminate and not terminate_when_unhealthy)
 
@@ -224,7 +224,7 @@ def _check_live(task: Task, env: gym.Env[Any, Any]) -> None:
 
 
 def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | None = None) -> Env:
-    """Make one env of the given task; see `make`."""
+    """Make one env of a task; see `make`."""
     kwargs = dict(task.kwargs)
     if task.can_terminate:
         kwargs["terminate_when_unhealthy"] = terminate_when_unhealthy
@@ -258,9 +258,9 @@ def make(
 ) -> Env:
     """Make one env, which rescales actions in [-1, 1] to its own bounds.
 
-    A task that cannot choose to terminate (`Task.can_terminate`) ignores
-    `terminate_when_unhealthy`. To render without a display, start the process with MUJOCO_GL=egl.
-    dm_control chooses its renderer once per process, so make the rendering env first.
+    A task without this option (`Task.can_terminate`) ignores `terminate_when_unhealthy`. To render
+    without a display, start the process with MUJOCO_GL=egl. dm_control chooses its renderer once
+    per process, so make the rendering env first.
     """
     return make_task(get_task(task_id), terminate_when_unhealthy, render_mode)
 

@@ -1,4 +1,4 @@
-"""Checks of demonstrations, which find errors, and doubts that deserve a warning."""
+"""Checks of demonstrations for errors, and for doubtful data that deserves a warning."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _first(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
 
 
 def _row(demos: Demos, name: str, row: int) -> str:
-    """Return the episode, and the row within it, that a row of an array belongs to, as text."""
+    """Return the episode that a row of an array belongs to, and its row there, as text."""
     if name in ("returns", "random_returns"):
         return f"episode {row}"
     ends = np.cumsum(demos.length + (name == "obs"))

@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 
 class Hidden(Batch):
-    """Transitions with a hidden env reward: the entry is NaN and the attribute raises an error."""
+    """Transitions without the env's reward: its entry is NaN and its attribute raises an error."""
 
     @property
     def reward(self) -> Tensor:

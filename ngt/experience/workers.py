@@ -32,7 +32,7 @@ class Raised(Exception):
 
 
 class Died(Exception):
-    """A worker process ended before it answered; the text says how."""
+    """Raised when a worker process ends before it answers; the text says how it ended."""
 
 
 def ending(code: int | None) -> str:

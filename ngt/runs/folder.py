@@ -1,4 +1,4 @@
-"""Runs and experts read from their folders: the status and the record of each."""
+"""The status and record of each run and expert, read from their folders."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # The columns of an evaluation, one row per run and step.
-LOGGED = ("auc", "rank_correlation")  # of the learned reward, in train.csv
+LOGGED = ("auc", "rank_correlation")  # diagnostics of the learned reward, from train.csv
 VALUES = ("return", "std", "low", "high", "episodes", *LOGGED, "seconds")
 
 
 class Record(NamedTuple):
     """A complete run: its run.json, and its evaluations with columns step and VALUES.
 
-    return, std (sample), low and high are over the episodes of an evaluation. LOGGED is from
-    train.csv and seconds from run.json's timing, at the same step; NaN if these lack the step.
+    return, std (of a sample), low and high are over the episodes of an evaluation. LOGGED comes
+    from train.csv, and seconds from run.json's timing, at the same step. Both are NaN if their
+    source lacks the step.
     """
 
     run: dict[str, Any]
@@ -76,7 +77,7 @@ class Folders:
         )
 
     def reference(self, env: str) -> dict[str, Any]:
-        """Return what runs record of an env's demonstrations; empty if the config's are missing."""
+        """Return the reference that an env's runs record, or {} if its demos are missing."""
         if env not in self._references:
             named = demos_file(self.config, env)
             demos = described(Path(named) if named else self.layout.demos(env))
@@ -85,12 +86,12 @@ class Folders:
         return self._references[env]
 
     def read(self, key: RunKey) -> Record:
-        """Read a complete run; UserError if its run.json is of another run."""
+        """Read a complete run. Raise UserError if its run.json belongs to another run."""
         folder = self.layout.run(key)
         record = read_folder(folder, f"run {key}")
         if (found := run_in(record.run)) != str(key):
             raise UserError(
-                f"run {key}: {folder}/run.json is of another run, {found}; train it again"
+                f"run {key}: {folder}/run.json belongs to another run, {found}; train it again"
             )
         return record
 
@@ -118,13 +119,15 @@ class Folders:
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
         """Return complete runs in these keys' cells that the config lacks.
 
-        UserError for a folder in their envs that holds a copy of another run.
+        Raise UserError if a folder in their envs holds a copy of another run.
         """
         for key in keys:
             file = self.layout.run(key) / "run.json"
             other = run_in(read_json(file))
             if other not in (None, str(key)):
-                raise UserError(f"run {key}: {file} is of another run, {other}; train it again")
+                raise UserError(
+                    f"run {key}: {file} belongs to another run, {other}; train it again"
+                )
         known = {str(key) for key in run_table(self.config)}
         cells = {self.layout.run(key).parent for key in keys}
         found = []
@@ -136,17 +139,19 @@ class Folders:
                 if file.parent.parent in cells:
                     found.append(name)
                 elif (other := run_in(read_json(file))) != name:
-                    raise UserError(f"run {name}: {file} is of another run, {other}; move it away")
+                    raise UserError(
+                        f"run {name}: {file} belongs to another run, {other}; move it away"
+                    )
         return found
 
 
 def expert_key(env: str, seed: int) -> dict[str, Any]:
-    """Return an expert's key as its run.json states it."""
+    """Return an expert's key in the form used by its run.json."""
     return {"env": env, "method": "expert", "seed": seed}
 
 
 def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]:
-    """Return one line per cell: how many of these runs are in progress, and how far they are."""
+    """Return one line per cell with the number and progress of its unfinished runs."""
     reached: dict[tuple[str, str, Mode, int], list[int]] = {}
     for key in keys:
         file = layout.run(key) / f"eval.csv{PART}"
@@ -165,7 +170,7 @@ def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]
 
 
 def read_folder(folder: Path, name: str) -> Record:
-    """Read a complete folder; UserError if it is not complete."""
+    """Read a complete folder. Raise UserError if it is not complete."""
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
         raise UserError(f"{name}: {folder}/run.json is missing; train it first")
@@ -178,7 +183,7 @@ def read_folder(folder: Path, name: str) -> Record:
 
 
 def read_shipped(env: str) -> Record:
-    """Read an expert as it ships: expert.json holds what run.json does, and more."""
+    """Read a shipped expert, whose expert.json includes the fields of a run.json."""
     name, folder = f"expert {env}", shipped.DATA / env
     record = shipped.read(env)
     means = _means(folder / shipped.CURVE, name)
@@ -188,7 +193,10 @@ def read_shipped(env: str) -> Record:
 
 
 def _means(path: Path, name: str) -> pd.DataFrame:
-    """Return by step the VALUES over an evaluation's episodes; NaN if a return is not finite."""
+    """Return the VALUES over each evaluation's episodes, by step.
+
+    The mean is NaN if a return is not finite.
+    """
     import pandas as pd
 
     types = {"step": "int64", "return": "float64"}  # needed if the table has no rows
@@ -204,19 +212,19 @@ def _means(path: Path, name: str) -> pd.DataFrame:
 
 
 def _clock(record: dict[str, Any], where: str, name: str) -> pd.Series:
-    """Return the seconds of training by step, as a run.json states them."""
+    """Return the seconds of training by step, from a run.json."""
     import pandas as pd
 
     try:
         return pd.Series({int(s): float(t) for s, t in record.get("timing", [])}, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise UserError(
-            f"{name}: {where}: timing is not pairs of step and seconds; train it again"
+            f"{name}: {where}: timing is not a list of (step, seconds) pairs; train it again"
         ) from None
 
 
 def _logged(path: Path, column: str, name: str) -> pd.Series:
-    """Return a column of train.csv by step; empty if the run did not log it."""
+    """Return a column of train.csv by step, or an empty series if the run did not log it."""
     import pandas as pd
 
     try:

@@ -1,4 +1,4 @@
-"""Gather a scale's complete runs into the records that ship (`ngt.runs.published`)."""
+"""Gathering of a scale's complete runs into published records (`ngt.runs.published`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ngt.settings.resolve import resolve_expert, to_json
 if TYPE_CHECKING:
     import pandas as pd
 
-# The fields of a run.json that the manifest keeps for each run, and those that many runs share.
+# The fields of a run.json that the manifest keeps: OWN per run, SHARED once for many runs.
 OWN = (
     "config_hash",
     "status",
@@ -47,7 +47,7 @@ SHARED = (
 def publish(layout: Layout, config: Config, *, allow_partial: bool = False) -> dict[str, Any]:
     """Write a scale's complete runs and their experts as records; return the manifest.
 
-    A run that is not complete is a UserError that names it, unless `allow_partial`.
+    Raise UserError for an incomplete run, unless `allow_partial` is set.
     """
     import pandas as pd
 
@@ -66,7 +66,9 @@ def publish(layout: Layout, config: Config, *, allow_partial: bool = False) -> d
         if folders.has_expert(env):
             gathered[expert_name(env)] = folders.read_expert(env)
     if not gathered:
-        raise UserError(f"none of the {len(keys)} runs of scale {config.scale} is complete")
+        raise UserError(
+            f"none of the {len(keys)} runs of scale {config.scale} is complete; train them first"
+        )
     frames = (record.evaluations.assign(run=name) for name, record in gathered.items())
     content = to_parquet(pd.concat(frames, ignore_index=True))
     manifest = describe(config, gathered, content)
@@ -77,7 +79,7 @@ def publish(layout: Layout, config: Config, *, allow_partial: bool = False) -> d
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:
-    """Return the table as Parquet; the same rows give the same bytes under the same pyarrow."""
+    """Return the table as Parquet. Equal rows give equal bytes with the same pyarrow version."""
     frame = frame[list(COLUMNS)].astype({"run": "category", "step": "int64", "episodes": "int16"})
     out = io.BytesIO()
     frame.to_parquet(out, index=False, compression="zstd")
@@ -107,7 +109,7 @@ def describe(config: Config, gathered: dict[str, Record], content: bytes) -> dic
 
 
 def index(known: list[dict[str, Any]], one: dict[str, Any]) -> int:
-    """Return the place of a mapping in a list, after appending it if it is new."""
+    """Return the index of a mapping in a list, after appending it if it is new."""
     if one not in known:
         known.append(one)
     return known.index(one)
@@ -116,7 +118,7 @@ def index(known: list[dict[str, Any]], one: dict[str, Any]) -> int:
 def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
     """Return the complete settings of a run or an expert.
 
-    A shipped expert's record holds them. The others are known to have the config's.
+    A shipped expert's record holds its settings. All other runs have the config's settings.
     """
     if "config" in record.run:
         return dict(record.run["config"])
@@ -127,7 +129,7 @@ def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
 
 
 def summary(manifest: dict[str, Any]) -> str:
-    """Say in one line what a manifest holds, and whether its runs are of different sources."""
+    """Return one line on a manifest's runs, which also says if their source hashes differ."""
     runs = manifest["runs"].values()
     statuses = sorted(Counter(run["status"] for run in runs).items())
     sources: dict[str, set[str]] = {}  # by model

@@ -1,6 +1,6 @@
 """Run keys, the run table, packs, and every path under results/.
 
-A run's name holds what the run is: no time, no host and no hyper-parameter.
+A run's name identifies the run. It contains no time, host or hyper-parameter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEY = re.compile(r"([^/]*)/([^/]*)/([^/]+)-demos(\d+)-rate(\d+)/seed(\d+)")
 
 @dataclass(frozen=True, order=True)
 class RunKey:
-    """The key of a run; as text it is the run's folder: env/method/mode-demosK-rateN/seedS."""
+    """The key of a run. Its text is the run's folder: env/method/mode-demosK-rateN/seedS."""
 
     env: str
     method: str
@@ -39,22 +39,22 @@ class RunKey:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return the key as run.json states it."""
+        """Return the key in the form used by run.json."""
         return {"run": str(self), **asdict(self)}
 
     @property
     def cell(self) -> tuple[str, str, Mode, int]:
-        """Return what all runs of a pack share."""
+        """Return the cell: the part of the key that all runs of a pack share."""
         return (self.env, self.method, self.mode, self.rate)
 
     @staticmethod
     def parse(text: str) -> RunKey:
-        """Return the key that `str` gave as this text."""
+        """Return the key whose `str` is this text."""
         match = _KEY.fullmatch(text.strip("/"))
         if match is None or match[3] not in MODES:
             raise UserError(
                 f"run {text!r}: not a run key; write env/method/mode-demosK-rateN/seedS, "
-                f"mode one of {', '.join(MODES)}"
+                f"with mode one of {', '.join(MODES)}"
             )
         env, method, mode = match.groups()[:3]
         demos, rate, seed = map(int, match.groups()[3:])
@@ -73,7 +73,7 @@ class Layout:
 
     @property
     def runs(self) -> Path:
-        """Return the folder of all runs of the scale."""
+        """Return the folder of all the scale's runs."""
         return self.root / self.scale / "runs"
 
     def run(self, key: RunKey) -> Path:
@@ -81,7 +81,7 @@ class Layout:
         return self.runs / str(key)
 
     def expert(self, env: str) -> Path:
-        """Return the folder of an env's expert, which has the same files as a run's."""
+        """Return the folder of an env's expert, which holds the same files as a run's folder."""
         return self.root / self.scale / "experts" / env
 
     def settings(self, config: Config) -> Path:
@@ -90,7 +90,7 @@ class Layout:
 
     @property
     def published(self) -> Path:
-        """Return the file of the records that ship; the manifest beside it ends in .json."""
+        """Return the file of published records; the manifest has the same name with .json."""
         return self.records or self.root / "published" / f"{self.scale}.parquet"
 
     def demos(self, env: str) -> Path:
@@ -101,9 +101,10 @@ class Layout:
 def run_table(
     config: Config, figures: Iterable[str] | None = None, *, beside: bool = False
 ) -> list[RunKey]:
-    """Return every run that these artefacts count, once and sorted.
+    """Return every run that these artefacts request, each once, sorted.
 
-    beside: also those that they draw for comparison. If figures is None, every run of the config.
+    figures: names of artefacts, or None for every run of the config.
+    beside: include the runs that the artefacts draw for comparison.
     """
     names, beside = (list(config.figures), True) if figures is None else (list(figures), beside)
     keys = set()
@@ -122,7 +123,7 @@ def packs(
 ) -> list[tuple[RunKey, ...]]:
     """Return keys, each once, in packs of at most `size` that share a cell and `apart(key)`.
 
-    The workflow chooses both in workflow/plan.py.
+    workflow/plan.py chooses `size` and `apart` for the workflow.
     """
     groups: dict[Hashable, list[RunKey]] = {}
     for key in sorted(set(keys)):
@@ -135,9 +136,9 @@ def packs(
 
 
 def pack_name(pack: Sequence[RunKey]) -> str:
-    """Return the members of a pack within its cell, as text.
+    """Return the name of a pack, which lists its members within a cell.
 
-    `1.0-3_4.0,2` stands for one demonstration with seeds 0 to 3, and four with seeds 0 and 2.
+    `1.0-3_4.0,2` means one demonstration with seeds 0 to 3, and four with seeds 0 and 2.
     """
     seeds: dict[int, list[int]] = {}
     for key in sorted(pack):
@@ -146,7 +147,7 @@ def pack_name(pack: Sequence[RunKey]) -> str:
 
 
 def parse_pack(cell: tuple[str, str, Mode, int], name: str) -> list[RunKey]:
-    """Return the keys that `pack_name` gave as this text."""
+    """Return the keys of the pack that `pack_name` gives this name."""
     env, method, mode, rate = cell
     keys = []
     for group in name.split("_"):

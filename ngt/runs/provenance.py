@@ -1,4 +1,4 @@
-"""What made a run: the code that decides its numbers, library versions and the machine."""
+"""The provenance of a run: the code that decides its numbers, library versions and machine."""
 
 import ast
 import functools
@@ -13,7 +13,7 @@ from ngt.files import CHECKOUT, INSTALLED, PACKAGE, sha256
 
 ROOT = CHECKOUT
 
-# A run's numbers can depend on the trainer, its model, and all that these import from the suite.
+# A run's numbers depend on the trainer, its model, and all modules of the suite that these import.
 TRAINER = "ngt.training.trainer"
 MODELS = ("ngt.potential", "ngt.reward")  # and every module of `baselines`
 LIBRARIES = ("torch", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
@@ -23,8 +23,10 @@ LIBRARIES = ("torch", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
 def source_hash(*models: str) -> str:
     """Return a short hash of the code that decides the numbers of these models' runs.
 
-    It covers the models, or all of the suite's if none is named, and everything that they and the
-    trainer import, as parsed code: comments, docstrings and layout do not count.
+    The hash covers the models and all modules of the suite that they and the trainer import.
+    Without models, it covers all of the suite's models. Code is parsed first, so comments,
+    docstrings and layout do not matter.
+
     models: paths such as baselines.dac:Dac.
     """
     modules = sources(ROOT, models)
@@ -60,7 +62,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def canonical(node: object) -> str:
-    """Return a syntax tree as text, without docstrings; the same under every Python version."""
+    """Return a syntax tree without docstrings as text that is equal in every Python version."""
     if isinstance(node, ast.AST):
         fields = {n: v for n, v in ast.iter_fields(node) if v not in (None, [])}
         if isinstance(fields.get("body"), list):
@@ -80,7 +82,7 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 @functools.cache
 def provenance(*models: str) -> dict[str, Any]:
-    """Return source, versions and machine, as the run.json of these models' runs states them."""
+    """Return the source, versions and machine that run.json records for runs of these models."""
     status = _git("status", "--porcelain", "--", "ngt", "baselines")
     return {
         "commit": _git("rev-parse", "HEAD"),
@@ -93,7 +95,7 @@ def provenance(*models: str) -> dict[str, Any]:
 
 
 def _git(*args: str) -> str | None:
-    """Return what git prints; None outside a checkout."""
+    """Return git's output, or None outside a checkout."""
     if INSTALLED:  # an environment may lie inside another repository
         return None
     try:

@@ -1,12 +1,12 @@
-"""Records that ship: a scale's complete runs in one Parquet file, with a manifest beside it.
+"""Published records: a scale's complete runs in one Parquet file, and a manifest.
 
-<scale>.parquet   one row per run and evaluation: run, step and `ngt.runs.folder.VALUES`; the expert
-                  of an env is the run `<env>/expert`
+<scale>.parquet   one row per run and evaluation: run, step and `ngt.runs.folder.VALUES`; an env's
+                  expert is the run `<env>/expert`
 <scale>.json      checksum of the table; each run's status, reference and speed; and, once for all
-                  runs that share them, the complete settings of their cell, and the code, the
-                  versions and the machine that made them
+                  runs that share them, the complete settings of their cell, and the code, versions
+                  and machine that made them
 
-`ngt.runs.gather` writes them.
+`ngt.runs.gather` writes both files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LATER = ("rank_correlation",)  # columns that older records lack
 
 
 def expert_name(env: str) -> str:
-    """Return the name that an env's expert has among the runs."""
+    """Return the name of an env's expert among the runs."""
     return f"{env}/expert"
 
 
@@ -44,7 +44,7 @@ def expert_name(env: str) -> str:
 
 
 def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
-    """Return settings by dotted name."""
+    """Return nested settings by dotted name."""
     out: dict[str, Any] = {}
     for name, value in settings.items():
         out |= flat(value, f"{where}{name}.") if isinstance(value, dict) else {where + name: value}
@@ -52,12 +52,12 @@ def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
 
 
 def settings_hash(settings: dict[str, Any]) -> str:
-    """Return the `config_hash` of the cell with these settings, which may be of another version."""
+    """Return the `config_hash` of these cell settings, which may come from another version."""
     return short(sha256(json.dumps(settings, sort_keys=True, separators=(",", ":")).encode()))
 
 
 def difference(made: CellConfig, wanted: CellConfig) -> str:
-    """Return the first setting that differs between records and config; empty if none does.
+    """Return the first setting that differs between records and config, or "" if none does.
 
     `demos_source` comes last, since a hash tells a reader little.
     """
@@ -70,9 +70,9 @@ def difference(made: CellConfig, wanted: CellConfig) -> str:
 
 
 class Published:
-    """The runs of the records that ship.
+    """The runs in published records.
 
-    other_settings: count runs with other settings than the config's as complete, not as stale.
+    other_settings: count runs whose settings differ from the config's as complete, not as stale.
     """
 
     def __init__(self, path: Path, config: Config, *, other_settings: bool = False) -> None:
@@ -89,20 +89,20 @@ class Published:
         for file in (self.path, beside):
             if not file.exists():
                 raise UserError(
-                    f"records: published, and {file} is missing; write `records: trained`, or "
+                    f"records: published, but {file} is missing; write `records: trained`, or "
                     f"gather the runs of scale {self.config.scale} with `ngt publish`"
                 )
         data = read_json(beside)
         if not isinstance(data, dict) or "format" not in data:
             raise self._fail(f"{beside.name} is not a manifest")
         if data["format"] != FORMAT:
-            raise self._fail(f"format {data['format']} is not {FORMAT}")
+            raise self._fail(f"found format {data['format']}, expected {FORMAT}")
         if not {"sha256", "made", "cells", "runs"} <= data.keys():
             raise self._fail(f"{beside.name} is not a manifest")
         if data.get("scale") != self.config.scale:
             raise UserError(
-                f"records {self.path}: their scale is {data.get('scale')}, the config's is "
-                f"{self.config.scale}; choose the former with --scale or --config"
+                f"records {self.path}: their scale is {data.get('scale')}, but the config's is "
+                f"{self.config.scale}; choose the records' scale with --scale or --config"
             )
         for name in ("made", "cells"):
             if not (isinstance(data[name], list) and all(isinstance(m, dict) for m in data[name])):
@@ -115,9 +115,9 @@ class Published:
                 own.get(of) if isinstance(own, dict) else None for of in ("made", "cell")
             ]
             if any(type(i) is not int for i in at) or at[0] not in range(len(data["made"])):
-                raise self._fail(f"{beside.name}: run {name} does not say what made it")
+                raise self._fail(f"{beside.name}: run {name} has no valid provenance")
             if at[1] not in range(len(hashes)) or own.get("config_hash") != hashes[at[1]]:
-                raise self._fail(f"{beside.name}: run {name} does not say its settings")
+                raise self._fail(f"{beside.name}: run {name} has no valid settings")
         return data
 
     def _cell(self, name: str) -> CellConfig:
@@ -126,12 +126,12 @@ class Published:
         try:
             return recorded(self.manifest["cells"][at], f"cells[{at}]")
         except UserError as error:
-            raise self._fail(f"run {name}: its settings are not this version's: {error}") from None
+            raise self._fail(f"run {name}: its settings do not fit this version: {error}") from None
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         """Return the evaluations by run.
 
-        The checksum is checked last, so that a wrong run is named.
+        The checksum is checked last, so that earlier errors can name the wrong run.
         """
         import pandas as pd
 
@@ -154,11 +154,11 @@ class Published:
         for name in sorted(frames.keys() - known.keys()):
             raise self._fail(f"run {name} is not in the manifest")
         for name in sorted(known.keys() - frames.keys()):
-            if known[name].get("status") != "diverged":  # which may have no evaluation
+            if known[name].get("status") != "diverged":  # a diverged run may have no evaluation
                 raise self._fail(f"run {name} has no rows")
             frames[name] = table.iloc[:0].drop(columns="run")
         if sha256(content) != self.manifest["sha256"]:
-            raise self._fail("its checksum is not the manifest's")
+            raise self._fail("its checksum differs from the manifest's")
         return frames
 
     def _record(self, name: str) -> Record:
@@ -166,7 +166,7 @@ class Published:
         return Record({**own, **self.manifest["made"][own["made"]]}, self.frames[name])
 
     def difference(self, key: RunKey) -> str:
-        """Return the first setting in which a run differs from the config; empty if none does."""
+        """Return the first setting in which a run differs from the config, or "" if none does."""
         if (own := self.manifest["runs"].get(str(key))) is None:
             return ""
         place = (key.cell, own["cell"])
@@ -178,7 +178,7 @@ class Published:
         return self._differences[place]
 
     def of_expert(self, env: str) -> str:
-        """Return the same as `difference` for an expert that the config would train."""
+        """Return the `difference` of an expert that the config would train, or ""."""
         name = expert_name(env)
         trained = self.config.demos == "trained" and not own_file(self.config, env)
         if name not in self.manifest["runs"] or not trained:
@@ -186,22 +186,22 @@ class Published:
         return difference(self._cell(name), resolve_expert(self.config, env))
 
     def differences(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> dict[str, str]:
-        """Return the difference of each of these runs and experts that has other settings."""
+        """Return the difference of each given run or expert whose settings differ, by name."""
         found = {f"run {key}": self.difference(key) for key in keys}
         found |= {f"expert {env}": self.of_expert(env) for env in envs}
         return {name: differs for name, differs in found.items() if differs}
 
     def check(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> None:
-        """Check that these runs and experts have the config's settings; UserError names one."""
+        """Raise UserError if the settings of a given run or expert differ from the config's."""
         for name, differs in self.differences(keys, envs).items():
             if not self.other_settings:
                 raise UserError(
-                    f"records {self.path}: {name}: {differs}; change the config, train such runs "
-                    f"(`records: trained`), or draw these by hand with --other-settings"
+                    f"records {self.path}: {name}: {differs}; change the config, train these runs "
+                    f"(`records: trained`), or draw the records anyway with --other-settings"
                 )
 
     def status(self, key: RunKey) -> Status:
-        """Return the status of a run: complete, missing, or stale if its settings differ."""
+        """Return the status of a run, which is stale if its settings differ."""
         if (own := self.manifest["runs"].get(str(key))) is None:
             return Status("missing", "not among the published records")
         model = self.manifest["cells"][own["cell"]].get("model", "")
@@ -219,12 +219,12 @@ class Published:
     def read_expert(self, env: str) -> Record:
         """Read an expert's record."""
         if expert_name(env) not in self.manifest["runs"]:
-            raise self._fail(f"expert {env} is not among them")
+            raise self._fail(f"expert {env} is missing")
         self.check([], [env])
         return self._record(expert_name(env))
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Return the runs of these keys' cells that no artefact names."""
+        """Return the runs in these keys' cells that no artefact requests."""
         known = {str(key) for key in run_table(self.config)}
         cells = {str(key).rpartition("/")[0] for key in keys}
         others = self.manifest["runs"].keys() - known

@@ -1,10 +1,10 @@
-"""Receipts: empty files that tell the workflow what lies beside them.
+"""Receipts: empty files that tell the workflow which results are complete.
 
 python -m ngt.runs.receipt RECEIPT...
 
-`<run>/done.<hash>`, `<expert>/done.<hash>` and `<env>.done.<hash>` stand for a run, an expert and a
-recording. The hash names the settings. A receipt is only written if the result beside it is intact
-and has these settings; otherwise it is an error.
+`<run>/done.<hash>`, `<expert>/done.<hash>` and `<env>.done.<hash>` are the receipts of a run, an
+expert and a recording. The hash identifies the settings. A receipt is written only if the result in
+the same folder is intact and has these settings; otherwise an error is raised.
 """
 
 import sys
@@ -17,20 +17,20 @@ from ngt.runs.status import changed, described, run_in
 
 
 def receipt_hash(run: str, config_hash: str) -> str:
-    """Return a hash of a run's key and settings, which its receipt's name carries."""
+    """Return a hash of a run's key and settings, for the name of its receipt."""
     return sha256(f"{run}{config_hash}".encode())[:16]
 
 
 def certify(receipt: Path) -> None:
-    """Write a receipt; UserError if the result beside it is not the one that its name states."""
+    """Write a receipt. Raise UserError if the result does not match the receipt's name."""
     stem, _, wanted = receipt.name.rpartition("done.")
     if stem:  # a recording
         file = receipt.with_name(f"{stem}npz")
         found = described(file).get("source")
         if found != wanted:
             raise UserError(
-                f"{file}: recorded from {found}, and {wanted} was planned; the same command "
-                f"records it again"
+                f"{file}: recorded from {found}, but {wanted} was planned; run the same command "
+                f"to record it again"
             )
     else:
         file, record = receipt.parent / "run.json", read_json(receipt.parent / "run.json")
@@ -40,21 +40,21 @@ def certify(receipt: Path) -> None:
         if found != wanted:
             what = f"made with {found}" if record else "missing or unreadable"
             raise UserError(
-                f"{file}: {what}, and {wanted} was planned; the same command trains it again"
+                f"{file}: {what}, but {wanted} was planned; run the same command to train it again"
             )
         if damage := changed(receipt.parent, record):
-            raise UserError(f"{damage}; the same command trains it again")
+            raise UserError(f"{damage}; run the same command to train it again")
     receipt.touch()
 
 
 def drop_receipts(done: Path) -> None:
-    """Remove the receipts `<done>.<hash>`, because the result beside them is replaced."""
+    """Remove the receipts `<done>.<hash>` of a result that is being replaced."""
     for receipt in done.parent.glob(f"{done.name}.*"):
         receipt.unlink()
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write every receipt that the command line names."""
+    """Write every receipt named on the command line."""
     try:
         for receipt in sys.argv[1:] if argv is None else argv:
             certify(Path(receipt))

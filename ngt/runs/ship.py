@@ -1,4 +1,4 @@
-"""Put a trained and recorded expert among those that ship (`ngt.experience.shipped`)."""
+"""Shipping of a trained and recorded expert (`ngt.experience.shipped`)."""
 
 import contextlib
 import tempfile
@@ -21,11 +21,11 @@ from ngt.runs.keys import Layout
 from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash, resolve_expert
 
-# Limit of an expert's folder in bytes. Sixteen episodes of most tasks take 1 to 3 million bytes;
-# those of Humanoid-v4 take 17 million. Of such a task, only as many episodes ship as fit.
+# Size limit of an expert's folder in bytes. Sixteen episodes of most tasks take 1 to 3 million
+# bytes, but those of Humanoid-v4 take 17 million. For such a task, only the episodes that fit ship.
 LARGEST = 4_000_000
 
-# Tolerance for actions computed again by other kernels and processors: a few roundings of float32.
+# Tolerance for actions recomputed by other kernels and processors: a few roundings of float32.
 SAME_ACTION = 1e-3
 
 
@@ -38,40 +38,44 @@ class Sources(NamedTuple):
 
 
 def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = False) -> str:
-    """Write data/<env>/ from the expert under results/; return a line that says what ships.
+    """Write data/<env>/ from the expert under results/; return a line that describes it.
 
-    UserError if the expert is not finished, has other settings, is not the policy of its best
-    evaluation, is no better than a random policy or worse than the one that ships, or if another
-    policy was recorded.
+    Raise UserError unless
+
+    - the expert is finished and has the current settings
+    - its policy is that of its best evaluation
+    - the recording comes from this policy
+    - it is better than a random policy
+    - it is at least as good as the shipped expert, or `replace_better` is set
     """
     folder, cell, name = layout.expert(env), resolve_expert(config, env), f"expert {env}"
     run = read_folder(folder, name).run
     if run.get("config_hash") != config_hash(cell):
         raise UserError(
-            f"{name}: trained with other settings in {folder}; `ngt expert {env} --replace` trains "
-            f"it with these"
+            f"{name}: trained with other settings in {folder}; `ngt expert {env} --replace` "
+            f"retrains it with the current settings"
         )
     if run.get("status") != "finished":
         raise UserError(f"{name}: {run.get('status')} at step {run.get('step')}; train it again")
     if "kept" not in run:
         raise UserError(
-            f"{name}: expert.train.keep: found {cell.train.keep}, and the policy of the best "
-            f"evaluation ships; train it with `best`"
+            f"{name}: no best policy was kept (expert.train.keep is '{cell.train.keep}'); "
+            f"set it to 'best' and retrain"
         )
     files = Sources(folder / shipped.POLICY, layout.demos(env), folder / "eval.csv")
-    known = run.get("files", {}).get(shipped.POLICY)  # older records lack it
+    known = run.get("files", {}).get(shipped.POLICY)  # older records lack this checksum
     if known not in (None, checksum(files.policy)):
         raise UserError(f"{name}: {files.policy} was changed or damaged (checksum); train it again")
     data = demos.load(files.demos, env)
     check_recorded(data, policy.load(files.policy)[0], str(run["config_hash"]), files.demos)
     if reason := unscored(reference_of(data)):
-        raise UserError(f"{name}: does not ship: {reason}; train it longer, or with other settings")
+        raise UserError(f"{name}: cannot ship: {reason}; train it longer, or with other settings")
     if shipped.ships(env) and not replace_better:
         before = float(np.mean(shipped.read(env)["returns"]))
         if data.expert < before:
             raise UserError(
-                f"{name}: its return, {data.expert:.1f}, is below that of the one that ships, "
-                f"{before:.1f}; --replace ships it all the same"
+                f"{name}: return {data.expert:.1f} is below the shipped expert's {before:.1f}; "
+                f"pass --replace to ship it anyway"
             )
     return write(env, files, run, asdict(cell), data)
 
@@ -82,15 +86,15 @@ def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None
     if data.source != source or far > SAME_ACTION:
         raise UserError(
             f"demonstrations {where}: recorded from another policy (actions differ by {far:.2g}); "
-            f"`ngt record {data.env}` records this one"
+            f"record this one with `ngt record {data.env}`"
         )
 
 
 def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
-    """Return True if a file holds an intact recording from this source, and from this policy.
+    """Return True if a file holds an intact recording from this source and this policy.
 
-    source: hash of the settings of the expert that was recorded. policy_file: None if any policy
-    will do.
+    source: hash of the recorded expert's settings.
+    policy_file: file of the policy, or None to accept any policy.
     """
     try:
         data = demos.load(file, env)
@@ -101,8 +105,8 @@ def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
 
 
 def distance(data: Demos, actor: Policy) -> float:
-    """Return the largest difference between a recorded action and the policy's own."""
-    ends = np.cumsum(data.length + 1) - 1  # rows of final observations, without an action
+    """Return the largest difference between a recorded action and the policy's action."""
+    ends = np.cumsum(data.length + 1) - 1  # rows of final observations, which have no action
     obs = torch.from_numpy(np.delete(data.obs, ends, axis=0))
     return float(np.abs(actor(obs[None])[0].numpy() - data.action).max())
 
@@ -110,7 +114,7 @@ def distance(data: Demos, actor: Policy) -> float:
 def write(
     env: str, files: Sources, run: dict[str, Any], settings: dict[str, Any], data: Demos
 ) -> str:
-    """Replace the four files, once all are written; return a line that says what ships."""
+    """Replace the four files once all are written; return a line that describes the expert."""
     folder, count = shipped.DATA / env, len(data.length)
     for episodes in range(count, 0, -1):
         content = {
@@ -125,7 +129,10 @@ def write(
         if (size := sum(map(len, content.values()))) <= LARGEST:
             break
     else:
-        raise UserError(f"expert {env}: with one episode {size} bytes, at most {LARGEST} ship")
+        raise UserError(
+            f"expert {env}: even with one episode, its files have {size} bytes, but at most "
+            f"{LARGEST} can ship; train a smaller policy"
+        )
     with contextlib.ExitStack() as stack:
         for name, part in content.items():
             stack.enter_context(atomic(folder / name)).write_bytes(part)
@@ -142,15 +149,15 @@ def describe(
     episodes: int,
     content: dict[str, bytes],
 ) -> dict[str, Any]:
-    """Return what expert.json states. run: its run.json; settings: those of its cell."""
+    """Return the content of expert.json, from the run.json and the settings of the expert's run."""
     elsewhere = ("files", "reference", "timing")
     return {
         "format": shipped.FORMAT,
         "env": data.env,
-        "returns": data.returns.tolist(),  # of the deterministic policy, in new episodes
+        "returns": data.returns.tolist(),  # returns of the deterministic policy in new episodes
         "lengths": data.length.tolist(),
         "random": data.random,  # mean return of as many uniform-random episodes
-        "episodes": episodes,  # how many of them demos.npz holds
+        "episodes": episodes,  # number of these episodes in demos.npz
         "files": {name: sha256(part) for name, part in content.items()},
         **{name: value for name, value in run.items() if name not in elsewhere},
         "config": settings,
@@ -159,7 +166,7 @@ def describe(
 
 
 def first(data: Demos, episodes: int) -> Demos:
-    """Return the first episodes of a recording, with all of the random policy's returns."""
+    """Return a recording's first episodes, with all of the random policy's returns."""
     steps = int(data.length[:episodes].sum())
     rows = {"obs": steps + episodes, "action": steps, "reward": steps}
     rows |= dict.fromkeys(("length", "terminated", "returns", "seeds"), episodes)

@@ -1,8 +1,8 @@
-"""What a run's folder holds: when a run is finished, stale, damaged or begun.
+"""The status of a run's folder: finished, diverged, stale, damaged, part or missing.
 
-`status_of` alone decides this, for the commands, the tables and the workflow. It reads the content
-of the folder; time stamps do not count. Records that ship have no folders: for these,
-`ngt.runs.published.Published.status` compares the settings.
+Only `status_of` decides the status, for the commands, the tables and the workflow. It reads the
+content of the folder and ignores time stamps. Published records have no folders;
+`ngt.runs.published.Published.status` compares their settings.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ngt.files import checksum, read_json
 
-PART = ".part"  # ends the names of a run's files until the run is complete
+PART = ".part"  # suffix of the names of a run's files until the run is complete
 STATUSES = ("finished", "diverged", "stale", "damaged", "part", "missing")
 COMPLETE = STATUSES[:2]
 
@@ -22,16 +22,16 @@ class Status(NamedTuple):
     """One of STATUSES, with the reason.
 
     finished  complete
-    diverged  complete; the result is that a tensor is not finite
+    diverged  complete; training ended because a tensor was not finite
     stale     complete, but another run, or with other settings or other demonstrations
-    damaged   complete once; since then a file was removed or changed
-    part      begun, not complete
-    missing   not begun
+    damaged   once complete, but a file was removed or changed
+    part      started, not complete
+    missing   not started
     """
 
     status: str
     note: str
-    other_source: bool = False  # made by other code than the present one
+    other_source: bool = False  # True if made by different code from the current code
 
 
 def status_of(
@@ -44,15 +44,15 @@ def status_of(
     """Return the status of a run's or an expert's folder.
 
     key, config_hash: the run and the hash of the settings that the folder should hold.
-    reference: what its returns should be normalised by. Only the checksum of the demonstrations is
-    compared, since all else follows from it. source: hash of the present code; None if it should
-    not be compared.
+    reference: the reference by which its returns should be normalised. Only the demonstrations'
+    checksum is compared, since it determines the rest.
+    source: hash of the current code, or None to skip this comparison.
     """
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
         return _unfinished(folder)
     if record.get("key") != dict(key):
-        return Status("stale", f"run.json is of another run, {run_in(record)}")
+        return Status("stale", f"run.json belongs to another run, {run_in(record)}")
     if record.get("config_hash") != config_hash:
         return Status("stale", "trained with other settings")
     if reference is not None and "demos" in reference:
@@ -80,22 +80,22 @@ def _unfinished(folder: Path) -> Status:
 
 
 def last_step(path: Path) -> int:
-    """Return the step of the last evaluation in a file; 0 if there is none."""
+    """Return the step of the last evaluation in a file, or 0 if there is none."""
     last = path.read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
     step = last[0].split(",")[0] if last else ""
     return int(step) if step.isdigit() else 0
 
 
 def run_in(record: Any) -> str | None:
-    """Return the run that a run.json names, if it names one."""
+    """Return the run that a run.json names, or None if it names none."""
     key = record.get("key") if isinstance(record, dict) else None
     return key.get("run") if isinstance(key, dict) else None
 
 
 def changed(folder: Path, record: Mapping[str, Any], names: Iterable[str] = ()) -> str:
-    """Say which file differs from what its run.json states; empty if none does.
+    """Return a message on a file that does not match run.json, or an empty string if all match.
 
-    names: the files to look at; by default all that run.json lists.
+    names: the files to check; by default all that run.json lists.
     """
     listed = record.get("files")
     sums = listed if isinstance(listed, dict) else {}
@@ -111,9 +111,10 @@ def changed(folder: Path, record: Mapping[str, Any], names: Iterable[str] = ()) 
 
 
 def described(demos: Path) -> dict[str, Any]:
-    """Return the env, source and checksum that a demonstration file states; empty if unreadable.
+    """Return a demonstration file's env, source and checksum, or {} if it is unreadable.
 
-    NumPy is not needed: after a header of one line, the array is JSON, which knows its encoding.
+    NumPy is not needed. After a header of one line, the array is JSON, and `json` detects the
+    encoding.
     """
     try:
         with zipfile.ZipFile(demos) as archive:

@@ -1,7 +1,7 @@
-"""The tables that figures are drawn from: every evaluation of some runs, with its score.
+"""The tables behind figures, which hold every evaluation of a set of runs, with its score.
 
-A run's record comes from its folder, or from the records that ship (`records: published`). In both
-cases a missing, stale, duplicate or foreign run is an error that names it.
+A run's record comes from its folder, or from published records (`records: published`). In both
+cases a missing, stale, duplicate or foreign run is an error that names the run.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Source = Published | Folders  # a place that records come from
+Source = Published | Folders  # a source of records
 
 
 def source(layout: Layout, config: Config, *, other_settings: bool = False) -> Source:
-    """Return the place that records come from, as the config says.
+    """Return the source of records that the config selects.
 
-    other_settings: published records may have other settings than the config's.
+    other_settings: accept published records whose settings differ from the config's.
     """
     if config.records == "published":
         return Published(layout.published, config, other_settings=other_settings)
@@ -36,15 +36,15 @@ def source(layout: Layout, config: Config, *, other_settings: bool = False) -> S
 
 
 class Runs(NamedTuple):
-    """The runs of some keys, as far as a source has them."""
+    """The runs that a source has of a list of keys."""
 
-    rows: pd.DataFrame | None  # of `read_runs`; None if no run is complete
+    rows: pd.DataFrame | None  # rows as in `read_runs`; None if no run is complete
     statuses: dict[RunKey, Status]
     records: dict[RunKey, dict[str, Any]]  # run.json of each complete run
 
     @property
     def absent(self) -> list[RunKey]:
-        """Return the keys that are not complete."""
+        """Return the keys of the runs that are not complete."""
         return [key for key in self.statuses if key not in self.records]
 
 
@@ -57,9 +57,9 @@ def read_keys(
     allow_partial: bool = False,
     other_settings: bool = False,
 ) -> Runs:
-    """Read the runs of these keys. where: the config field that names them.
+    """Read the runs of these keys, with the same errors as `read_runs`.
 
-    The errors are those of `read_runs`.
+    where: the config field that names the keys.
     """
     import pandas as pd
 
@@ -69,7 +69,7 @@ def read_keys(
     for stray in origin.strays(keys):
         raise UserError(
             f"run {stray}: it is in no artefact at scale {config.scale}; move it elsewhere, or "
-            f"name it in {where}"
+            f"add it to {where}"
         )
     statuses, records, frames = {}, {}, []
     for key in keys:
@@ -84,8 +84,8 @@ def read_keys(
                 f"ngt train {key} --scale {config.scale}{' --replace' * (status.status == 'stale')}"
             )
             raise UserError(
-                f"run {key}: {status.status}{why}; `{again}` trains it, --allow-partial leaves "
-                f"missing runs out"
+                f"run {key}: {status.status}{why}; train it with `{again}`, or omit missing runs "
+                f"with --allow-partial"
             )
     _check_demos(frames)
     # A run that diverged before its first evaluation has no rows.
@@ -93,15 +93,16 @@ def read_keys(
     rows = pd.concat(full, ignore_index=True) if full else None
     if rows is not None:
         reasons = {f.attrs["env"]: f.attrs["unscored"] for f in frames if f.attrs["unscored"]}
-        rows.loc[rows["env"].isin(reasons), "score"] = float("nan")  # in older records too
+        # An env is unscored if any of its runs is, since older records lack standard errors.
+        rows.loc[rows["env"].isin(reasons), "score"] = float("nan")
         rows.attrs = {"unscored": reasons}
     return Runs(rows, statuses, records)
 
 
 def unscored_envs(rows: pd.DataFrame | None) -> dict[str, str]:
-    """Return the envs whose returns can't be normalised, so that scores are missing, and why.
+    """Return the envs whose returns can't be normalised into scores, each with the reason.
 
-    rows: those of `read_runs` or `read_keys`, or some of them.
+    rows: rows from `read_runs` or `read_keys`, or some of them.
     """
     return {} if rows is None else dict(rows.attrs.get("unscored", {}))
 
@@ -114,15 +115,15 @@ def read_runs(
     allow_partial: bool = False,
     other_settings: bool = False,
 ) -> tuple[pd.DataFrame, list[RunKey]]:
-    """Return every evaluation of an artefact's runs, one row per run and step, and missing keys.
+    """Return every evaluation of an artefact's runs, and the keys of missing runs.
 
-    Columns: env, method, mode, rate, demos, seed, step, VALUES, score, random, expert, status. The
-    score is the normalised mean return, with random 0 and expert 1; it is NaN on `unscored_envs`.
-    A diverged run keeps the rows that it has.
+    There is one row per run and step. The columns are env, method, mode, rate, demos, seed, step,
+    VALUES, score, random, expert and status. The score is the normalised mean return, with random 0
+    and expert 1. It is NaN on `unscored_envs`. A diverged run keeps its rows.
 
-    A missing, stale, duplicate or foreign run is an error that names it; with allow_partial, the
-    table may lack runs. Published records with other settings than the config's are an error,
-    unless other_settings allows them.
+    Raise UserError for a missing, stale, duplicate or foreign run; with `allow_partial`, the table
+    may lack runs. Raise UserError if published records have other settings than the config's,
+    unless `other_settings` is set.
     """
     keys = run_table(config, [figure], beside=True)
     runs = read_keys(
@@ -134,7 +135,10 @@ def read_runs(
         other_settings=other_settings,
     )
     if runs.rows is None:
-        raise UserError(f"{figure}: none of its {len(keys)} runs is finished under {layout.runs}")
+        raise UserError(
+            f"{figure}: none of its {len(keys)} runs is finished under {layout.runs}; train them "
+            f"first"
+        )
     return runs.rows, runs.absent
 
 
@@ -147,12 +151,12 @@ def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
         if demos != checksum:
             raise UserError(
                 f"run {run}: made from other demonstrations ({demos[:12]}) than run {other} "
-                f"({checksum[:12]}); train one of them again"
+                f"({checksum[:12]}); train one of the two again"
             )
 
 
 def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
-    """Return a run's evaluations as rows of `read_runs`, with scores if these can be computed."""
+    """Return a run's evaluations as rows of `read_runs`; scores that can't be computed are NaN."""
     run, frame = record
     known = run["reference"] if isinstance(run.get("reference"), dict) else {}
     errors = [name for name in ("random_error", "expert_error") if name in known]
@@ -179,11 +183,11 @@ def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
 
 
 def _number(reference: dict[str, Any], name: str, key: RunKey) -> float:
-    """Return a number of a run's reference; UserError if it is not a finite number."""
+    """Return a number of a run's reference. Raise UserError if it is not a finite number."""
     value: Any = reference.get(name)
     if type(value) not in (int, float) or not abs(value) < 1e300:
         raise UserError(
-            f"run {key}: its run.json: reference.{name} is {value!r:.20}, not a finite number; "
+            f"run {key}: reference.{name} in its run.json is {value!r:.20}, not a finite number; "
             f"train it again"
         )
     return float(value)

@@ -1,11 +1,11 @@
-"""Write a run's folder: a fixed set of files, `run.json` last.
+"""The writer of a run's folder, which holds a fixed set of files.
 
 config.json   the key and the resolved settings
-eval.csv      step, episode, return, length: one row per episode
-train.csv     step, update and the metrics of the interval: one row per log
+eval.csv      one row per episode: step, episode, return, length
+train.csv     one row per log: step, update and the metrics of the interval
 policy.safetensors
-run.json      status, versions, source, times; it is written last and atomically, so that a run is
-              complete if it exists
+run.json      status, versions, source and times; written last and atomically, so a run that has
+              this file is complete
 """
 
 import csv
@@ -35,8 +35,8 @@ ROWS = ("eval.csv", "train.csv")
 class RunWriter:
     """The writer of one run's folder.
 
-    File names end in `.part` until the run is complete. So a run that is trained again keeps its
-    former result until then.
+    File names end in `.part` until the run is complete. Until then, a run that is trained again
+    keeps its old result.
     """
 
     def __init__(self, folder: Path, key: Mapping[str, Any], cell: CellConfig) -> None:
@@ -53,19 +53,19 @@ class RunWriter:
         self._eval.writerow(EVAL_FIELDS)
         self._train_fields: list[str] = []
         self._clock = time.monotonic()
-        self.provenance = provenance(cell.model)  # read now: the code may be edited during the run
+        self.provenance = provenance(cell.model)  # read now, since the code may change during a run
 
     def _part(self, name: str) -> Path:
         return self.folder / f"{name}{PART}"
 
     def state(self) -> State:
-        """Return the rows so far and the seconds that they took."""
+        """Return the rows so far and the seconds since the run started."""
         self._flush()
         texts = {name: self._part(name).read_text(encoding="utf-8") for name in ROWS}
         return State(data={**texts, "seconds": round(time.monotonic() - self._clock, 1)})
 
     def restore(self, state: State) -> None:
-        """Replace the rows so far by those of an interrupted writer."""
+        """Replace the rows so far with those of an interrupted writer."""
         for name, file in self._files.items():
             file.seek(0)
             file.truncate()
@@ -75,7 +75,7 @@ class RunWriter:
         self._clock -= state.data["seconds"]
 
     def evaluation(self, step: int, returns: Sequence[float], lengths: Sequence[int]) -> None:
-        """Write one row per episode."""
+        """Write one row of eval.csv per episode."""
         for episode, (value, length) in enumerate(zip(returns, lengths, strict=True)):
             self._eval.writerow([step, episode, repr(float(value)), int(length)])
         self._flush()
@@ -93,13 +93,13 @@ class RunWriter:
         for file in self._files.values():
             try:
                 file.flush()
-            except OSError as error:  # on a full disk the error does not name the file
+            except OSError as error:  # on a full disk, the error does not name the file
                 raise OSError(error.errno, error.strerror, file.name) from None
 
     def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
-        """Replace the folder's former run, if there is one, by this run; write run.json last.
+        """Replace the folder's old run, if there is one, with this run; write run.json last.
 
-        All that needs disk space is written before the former run is touched.
+        Everything that needs disk space is written before the old run is touched.
         """
         self._flush()
         for file in self._files.values():
@@ -120,6 +120,6 @@ class RunWriter:
             },
         )
         drop_receipts(self.folder / "done")
-        (self.folder / "run.json").unlink(missing_ok=True)  # from here on, the former run is gone
+        (self.folder / "run.json").unlink(missing_ok=True)  # the old run is gone from here on
         for name in (*names, "run.json"):
             self._part(name).replace(self.folder / name)

@@ -81,7 +81,7 @@ HL_GAUSS = ("sigma_expert", "sigma_agent", "reward_sigma", "bins", "support", "h
 
 
 def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
-    """Return why a setting has no effect in a cell, or an empty string if it can have one."""
+    """Return why a setting has no effect in a cell, or an empty string if it can have an effect."""
     pairing, field = settings.get("params.pairing"), name.removeprefix("params.")
     if field in HL_GAUSS and pairing not in (None, "hl_gauss"):
         return f"params.pairing is {pairing}"
@@ -100,7 +100,7 @@ def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
 
 
 def _check_acts(config: Config, method: str, env: str, where: str) -> None:
-    """Check that a variant and its `like` differ in a setting that can have an effect."""
+    """Check that a variant and the method in its `like` differ in an effective setting."""
     like = config.methods[method].like
     if not like:
         return

@@ -123,7 +123,7 @@ class Override:
 
 @dataclass(frozen=True)
 class ExpertConfig(Override):
-    """An expert, SAC on the env's own reward, by its differences from the agent's settings."""
+    """The expert's differences from the agent's settings; it is SAC on the env's own reward."""
 
     seed: int = opt(1000, "the expert's seed, which no agent uses", 0)
     episodes: int = opt(16, "number of recorded episodes; their mean return has score 1", 1)

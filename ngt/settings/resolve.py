@@ -33,7 +33,7 @@ from ngt.settings.schema import check_partial, merge, parse
 
 
 def check_override(entry: Override, where: str) -> None:
-    """Check an env's or a method's different settings of the agent and the training loop."""
+    """Check the changes that an env or a method makes to the agent and the training loop."""
     check_partial(SacConfig, entry.sac, f"{where}.sac")
     check_partial(TrainConfig, entry.train, f"{where}.train")
 
@@ -58,7 +58,7 @@ def distinct_methods(config: Config) -> list[str]:
 
 
 def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
-    """Return a method and the methods that its `like` leads to, ancestors first."""
+    """Return a method and its chain of `like` methods, ancestors first."""
     chain: list[tuple[str, MethodConfig]] = []
     while name:
         if name in (n for n, _ in chain):

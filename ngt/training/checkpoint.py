@@ -133,7 +133,7 @@ def load(run: Path, step: int) -> dict[str, State]:
 
 
 def _within(section: str, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the items named section.name of one section, by name."""
+    """Return the items of one section, named section.name, by name."""
     parts = ((key.partition("."), value) for key, value in named.items())
     return {name: value for (own, _, name), value in parts if own == section}
 
@@ -179,7 +179,7 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 
 
 def _manifest(folder: Path, step: int) -> dict[str, Any] | None:
-    """Return a manifest, or None unless it is intact, with the right types in every field used."""
+    """Return a manifest if it is intact and its fields have the right types, otherwise None."""
     data = read_json(folder / f"step-{step}.json")
     if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
         return None

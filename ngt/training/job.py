@@ -36,8 +36,7 @@ def train(
 ) -> bool:
     """Train runs of a cell together, but separately if they resume from different steps.
 
-    Return True if a stop signal came when nothing was left to do. Raise Interrupted if it came
-    earlier.
+    Return True if a stop signal came when nothing was left to do; raise Interrupted if earlier.
 
     fresh: train finished runs again.
     restart: ignore checkpoints.

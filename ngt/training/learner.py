@@ -93,7 +93,7 @@ def run_seed(cell: CellConfig, member: Member) -> int:
 
 
 def auc(expert: Tensor, agent: Tensor) -> Tensor:
-    """Return the probability that an expert transition outscores an agent's, (R,).
+    """Return the probability that an expert transition outscores an agent's, shape (R,).
 
     A tie counts one half. The scores are (R, B) for the expert and (R, C) for the agent.
     """

@@ -37,8 +37,11 @@ HEAD = """\
 `python -m paper.handbook.methods` writes this page from the methods' own docstrings, settings and
 code, and a test compares the two. Values are those of scale `paper`; other scales in
 [workflow/config/](../workflow/config/) may use smaller ones. In the equations, "expert" and "agent"
-are the batches of an iteration. The reward is always high if a transition is like the expert's.
-[new-method.md](new-method.md) shows how to add a method.
+are the batches of an iteration. The reward is high if a transition is like the expert's, except for
+FAIRL. [new-method.md](new-method.md) shows how to add a method.
+
+The methods from IQ-Learn on are not the paper's. Their losses are tested, but none of them has been
+trained on a task yet.
 """
 
 

@@ -1,4 +1,4 @@
-"""A plain soft critic, one row at a time, for the methods whose critic holds the reward."""
+"""A plain soft critic, one row at a time, for methods whose critic contains the reward."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ngt.seeding import Streams
 from ngt.settings.config import SacConfig
 from tests.draws import rows
 
-OBS, ACT, ROWS = 4, 2, 6  # of the six rows, three are the agent's
+OBS, ACT, ROWS = 4, 2, 6  # three of the six rows are the agent's
 GAMMA = 0.9
 
 Array = NDArray[Any]
 
 
 def passed(net: PackedMLP, lead: tuple[int, ...], x: Array) -> float | Array:
-    """Outputs of a net with ReLU for one row."""
+    """Return the outputs of a net with ReLU for one row."""
     for depth, layer in enumerate(net.layers):
         x = x @ layer.weight.detach()[lead].numpy() + layer.bias.detach()[lead].numpy()[0]
         if depth < len(net.layers) - 1:
@@ -36,9 +36,9 @@ def passed(net: PackedMLP, lead: tuple[int, ...], x: Array) -> float | Array:
 
 
 class Row(NamedTuple):
-    """What a plain critic says of a transition."""
+    """The values of a transition by a plain critic."""
 
-    q: list[float]  # by each critic
+    q: list[float]  # one value per critic
     v: float
     after: float  # gamma V(s'), or 0 at an end
     end: bool
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class Case(NamedTuple):
-    """An agent, a model, what the model feeds the agent, and the noise for actions at s'."""
+    """An agent, a model, the batch that the model feeds to the agent, and the noise at s'."""
 
     agent: Sac
     model: RewardModel
@@ -74,7 +74,7 @@ class Case(NamedTuple):
         return [float(passed(critic.net, lead, x)[0]) for lead in leads]  # type: ignore[index]
 
     def sides(self, run: int) -> tuple[list[Row], list[Row]]:
-        """The agent's and the expert's rows of a run."""
+        """Return the agent's and the expert's rows of a run."""
         own = self.model.noise["value_noise"][run].numpy()
         found = []
         for i in range(ROWS):
@@ -88,12 +88,12 @@ class Case(NamedTuple):
 
 @pytest.fixture
 def case(float64: None, make_batch: Callable[..., Batch]) -> Callable[..., Case]:
-    """Return make(cls, critics, targets, **params): a case of two runs in float64."""
+    """Return make(cls, critics, targets, **params), which makes a case of two runs in float64."""
 
     def make(cls: type[RewardModel], critics: int = 2, targets: bool = True, **params: Any) -> Case:
         config = SacConfig(hidden=(7, 5), critics=critics, alpha=0.3)
         agent = Sac(OBS, ACT, config, [1, 2])
-        for i, p in enumerate(agent.parameters()):  # away from zero biases and equal targets
+        for i, p in enumerate(agent.parameters()):  # so that biases are not zero and targets differ
             p.data += 0.1 * rows(*p.shape, seed=i)
         model = cls(cls.Config(**params), Spec(OBS, ACT, "state-action", ROWS, [1, 2], 9, 4, GAMMA))
         model.noise = Streams([1, 2], model.draws()).next()

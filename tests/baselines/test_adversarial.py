@@ -1,4 +1,4 @@
-"""The gradient penalty, absorbing states, and what survival is worth with and without them."""
+"""The gradient penalty, absorbing states, and the value of survival with and without them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODES = ["state-action", "state-state", "state-only"]
 
 
 class Sum(Adversarial):
-    """Nothing but the penalty to learn; the reward is the sum of the net's outputs."""
+    """A model that learns nothing but the penalty; its reward is the sum of the net's outputs."""
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
         return self.penalty(*self.pair(agent, expert))
@@ -84,7 +84,10 @@ def test_penalty_equals_the_vectors(vectors, load_layers, name, activation, side
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize("length", [0.25, 3.0])
 def test_penalty_of_a_linear_net(float64, one_sided: bool, length: float):
-    """(|w| - 1)^2 with gradient 2 (|w| - 1) w / |w|; nothing below slope 1 when one-sided."""
+    """Check (|w| - 1)^2 and its gradient 2 (|w| - 1) w / |w|.
+
+    The one-sided penalty is zero if the slope is below 1.
+    """
     weight = F.normalize(rows(2, OBS), dim=-1).mul_(length).requires_grad_()
     got = gradient_penalty(
         lambda x: (x * weight[:, None]).sum(-1),
@@ -103,7 +106,10 @@ def test_penalty_of_a_linear_net(float64, one_sided: bool, length: float):
 
 @pytest.mark.parametrize("one_sided", [False, True])
 def test_penalty_of_a_bowl_says_where_it_is_taken(float64, one_sided: bool):
-    """c |x|^2 / 2 has slope c |x|, at x = epsilon expert + (1 - epsilon) agent, one per row."""
+    """Check that each row's point is x = epsilon expert + (1 - epsilon) agent.
+
+    The bowl c |x|^2 / 2 has slope c |x| there.
+    """
     c = torch.tensor([0.5, 2.0], requires_grad=True)
     expert, agent, curvature = rows(2, 6, OBS), rows(2, 6, OBS, seed=1), c.tolist()
     epsilon = torch.rand(2, 6, generator=torch.Generator().manual_seed(2))
@@ -128,7 +134,7 @@ def test_penalty_of_a_bowl_says_where_it_is_taken(float64, one_sided: bool):
 @pytest.mark.parametrize("one_sided", [False, True])
 def test_penalty_is_finite_where_the_gradient_vanishes(make_batch, one_sided: bool):
     flat, steep = build((1, 2), one_sided=one_sided), build((1, 2), one_sided=one_sided)
-    flat.net.layers[-1].weight.data[0] = 0.0  # run 0 has slope exactly 0, run 1 has not
+    flat.net.layers[-1].weight.data[0] = 0.0  # run 0 has slope exactly 0; run 1 has not
     loss = [
         m.loss(make_batch(2, BATCH, OBS, ACT), make_batch(2, BATCH, OBS, ACT, 1)) / 10.0
         for m in (flat, steep)
@@ -139,9 +145,9 @@ def test_penalty_is_finite_where_the_gradient_vanishes(make_batch, one_sided: bo
     for parameter in flat.net.parameters():
         if parameter.grad is not None:
             assert parameter.grad.isfinite().all()
-            assert parameter.grad[0].eq(0.0).all(), "at the norm's tip the subgradient is 0"
+            assert parameter.grad[0].eq(0.0).all(), "the subgradient at the tip of the norm is 0"
 
-    weight = torch.ones(1, requires_grad=True)  # slope 0 in one row of two
+    weight = torch.ones(1, requires_grad=True)  # slope 0 in one of two rows
     at = torch.tensor([[[0.0], [2.0]]])
     got = gradient_penalty(
         lambda x: weight * x.square().sum(-1), at, at, torch.zeros(1, 2), one_sided
@@ -154,7 +160,7 @@ def test_penalty_is_finite_where_the_gradient_vanishes(make_batch, one_sided: bo
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_double_backward_through_leaky_relu_in_place(float64, make_batch, one_sided, outputs):
-    """Every weight's derivative of the penalty against central differences."""
+    """Compare the penalty's derivative by every weight with central differences."""
     model = build((1, 2), one_sided=one_sided, outputs=outputs, hidden=(7, 5), leak=0.3)
     for i, p in enumerate(model.net.parameters()):
         p.data.mul_(1.5).add_(0.1 * rows(*p.shape, seed=i))
@@ -198,7 +204,7 @@ def test_the_penalty_is_weighted_and_logged(make_batch):
     light, heavy = build(penalty=1.0), build(penalty=10.0)
     plain = light.loss(*batches).detach()
     torch.testing.assert_close(heavy.loss(*batches).detach(), 10.0 * plain)
-    assert torch.equal(heavy.metrics["gradient_penalty"], plain), "logged without its weight"
+    assert torch.equal(heavy.metrics["gradient_penalty"], plain), "the metric excludes the weight"
     assert not heavy.metrics["gradient_penalty"].requires_grad
     at = build().pair(*batches)
     epsilon = light.noise["epsilon"]
@@ -227,7 +233,7 @@ def test_nets_differ_between_runs_and_are_those_a_run_has_alone():
 @pytest.mark.parametrize("absorbing", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_no_value_is_read_back(make_batch, mode, absorbing: bool):
-    """Tensors without storage do: no branch on a value and no shape that depends on one."""
+    """Use tensors without storage, which fail on branches and shapes that depend on values."""
     for model in (build((1, 2), mode, absorbing=absorbing), build_toy(Dac, absorbing, mode=mode)):
         model.to("meta")
         model.noise = {k: v.to("meta") for k, v in model.noise.items()}
@@ -263,7 +269,7 @@ def test_inputs_with_and_without_flags(make_batch, mode):
     assert flagged.absorbing(x).tolist() == [[[*[0.0] * OBS, 1.0, *ends[mode]]]] * 2
     assert 0 < batch.terminated.sum() < batch.terminated.numel()
     flagged.pair(batch, batch)
-    assert all(map(torch.equal, batch, kept)), "the batch was written to"
+    assert all(map(torch.equal, batch, kept)), "the batch was changed"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -296,7 +302,10 @@ def test_coins_are_drawn_where_they_are_used():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_reward_of_an_end_holds_all_that_follows(float64, make_batch, mode):
-    """r + sum of gamma^k r_absorbing over k = 1, 2, ... for terminated transitions, else r."""
+    """Check the reward plus all absorbing rewards that follow a terminated transition.
+
+    These add the sum of gamma^k r_absorbing over k = 1, 2, ...; other transitions get only r.
+    """
     gamma, batch = 0.9, make_batch(2, BATCH, OBS, ACT)
     model = build((1, 2), mode, absorbing=True, gamma=gamma)
     reward, x = model.reward(batch), model.inputs(batch)
@@ -319,10 +328,10 @@ def test_an_endless_reward_needs_a_discount():
     build(absorbing=False, gamma=1.0)
 
 
-# --- a toy env: in "start" the episode can be ended or lived on in "alive", for ever
+# --- a toy env: in "start" the agent either ends the episode or moves to "alive" for good
 #
-# The agent's policy is uniform, episodes are cut after 6 steps. The ending expert ends at once; the
-# surviving one lives and then always takes the first of four actions.
+# The agent's policy is uniform, and episodes are cut after 6 steps. The expert "ends" ends at once.
+# The expert "lives" enters "alive" and then always takes the first of four actions.
 
 GAMMA = 0.99
 START, ALIVE, OVER = torch.eye(3)
@@ -330,7 +339,7 @@ END, ACTIONS = 1.0, (-1.0, -1 / 3, 1 / 3, 1.0)  # in "start": END ends, ACTIONS[
 
 
 def transitions(*table: tuple[Tensor, float, Tensor, float, int]) -> Batch:
-    """A batch of one run from (obs, action, next_obs, terminated, how often)."""
+    """Return a batch of one run from rows (obs, action, next_obs, terminated, number of copies)."""
     row = [r[:4] for r in table for _ in range(r[4])]
     obs, next_obs = (torch.stack([r[i] for r in row])[None] for i in (0, 2))
     action, terminated = (torch.tensor([[r[i] for r in row]]) for i in (1, 3))
@@ -351,7 +360,7 @@ def build_toy(cls: Any, absorbing: bool, mode: Any = "state-action", **options: 
 
 
 def trained(cls: Any, expert: str, absorbing: bool, updates: int = 200, **options: Any):
-    """A model of two runs that has learned the toy's two sides."""
+    """Return a model of two runs that is trained on the toy's agent and on one of its experts."""
     model = build_toy(cls, absorbing, **options)
     streams, g = Streams((0, 1), model.draws()), torch.Generator().manual_seed(0)
     for _ in range(updates):
@@ -365,9 +374,10 @@ def trained(cls: Any, expert: str, absorbing: bool, updates: int = 200, **option
 
 
 def returns(model: Adversarial) -> dict[str, Tensor]:
-    """Return of ending at once, and of living on with the agent's policy, (2,) each.
+    """Return the returns of ending at once and of living on, shape (2,) each.
 
-    least: of living on by whatever action pays least.
+    lives: the return of living on with the agent's policy.
+    least: the return of living on with the action of the lowest reward.
     """
 
     def reward(row: tuple[Tensor, float, Tensor, float]) -> Tensor:
@@ -386,15 +396,17 @@ def returns(model: Adversarial) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_r_plus_prefers_staying_alive_over_an_expert_that_ends(mode):
-    """Positive rewards pay for every step; learning what the end is worth turns that round."""
+    """Check that positive rewards favour survival until the value of the end is learned."""
     without = returns(trained(Dac, "ends", False, mode=mode, form="softplus"))
-    assert (without["least"] > without["ends"]).all(), "whatever the agent does alive"
+    assert (without["least"] > without["ends"]).all(), (
+        "even if every step alive gives the lowest reward"
+    )
     learned = returns(trained(Dac, "ends", True, mode=mode, form="softplus"))
     assert (learned["ends"] > learned["lives"]).all()
 
 
 def test_r_prefers_ending_over_an_expert_that_survives():
-    """An agent that does not yet live as the expert does is better off dead with rewards < 0."""
+    """Check that negative rewards favour ending for an agent that is unlike the expert."""
     without = returns(trained(Dac, "lives", False, form="logit"))
     assert (without["ends"] > without["lives"]).all()
     learned = returns(trained(Dac, "lives", True, form="logit"))
@@ -403,7 +415,10 @@ def test_r_prefers_ending_over_an_expert_that_survives():
 
 @pytest.mark.parametrize("expert", ["ends", "lives"])
 def test_a_shift_of_the_critic_decides_unless_states_absorb(expert: str):
-    """W-DAC: D's constant is arbitrary; absorbing states make it add the same to every return."""
+    """Check that a constant added to W-DAC's critic changes the choice.
+
+    With absorbing states it adds the same number to every return.
+    """
     other = {"ends": "lives", "lives": "ends"}[expert]
     for absorbing in (False, True):
         model = trained(Wdac, expert, absorbing)

@@ -1,4 +1,4 @@
-"""Behavioural cloning: its loss, what it learns, packs."""
+"""Behavioural cloning: loss, learned policy and packs."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ SAC = SacConfig(hidden=(16, 16))
 
 
 def build(seeds: Sequence[int], lr: float = 3e-3) -> tuple[Bc, Sac, Streams]:
-    """A model, an agent of its own for each run, and the streams that feed both."""
+    """Return a model, an agent with its own nets for each run, and the streams that feed both."""
     model = Bc(NoParams(), Spec(OBS, ACT, "state-action", BATCH, seeds, 200, 4, 0.99))
     return model, Sac(OBS, ACT, replace(SAC, lr_actor=lr), seeds), Streams(seeds, model.draws())
 
 
 def expert_of(obs: torch.Tensor) -> torch.Tensor:
-    """A squashed linear policy."""
+    """Return the actions of a squashed linear policy."""
     weight = torch.tensor([[0.9, -0.4], [0.2, 0.7], [-0.6, 0.3]])
     return torch.tanh(obs @ weight + 0.1)
 
 
 def pairs(seeds: Sequence[int], step: int, size: int = BATCH) -> Batch:
-    """Return expert transitions, one batch per run, each with its own numbers."""
+    """Return one batch of expert transitions per run, each with its own numbers."""
     obs = torch.stack(
         [
             torch.from_numpy(np.random.default_rng([seed, step]).normal(size=(size, OBS)))
@@ -58,7 +58,7 @@ def test_it_is_offline_and_names_its_draw() -> None:
     assert issubclass(Bc, RewardModel) and Bc.offline
     assert list(model.draws()) == ["bc_noise"]
     assert streams.next()["bc_noise"].shape == (2, BATCH, ACT)
-    assert list(model.parameters()) == [], "nothing but the actor is learned"
+    assert list(model.parameters()) == [], "only the actor is trained"
     with pytest.raises(UserError, match="Bc has no method 'reward'"):
         model.reward(pairs([0, 1], 0))
 
@@ -103,7 +103,7 @@ def test_a_step_lowers_the_loss_of_the_same_batch_and_noise() -> None:
 
 
 def test_the_first_step_is_adams() -> None:
-    """A learning rate's length in every coordinate with a gradient."""
+    """Check that Adam's first step moves every coordinate with a gradient by the learning rate."""
     model, agent, streams = build([0], lr=0.01)
     actor = agent.actor
     before = actor.net.layers[-1].bias.detach().clone()
@@ -128,7 +128,7 @@ def test_it_clones_an_expert_and_its_std_falls_to_the_floor() -> None:
     error, log_std = told(actor)
     print(f"error of the mode {start.tolist()} -> {error.tolist()}, log-std {log_std.tolist()}")
     assert (error < 0.01).all() and (error < start / 20).all()
-    assert (start_std > -2.5).all(), "the middle of its range"
+    assert (start_std > -2.5).all(), "starts in the middle of its range"
     assert (log_std < -4.0).all() and (log_std > SAC.log_std_min).all()
     assert (model.metrics["bc_loss"] < 0.02).all()
 

@@ -1,4 +1,4 @@
-"""DAC: its loss and rewards against plain loops, the optimum it finds, packs, broken input."""
+"""DAC: loss and rewards against plain loops, the optimum that it finds, packs and broken input."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def build(
 
 
 def batch_of(x: Tensor, obs: int = OBS) -> Batch:
-    """Transitions that hold x (R, B, obs + act), next observations included; none ends."""
+    """Return transitions with inputs x (R, B, obs + act); next_obs is obs, and none ends."""
     return Batch(x[..., :obs], x[..., obs:], x[..., :obs], 0.0 * x[..., 0], 0.0 * x[..., 0])
 
 
 def plain(model: Dac, run: int, x: np.ndarray) -> tuple[float, np.ndarray]:
-    """The net's output for one row, and its gradient, by hand."""
+    """Compute the net's output and gradient for one row by hand."""
     pre, chain = [], []
     for layer in model.net.layers:
         x = x @ layer.weight[run].detach().numpy() + layer.bias[run, 0].detach().numpy()
@@ -111,7 +111,10 @@ def test_rewards_are_r_and_r_plus(float64, make_batch, mode):
 
 
 def test_fairls_reward_is_that_of_the_forward_divergence(float64, make_batch):
-    """E_agent of it is -KL(expert | agent) if D is optimal; the score rises with D nevertheless."""
+    """Check that the reward's mean over the agent is -KL(expert | agent) if D is optimal.
+
+    The score rises with D, although the reward falls as the expert's density rises.
+    """
     batch = make_batch(2, BATCH, OBS, ACT)
     model = build((1, 2), form="forward_kl")
     for run in range(2):
@@ -142,7 +145,10 @@ def test_fairls_reward_is_bounded_by_a_clamp_of_the_logit(make_batch, z: float):
 
 @pytest.mark.parametrize("z", [-1e4, -80.0, -20.0, 0.0, 20.0, 80.0, 1e4])
 def test_rewards_do_not_saturate(make_batch, z: float):
-    """-log(1 - sigmoid(z) + 1e-8) would stop at 18.4, and float32 leaves it at z = 17."""
+    """Check rewards whose usual form saturates.
+
+    -log(1 - sigmoid(z) + 1e-8) would stop at 18.4, and in float32 already at z = 17.
+    """
     batch = make_batch(1, BATCH, OBS, ACT)
     for form, expected in (("logit", z), ("softplus", float(np.logaddexp(0.0, z)))):
         model = build(form=form)
@@ -155,7 +161,7 @@ def test_rewards_do_not_saturate(make_batch, z: float):
 
 
 def test_the_logits_gradient_does_not_vanish_for_a_wrong_answer(make_batch):
-    """A sure and wrong discriminator is pushed back with full strength on both sides."""
+    """Check that a discriminator that is sure and wrong gets the full gradient on both sides."""
     batch = make_batch(1, BATCH, OBS, ACT)
     for z, push in ((-200.0, -1.0), (200.0, 1.0)):
         model = build(penalty=0.0)
@@ -165,12 +171,15 @@ def test_the_logits_gradient_does_not_vanish_for_a_wrong_answer(make_batch):
         assert model.net.layers[-1].bias.grad.item() == pytest.approx(push)
 
 
-# --- what it learns
+# --- learning
 
 
 @pytest.mark.parametrize("label", [1.0, 0.8])
 def test_the_logit_becomes_the_log_ratio(label: float):
-    """Without penalty D = y p_E / (p_E + p_A), so z = log y p_E - log(p_A + (1 - y) p_E)."""
+    """Check the optimum of the logit.
+
+    Without penalty D = y p_E / (p_E + p_A), so z = log y p_E - log(p_A + (1 - y) p_E).
+    """
     model = build((1,), "state-only", obs=4, penalty=0.0, expert_label=label, lr=0.01, batch=20)
     shares = {"agent": [2, 4, 6, 8], "expert": [8, 6, 4, 2]}  # of 20
     batches = {
@@ -185,7 +194,7 @@ def test_the_logit_becomes_the_log_ratio(label: float):
 
 
 def clusters(step: int, seeds: Sequence[int], size: int = BATCH) -> tuple[Batch, Batch]:
-    """Agent's and expert's transitions, one unit apart per dim; each run has its own."""
+    """Return an agent's and an expert's batch, one unit apart per dim, different in each run."""
     x = torch.cat([rows(2, size, OBS + ACT, seed=100 * s + step)[None] for s in seeds])
     return batch_of(0.5 * x[:, 0] - 0.5), batch_of(0.5 * x[:, 1] + 0.5)
 
@@ -209,7 +218,7 @@ def test_it_separates_two_clusters(mode, form):
     assert (torch.stack(losses[-20:]).mean(0) < torch.stack(losses[:20]).mean(0) - 0.3).all()
 
 
-# --- packs, and input that is hard
+# --- packs and difficult input
 
 
 @pytest.mark.parametrize("options", [{}, {"absorbing": True, "mode": "state-state"}], ids=str)
@@ -245,7 +254,7 @@ def test_raw_inputs_are_no_matter(raw_inputs_stay_finite, form, one_sided: bool)
 
 @pytest.mark.parametrize("absorbing", [False, True])
 def test_a_demonstration_of_one_transition_will_do(make_batch, absorbing: bool):
-    """And one that the agent repeats exactly: every interpolate is the same point."""
+    """Train on one transition that the agent repeats, so that all interpolates are equal."""
     model = build((1, 2), absorbing=absorbing)
     demos = DemoSet([make_batch(1, 1, OBS, ACT, seed=s) for s in (0, 1)])
     expert = demos.sample(torch.arange(BATCH).expand(2, BATCH))

@@ -1,4 +1,4 @@
-"""DiffAIL: against vectors and plain loops, what stays finite, packs, what it learns."""
+"""DiffAIL: values against vectors and plain loops, finite numbers, packs and learning."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def build(
 
 
 def draw(model: DiffAil, iterations: int = 1) -> dict[str, torch.Tensor]:
-    """The draws of an iteration, in the nets' own precision."""
+    """Return the draws of an iteration in the nets' own precision."""
     streams = Streams(model.spec.seeds, model.draws())
     for _ in range(iterations):
         drawn = streams.next()
@@ -45,7 +45,7 @@ def draw(model: DiffAil, iterations: int = 1) -> dict[str, torch.Tensor]:
 
 
 def transitions(x: torch.Tensor) -> Batch:
-    """Transitions whose observations and actions side by side are x (R, B, OBS + ACT)."""
+    """Return transitions with observations and actions x (R, B, OBS + ACT) side by side."""
     flat = x[..., 0]
     return Batch(x[..., :OBS], x[..., OBS:], x[..., :OBS], flat, torch.zeros_like(flat))
 
@@ -78,7 +78,7 @@ def test_times_are_sines_then_cosines_of_eight_frequencies():
 
 @pytest.fixture(params=["leaky", "mish"])
 def official(request, vectors, load_layers, float64) -> tuple[DiffAil, dict[str, torch.Tensor]]:
-    """A net with the weights of a file of vectors, in float64."""
+    """Return a net with the weights of a vector file, in float64, and the file's arrays."""
     file = vectors(f"diffail_{request.param}")
     activation = "leaky_relu" if request.param == "leaky" else "mish"
     steps, batch, width = file["noise_reward"].shape
@@ -99,7 +99,7 @@ def official(request, vectors, load_layers, float64) -> tuple[DiffAil, dict[str,
 
 
 def of_loss(model: DiffAil, file: dict[str, torch.Tensor], name: str) -> torch.Tensor:
-    """-log D of the rows called `name`."""
+    """Return -log D of the rows called `name`."""
     return model.mean_error(*(file[f"{k}_{name}"][None] for k in ("x", "t", "noise")))[0]
 
 
@@ -155,7 +155,7 @@ def test_penalty_equals_the_originals(official):
 
 
 class Plain:
-    """One run of a model in NumPy, float64, row by row, with betas and sinusoids of its own."""
+    """One run of a model in NumPy: float64, row by row, with its own betas and sinusoids."""
 
     def __init__(self, model: DiffAil, run: int) -> None:
         self.leak, self.steps = model.config.leak, model.config.steps
@@ -186,7 +186,7 @@ class Plain:
         return math.exp(-np.mean(self.error(x, t, noise) ** 2))
 
     def slope(self, x: np.ndarray, t: int, noise: np.ndarray, h: float = 1e-6) -> float:
-        """Norm of D's gradient by central differences."""
+        """Return the norm of D's gradient by central differences."""
         steps = h * np.eye(len(x))
         return math.dist(
             [self.d(x + s, t, noise) / (2 * h) for s in steps],
@@ -227,7 +227,7 @@ def test_loss_equals_plain_loops(float64, make_batch, mode):
 @pytest.mark.parametrize("form", ["softplus", "logit"])
 @pytest.mark.parametrize("mode", MODES)
 def test_reward_equals_a_loop_over_times(float64, make_batch, mode, form):
-    """Row i meets row i - t of the block at time t: another noise at each t."""
+    """Check that row i uses the noise of row i - t at time t, so a different one at each time."""
     model, batch = build((1, 2), mode, form=form), make_batch(2, BATCH, OBS, ACT)
     reward = model.reward(batch)
     assert not reward.requires_grad and torch.equal(reward, model.score(batch))
@@ -261,7 +261,7 @@ def test_reward_looks_at_what_its_mode_says(make_batch, mode):
 
 
 def test_the_rewards_value_is_at_least_the_losses_mean(float64):
-    """Jensen: mean of exp(-e^2) >= exp of minus the mean, at the same noise."""
+    """Check Jensen's inequality: mean of exp(-e^2) >= exp(-mean of e^2), with equal noise."""
     model, x = build(batch=64), rows(1, 64, OBS + ACT)
     noise = model.noise_by_step()
     d = [torch.exp(-model.mean_error(x, torch.full((1, 64), t), noise[:, t])) for t in range(STEPS)]
@@ -325,13 +325,13 @@ def test_penalty_is_weighed(make_batch, weight):
 
 
 def test_forms_are_one_logit():
-    """R+ = softplus(R), away from the floors."""
+    """Check that R+ = softplus(R), away from the floors."""
     x = rows(1, BATCH, OBS + ACT)
     plus, real = (build(form=form).reward(transitions(x)) for form in ("softplus", "logit"))
     torch.testing.assert_close(plus, F.softplus(real))
 
 
-# --- what stays finite
+# --- finite numbers
 
 
 @pytest.mark.parametrize("form", ["softplus", "logit"])
@@ -352,7 +352,7 @@ def test_raw_humanoid_scales_are_finite(make_batch, scale, form):
 
 
 def test_mish_is_not_finite_in_the_penalty(make_batch):
-    """Why LeakyReLU stands for it: the second derivative is NaN on inputs near 100."""
+    """Check why LeakyReLU replaces mish: mish's second derivative is NaN on inputs near 100."""
     model = build(activation="mish", obs=376, act=17, batch=32)
     agent, expert = (make_batch(1, 32, 376, 17, seed=s, scale=100.0) for s in (0, 1))
     loss = model.loss(agent, expert)
@@ -362,7 +362,7 @@ def test_mish_is_not_finite_in_the_penalty(make_batch):
 
 
 def predicts(model: DiffAil, bias: float) -> None:
-    """Make the net predict this noise whatever it sees, but for a slope of 1e-3."""
+    """Make the net predict this noise for every input, except for a slope of 1e-3."""
     for p in model.net.parameters():
         p.data.zero_()
     for layer in model.net.layers:
@@ -371,7 +371,7 @@ def predicts(model: DiffAil, bias: float) -> None:
 
 
 def test_penalty_is_finite_while_its_slope_fades():
-    """D from 1 down through float32's denormals to 0: sums of squares underflow on the way."""
+    """Check D from 1 through float32's denormals to 0, where sums of squares underflow."""
     norms = set()
     for bias in np.linspace(0.0, 12.0, 121):
         model = build()
@@ -400,7 +400,7 @@ def test_a_perfect_guess_meets_the_floor():
 
 
 def test_a_good_guess_keeps_its_digits():
-    """1 - D of 1e-8, which 1 - exp(-err) would round to 0."""
+    """Check that 1 - D of 1e-8 keeps its digits; 1 - exp(-err) would round it to 0."""
     model = build()
     model.noise = {k: torch.zeros_like(v) for k, v in model.noise.items()}
     for p in model.parameters():
@@ -424,7 +424,10 @@ def test_the_dead_zone_of_the_reward():
 
 
 def test_it_starts_near_a_guess_of_zero():
-    """D = E exp(-mean eps^2) near 1 / e for many dims, D' = E exp(-eps^2) = 1 / sqrt 3."""
+    """Check D = E exp(-mean eps^2), about 1 / e for many dims, and D' = E exp(-eps^2).
+
+    D' is 1 / sqrt 3.
+    """
     model = build((1, 2), obs=60, act=40, batch=64, hidden=DiffAilConfig().hidden)
     batch = transitions(rows(2, 64, 100))._replace(obs=rows(2, 64, 60), action=rows(2, 64, 40))
     model.loss(batch, batch)
@@ -531,7 +534,7 @@ def test_one_transition_is_enough_to_learn_from():
 
 
 def train(seeds: Sequence[int], updates: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """Weights and last reward of a pack whose runs have draws and data of their own."""
+    """Return the weights and the last reward of a pack whose runs have their own draws and data."""
     model = build(seeds, lr=1e-3)
     streams = Streams(seeds, model.draws())
     for step in range(updates):

@@ -1,4 +1,4 @@
-"""IQ-Learn: its loss against plain loops, its gradients, and that it tells the sides apart."""
+"""IQ-Learn: its loss against plain loops, its gradients, and the separation of the sides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GAMMA, CHI2 = 0.9, 0.4
 
 
 def plain(agent, expert, objective: str, critic: int) -> float:
-    """The loss of one critic, from rows of both sides."""
+    """Return the loss of one critic, computed from rows of both sides."""
     both = agent + expert
     if objective == "value":
         policy = np.mean([row.v - row.after for row in both])
@@ -43,7 +43,7 @@ def test_the_loss_equals_plain_loops(case, objective: str, critics: int, target:
 
 
 def test_only_the_critic_has_a_gradient(case) -> None:
-    """Neither the actor, nor the temperature, nor the targets."""
+    """Check that actor, temperature and targets get no gradient."""
     made = case(IqLearn)
     made.loss.sum().backward()
     moved = {n.split(".")[0] for n, p in made.agent.named_parameters() if p.grad is not None}
@@ -54,14 +54,17 @@ def test_only_the_critic_has_a_gradient(case) -> None:
 def test_the_critics_own_value_of_the_next_state_has_a_gradient(
     case, target: bool, more: bool
 ) -> None:
-    """With the target's value, no gradient reaches the critic from there."""
+    """Check that next states give the critic no gradient if the target computes their value."""
     made = case(IqLearn, target=target)
     values = made.model.values(made.agent, made.batch, made.noise, target)
     assert values.after.requires_grad == more
 
 
 def test_it_raises_the_implied_reward_of_the_expert(case) -> None:
-    """At the optimum it is 4 chi2 on the expert's side and minus that on the agent's."""
+    """Check that training raises the expert's implied reward above the agent's.
+
+    At the optimum these rewards are 4 chi2 and -4 chi2.
+    """
     made = case(IqLearn, chi2=0.5, objective="value_expert")
     before = {}
     for step in range(200):

@@ -1,4 +1,4 @@
-"""MMD-DAC: kernels and witness against known numbers, the critic's loss, reward, packs."""
+"""MMD-DAC: kernels and witness against known numbers; the critic's loss, reward and packs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def build(
     batch: int = BATCH,
     **options: Any,
 ) -> MmdDac:
-    """A model with its first iteration's draws."""
+    """Return a model with its first iteration's draws."""
     config = MmdConfig(**{"hidden": (32, 32), "lr": 3e-3, **options})
     model = MmdDac(config, Spec(obs, act, mode, batch, seeds, 200, 4, 0.99))
     model.noise = Streams(seeds, model.draws()).next()
@@ -48,19 +48,19 @@ def build(
 
 
 def states(x: Tensor) -> Batch:
-    """Transitions with observations x (R, B, obs) and nothing else."""
+    """Return transitions with observations x (R, B, obs) and empty actions."""
     flat = torch.zeros(x.shape[:2])
     return Batch(x, torch.zeros(*x.shape[:2], 1), x, flat, flat)
 
 
 def transitions(g: torch.Generator, size: int, middle: float = 0.0) -> Batch:
-    """Standard normal observations and actions of one run."""
+    """Return standard normal observations and actions of one run."""
     x = middle + torch.randn(1, size, OBS + ACT, generator=g)
     return states(x[..., :OBS])._replace(action=x[..., OBS:])
 
 
 def clusters(runs: int = 1, seed: int = 0, gap: float = 2.0) -> tuple[Batch, Batch]:
-    """An agent's and an expert's batch, apart in every observation."""
+    """Return an agent's and an expert's batch that differ in every observation."""
     g = torch.Generator().manual_seed(seed)
     batches = []
     for middle in (0.0, gap):
@@ -134,7 +134,10 @@ def test_explicit_double_sums_with_sizes_of_their_own(m: int) -> None:
 
 
 def test_a_witness_by_hand() -> None:
-    """Expert at 0, agent at 1: 3 - (e^-50 + e^-0.5 + e^-0.005) at the expert, 0 between."""
+    """Check the witness between an expert at 0 and an agent at 1.
+
+    It is 3 - (e^-50 + e^-0.5 + e^-0.005) at the expert and 0 halfway between.
+    """
     e, a = torch.zeros(1, 1, 1).double(), torch.ones(1, 1, 1).double()
     x = torch.tensor([0.0, 0.5, 1.0, 1e6]).double().view(1, 4, 1)
     top = 3 - (math.exp(-50) + math.exp(-0.5) + math.exp(-0.005))
@@ -144,7 +147,7 @@ def test_a_witness_by_hand() -> None:
 
 
 def test_second_derivatives(float64: None) -> None:
-    """What a penalty on the witness needs; also where points coincide."""
+    """Check the second derivatives that a witness penalty needs, also at coincident points."""
     g = torch.Generator().manual_seed(0)
     e, a = (torch.randn(1, 3, 2, generator=g).requires_grad_() for _ in range(2))
     x = torch.cat([e[:, :1], torch.zeros(1, 1, 2)], dim=1).detach().requires_grad_()
@@ -160,12 +163,16 @@ def test_identical_samples_have_no_discrepancy_and_distant_ones_all_of_it() -> N
     u = torch.randn(1, 9, 2, generator=torch.Generator().manual_seed(0))
     assert mmd_squared(u, u, SIGMAS).item() == pytest.approx(0.0, abs=1e-6)
     one = torch.zeros(1, 4, 2)
-    assert mmd_squared(one, one + 1e4, SIGMAS).item() == 6.0, "its largest value, two a sigma"
+    assert mmd_squared(one, one + 1e4, SIGMAS).item() == 6.0, "the largest value is 2 per sigma"
     assert torch.equal(witness(one, one, one + 1e4, SIGMAS), torch.full((1, 4), 3.0))
 
 
 def test_an_offset_costs_no_digits_in_float32() -> None:
-    """The loss does not hold D's offset; multiples of 1/1024 are exact up to it."""
+    """Check that an offset of the net's outputs does not change the loss.
+
+    The loss does not constrain D's offset. Multiples of 1/1024 stay exact in float32 at the offset
+    tested, 4096.
+    """
     g = torch.Generator().manual_seed(0)
     u, v = (torch.randint(-512, 512, (1, 32, 2), generator=g) / 1024 for _ in range(2))
     near = rbf_mixture(u, v, SIGMAS)
@@ -219,7 +226,7 @@ def test_loss_is_the_penalty_minus_mmd_squared(
 def test_gradient_against_differences(
     float64: None, make_batch: Callable[..., Batch], options: dict[str, Any]
 ) -> None:
-    """Through the kernels, the slopes, and what the witness refers to."""
+    """Check gradients through the kernels, the slopes and the witness's reference samples."""
     model = build(**{"sigmas": (0.5, 1.0, 10.0), **options})
     for i, p in enumerate(model.net.parameters()):  # slopes above 1, for the one-sided penalty
         p.data += 0.6 * torch.randn(p.shape, generator=torch.Generator().manual_seed(i))
@@ -227,7 +234,9 @@ def test_gradient_against_differences(
     model.loss(agent, expert).sum().backward()
     assert model.metrics["gradient_penalty"].item() > 1e-3
     *trained, offset = model.net.parameters()
-    assert offset.grad is None and not offset.requires_grad, "the loss does not know it"
+    assert offset.grad is None and not offset.requires_grad, (
+        "the loss does not depend on the offset"
+    )
     for i, p in enumerate(trained):
         assert p.grad is not None
         way = torch.randn(p.shape, generator=torch.Generator().manual_seed(50 + i))
@@ -247,7 +256,7 @@ def test_whose_slope_is_penalised(float64: None, one_sided: bool) -> None:
         Batch(*(middle + 0.1 * t for t in transitions(g, BATCH))) for middle in (0.0, 0.1)
     )
     model = build(penalise="witness", one_sided=one_sided)
-    model.net.layers[-1].weight.data *= 5.0  # sides about 0.1 apart, where the witness is steep
+    model.net.layers[-1].weight.data *= 5.0  # sides about 0.1 apart, with a steep witness
     loss = model.loss(agent, expert).item()
     x_agent, x_expert = model.inputs(agent), model.inputs(expert)
     x = x_agent + model.noise["epsilon"][..., None] * (x_expert - x_agent)
@@ -275,7 +284,7 @@ def test_several_outputs_have_no_one_slope() -> None:
 def test_loss_and_reward_know_nothing_of_ds_sign_and_offset(
     float64: None, make_batch: Callable[..., Batch], change: str
 ) -> None:
-    """D and -D or D + c are the same critic, so that D(x) itself would be no reward."""
+    """Check that -D and D + c give the same critic as D, so D(x) cannot be the reward."""
     agent, expert = make_batch(1, BATCH, OBS, ACT), make_batch(1, BATCH, OBS, ACT, seed=1)
     model, other = build(), build()
     head = other.net.layers[-1]
@@ -310,7 +319,7 @@ def test_updates_raise_mmd_and_part_two_clusters(mode: str, options: dict[str, A
     assert (model.metrics["gradient_penalty"] < 0.5).all()
     unseen_agent, unseen_expert = clusters(2, seed=1)
     for e, a in ((expert, agent), (unseen_expert, unseen_agent)):
-        assert (model.reward(e).mean(dim=1) > 0.5).all(), "the expert's side is high"
+        assert (model.reward(e).mean(dim=1) > 0.5).all(), "the expert has the higher reward"
         assert (model.reward(a).mean(dim=1) < -0.5).all()
         assert (model.reward(e).abs() < 3).all()
 
@@ -328,7 +337,10 @@ def test_the_penalty_keeps_ds_slope_at_one() -> None:
 
 
 def test_sides_of_one_distribution_get_a_reward_near_zero_and_an_auc_near_one_half() -> None:
-    """A row's kernel with itself, 3 / B of an agent's reward, does not part them."""
+    """Check two sides that are drawn from one distribution.
+
+    A row's kernel with itself adds 3/B to an agent's reward; this does not separate the sides.
+    """
     model, g = build(batch=128), torch.Generator().manual_seed(0)
     for _ in range(60):
         agent, expert = transitions(g, 128), transitions(g, 128)
@@ -394,7 +406,10 @@ def test_reading_changes_no_state_and_a_saved_model_gives_the_same_reward(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_absorbing_states(make_batch: Callable[..., Batch], mode: str) -> None:
-    """They enter the witness's batches, and a terminated transition is worth what follows."""
+    """Check that absorbing states enter the witness's batches.
+
+    A terminated transition also gets the value of what follows.
+    """
     model = build((1, 2), mode, absorbing=True)
     agent, expert = make_batch(2, BATCH, OBS, ACT), make_batch(2, BATCH, OBS, ACT, seed=1)
     model.update(agent, expert)
@@ -419,7 +434,7 @@ def test_absorbing_states(make_batch: Callable[..., Batch], mode: str) -> None:
 def test_raw_inputs_to_5000(
     make_batch: Callable[..., Batch], options: dict[str, Any], copies: bool
 ) -> None:
-    """As Humanoid has them; also where every expert row is one single transition."""
+    """Train on raw inputs as large as Humanoid's, also if all expert rows are one transition."""
     model = build(**options)
     agent, expert = make_batch(1, BATCH, OBS, ACT, scale=1500.0), make_batch(1, BATCH, OBS, ACT)
     agent.obs[0, 0, 0] = 5000.0
@@ -434,7 +449,7 @@ def test_raw_inputs_to_5000(
 
 
 def test_a_side_without_spread_has_a_finite_gradient() -> None:
-    """All rows alike on both sides: every distance and every difference is zero."""
+    """Check identical rows on both sides: every distance and every difference is zero."""
     for options in PENALTIES:
         model = build(**options)
         same = transitions(torch.Generator().manual_seed(0), 1)
@@ -448,7 +463,7 @@ def test_a_side_without_spread_has_a_finite_gradient() -> None:
 def trained(
     seeds: Sequence[int], sizes: Sequence[int], updates: int, **options: Any
 ) -> list[Tensor]:
-    """Weights and a reward after updates on each run's own demonstrations and agent."""
+    """Return the weights and a reward after training on each run's own demonstrations and agent."""
     sets, model = [], build(seeds, **options)
     for seed, size in zip(seeds, sizes, strict=True):
         sets.append(transitions(torch.Generator().manual_seed(seed), size))
@@ -464,7 +479,10 @@ def trained(
 
 
 def largest_difference(updates: int, **options: Any) -> float:
-    """Between a pack of three and its runs alone: 1, 10 and 40 expert transitions."""
+    """Return the largest difference between a pack and its runs alone.
+
+    The runs have 1, 10 and 40 expert transitions.
+    """
     seeds, sizes, worst = (3, 1, 2), (1, 10, 40), 0.0
     pack = trained(seeds, sizes, updates, **options)
     for run, pair in enumerate(zip(seeds, sizes, strict=True)):
@@ -481,7 +499,7 @@ def test_a_pack_is_its_runs_side_by_side(float64: None, options: dict[str, Any])
 
 
 def test_a_pack_is_its_runs_side_by_side_in_float32() -> None:
-    """Adam's first steps are as long for a gradient that is all rounding as for any other."""
+    """Allow for Adam, whose first steps are full size even for a gradient that is only rounding."""
     assert max(largest_difference(1), largest_difference(30)) < 2e-2
 
 

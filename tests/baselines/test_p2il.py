@@ -1,4 +1,4 @@
-"""P2IL: its loss against plain loops, its two sets of parameters."""
+"""P2IL: its loss against plain loops, and its two sets of parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHI2, TAU = 0.4, 0.7
 
 
 def rewards(model: P2il, run: int, side) -> list[float]:
-    """The reward net's outputs, one row at a time."""
+    """Return the reward net's outputs, computed one row at a time."""
     found = []
     for row in side:
         x = row.x
@@ -46,7 +46,10 @@ def test_the_loss_equals_plain_loops(case, online: bool, target: bool) -> None:
 
 
 def test_the_gradient_is_that_of_the_logistic_error(case) -> None:
-    """The weights are its softmax: log-mean-exp of tau times the errors, over tau."""
+    """Compare with the gradient of log-mean-exp of tau times the errors, over tau.
+
+    Its gradient weights the errors by their softmax.
+    """
     made = case(P2il, 1, True, hidden=(5,), chi2=1e12, tau=TAU, target=True)
     loss = made.loss
     (ours,) = torch.autograd.grad(loss.sum(), [made.model.net.layers[0].weight])

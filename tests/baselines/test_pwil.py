@@ -25,13 +25,13 @@ Load = Callable[[str], dict[str, Tensor]]
 
 
 def transitions(obs: Tensor, action: Tensor, next_obs: Tensor | None = None) -> Batch:
-    """A batch of obs (R, B, ·) and action; what PWIL must not read is nan."""
+    """Return a batch of obs (R, B, ·) and action; fields that PWIL must not read are NaN."""
     nan = torch.full(obs.shape[:2], math.nan)
     return Batch(obs, action, torch.zeros_like(obs) if next_obs is None else next_obs, nan, nan)
 
 
 def make(size: int, seed: int = 0, spread: float = 1.0) -> Batch:
-    """Transitions of one run, (1, size, ·): features of very different mean and spread."""
+    """Return one run's transitions, (1, size, ·), with features of different mean and spread."""
     g = np.random.default_rng(seed)
     mean, scale = np.array([0.0, 3.0, -50.0, 0.2]), np.array([1.0, 0.01, 20.0, 5.0])
     obs, after = (mean + spread * scale * g.normal(size=(1, size, OBS)) for _ in range(2))
@@ -47,7 +47,7 @@ def build(
     envs: int = 1,
     beta: float = 5.0,
 ) -> Pwil:
-    """A model of one run a set of demonstrations."""
+    """Return a model with one run per set of demonstrations."""
     obs, act = sets[0].obs.shape[-1], sets[0].action.shape[-1]
     seeds = range(len(sets))
     spec = Spec(obs, act, mode, 8, seeds, limit, envs, 0.99, DemoSet(sets))
@@ -55,7 +55,7 @@ def build(
 
 
 def play(model: Pwil, path: Batch, ends: Sequence[int] = ()) -> Tensor:
-    """Rewards (R, n, steps) of a path (R * n, steps, ·); every env is done at steps `ends`."""
+    """Return the rewards (R, n, steps) of a path (R * n, steps, ·); all envs are done at `ends`."""
     runs, envs = len(model.spec.seeds), model.spec.num_envs
     steps = Batch(*(x.reshape(runs, envs, *x.shape[1:]) for x in path))
     out = []
@@ -66,13 +66,13 @@ def play(model: Pwil, path: Batch, ends: Sequence[int] = ()) -> Tensor:
 
 
 def points(batch: Batch, mode: Mode) -> Array:
-    """What of a batch is compared, (B, d), of its first run."""
+    """Return the inputs that `mode` compares for a batch's first run, shape (B, d)."""
     second = {"state-action": [batch.action], "state-state": [batch.next_obs], "state-only": []}
     return torch.cat([batch.obs, *second[mode]], dim=-1)[0].double().numpy()
 
 
 def plain(expert: Array, agent: Array, limit: int) -> Array:
-    """Costs of an episode: one atom after another, each step for itself."""
+    """Return an episode's costs, computed step by step and atom by atom."""
     mean, std = expert.mean(axis=0), expert.std(axis=0)
     atoms, path = (expert - mean) / std, (agent - mean) / std
     mass = [1.0 / len(atoms)] * len(atoms)
@@ -102,7 +102,7 @@ VECTORS = [(file, kind) for file in ("plain", "constant", "manyatoms") for kind 
 
 
 def horizons(data: Mapping[str, Tensor], kind: str) -> list[int]:
-    """The horizons that a file has rewards of."""
+    """Return the horizons for which a file has rewards."""
     start = f"sigma_{kind}_T"
     found = [int(name.removeprefix(start)) for name in data if name.startswith(start)]
     assert found
@@ -110,14 +110,14 @@ def horizons(data: Mapping[str, Tensor], kind: str) -> list[int]:
 
 
 def official(data: Mapping[str, Tensor], kind: str, limit: int) -> tuple[Pwil, Batch, Array, Array]:
-    """Model, episode, its rewards (float64 recomputation) and costs."""
+    """Return a model, an episode, and the episode's costs and rewards, recomputed in float64."""
     to = torch.get_default_dtype()
     x, a, agent_x, agent_a = (
         data[name][None].to(to) for name in ("expert_obs", "expert_act", "agent_obs", "agent_act")
     )
     obs, act = x.shape[-1], a.shape[-1]
     assert data["alpha_beta"].tolist() == [5.0, 5.0]
-    # The official code divides by the width of observation and action in either mode.
+    # The official code divides by the joint width of observation and action in both modes.
     beta = 5.0 if kind == "sa" else 5.0 * math.sqrt(obs / (obs + act))
     mode: Mode = "state-action" if kind == "sa" else "state-only"
     model = build([transitions(x, a)], limit, mode, beta=beta)
@@ -191,7 +191,10 @@ def test_float32_follows_the_plain_loop(size: int, limit: int) -> None:
 
 @pytest.mark.usefixtures("float64")
 def test_a_step_may_reach_most_of_the_atoms() -> None:
-    """Five steps at an atom leave 5e-6 of its 1/200; back at the start, all of that is near."""
+    """Check a step that uses up more than 80 atoms.
+
+    Five steps at an atom leave 5e-6 of its 1/200. On the way back all these remainders are near.
+    """
     g = np.random.default_rng(0)
     walk = torch.from_numpy(np.cumsum(g.normal(size=(1, 200, OBS)), axis=1))
     expert = transitions(walk, torch.zeros(1, 200, 1))
@@ -202,7 +205,7 @@ def test_a_step_may_reach_most_of_the_atoms() -> None:
     for steps in (slice(0, 900), slice(900, 901), slice(901, 1000)):
         parts.append(play(model, Batch(*(x[:, steps] for x in agent))))
         held.append((model.mass > 0.0).sum().item())
-    assert held[0] == 200 and held[1] < 120, "one step used up over 80"
+    assert held[0] == 200 and held[1] < 120, "one step used up more than 80"
     cost = plain(points(expert, "state-only"), points(agent, "state-only"), 1000)
     got = torch.cat(parts, dim=-1)[0, 0].numpy()
     np.testing.assert_allclose(got, reward_of(cost, 1000, OBS), rtol=1e-6)
@@ -227,15 +230,15 @@ def test_an_episode_costs_no_less_than_optimal_transport() -> None:
     x, e = (x - e.mean(axis=0)) / e.std(axis=0), (e - e.mean(axis=0)) / e.std(axis=0)
     distance = np.linalg.norm(x[:, None] - np.repeat(e, limit // size, axis=0), axis=2)
     optimal = distance[linear_sum_assignment(distance)].sum() / limit
-    unspent = 1e-6 * limit * distance.max()  # at most what moving the rest would cost
+    unspent = 1e-6 * limit * distance.max()  # upper bound for the cost of the mass not moved
     print(f"greedy {cost:.4f}, optimal {optimal:.4f}")
     assert optimal - unspent <= cost < 1.5 * optimal
-    assert cost < 0.999 * distance.mean(), "no better than any plan"
+    assert cost < 0.999 * distance.mean(), "no better than an arbitrary plan"
 
 
 @pytest.mark.usefixtures("float64")
 def test_it_is_optimal_where_greed_is() -> None:
-    """On a line, each step a little above its own atom."""
+    """Check a line on which each step lies a little above its own atom."""
     expert = transitions(torch.linspace(-1, 1, 100)[None, :, None], torch.zeros(1, 100, 1))
     agent = expert._replace(obs=expert.obs + 0.001)
     model = build([expert], 100, "state-only")
@@ -249,7 +252,10 @@ def test_it_is_optimal_where_greed_is() -> None:
 
 @pytest.mark.parametrize(("limit", "last"), [(1000, 1001), (100, 100), (10, 10)])
 def test_used_up_atoms_give_nothing(limit: int, last: int) -> None:
-    """The 1e-6 that each step leaves is one more step's worth after a thousand."""
+    """Count the steps until atoms are used up.
+
+    Each step leaves 1e-6; after a thousand steps that is enough for one more step.
+    """
     expert, agent = make(50, spread=0.1), make(limit + 5, seed=1, spread=0.1)
     model = build([expert], limit)
     reward = play(model, agent)[0, 0]
@@ -269,7 +275,9 @@ def test_masses_come_back_in_the_env_that_is_done_alone() -> None:
     last = Batch(*(x[:, 30].reshape(2, 2, -1).squeeze(-1) for x in steps))
     done = torch.tensor([[False, True], [False, False]])
     at_end = model.observe(last, done)
-    assert torch.equal(at_end, at_end[:1, :1].expand(2, 2)), "of the old masses, done or not"
+    assert torch.equal(at_end, at_end[:1, :1].expand(2, 2)), (
+        "rewards use the old masses, done or not"
+    )
     assert torch.equal(model.mass[0, 1], model.full[0, 0])
     assert torch.equal(model.mass[0, 0], model.mass[1, 0])
     after = play(model, Batch(*(x[:, 31:] for x in steps)))
@@ -290,7 +298,7 @@ def test_an_episode_starts_like_the_first() -> None:
 
 @pytest.mark.parametrize("mode", ["state-action", "state-state", "state-only"])
 def test_packed_equals_single(mode: Mode) -> None:
-    """Runs with 50, 1 and 9 atoms; the agent is at the origin too, where padding is."""
+    """Compare runs with 50, 1 and 9 atoms; the agent also visits the origin, where padding lies."""
     sets = [make(50, seed=2), make(1, seed=3), make(9, seed=4)]
     pack = build(sets, 100, mode, envs=2)
     assert pack.atoms.shape[1] == 50 and pack.mass.shape == (3, 2, 50)
@@ -309,10 +317,10 @@ def test_packed_equals_single(mode: Mode) -> None:
 
 
 def test_atoms_that_pad_a_set_move_no_rounding() -> None:
-    """Sums are the same to the last bit, so that a run of a pack is the run alone."""
+    """Check that padding changes no bit of the sums, so that packed and single runs are equal."""
     g = torch.Generator().manual_seed(0)
     distance, mass = torch.rand(2, 2000, 550, generator=g)
-    mass[:, 50:] = 0.0  # what pads lies among the atoms in order of distance
+    mass[:, 50:] = 0.0  # padding falls between the atoms when sorted by distance
     alone = couple(distance[:, :50], mass[:, :50], 3.0)
     padded = couple(distance, mass, 3.0)
     assert torch.equal(alone[0], padded[0]) and torch.equal(alone[1], padded[1])
@@ -327,12 +335,12 @@ def test_features_without_spread_are_divided_by_one() -> None:
     up = np.where(np.arange(n) % 2, 1, 0)
     rng = np.random.default_rng(0)
     columns = [
-        np.full(n, 0.1),  # its float32 std is near 1e-8 when formed in float32
+        np.full(n, 0.1),  # float32 arithmetic gives a std near 1e-8
         np.zeros(n),
-        np.float32(0.1) + up * np.spacing(np.float32(0.1)),  # the last bit
+        np.float32(0.1) + up * np.spacing(np.float32(0.1)),  # differs in the last bit
         np.float32(4000.0) + up * np.spacing(np.float32(4000.0)),
         1e-9 * rng.normal(size=n),  # noise about zero
-        4000.0 + 0.1 * rng.normal(size=n),  # a spread, small as it is
+        4000.0 + 0.1 * rng.normal(size=n),  # a small but real spread
         1e-4 * rng.normal(size=n),
         1000.0 * rng.normal(size=n),
     ]
@@ -342,7 +350,7 @@ def test_features_without_spread_are_divided_by_one() -> None:
     assert model.scale[0, 0, :5].tolist() == [1.0] * 5
     want = obs[0].double().std(dim=0, correction=0)[5:].float()
     torch.testing.assert_close(model.scale[0, 0, 5:], want)
-    # A deviation there counts at face value.
+    # A deviation in a constant feature counts unscaled.
     for column in range(5):
         away = obs[:, :1].clone()
         away[..., column] += 0.5
@@ -391,7 +399,7 @@ def test_perfect_imitation_earns_alpha_to_the_last_bit(size: int, limit: int, mo
 def test_raw_inputs_in_the_thousands() -> None:
     g = torch.Generator().manual_seed(0)
     obs = 5000.0 * (2.0 * torch.rand(1, 50, OBS, generator=g) - 1.0)
-    obs[..., 0] = 0.0  # where the agent isn't at 0
+    obs[..., 0] = 0.0  # a constant; the agent has 5000
     expert = transitions(obs, torch.zeros(1, 50, ACT))
     far = transitions(torch.full((1, 100, OBS), 5000.0), torch.ones(1, 100, ACT))
     reward = play(build([expert], 200), far)
@@ -408,11 +416,11 @@ def test_range_and_sign() -> None:
     for reward in like:
         assert (reward > 0.0).all() and (reward <= 5.0).all() and not reward.requires_grad
     means = [reward.mean().item() for reward in like]
-    assert means == sorted(means, reverse=True) and means[0] > 2 * means[1], "high: expert-like"
+    assert means == sorted(means, reverse=True) and means[0] > 2 * means[1], "high is expert-like"
 
 
 def test_the_horizon_cancels_but_for_the_masses() -> None:
-    """A step's first reward, all of it from one atom, hardly depends on the time limit."""
+    """Check that a first reward from a single atom hardly depends on the time limit."""
     expert, step = make(5), make(1, seed=1, spread=0.5)
     rewards = [play(build([expert], limit), step).item() for limit in (100, 200, 1000)]
     assert rewards == pytest.approx([rewards[0]] * 3, rel=1e-2)
@@ -427,16 +435,16 @@ def test_a_broken_env_breaks_no_other() -> None:
     got, want = play(model, broken, ends=[9]), play(whole, paths, ends=[9])
     fine = torch.tensor([[True, False], [True, True]])
     assert torch.equal(got[fine], want[fine])
-    assert torch.equal(play(model, paths), play(whole, paths)), "and it heals when it is reset"
+    assert torch.equal(play(model, paths), play(whole, paths)), "a reset repairs it"
 
 
-# --- the seam
+# --- interface of reward models
 
 
 def test_the_seam(make_batch: Callable[..., Batch]) -> None:
     model, batch = build([make(5)]), make_batch(1, 6, OBS, ACT)
     assert issubclass(Pwil, RewardModel) and not Pwil.learns and not Pwil.offline
-    assert torch.equal(model.reward(batch), batch.reward), "what was stored"
+    assert torch.equal(model.reward(batch), batch.reward), "the stored reward"
     assert model.draws() == {} and list(model.parameters()) == []
     with pytest.raises(UserError, match="Pwil has no method 'loss'"):
         model.loss(batch, batch)
@@ -456,7 +464,7 @@ def test_a_checkpoint_is_the_masses() -> None:
 
 
 def test_a_step_needs_no_value_and_keeps_its_storage() -> None:
-    """On the meta device there are none: a branch on a tensor, or a shape of one, would fail."""
+    """Step on the meta device, which fails on a branch or a shape that depends on values."""
     model = build([make(20), make(3)], 50, envs=2)
     place, spend = model.mass.data_ptr(), model.spend
     step = Batch(*(torch.cat([x] * 4).reshape(2, 2, *x.shape[2:]) for x in make(1, seed=1)))
@@ -475,7 +483,7 @@ def test_defaults_are_the_originals() -> None:
 
 
 def test_the_filled_buffer_repeats_the_atoms_in_order() -> None:
-    """Each env goes round its run's own atoms, and is paid alpha for each; nothing ends."""
+    """Check that each env cycles through its run's atoms, at a reward of alpha, without an end."""
     sets = [make(size, seed=size) for size in (3, 2)]
     spec = Spec(OBS, ACT, "state-action", 8, (0, 1), 100, 2, 0.99, DemoSet(sets))
     model = Pwil(PwilConfig(alpha=4.0, prefill=9), spec)

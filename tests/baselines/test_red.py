@@ -1,4 +1,4 @@
-"""RED*: NGT's potential with the expert's term alone."""
+"""RED*: NGT's potential with only the expert's term."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def build(
 
 
 def plain_h(model: Potential, x: np.ndarray) -> float:
-    """The pairing loss of one input of run 0, by the expert's width."""
+    """Return the pairing loss of one input of run 0, with the expert's width."""
     c, outs = model.config, []
     for net in (model.predictor, model.prior):
         y = x
@@ -49,7 +49,7 @@ def plain_h(model: Potential, x: np.ndarray) -> float:
         return float(((np.exp(f) / np.exp(f).sum() - np.exp(t) / np.exp(t).sum()) ** 2).sum())
     edges, total = np.linspace(-1, 1, 22), 0.0
     for unit in range(c.m):
-        logits = f[unit :: c.m]  # bin-major
+        logits = f[unit :: c.m]  # the layout is bin-major
         z = np.array([math.erf((e - t[unit]) / (math.sqrt(2) * 0.25)) for e in edges])
         mass = np.diff(z) / (z[-1] - z[0] + 1e-6)
         total -= float((mass * (logits - math.log(np.exp(logits).sum()))).sum())
@@ -74,7 +74,7 @@ def test_loss_is_the_mean_of_h_over_the_expert_by_plain_loops(
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_the_agents_batch_has_no_influence(make_batch: Callable[..., Batch], pairing: str) -> None:
-    """It does not change the loss, the gradient or what is learned, even if it is broken."""
+    """Check that even a broken agent's batch leaves loss, gradient and training unchanged."""
     expert, agent = make_batch(1, BATCH, OBS, ACT), make_batch(1, BATCH, OBS, ACT, seed=1)
     broken = Batch(*(torch.full_like(field, math.nan) for field in agent))
     results = []
@@ -117,7 +117,7 @@ def test_learning_lowers_h_on_the_expert_below_unseen_data(
     )
     assert (h_expert < first).all() and (h_expert < h_unseen).all()
     assert (model.reward(expert).mean(dim=1) > model.reward(unseen).mean(dim=1)).all()
-    if pairing != "hl_gauss":  # whose floor is the entropy of its targets
+    if pairing != "hl_gauss":  # its minimum is the entropy of the targets
         assert (h_expert < 0.1 * first).all() and (h_expert < 0.2 * h_unseen).all()
 
 
@@ -127,7 +127,7 @@ def test_the_reward_is_ngts(make_batch: Callable[..., Batch], pairing: str, mode
     batch, options = make_batch(2, BATCH, OBS, ACT), {"pairing": pairing}
     red, ngt = (build((1, 2), mode, cls, **options) for cls in (Red, Potential))
     for (name, p), q in zip(red.state_dict().items(), ngt.state_dict().values(), strict=True):
-        assert torch.equal(p, q), f"{name} starts otherwise"
+        assert torch.equal(p, q), f"{name} differs at the start"
     assert torch.equal(red.reward(batch), ngt.reward(batch))
     red.update(batch, batch)
     ngt.load_state_dict(red.state_dict())
@@ -151,7 +151,7 @@ def test_the_prior_stays_and_the_predictor_keeps_its_slope(
 
 
 def trained(seeds: Sequence[int], sizes: Sequence[int], pairing: str) -> list[Tensor]:
-    """Weights and a reward after 30 updates on each run's own demonstrations."""
+    """Return the weights and a reward after 30 updates on each run's own demonstrations."""
 
     def own(seed: int, size: int) -> Batch:
         g = torch.Generator().manual_seed(seed)
@@ -171,14 +171,14 @@ def trained(seeds: Sequence[int], sizes: Sequence[int], pairing: str) -> list[Te
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_a_pack_is_its_runs_side_by_side(pairing: str) -> None:
-    """With numbers of demonstrations of their own, down to a single transition."""
+    """Compare runs with different numbers of demonstrations, down to a single transition."""
     seeds, sizes = (3, 1, 2), (1, 10, 40)
     pack = trained(seeds, sizes, pairing)
     for run, pair in enumerate(zip(seeds, sizes, strict=True)):
         alone = trained([pair[0]], [pair[1]], pairing)
         for p, q in zip(pack[:-1], alone[:-1], strict=True):
             torch.testing.assert_close(p[run], q[0], rtol=0, atol=1e-4)
-        if pair[1] > 1:  # of a single transition the scaled reward is rounding
+        if pair[1] > 1:  # for a single transition the scaled reward is only rounding
             torch.testing.assert_close(pack[-1][run], alone[-1][0], rtol=0, atol=0.02)
     assert not torch.isclose(pack[0][0], pack[0][1]).all()
 

@@ -1,4 +1,4 @@
-"""W-DAC: its loss against plain loops, sign, shift, the slope it finds, packs, broken input."""
+"""W-DAC: loss against plain loops, sign, shift, the slope that it finds, packs and broken input."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def build(
 
 
 def batch_of(x: Tensor, obs: int = OBS) -> Batch:
-    """Transitions that hold x (R, B, obs + act), next observations included; none ends."""
+    """Return transitions with inputs x (R, B, obs + act); next_obs is obs, and none ends."""
     return Batch(x[..., :obs], x[..., obs:], x[..., :obs], 0.0 * x[..., 0], 0.0 * x[..., 0])
 
 
 def output(model: Wdac, run: int, x: np.ndarray) -> float:
-    """D of one row, by hand."""
+    """Compute D of one row by hand."""
     for depth, layer in enumerate(model.net.layers):
         x = x @ layer.weight[run].detach().numpy() + layer.bias[run, 0].detach().numpy()
         if depth < len(model.net.layers) - 1:
@@ -51,7 +51,7 @@ def output(model: Wdac, run: int, x: np.ndarray) -> float:
 
 
 def slope(model: Wdac, run: int, x: np.ndarray, step: float = 1e-6) -> float:
-    """|grad D| of one row by central differences: exact inside a linear piece."""
+    """Return |grad D| of one row by central differences, exact inside a linear piece."""
     ends = [[output(model, run, x + s * unit) for s in (step, -step)] for unit in np.eye(len(x))]
     return float(np.linalg.norm([(up - down) / (2.0 * step) for up, down in ends]))
 
@@ -100,12 +100,17 @@ def test_loss_does_not_change_with_a_shift_and_the_reward_does(float64, make_bat
     torch.testing.assert_close(model.loss(agent, expert).detach(), loss)
     torch.testing.assert_close(model.reward(agent), reward + shift)
     model.loss(agent, expert).sum().backward()
-    assert model.net.layers[-1].bias.grad.abs().max() < 1e-15, "nothing holds the constant"
+    assert model.net.layers[-1].bias.grad.abs().max() < 1e-15, (
+        "the loss does not constrain the constant"
+    )
 
 
 @pytest.mark.parametrize("two_sides", [1.0, 3.0])
 def test_it_finds_the_slope_between_two_points(two_sides: float):
-    """Two points d apart: the slope s maximises s d - 10 (s - 1)^2, so s = 1 + d / 20."""
+    """Train on two points d apart.
+
+    The slope s maximises s d - 10 (s - 1)^2, so s = 1 + d / 20.
+    """
     model = build((1,), "state-only", obs=1, lr=3e-3, batch=64, hidden=(32, 32))
     streams = Streams((1,), model.draws())
     agent, expert = (
@@ -117,11 +122,11 @@ def test_it_finds_the_slope_between_two_points(two_sides: float):
     gap = model.metrics["wasserstein"].item()
     assert gap == pytest.approx(two_sides * (1.0 + two_sides / 20.0), rel=0.02)
     low, high = model.value(torch.tensor([[[-two_sides / 2], [two_sides / 2]]]))[0].tolist()
-    assert high > low, "the expert is high"
+    assert high > low, "the expert has the higher value"
 
 
 def clusters(step: int, seeds: Sequence[int], size: int = BATCH) -> tuple[Batch, Batch]:
-    """Agent's and expert's transitions, one unit apart per dim; each run has its own."""
+    """Return an agent's and an expert's batch, one unit apart per dim, different in each run."""
     x = torch.cat([rows(2, size, OBS + ACT, seed=100 * s + step)[None] for s in seeds])
     return batch_of(0.5 * x[:, 0] - 0.5), batch_of(0.5 * x[:, 1] + 0.5)
 
@@ -166,7 +171,7 @@ def test_raw_inputs_are_no_matter(raw_inputs_stay_finite, one_sided: bool):
 
 
 def test_a_demonstration_of_one_transition_will_do(make_batch):
-    """And one that the agent repeats exactly: every interpolate is the same point."""
+    """Train on one transition that the agent repeats, so that all interpolates are equal."""
     model = build((1, 2))
     demos = DemoSet([make_batch(1, 1, OBS, ACT, seed=s) for s in (0, 1)])
     expert = demos.sample(torch.arange(BATCH).expand(2, BATCH))

@@ -15,7 +15,7 @@ from ngt.experience import demos
 
 @pytest.fixture
 def ngt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
-    """ngt(*arguments): the lines that the command prints; it runs in a folder of its own."""
+    """Return ngt(*arguments), which runs the command in its own folder and returns its lines."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> list[str]:
@@ -28,7 +28,7 @@ def ngt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
 
 @pytest.fixture
 def demos_file(tmp_path: Path) -> str:
-    """Demonstrations of a toy policy, said to be much better than a random one."""
+    """Return a file of demonstrations whose stated returns are far above a random policy's."""
 
     def act(obs: torch.Tensor) -> torch.Tensor:
         return torch.tanh(obs[..., 1:2] - obs[..., 2:3])
@@ -41,7 +41,7 @@ def demos_file(tmp_path: Path) -> str:
 
 @pytest.fixture
 def refused(ngt: Any, capsys: Any) -> Any:
-    """refused(*arguments): the one line that the command prints when it exits with code 2."""
+    """Return refused(*arguments), which returns the one line of a command with exit code 2."""
 
     def run(*arguments: str) -> str:
         with pytest.raises(SystemExit) as stopped:

@@ -1,4 +1,4 @@
-"""A user's mistake: one line on stderr that names the field and the fix, and exit code 2."""
+"""User errors: one line on stderr that names the field and the fix, and exit code 2."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = "Pendulum-v1/ngt/state-action-demos1-rate20/seed0"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files good and bad."""
+    """Return a folder with good and bad files."""
     place = tmp_path_factory.mktemp("files")
 
     def still(obs: torch.Tensor) -> torch.Tensor:
@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     variant("bound.npz", action=np.full((400, 1), 2.0, np.float32))
     variant("version.npz", {"version": 9})
     (place / "results/test/demos").mkdir(parents=True)
-    demos.save(place / "results/test/demos/Pendulum-v1.npz", good)  # not this config's expert's
+    demos.save(place / "results/test/demos/Pendulum-v1.npz", good)  # from another expert
     reacher = Policy(Actor(10, 2, SacConfig(hidden=(4,)), [0]), None).snapshot(0)
     policy.save(place / "reacher", reacher, "Reacher-v5", SacConfig(hidden=(4,)))
     (place / "truncated").write_bytes((place / "reacher").read_bytes()[:100])
@@ -76,10 +76,10 @@ def shown(setting: str) -> list[str]:
     return ["config", "--scale", "test", "--set", setting]
 
 
-# Scale `test` imitates a file of its own; without it, the env's expert.
+# Scale `test` imitates its own file; without that file it needs the env's expert.
 OWN_EXPERT = ("--set", "envs.Pendulum-v1.demos=''")
 
-# name: (arguments, what the line must hold); {place} is the folder of files
+# name: (arguments, texts that the line must contain); {place} is the folder of files
 CASES: dict[str, tuple[list[str], list[str]]] = {
     # environments
     "unknown env": (
@@ -203,7 +203,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "unknown choice": (
         shown("methods.ngt.params.pairing=hubr"),
-        ["methods.ngt.params.pairing: expected one of huber, mse_softmax, hl_gauss, found text"],
+        ["methods.ngt.params.pairing: expected one of huber, mse_softmax, hl_gauss, l1, found"],
     ),
     "cycle of variants": (
         shown("methods.a.like=a"),
@@ -240,11 +240,11 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "missing demonstrations": (
         train(KEY, "--demos", "{place}/none.npz"),
-        ["demonstrations {place}/none.npz: no such file; `ngt record` makes it"],
+        ["demonstrations {place}/none.npz: no such file; `ngt record` writes it"],
     ),
     "no demonstrations recorded yet": (
         train(KEY, "--results", "{place}/fresh", *OWN_EXPERT),
-        ["{place}/fresh/test/demos/Pendulum-v1.npz: no such file; `ngt record` makes it"],
+        ["{place}/fresh/test/demos/Pendulum-v1.npz: no such file; `ngt record` writes it"],
     ),
     "truncated demonstrations": (
         train(KEY, "--demos", "{place}/truncated.npz"),
@@ -264,7 +264,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "demonstrations of another env": (
         train(KEY, "--demos", "{place}/env.npz"),
-        ["env.npz: field 'env': found Reacher-v5, expected Pendulum-v1; give a file recorded on"],
+        ["env.npz: field 'env': found Reacher-v5, expected Pendulum-v1; use a file recorded on"],
     ),
     "NaN in demonstrations": (
         train(KEY, "--demos", "{place}/nan.npz"),
@@ -301,7 +301,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "truncated policy": (
         ["evaluate", "{place}/truncated"],
-        ["policy {place}/truncated: truncated, or not safetensors"],
+        ["policy {place}/truncated: truncated, or not a safetensors file"],
     ),
     "foreign policy": (
         ["evaluate", "{place}/foreign"],
@@ -394,7 +394,7 @@ def test_one_line_with_the_field_and_the_fix(
     assert err.startswith("ngt: error: ")
     missing = [part for part in parts if part.format(place=place) not in err]
     assert missing == [], err
-    assert not list(tmp_path.iterdir()), "nothing was begun"
+    assert not list(tmp_path.iterdir()), "nothing was started"
 
 
 def test_there_are_enough_cases() -> None:
@@ -419,7 +419,7 @@ def test_a_discrete_env_is_refused_when_it_is_registered(
 def test_a_mistake_after_good_runs_trains_nothing(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Keys are checked before the first run begins."""
+    """Check that all keys are checked before the first run begins."""
     with pytest.raises(SystemExit):
         wrong = KEY.replace("/ngt/", "/ntg/")
         options = ["--demos", str(place / "good.npz"), "--results", str(tmp_path / "results")]

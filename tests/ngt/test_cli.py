@@ -1,4 +1,4 @@
-"""The `ngt` command: every stage by hand, its output, what it skips, what it needs."""
+"""The `ngt` command: every stage by hand, its output, skipped work and required packages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
-SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # what is recorded here, not what scale `test` has
+SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use the recording, not the file of scale `test`
 COMMANDS = ["expert", "record", "import", "export", "ship", "train", "evaluate", "runs"]
 COMMANDS += ["publish", "bench", "config"]
 
@@ -53,7 +53,7 @@ def test_help_of_every_command(name: str, capsys: Any) -> None:
     (example,) = re.findall(r"^example: (.+)$", out, re.M)
     words = example.split()
     assert words[:2] == ["ngt", name]
-    assert build_parser(name).parse_args(words[1:]).command == name, "the example can be parsed"
+    assert build_parser(name).parse_args(words[1:]).command == name, "the example parses"
 
 
 # ---------------------------------------------------------------- from nothing to returns
@@ -99,7 +99,7 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     assert record["reference"] == reference_of(data)
     assert record["key"] == {"run": key, **dataclasses.asdict(RunKey.parse(key))}
 
-    good = ROOT / "tests/data/Pendulum-v1.npz"  # of a policy that is better than a random one
+    good = ROOT / "tests/data/Pendulum-v1.npz"  # from a policy that is better than a random one
     data = demos.load(good)
     said = ngt("evaluate", folder, "--episodes", "3", "--seed", "5", "--demos", str(good))
     episodes = [
@@ -118,10 +118,10 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     )
     assert shown and float(shown[1]) == pytest.approx(score, abs=0.002)
     again = ngt("evaluate", f"{folder}/policy.safetensors", "--episodes", "3", "--seed", "5")
-    assert again == said[:4], "a file or its folder; the same seeds, the same returns"
+    assert again == said[:4], "a file or its folder; the same seeds give the same returns"
 
 
-# ---------------------------------------------------------------- an env of one's own
+# ---------------------------------------------------------------- a user's own env
 
 MODULE = """
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
@@ -156,11 +156,11 @@ def test_a_module_that_cannot_be_imported(ngt: Any, tmp_path: Path, capsys: Any)
     assert said.startswith("ngt: error: imports: 'no_such_module' can't be imported (ModuleNotFou")
 
 
-# ---------------------------------------------------------------- ends that are no mistakes
+# ---------------------------------------------------------------- exits other than errors
 
 
 def stopped(monkeypatch: pytest.MonkeyPatch, capsys: Any, error: BaseException) -> tuple[Any, str]:
-    """Exit code and stderr when a command raises."""
+    """Return the exit code and stderr when a command raises an exception."""
 
     def fail(args: Any) -> None:
         raise error
@@ -199,7 +199,7 @@ def test_no_memory(monkeypatch: pytest.MonkeyPatch, capsys: Any, error: Exceptio
 
 
 def test_a_reader_that_has_gone() -> None:
-    """`ngt runs | head`: no traceback."""
+    """Check that `ngt runs | head` gives no traceback."""
     command = f"{shlex.quote(sys.executable)} -m ngt.cli runs --scale paper --keys | head -n 1"
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
     assert RunKey.parse(done.stdout.strip())
@@ -223,7 +223,7 @@ def test_an_import_that_fails_elsewhere_than_in_torch_keeps_its_traceback(
         main(["config"])
 
 
-# ---------------------------------------------------------------- what a machine needs
+# ---------------------------------------------------------------- requirements
 
 
 HOOK = """
@@ -239,7 +239,7 @@ import {modules}
 
 
 def test_training_imports_little() -> None:
-    """Import every module of ngt, but the GPU bench, where only what trains is installed."""
+    """Import every ngt module except the GPU bench with only the training dependencies."""
     blocked = "arch dm_control dm_env jsonschema matplotlib pandas pyarrow rliable safetensors"
     blocked += " scipy shimmy snakemake tqdm yaml"
     files = [file for file in (ROOT / "ngt").rglob("*.py") if file.stem not in ("__init__", "gpu")]
@@ -264,7 +264,7 @@ def test_training_imports_little() -> None:
     ],
 )
 def test_what_needs_no_torch(modules: str, does: str) -> None:
-    """The workflow reads settings in its own process, for every job; help is shown at once."""
+    """Check imports: the workflow reads settings for every job, and help must appear at once."""
     blocked = ["torch", "pandas", "mujoco"]
     code = HOOK.format(blocked=blocked, modules=f"ngt.cli, {modules}") + does
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
@@ -295,4 +295,4 @@ def test_a_refusal_leaves_its_reason_and_is_no_failure(
     monkeypatch.setattr("ngt.commands.train.member_of", fail)
     with pytest.raises(SystemExit) as stop:
         ngt(*command, demos_file)
-    assert stop.value.code == 2 and not out.exists(), "it is tried again"
+    assert stop.value.code == 2 and not out.exists(), "the workflow retries it"

@@ -1,6 +1,6 @@
-"""What a training survives, and what it says: kills, full and read-only disks, broken envs, clocks.
+"""Training under faults: kills, full and read-only disks, broken envs, clocks.
 
-Every fault leaves what was finished whole, and the same command goes on to the same bytes.
+After each fault, finished files are whole and the same command resumes and gives the same bytes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def command(root: Path, *more: str, env: str = "Pendulum-v1") -> list[str]:
 
 
 def run(root: Path, *more: str, env: str = "Pendulum-v1") -> tuple[int, str]:
-    """Exit code and last line of the command, run here."""
+    """Run the command in this process and return its exit code and last line."""
     import io
 
     out = io.StringIO()
@@ -53,7 +53,7 @@ def run(root: Path, *more: str, env: str = "Pendulum-v1") -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run that nothing disturbed."""
+    """Return the folder of an undisturbed run."""
     root = tmp_path_factory.mktemp("whole")
     assert run(root)[0] == 0
     return root / EXPERT
@@ -69,7 +69,7 @@ def assert_same(folder: Path, whole: Path) -> None:
 
 
 def test_25_kills_at_random_instants(tmp_path: Path) -> None:
-    """Each attempt is a process of its own, forked from one that has trained undisturbed."""
+    """Kill each of 25 attempts, which are processes forked from one that trained undisturbed."""
     script = """
         import json, os, random, signal, sys, time
         from pathlib import Path
@@ -120,7 +120,7 @@ def test_25_kills_at_random_instants(tmp_path: Path) -> None:
 def test_a_kill_between_any_two_files_of_a_checkpoint(
     tmp_path: Path, whole: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process is gone after so many of the files of its fifth checkpoint were written."""
+    """Kill the process after `after` files of its fifth checkpoint."""
 
     class Killed(BaseException):
         pass
@@ -131,7 +131,7 @@ def test_a_kill_between_any_two_files_of_a_checkpoint(
     def dying(path: Path) -> Iterator[Path]:
         if path.parent.name == "checkpoint":
             written[0] += 1
-            if written[0] == 4 * 3 + 1 + after:  # rows, state and manifest each time
+            if written[0] == 4 * 3 + 1 + after:  # each checkpoint writes rows, state and manifest
                 raise Killed
         with real(path) as temporary:
             yield temporary
@@ -151,20 +151,20 @@ def test_a_kill_between_any_two_files_of_a_checkpoint(
 
 @pytest.fixture
 def tmpfs(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 1 MB."""
+    """Return a disk of 1 MB."""
     disk = tmp_path / "disk"
     disk.mkdir()
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True
     )
     if done.returncode:
-        pytest.skip("no file system can be mounted here")
+        pytest.skip("this machine cannot mount a file system")
     yield disk
     subprocess.run(["umount", str(disk)], check=True)
 
 
 def fill(disk: Path, leave: int) -> Path:
-    """Leave so many bytes."""
+    """Fill the disk, leaving `leave` bytes free."""
     ballast = disk / "ballast"
     free = shutil.disk_usage(disk).free
     ballast.write_bytes(b"\0" * max(free - leave, 0))
@@ -189,7 +189,7 @@ def test_a_full_disk(tmpfs: Path, whole: Path, leave: int) -> None:
 
 def test_a_disk_that_fills_up_while_it_trains(tmpfs: Path, whole: Path) -> None:
     root = tmpfs / "results"
-    ballast = fill(tmpfs, 120_000)  # room for some checkpoints, not for all
+    ballast = fill(tmpfs, 120_000)  # room for some checkpoints, but not for all
     code, line = run(root)
     assert code == 2 and "No space left on device" in line
     steps = checkpoint.steps(root / EXPERT)
@@ -209,7 +209,7 @@ def test_a_disk_on_which_nobody_may_write(tmpfs: Path, whole: Path) -> None:
     assert_same(tmpfs / "results" / EXPERT, whole)
 
 
-# ---------------------------------------------------------------- two of them
+# ---------------------------------------------------------------- two commands at once
 
 
 def test_a_second_trainer_says_who_holds_the_folder(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_killed_trainer_holds_nothing(tmp_path: Path) -> None:
 
 
 class Broken(gym.Env[np.ndarray, np.ndarray]):
-    """Three numbers and an action that change nothing, until `at` steps were taken in all."""
+    """An env with constant observations that breaks after `at` steps in total."""
 
     observation_space = gym.spaces.Box(-1, 1, (3,), np.float64)
     action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
@@ -365,7 +365,7 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
 def test_damage_anywhere_in_a_checkpoint_costs_at_most_the_checkpoint(
     tmp_path: Path, whole: Path
 ) -> None:
-    """Seeded truncations and flipped bits, in each file of the newest checkpoint."""
+    """Truncate and flip bits by seed in each file of the newest checkpoint."""
     base = tmp_path / "base"
     process = subprocess.Popen(
         [sys.executable, "-m", "ngt.cli", *command(base)],

@@ -19,7 +19,9 @@ def test_a_block_that_succeeds_writes_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "file.txt"
     with atomic(path) as temporary:
         temporary.write_text("new")
-        assert temporary.parent == path.parent, "on one file system, or it could not be renamed"
+        assert temporary.parent == path.parent, (
+            "on the same file system; otherwise the rename fails"
+        )
         assert not path.exists()
     assert path.read_text() == "new"
     assert list(path.parent.iterdir()) == [path]
@@ -55,7 +57,7 @@ def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left") as caught, atomic(path) as temporary:
         temporary.write_text("half")
         with open("/dev/full", "w") as full:
-            full.write("x")  # raised when it is closed, without a name
+            full.write("x")  # raises when closed, without a file name
     assert caught.value.filename == str(path)
     assert list(tmp_path.iterdir()) == []
 
@@ -71,7 +73,7 @@ def test_a_process_killed_inside_the_block_leaves_the_old_file(tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, check=False)
     assert done.returncode == -9
     assert path.read_text() == "old"
-    # what the dead process left has a name of its own and is in nobody's way
+    # the dead process's file has its own name and does no harm
     (left,) = (p for p in tmp_path.iterdir() if p != path)
     assert left.name.startswith(".file.txt.") and left.suffix == ".tmp"
     write_json(path, [1])
@@ -84,7 +86,9 @@ def test_the_rename_comes_after_the_flush(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "fsync", lambda fd: (calls.append("fsync"), fsync(fd))[1])
     monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("replace"), replace(a, b))[1])
     write_json(tmp_path / "file.json", {})
-    assert calls == ["fsync", "replace", "fsync"], "the data, the name, the folder"
+    assert calls == ["fsync", "replace", "fsync"], (
+        "flush the data, rename the file, flush the folder"
+    )
 
 
 def test_json_round_trip(tmp_path: Path) -> None:
@@ -92,7 +96,7 @@ def test_json_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     write_json(path, data)
     assert read_json(path) == data
-    assert list(read_json(path)) == list(data), "in the order given"
+    assert list(read_json(path)) == list(data), "the order of keys stays"
     assert path.read_text().endswith("}\n")
 
 
@@ -110,7 +114,7 @@ def test_what_is_no_json_that_can_be_read_is_none(tmp_path: Path, text: str) -> 
     file = tmp_path / "a.json"
     file.write_text(text)
     assert read_json(file) is None
-    assert read_json(tmp_path) is None, "a folder"
+    assert read_json(tmp_path) is None, "the path is a folder"
 
 
 @pytest.mark.parametrize(

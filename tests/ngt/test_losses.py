@@ -14,7 +14,7 @@ HLG = ["hlg_0", "hlg_1", "hlg_2", "hlg_3"]
 
 
 def hlg_of(v, dtype):
-    """A vector file's edges, targets and probabilities in a precision."""
+    """Return a vector file's edges, targets and probabilities in a given precision."""
     low, high = v["support"].tolist()
     edges = hl_gauss_edges(low, high, int(v["num_bins"])).to(dtype)
     return edges, hl_gauss_target(v["targets"].to(dtype), edges, float(v["sigma"]))
@@ -52,7 +52,7 @@ def test_mse_softmax(float64):
 
 
 def unit_losses(logits, probs):
-    """hl_gauss of one unit at a time, (B, m): each unit meets its own logits."""
+    """Return hl_gauss of one unit at a time, (B, m), each with its own logits."""
     units = probs.shape[-1]
     columns = [(logits[:, j::units], probs[..., j : j + 1]) for j in range(units)]
     return torch.stack([hl_gauss(*column) for column in columns], dim=1)
@@ -78,7 +78,7 @@ def test_hl_gauss_in_float32(vectors, name: str):
     v = vectors(name)
     low, high = v["support"]
     _, probs = hlg_of(v, torch.float32)
-    # Outside, float32 cannot hold the difference of two erfs near one.
+    # Outside, float32 cannot represent the difference of two erfs near one.
     torch.testing.assert_close(probs.mT, v["probs"], rtol=0, atol=2e-2)
     inside = (v["targets"] > low) & (v["targets"] < high)
     assert inside.any()
@@ -86,7 +86,7 @@ def test_hl_gauss_in_float32(vectors, name: str):
     logits = v["logits"].clone().requires_grad_()
     h = hl_gauss(logits, probs)
     (grad,) = torch.autograd.grad(probs.shape[-1] * h.sum(), logits)
-    for end in ("", "64"):  # the official float32 numbers and the independent float64 ones
+    for end in ("", "64"):  # the official float32 numbers, then the independent float64 ones
         close(probs.mT[inside], v[f"probs{end}"][inside])
         close(unit_losses(logits, probs)[inside], v[f"loss{end}"][inside])
         by_unit = [g.view(*probs.shape).mT[inside] for g in (grad, v[f"grad_logits{end}"])]
@@ -111,7 +111,7 @@ def test_hl_gauss_mass_is_z_over_z_plus_eps(float64, sigma: float):
 
 
 def test_hl_gauss_outside_the_support_fades():
-    """A narrow Gaussian's targets beyond 1.25 have hardly any loss, beyond 1.3 none."""
+    """Check a narrow Gaussian: targets beyond 1.25 have little loss, and beyond 1.3 almost none."""
     edges = hl_gauss_edges(-1.0, 1.0, 21)
     logits = (5.0 * torch.tanh(rows(4, 21 * 8))).requires_grad_()
     inside = hl_gauss(logits, hl_gauss_target(rows(4, 8).tanh(), edges, 0.05))
@@ -134,7 +134,7 @@ def test_hl_gauss_puts_the_mass_where_the_target_is(float64):
 
 
 def test_hl_gauss_is_least_where_the_prediction_is_the_target(float64):
-    """Cross-entropy with the log of the probabilities as logits is their entropy."""
+    """Check the minimum: with log-probabilities as logits the cross-entropy is the entropy."""
     probs = hl_gauss_target(rows(6, 4).tanh(), hl_gauss_edges(-1, 1, 11), 0.2)
     best = hl_gauss(probs.clamp(min=1e-30).log().flatten(-2), probs)
     entropy = -(probs * probs.clamp(min=1e-30).log()).sum(-2).mean(-1)

@@ -1,4 +1,4 @@
-"""The potential: against plain loops, switch by switch, and what is known of its numerics."""
+"""The potential: against plain loops, option by option, and its known numerical properties."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def build(seeds=(1,), mode="state-action", obs=OBS, act=ACT, **options) -> Poten
 
 
 def batch_of(x: torch.Tensor, obs: int) -> Batch:
-    """Transitions whose observations and actions side by side are x (R, B, obs + act)."""
+    """Return transitions with observations and actions x (R, B, obs + act) side by side."""
     return Batch(x[..., :obs], x[..., obs:], x[..., :obs], x[..., 0], x[..., 0])
 
 
 def snapshot(model: Potential) -> list[torch.Tensor]:
-    """Everything that must not move by reading: weights, singular vectors, optimiser."""
+    """Copy all state that reading must not change: weights, singular vectors and optimiser."""
     moments = [t for s in model.optimiser.state.values() for t in s.values()]
     return [t.detach().clone() for t in [*model.state_dict().values(), *moments]]
 
@@ -49,7 +49,7 @@ def equal(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
 
 
 def plain_outputs(model, run, x):
-    """The squashed outputs of predictor and prior for one input."""
+    """Return the squashed outputs of predictor and prior for one input."""
     outs = []
     for net in (model.predictor, model.prior):
         y = x
@@ -82,7 +82,7 @@ def plain_h(model: Potential, run: int, x: np.ndarray, sigma: float) -> float:
     edges = [-c.support + 2 * c.support * i / c.bins for i in range(c.bins + 1)]
     total = 0.0
     for unit in range(c.m):
-        logits = [f[i * c.m + unit] for i in range(c.bins)]  # bin-major
+        logits = [f[i * c.m + unit] for i in range(c.bins)]  # the layout is bin-major
         log_sum = math.log(sum(math.exp(v) for v in logits))
         z = [math.erf((e - t[unit]) / (math.sqrt(2.0) * sigma)) for e in edges]
         for i in range(c.bins):
@@ -109,7 +109,7 @@ def plain_h(model: Potential, run: int, x: np.ndarray, sigma: float) -> float:
     ids=lambda o: "-".join(map(str, o.values())),
 )
 def test_loss_and_reward_equal_plain_loops(float64, make_batch, options):
-    """L = mean h over the expert's batch - mean h over the agent's, sizes of their own."""
+    """Check L = mean h over the expert's batch - mean h over the agent's, with different sizes."""
     options = {"m": 3, "hidden": (6, 5), "scaling": "none", **options}
     model = build(seeds=(1, 2), **options)
     for i, p in enumerate(model.predictor.parameters()):
@@ -239,7 +239,7 @@ def test_head_init_changes_the_head_of_both_nets_alone(head_init, net):
     ],
 )
 def test_spectral_norm_bounds_the_net_through_training(pairing, settings, holds: bool):
-    """Power iterations keep up with Adam at 1e-3; without spectral norm the net grows."""
+    """Check that spectral norm keeps up with Adam at 1e-3; without it the net grows."""
     model, g = build(pairing=pairing, **settings), torch.Generator().manual_seed(0)
     expert = 0.3 * torch.randn(1, 20, OBS + ACT, generator=g) + 1.0
     for _ in range(1000):
@@ -251,7 +251,10 @@ def test_spectral_norm_bounds_the_net_through_training(pairing, settings, holds:
 
 @pytest.mark.parametrize(("settings", "count"), [({}, 3), ({"power_iterations": 1}, 1)])
 def test_power_iterations_of_an_update(float64, make_batch, settings, count: int):
-    """Against l <- W r / |W r|, r <- W' l / |W' l|; reading a reward takes none."""
+    """Compare with l <- W r / |W r|, r <- W' l / |W' l|.
+
+    Reading a reward does no iteration.
+    """
     model, batch = build(**settings), make_batch(1, 8, OBS, ACT)
     layer = model.predictor.layers[1]
     weight, right = layer.weight.detach()[0].numpy().copy(), layer.right[0].numpy().copy()
@@ -299,7 +302,7 @@ def test_update_lowers_the_loss_on_a_fixed_batch(make_batch, pairing, mode):
     assert (last < first - 0.1 * (1 if pairing != "mse_softmax" else 0.1)).all()
     h = {side: model.metrics[f"h_{side}"] for side in ("expert", "agent")}
     assert (h["expert"] < h["agent"]).all()
-    # what training pulls down is what the reward calls good
+    # inputs whose potential falls in training get a high reward
     plain = Potential(replace(model.config, scaling="none"), model.spec)
     plain.load_state_dict(model.state_dict())
     assert (plain.reward(expert).mean(dim=1) > plain.reward(agent).mean(dim=1)).all()
@@ -358,7 +361,7 @@ def test_settings_of_hl_gauss():
 @pytest.mark.parametrize("pairing", PAIRINGS)
 @pytest.mark.parametrize("hlg_target", ["tanh", "rescaled"])
 def test_large_observations(pairing, hlg_target):
-    """Inputs of norm 549 with single values to 5000, as Humanoid has them."""
+    """Use inputs of norm 549 with single values up to 5000, as on Humanoid."""
     x = rows(1, 64, 393)
     x *= 549.0 / x.norm(dim=-1).square().mean().sqrt()
     x[0, 0, 0] = 5000.0
@@ -398,7 +401,7 @@ def test_hl_gauss_targets_stay_inside_the_support_by_default(make_batch):
 
 
 def halfcheetah_like(n: int, seed: int, expert: bool) -> torch.Tensor:
-    """Observations and actions (n, 23) of norm about 27: a noisy gait, or aimless motion."""
+    """Return observations and actions (n, 23) of norm about 27: a noisy gait or random motion."""
     g = torch.Generator().manual_seed(seed)
     if not expert:
         return 0.6 * 27 / 23**0.5 * torch.randn(n, 23, generator=g)
@@ -410,7 +413,7 @@ def halfcheetah_like(n: int, seed: int, expert: bool) -> torch.Tensor:
 
 
 def test_the_literal_hl_gauss_target_masks_most_units():
-    """5 tanh targets on [-1, 1]: no mass, no loss and no gradient where |t| > 1.25."""
+    """Check 5 tanh targets on [-1, 1]: if |t| > 1.25, mass, loss and gradient are zero."""
     x = torch.cat([halfcheetah_like(200, 0, True), halfcheetah_like(200, 1, False)])[None]
     options = {"pairing": "hl_gauss", "hidden": (256, 256), "m": 32, "obs": 17, "act": 6}
     model = build(hlg_target="rescaled", **options)
@@ -423,9 +426,10 @@ def test_the_literal_hl_gauss_target_masks_most_units():
 
 
 def test_the_printed_hl_gauss_widths_invert_the_reward_when_agent_and_expert_overlap():
-    """Late in training (four in five agent transitions expert-like) 0.25/0.05 ranks experts last.
+    """Check that the widths 0.25/0.05 rank experts last, late in training.
 
-    Where both densities agree the agent's narrower target pushes harder than the expert's.
+    Four in five agent transitions are then expert-like. At inputs where both densities are equal,
+    the agent's narrower target has a stronger gradient than the expert's.
     """
     expert, agent = (
         halfcheetah_like(200, 0, True),
@@ -434,7 +438,7 @@ def test_the_printed_hl_gauss_widths_invert_the_reward_when_agent_and_expert_ove
     held_out, random = halfcheetah_like(500, 3, True), halfcheetah_like(500, 4, False)
 
     def auc(sigma_expert: float, sigma_agent: float, side) -> torch.Tensor:
-        """P(h of a held-out expert transition < h of a random one), for two seeds."""
+        """Return P(h of a held-out expert transition < h of a random one) for two seeds."""
         model = build(
             (1, 2),
             obs=17,
@@ -536,7 +540,7 @@ RANKS = (5, 50, 95)
 
 
 def plain_signed(h, ema, floor=1e-10, clip=5.0, linear=False):
-    """One run's rewards, one at a time."""
+    """Return one run's rewards, computed one at a time."""
     low, middle, high = ema
     rewards = []
     for value in h:
@@ -547,7 +551,7 @@ def plain_signed(h, ema, floor=1e-10, clip=5.0, linear=False):
 
 
 def potentials(model: Potential, *batches: torch.Tensor):
-    """What `reward` gives when the potentials are these, (R, B) each, in order."""
+    """Return the outputs of `reward` for given potentials, (R, B) each, in order."""
     queue = list(batches)
     model.potential = lambda x, side: queue.pop(0)  # type: ignore[method-assign]
     runs, size = batches[0].shape
@@ -558,7 +562,10 @@ def potentials(model: Potential, *batches: torch.Tensor):
 @pytest.mark.parametrize("scaling", ["ema_signed", "ema_linear"])
 @pytest.mark.parametrize("size", [1, 2, 41, 256])
 def test_running_percentiles_by_hand(float64, scaling, size: int):
-    """A batch is read by the averages of those before it, the first one by its own percentiles."""
+    """Check that a batch is scaled by the averages of earlier batches.
+
+    The first one is scaled by its own percentiles.
+    """
     rate = 0.1
     batches = [(1.0 + step) * rows(2, size, seed=step).abs() for step in range(4)]
     model = build((1, 2), scaling=scaling, ema_rate=rate, gap_floor=1e-10)
@@ -577,7 +584,7 @@ def test_running_percentiles_by_hand(float64, scaling, size: int):
 
 
 def test_signed_rewards_by_hand(float64):
-    """P5, P50, P95 = 0, 1, 2: u = (h - 1) / 2. A second batch then counts for 1/1000."""
+    """Check P5, P50, P95 = 0, 1, 2, so u = (h - 1) / 2. A second batch then has weight 1/1000."""
     first = torch.tensor([[0.0] * 10 + [1.0] * 10 + [2.0] * 10])
     model = build(scaling="ema_signed", gap_floor=1e-10)
     (reward,) = potentials(model, first)
@@ -588,11 +595,11 @@ def test_signed_rewards_by_hand(float64):
     torch.testing.assert_close(reward, torch.full((1, 30), 1.0 - math.e))
     torch.testing.assert_close(model.ema, torch.tensor([[0.003, 1.002, 2.001]]))
     (reward,) = potentials(model, torch.tensor([[1e30, -1e30] * 15]))
-    assert reward.tolist() == [[-5.0, 5.0] * 15], "clamped, and finite on the way"
+    assert reward.tolist() == [[-5.0, 5.0] * 15], "clamped, with finite intermediate values"
 
 
 def test_floor_and_clamp_of_running_percentiles():
-    """Equal potentials give 0; the floor keeps the first different one in bounds."""
+    """Check that equal potentials give 0, and that the floor bounds the first different one."""
     model = build((1, 2), scaling="ema_signed", gap_floor=1e-10)
     same = torch.full((2, 16), 0.25)
     other = same.clone()
@@ -662,7 +669,7 @@ PACKED = {**{p: {"pairing": p} for p in PAIRINGS}, "released": RELEASED}
 
 
 def train(seeds, updates: int, name: str, dtype=torch.float32):
-    """Reward update, then agent update, with each run's own draws and data, as training does."""
+    """Update reward, then agent, with each run's own draws and data, as in training."""
     size, kept = 16, 50
     model = build(seeds, **PACKED[name])
     agent = Sac(OBS, ACT, SacConfig(hidden=(16, 16)), seeds)
@@ -687,7 +694,10 @@ def train(seeds, updates: int, name: str, dtype=torch.float32):
 
 
 def largest_difference(name: str, updates: int, dtype=torch.float32) -> float:
-    """Between a pack of three and its runs alone, over all weights and the last reward."""
+    """Return the largest difference between a pack of three and its runs alone.
+
+    It covers all weights and the last reward.
+    """
     seeds = (3, 1, 2)
     packed, worst = train(seeds, updates, name, dtype), 0.0
     for run, seed in enumerate(seeds):
@@ -704,7 +714,7 @@ def test_a_pack_is_its_runs_side_by_side(float64, name):
 
 @pytest.mark.parametrize("name", PACKED)
 def test_a_pack_is_its_runs_side_by_side_in_float32(name):
-    """Batched matrix products may round otherwise than single ones; Adam makes that larger."""
+    """Allow for batched products that round differently; Adam amplifies this."""
     assert largest_difference(name, 1) < 1e-5
     assert largest_difference(name, 100) < 1e-2
 

@@ -33,7 +33,7 @@ SPEC = Spec(
 
 
 class Slope(RewardModel):
-    """A toy: one weight per run, and one parameter that is not to be trained."""
+    """A toy with one trainable weight per run and one parameter that is not trained."""
 
     Config = NoParams
 
@@ -88,7 +88,7 @@ def test_what_a_method_does_not_override(make_batch):
 
 
 class Odd(RewardModel):
-    """A reward of whatever kind."""
+    """A model with an arbitrary reward."""
 
     Config = NoParams
     value: Any
@@ -133,7 +133,7 @@ def test_what_a_method_returns_is_checked(make_batch, value, found):
 def test_update_descends_the_loss_of_each_run(make_batch):
     model, agent = Slope(NoParams(), SPEC), make_batch(2, 4, 3, 2)
     shift = torch.tensor([1.0, -1.0])[:, None, None]
-    expert = agent._replace(obs=agent.obs - shift)  # gaps 1 and -1
+    expert = agent._replace(obs=agent.obs - shift)  # gaps are 1 and -1
     model.update(agent, expert)
     torch.testing.assert_close(model.metrics["reward_loss"], torch.tensor([1.0, -1.0]))
     assert not model.metrics["reward_loss"].requires_grad
@@ -146,7 +146,7 @@ def test_update_descends_the_loss_of_each_run(make_batch):
 
 
 class Peek(RewardModel):
-    """Reads the env's reward wherever it is given a batch; `at` says where."""
+    """A model that reads the env's reward from the batch that `at` names."""
 
     Config = NoParams
     at = ""
@@ -173,7 +173,7 @@ class Peek(RewardModel):
 
 
 class PeekAtStep(Peek):
-    """Stores rewards of its own, which it may read again."""
+    """A model that stores its own rewards and may read them again."""
 
     def observe(self, transition, done):
         return self.look("observe", transition)
@@ -238,7 +238,7 @@ def test_a_hidden_reward_cannot_be_reached_by_unpacking(make_batch):
 
 
 class Stored(EnvReward):
-    """The stored reward; reading it leaves a metric."""
+    """A model that returns the stored reward and writes a metric."""
 
     def reward(self, batch):
         self.metrics = {**self.metrics, "last": batch.reward[:, 0]}
@@ -246,7 +246,7 @@ class Stored(EnvReward):
 
 
 def auc(expert, agent):
-    """What the learner reports for these rewards."""
+    """Return the AUC that the learner reports for these rewards."""
 
     def batch(reward):
         wide = reward[..., None]
@@ -255,7 +255,7 @@ def auc(expert, agent):
     model = Stored(NoParams(), SPEC)
     model.metrics["last"] = torch.zeros(2)
     value = Learner.diagnostics(SimpleNamespace(model=model), batch(expert), batch(agent))["auc"]
-    assert model.metrics["last"].tolist() == [0.0, 0.0], "a metric for train.csv was changed"
+    assert model.metrics["last"].tolist() == [0.0, 0.0], "metrics for train.csv stay the same"
     return value
 
 

@@ -1,4 +1,4 @@
-"""Text that a user chooses: refused before anything is trained, or shown everywhere."""
+"""Text chosen by users: refused before anything is trained, or shown everywhere."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def test_a_label_may_be_any_text_that_can_be_shown(label: str) -> None:
     [
         ("5 $", "unpaired dollar sign"),
         (r"5 \$ or 6 \$", "unpaired dollar sign"),
-        ("日本", "holds '日本'"),
-        ("a\nb", r"holds '\n'"),
-        ("a~b", "holds '~'"),
+        ("日本", "contains '日本'"),
+        ("a\nb", r"contains '\n'"),
+        ("a~b", "contains '~'"),
         (" a", "begins or ends with a space"),
         ("x" * 101, "has 101 characters"),
     ],

@@ -1,4 +1,4 @@
-"""Run folders without training, written in the formats that `ngt.runs.writer` writes."""
+"""Run folders made without training, in the formats of `ngt.runs.writer`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Study:
         auc: Sequence[float] = (),
         **changes: Any,
     ) -> Path:
-        """A complete run: scores are normalised, one an evaluation, two episodes each."""
+        """Write a complete run from normalised scores: one per evaluation, of two episodes each."""
         folder, every = self.layout.run(key), self.config.train.eval_every
         folder.mkdir(parents=True, exist_ok=True)
         with open(folder / "eval.csv", "w", newline="") as file:
@@ -116,7 +116,7 @@ class Study:
 
 @pytest.fixture
 def make_study(tmp_path: Path) -> Callable[..., Study]:
-    """make_study(methods=..., demos=..., ...): a study of one figure; no run is written yet."""
+    """Return make_study(methods=..., demos=..., ...), which makes a study without runs."""
 
     def make(window: int = 3, steps: int = 60_000, **figure: Any) -> Study:
         plan = {
@@ -141,9 +141,9 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
 
 @pytest.fixture
 def poor_study(make_study: Callable[..., Study]) -> Callable[..., Study]:
-    """poor_study(envs=..., name=...): NGT is the better one everywhere; Hopper-v4 has no scores.
+    """Return poor_study(envs=..., name=...): NGT is better on all envs; Hopper-v4 has no scores.
 
-    Its expert returns 49 and its random policy 49.5; normalised by these, NGT would be the worse.
+    Its expert returns 49 and its random policy 49.5. Normalised by these, NGT would be worse.
     """
 
     def make(
@@ -165,7 +165,7 @@ def poor_study(make_study: Callable[..., Study]) -> Callable[..., Study]:
 
 @pytest.fixture
 def paper_study(tmp_path: Path) -> Callable[..., Study]:
-    """paper_study(figure, ...): of one figure as the paper has it, but for what is given."""
+    """Return paper_study(figure, ...), which makes a study of one of the paper's figures."""
 
     def make(figure: str, window: int = 3, **changes: Any) -> Study:
         base = read_yaml(CONFIG_DIR / "base.yaml")
@@ -184,7 +184,7 @@ def paper_study(tmp_path: Path) -> Callable[..., Study]:
 
 @pytest.fixture
 def fill() -> Callable[..., None]:
-    """fill(study, skip=...): six evaluations of every run, different in each."""
+    """Return fill(study, skip=...), which writes six different evaluations for every run."""
 
     def write_all(study: Study, skip: Sequence[RunKey] = ()) -> None:
         for i, key in enumerate(study.table()):
@@ -198,13 +198,13 @@ def fill() -> Callable[..., None]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure and what is written on it, line breaks and no-break spaces as spaces."""
+    """A figure and its texts, with line breaks and no-break spaces as plain spaces."""
 
     figure: Figure
 
     @property
     def notes(self) -> str:
-        """Below the panels."""
+        """The text below the panels."""
         return _joined(self.figure.texts)
 
     @property
@@ -212,11 +212,11 @@ class Drawn:
         return [text.get_text() for text in self.figure.legends[0].get_texts()]
 
     def above(self, panel: int) -> str:
-        """Above a panel, below its title."""
+        """Return the text above a panel, below its title."""
         return _joined(self.figure.axes[panel].texts)
 
     def strong(self, panel: int) -> list[Line2D]:
-        """A panel's curves, the first of the legend first."""
+        """Return a panel's curves in the order of the legend."""
         curves = [x for x in self.figure.axes[panel].lines if 400 < x.get_zorder() < 700]
         return sorted(curves, key=lambda line: -line.get_zorder())
 
@@ -227,7 +227,7 @@ def _joined(texts: Sequence[Text]) -> str:
 
 @pytest.fixture
 def drawn() -> Callable[..., Drawn]:
-    """drawn(study, name): the study's runs as the figure of that name draws them."""
+    """Return drawn(study, name), which draws the study's runs as the named figure."""
 
     def draw(study: Study, name: str, *, allow_partial: bool = False) -> Drawn:
         runs, absent = read_runs(study.layout, study.config, name, allow_partial=allow_partial)
@@ -238,7 +238,7 @@ def drawn() -> Callable[..., Drawn]:
 
 @pytest.fixture
 def tidy() -> Callable[[Figure], None]:
-    """tidy(figure): everything lies inside it, nothing on something else, panels are not small."""
+    """Return tidy(figure), which checks that a figure has no overlaps, overflows or tiny panels."""
 
     def check(figure: Figure) -> None:
         with style.context():
@@ -261,7 +261,7 @@ def tidy() -> Callable[[Figure], None]:
 
 @pytest.fixture
 def make_artefacts() -> Callable[[Study], None]:
-    """make_artefacts(study): a picture or a table for every artefact that the study has."""
+    """Return make_artefacts(study), which makes a file for each of the study's artefacts."""
 
     def make(study: Study) -> None:
         root = study.layout.root
@@ -293,7 +293,7 @@ def make_artefacts() -> Callable[[Study], None]:
 
 @pytest.fixture(scope="session")
 def theory_numbers() -> theory.Study:
-    """The theory's study, whose trainings are typed: the rest takes a second."""
+    """Return the theory's study with made-up training results; the rest takes a second."""
 
     def training(scale: float) -> theory.Training:
         rising = np.linspace(1.0, 2.0, len(theory.STEPS))
@@ -319,7 +319,7 @@ def theory_numbers() -> theory.Study:
 
 @pytest.fixture
 def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study], None]:
-    """as_scale(study): commands run in its folder, where its settings are the scale `quick`."""
+    """Return as_scale(study), which makes the study's settings the scale `quick` in its folder."""
 
     def place(study: Study) -> None:
         folder = tmp_path / "scales"
@@ -334,13 +334,13 @@ def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study
 
 @pytest.fixture(scope="session")
 def paper_config() -> Config:
-    """Scale `paper`, its intervals of few repetitions."""
+    """Return scale `paper` with few bootstrap repetitions."""
     config: Config = load({"scale": "paper", "statistics": {"reps": 20}})
     return config
 
 
 def published(env: str) -> dict[str, float]:
-    """The returns that the authors' code gives a random policy and the expert."""
+    """Return the returns of a random policy and of the expert by the authors' code."""
     task = get_task(env)
     if task.published_random is None or task.published_expert is None:
         return {"random": RANDOM, "expert": EXPERT}
@@ -349,10 +349,10 @@ def published(env: str) -> dict[str, float]:
 
 @pytest.fixture(scope="session")
 def make_evidence(paper_config: Config) -> Callable[..., Any]:
-    """make_evidence(scores): complete runs with these final scores, as claims see them.
+    """Return make_evidence(scores), which makes complete runs with these final scores.
 
-    paces: of timed runs, env steps a second over equal stretches. silent: runs that diverged
-    before their first evaluation.
+    paces: env steps per second of timed runs, over equal stretches.
+    silent: runs that diverged before their first evaluation.
     """
     from paper.claims.verdicts import Evidence
 

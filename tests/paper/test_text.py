@@ -1,4 +1,4 @@
-"""Every character that a label may have is set by each form of an artefact."""
+"""Characters that a label may have, in each form of an artefact."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def test_the_figures_font_has_each_character_of_labels() -> None:
     for character in sorted(SETTABLE - {"$"}):
         figure.text(0.5, 0.5, f"x{character}x")
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a glyph that is missing is a warning
+        warnings.simplefilter("error")  # a missing glyph is a warning
         figure.canvas.draw()
 
 
-@pytest.mark.skipif(bool(latex.lacking()), reason="needs LaTeX")
+@pytest.mark.skipif(bool(latex.lacking()), reason="LaTeX is not installed")
 def test_latex_sets_each_character_of_labels(tmp_path: Path) -> None:
     text = " ".join([*sorted(SETTABLE), "--set", "''", "日"])
     head = [

@@ -1,4 +1,4 @@
-"""Values as readers see them."""
+"""Values as text for readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Slurm of two nodes on this machine alone: loopback, no systemd, one folder of state."""
+"""A real Slurm of two nodes on this machine: loopback only, no systemd, all state in one folder."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ PartitionName=gpu Nodes=n1 MaxTime=INFINITE
 
 
 class Slurm:
-    """The daemons, and what a client needs to talk to them."""
+    """The daemons, and the environment that a client needs to reach them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -74,7 +74,7 @@ class Slurm:
 
     def start(self) -> None:
         """Write the configuration, start every daemon and wait until a job has run."""
-        self.folder.chmod(0o755)  # munged wants its clients' way to it open
+        self.folder.chmod(0o755)  # munged requires that its clients can enter the folder
         for name in ("bin", "state", *NODES):
             (self.folder / name).mkdir()
         with contextlib.ExitStack() as held:
@@ -90,7 +90,7 @@ class Slurm:
             last=min(ports[3] + 200, 65535),
         )
         (self.folder / "slurm.conf").write_text(text)
-        # slurmd wants a device for each GPU
+        # slurmd requires a device for each GPU.
         (self.folder / "gres.conf").write_text("NodeName=n1 Name=gpu File=/dev/null\n")
         for name in CLIENTS:  # Snakemake's executor drops SLURM_CONF inside a job
             client = self.folder / "bin" / name
@@ -110,13 +110,13 @@ class Slurm:
         assert self.call("srun", "-n1", "echo", "ran") == "ran\n"
 
     def idle(self) -> bool:
-        """Return True if every node waits for work."""
-        with contextlib.suppress(subprocess.SubprocessError):  # the controller may not be there yet
+        """Return True if all nodes are idle."""
+        with contextlib.suppress(subprocess.SubprocessError):  # the controller may not run yet
             return set(self.call("sinfo", "-ho", "%T").split()) == {"idle"}
         return False
 
     def launch(self, name: str, *command: str) -> None:
-        """Start a daemon of its own session."""
+        """Start a daemon in its own session."""
         with open(self.folder / f"{name}.out", "ab") as log:
             self.daemons[name] = subprocess.Popen(
                 command,
@@ -145,27 +145,27 @@ class Slurm:
         """Wait until `done()` is true."""
         end = time.monotonic() + seconds
         while not done():
-            assert time.monotonic() < end, f"not within {seconds} s: {what}"
+            assert time.monotonic() < end, f"still waiting after {seconds} s: {what}"
             time.sleep(0.2)
 
     def call(self, *command: str) -> str:
-        """What a client prints."""
+        """Run a client and return its output."""
         return subprocess.run(
             command, env=self.env, capture_output=True, text=True, timeout=60, check=True
         ).stdout
 
     def jobs(self, states: str = "RUNNING") -> dict[str, tuple[str, str, str]]:
-        """Job id -> node, state, comment (which is the rule and its wildcards)."""
+        """Return each job's (node, state, comment); the comment is the rule with its wildcards."""
         lines = self.call("squeue", "-h", f"--states={states}", "-o", "%i|%N|%T|%k").splitlines()
         return {
             job: (node, state, text) for job, node, state, text in (x.split("|") for x in lines)
         }
 
     def processes(self, **variables: str) -> set[int]:
-        """Processes of jobs that have these variables in their environment."""
+        """Return the processes of jobs that have these variables in their environment."""
         wanted, found = {f"{name}={value}" for name, value in variables.items()}, set()
         for path in Path("/proc").glob("[0-9]*/environ"):
-            with contextlib.suppress(OSError):  # it has ended, or is another user's
+            with contextlib.suppress(OSError):  # the process has ended or belongs to another user
                 lines = path.read_bytes().decode(errors="replace").split("\0")
                 ours = any(x.startswith("PATH=") and f"{self.folder}/bin" in x for x in lines)
                 if ours and wanted <= set(lines):
@@ -173,18 +173,18 @@ class Slurm:
         return found
 
     def crash(self, node: str) -> None:
-        """A node dies with all that runs on it, and the controller learns of it."""
+        """Kill a node with all its processes, and tell the controller."""
         tasks = self.processes(SLURMD_NODENAME=node)
         stewards = {pid for pid in map(_parent, tasks) if _name(pid).startswith("slurmstepd")}
         self.daemons[node].kill()
-        for pid in (*stewards, *tasks):  # stewards first: they must not tell how the tasks ended
+        for pid in (*stewards, *tasks):  # stewards first: they must not report the tasks' ends
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.daemons[node].wait()
         self.call("scontrol", "update", f"nodename={node}", "state=down", "reason=died")
 
     def revive(self, node: str) -> None:
-        """It boots again."""
+        """Start a node again after its crash."""
         self.launch(node, "slurmd", "-D", "-N", node)
 
 
@@ -204,7 +204,7 @@ def _name(pid: int) -> str:
 
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[Slurm]:
-    """Skips where the daemons are not installed or the machine's name is not its own."""
+    """Yield a running Slurm; skip if daemons are missing or the machine's name is not loopback."""
     missing = [name for name in (*DAEMONS, *CLIENTS) if not shutil.which(name, path=PATH)]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)} (Debian: munge slurmctld slurmd)")
@@ -212,9 +212,9 @@ def slurm() -> Iterator[Slurm]:
         address = socket.gethostbyname(platform.node())
     except OSError:
         address = "nothing"
-    if address != "127.0.0.1":  # srun calls its steps back at the source of their connections
-        pytest.skip(f"{platform.node()} is {address}, not 127.0.0.1: add it to /etc/hosts")
-    # short: a job step's socket lies in it, and its path may have 108 characters
+    if address != "127.0.0.1":  # job steps connect back to srun at this address
+        pytest.skip(f"{platform.node()} is {address}, not 127.0.0.1; add it to /etc/hosts")
+    # A short path, because the path of a job step's socket in it has at most 108 characters.
     with tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp") as folder:
         cluster = Slurm(Path(folder))
         try:

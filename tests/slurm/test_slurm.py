@@ -1,4 +1,4 @@
-"""The workflow through a real Slurm: every way to lose a job, and the same numbers after it."""
+"""The workflow through a real Slurm: every way to lose a job, with unchanged numbers."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ pytestmark = [pytest.mark.long, pytest.mark.slurm]
 
 
 class Grid(NamedTuple):
-    """A grid that went through Slurm, and the same grid made here."""
+    """A grid that went through Slurm, and the same grid made without it."""
 
     here: Path
     there: Path
-    lost: dict[str, str]  # method -> how its job was lost
-    said: str  # by Snakemake
+    lost: dict[str, str]  # how each method's job was lost
+    said: str  # Snakemake's output
 
 
 def start(folder: Path, slurm: Any, *args: str) -> subprocess.Popen[str]:
@@ -82,7 +82,7 @@ def checkout(folder: Path) -> Path:
 
 
 def finish(process: subprocess.Popen[str], folder: Path) -> str:
-    """Wait for Snakemake to succeed and return what it said."""
+    """Wait for Snakemake to succeed and return its output."""
     code = process.wait(400)
     said = (folder / "said").read_text()
     assert code == 0, said
@@ -91,7 +91,7 @@ def finish(process: subprocess.Popen[str], folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def grid(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Grid:
-    """Run the grid from nothing, here and through Slurm, where each training loses a job."""
+    """Run the grid from nothing, here and through Slurm, where each training run loses a job."""
     here, there = (checkout(tmp_path_factory.mktemp(n) / "suite") for n in ("here", "there"))
     both = {here: start(here, slurm, "--cores", "1"), there: start(there, slurm, *through(slurm))}
     try:
@@ -110,7 +110,7 @@ def disturb(slurm: Any, folder: Path) -> dict[str, str]:
     held: dict[str, int] = {}
 
     def hold() -> bool:
-        """Return True if each training is held at a checkpoint, so that none ends too early."""
+        """Return True if each training process is stopped at a checkpoint, before its end."""
         for method in METHODS:
             if method not in held and list(folder.glob(f"{RUNS / method / ONE}/checkpoint/step-*")):
                 held[method] = trainer(folder, method)
@@ -126,14 +126,15 @@ def disturb(slurm: Any, folder: Path) -> dict[str, str]:
     limited, cancelled = (m for m in METHODS if of[m][1] == first)
     killed, crashed = (m for m in METHODS if of[m][1] != first)
 
-    # less than the profile's notice, so that it is due when Slurm looks next, twice a minute
+    # below the profile's notice, so the signal is due at Slurm's next check, twice a minute
     slurm.call("scontrol", "update", f"jobid={of[limited][0]}", "timelimit=5")
-    slurm.call("scancel", of[cancelled][0])  # which wakes it
+    slurm.call("scancel", of[cancelled][0])  # this also wakes the process
     os.kill(held[killed], signal.SIGKILL)
     slurm.until(lambda: state(of[killed][0]) == "FAILED", 30, "the killed job has failed")
     slurm.crash(of[crashed][1])
     slurm.until(lambda: state(of[crashed][0]) == "PENDING", 30, "Slurm starts it again")
-    slurm.call("scontrol", "update", f"jobid={of[crashed][0]}", "starttime=now")  # not in 2 minutes
+    # Without this the job starts in 2 minutes.
+    slurm.call("scontrol", "update", f"jobid={of[crashed][0]}", "starttime=now")
     slurm.revive(of[crashed][1])
     slurm.until(lambda: not stands_still(held[limited]), 90, "the time limit's notice wakes it")
     return {limited: "limit", cancelled: "scancel", killed: "kill", crashed: "crash"}
@@ -147,7 +148,7 @@ def trainer(folder: Path, method: str) -> int:
         try:
             said = (process / "cmdline").read_text().split("\0")
             return said[1:5] == command and (process / "cwd").readlink() == folder
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             return False
 
     (found,) = filter(is_it, Path("/proc").glob("[0-9]*"))
@@ -158,7 +159,7 @@ def stands_still(pid: int) -> bool:
     """Return True if a process exists and is stopped."""
     try:
         return "State:\tT" in Path(f"/proc/{pid}/status").read_text()
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return False
 
 
@@ -166,7 +167,7 @@ def test_the_same_numbers_as_here(grid: Grid) -> None:
     for method in METHODS:
         file = RUNS / method / ONE / "eval.csv"
         assert (grid.there / file).read_bytes() == (grid.here / file).read_bytes(), method
-    # but for the hash of what each was drawn from: of records with other times
+    # The stamps differ, because the records have different times.
     there, here = (
         re.sub(rb"drawn from [0-9a-f]{16}", b"", (folder / FIGURE).read_bytes())
         for folder in (grid.there, grid.here)
@@ -183,7 +184,7 @@ def test_every_lost_job_resumes_from_its_checkpoint(grid: Grid) -> None:
 
 
 def test_a_job_that_is_told_to_stop_writes_a_checkpoint_first(grid: Grid) -> None:
-    """Its log, which Snakemake prints, says at which step; the next try resumes from that one."""
+    """Check that the next try resumes at the step in the job's log, which Snakemake prints."""
     for how in ("limit", "scancel"):
         (method,) = (m for m, h in grid.lost.items() if h == how)
         (log,) = (grid.there / LOGS / method).rglob("*.log")

@@ -1,4 +1,4 @@
-"""What a dry run says that its jobs ask, and what a scale costs."""
+"""The resources that a dry run reports for its jobs, and the cost of a scale."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ cluster:
 
 
 def tell(handler: Asked, rule: str, **resources: Any) -> None:
-    """A record as Snakemake makes one for each job."""
+    """Pass on a record like the one that Snakemake makes for each job."""
     record = logging.LogRecord("snakemake", logging.INFO, "", 0, "", None, None)
     record.rule_name, record.resources = rule, resources
     handler.handle(record)
@@ -56,7 +56,7 @@ def tell(handler: Asked, rule: str, **resources: Any) -> None:
 def test_what_jobs_ask_by_hand() -> None:
     asked = Asked()
     tell(asked, "record", runtime=30, mem_mb=2000, disk_mb=500, cpus_per_task=1, parts=1)
-    tell(asked, "figure", mem_mb=1000)  # made beside Snakemake
+    tell(asked, "figure", mem_mb=1000)  # runs in Snakemake's own process
     for minutes, gpu, parts in ((90, 1, 1), (120, 2, 3)):
         tell(
             asked,
@@ -119,7 +119,7 @@ def counts(table: str) -> dict[str, int]:
 
 @pytest.mark.slow
 def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None:
-    """All of scale `paper`; no program of Slurm's is on the path."""
+    """Plan scale `paper` without any program of Slurm on the path."""
     for name in ("which", "sh", "bash"):
         (tmp_path / name).symlink_to(shutil.which(name) or "")
     (tmp_path / "site.yaml").write_text(SITE_FILE)
@@ -129,20 +129,26 @@ def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None
         "What the"
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 60, "CPU seconds"
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 60, (
+        "planning takes under 60 CPU seconds"
+    )
     docs = (ROOT / "docs" / "cluster.md").read_text()
-    assert asked.partition("\n\n")[2].strip() in docs, "the docs print what the command prints"
+    assert asked.partition("\n\n")[2].strip() in docs, "docs/cluster.md shows this output"
     jobs, planned = counts(asked), counts(plan)
     assert jobs == {r: planned[r] for r in ("expert", "record", "train")} | {"total": jobs["total"]}
     assert (planned["run"], planned["figure"]) == (1498, len(FIGURES))
-    assert jobs["expert"] == 9 and jobs["train"] > 116, "more packs than cells: Humanoid's are cut"
+    assert jobs["expert"] == 9 and jobs["train"] > 116, (
+        "there are more packs than cells, since Humanoid's are split"
+    )
     line = next(x for x in asked.splitlines() if x.startswith("| train"))
     cpu, gpu = map(int, cells(line)[2:4])
     assert 500 < gpu < 10_000, line
-    assert 2 * gpu < cpu <= 13 * gpu, "13 cores beside a GPU, and one for what steps no env"
+    assert 2 * gpu < cpu <= 13 * gpu, (
+        "13 cores next to a GPU, and one for a method that steps no env"
+    )
 
 
-# ---------------------------------------------------------------- what a scale costs
+# ---------------------------------------------------------------- the cost of a scale
 
 SITE = Site(gpu=GpuSite(env_workers=12))
 
@@ -154,7 +160,7 @@ def paper() -> Config:
 
 @pytest.fixture(scope="module")
 def small(paper: Config) -> Config:
-    """Two methods, one env, two numbers of demonstrations and one seed of one artefact."""
+    """Return a config with two methods, one env, two numbers of demonstrations and one seed."""
     figure = dataclasses.replace(
         paper.figures["main_figure"],
         methods=("ngt", "dac-r"),
@@ -178,7 +184,7 @@ def test_what_a_scale_costs_by_hand(small: Config) -> None:
     cell = resolve(small, "Hopper-v4", "ngt", "state-action", 20)
     ngt = costs["NGT", "Hopper-v4"]
     assert ngt.gpu == used_minutes(cell, 2, SITE) / 60, "one job of two runs"
-    assert ngt.beside == 9 * ngt.gpu, "8 processes, one an env, and the trainer"
+    assert ngt.beside == 9 * ngt.gpu, "8 processes, one per env, plus the trainer"
     assert ngt.cores == 2 * used_minutes(cell, 1, Site()) / 60
     assert added(costs.values()).gpu == pytest.approx(sum(p.gpu for p in costs.values()))
     lines = by_method_and_env(costs, lambda p: p.runs).splitlines()
@@ -187,12 +193,12 @@ def test_what_a_scale_costs_by_hand(small: Config) -> None:
 
 @pytest.fixture(scope="module")
 def costs(paper: Config) -> Costs:
-    """What all of the paper's runs cost."""
+    """Return the cost of all of the paper's runs."""
     return costs_of(paper, SITE)
 
 
 def test_every_run_of_the_paper_is_counted_once(paper: Config, costs: Costs) -> None:
-    """And the docs print what the command prints."""
+    """Check the totals and the tables in docs/performance.md."""
     runs = sum(p.runs for (method, _), p in costs.items() if method != EXPERTS)
     assert runs == len(run_table(paper))
     assert added(costs.values()) == pytest.approx(
@@ -229,7 +235,7 @@ def test_growth_and_memory(small: Config) -> None:
 
 
 def test_the_gpus_speeds_are_those_that_ship() -> None:
-    """Graphs of NGT, and 0.7 ms for acting and storing."""
+    """Compare with the shipped speeds of NGT with graphs, plus 0.7 ms for acting and storing."""
     told = json.loads((ROOT / "results" / "published" / "gpu.json").read_text())
     rows = [row for row in told["rates"] if row["model"] == "NGT"]
     assert len(rows) >= 8

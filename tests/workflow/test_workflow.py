@@ -1,4 +1,4 @@
-"""The workflow as users run it: the whole DAG at scale `test`, and what triggers what."""
+"""The workflow in use: the whole DAG at scale `test`, and what triggers each job."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ from paper.register import FIGURES, GPU, TABLES
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = "results/main_figure.pdf"
 
-# A file stays on one process (--dist loadfile): these share what the first builds.
+# --dist loadfile keeps a file in one process, so that its tests share the first build.
 pytestmark = pytest.mark.slow
 
 READINGS = {"report": 1} | ({} if latex.lacking() else {"paper": 1})
-TRAINED = {"train": 36, "pack": 36, "run": 93}  # of everything at scale `test`
+TRAINED = {"train": 36, "pack": 36, "run": 93}  # all jobs at scale `test`
 EXPERT = ("expert", "trained", "record", "recorded")  # the rules of an expert
-SHOWN = [name for name, figure in FIGURES.items() if not figure.experts]  # that imitates a file
+# Scale `test` imitates a file, so it has no figure of experts.
+SHOWN = [name for name, figure in FIGURES.items() if not figure.experts]
 TRAIN_EXPERT = "envs: {Pendulum-v1: {demos: ''}}"
 
 
 def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run Snakemake in a checkout, with stdout and stderr together."""
+    """Run Snakemake in a checkout and return its stdout and stderr together."""
     return subprocess.run(
         [sys.executable, "-m", "snakemake", "--cores", "2", *args],
         cwd=folder,
@@ -79,7 +80,7 @@ def dry_run(folder: Path, *args: str) -> dict[str, int]:
 
 
 def unstamped(content: bytes) -> bytes:
-    """Return a figure's file without the hash of what it was drawn from."""
+    """Return a figure's file without its stamp, the hash of its inputs."""
     return re.sub(rb"drawn from [0-9a-f]{16}", b"", content)
 
 
@@ -148,7 +149,7 @@ def test_scores_are_of_the_file_and_missing_where_the_expert_is_poor(built: Path
             built / "results/test/runs/walker-walk/ngt/state-action-demos1-rate20/seed0/run.json"
         ).read_text()
     )
-    assert unscored(run["reference"]), "its expert of 400 steps is no better than random"
+    assert unscored(run["reference"]), "the expert of 400 steps is no better than random"
     assert "none on walker-walk: " in (built / "results/report.html").read_text()
 
 
@@ -171,7 +172,7 @@ def test_second_run_has_nothing_to_do(built: Path) -> None:
 
 
 def test_fresh_mtimes_train_nothing(built: Path) -> None:
-    """A checkout touches every file; at most drawing is repeated."""
+    """Check that new time stamps, as a checkout sets them, repeat at most drawing."""
     time.sleep(0.1)
     for path in built.rglob("*"):
         if path.is_file() and path.relative_to(built).parts[0] not in ("results", ".snakemake"):
@@ -188,11 +189,11 @@ def dry_run_with(folder: Path, differences: str) -> dict[str, int]:
 
 def test_changed_setting_retrains_what_uses_it(built: Path) -> None:
     planned = dry_run_with(built, "methods: {ngt: {params: {lr: 0.002}}}")
-    assert planned == {"settings": 1, "train": 2, "pack": 2, "run": 8, "figure": 1}, "ngt, and red"
+    assert planned == {"settings": 1, "train": 2, "pack": 2, "run": 8, "figure": 1}, "NGT and RED"
 
 
 def test_lost_receipt_costs_no_training(built: Path) -> None:
-    """A job that died after its runs were finished: they are found and not trained again."""
+    """Check that runs of a job that died after finishing them are found and not trained again."""
     run = built / "results/test/runs/Pendulum-v1/bc/state-action-demos1-rate20/seed0"
     receipt = next(run.glob("done.*"))
     before = (run / "run.json").stat().st_mtime_ns
@@ -245,7 +246,7 @@ def test_published_records_train_nothing(built: Path) -> None:
     assert done.returncode == 0, done.stdout
     after = (built / FIGURE).read_bytes()
     assert unstamped(after) == unstamped(before), "the same numbers give the same picture"
-    assert after != before, "it says what it was drawn from"
+    assert after != before, "the stamp states the inputs"
 
 
 def test_experts_that_do_not_ship_are_trained_and_shipped(tmp_path: Path) -> None:
@@ -271,9 +272,9 @@ def test_a_mistake_that_an_input_function_finds_is_one_line(tmp_path: Path) -> N
 
 
 def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
-    """From nothing to data/ by one target, and from there to a run without any expert's job.
+    """Make data/ from nothing by one target, then a run without any job for an expert.
 
-    The expert of so few steps is no better than random and does not ship; its recording is given a
+    The expert of so few steps is no better than random and does not ship, so its recording gets a
     worse random policy.
     """
     folder = checkout(tmp_path / "suite")
@@ -302,7 +303,7 @@ def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
     assert experts.returncode == 0, experts.stdout
     again = snakemake(folder, *args, "demos=shipped", "--", FIGURE)
     assert "Nothing to be done" in again.stdout, again.stdout
-    assert dry_run(folder, *args, "--", FIGURE)["expert"] == 1, "`trained` makes its own"
+    assert dry_run(folder, *args, "--", FIGURE)["expert"] == 1, "`trained` trains an expert"
 
 
 def expert_hash(config: Config) -> str:
@@ -321,7 +322,7 @@ def test_wrong_setting_is_one_line() -> None:
 
 
 def test_a_users_text_passes_through_the_workflow(tmp_path: Path) -> None:
-    """A label, and the checkout's own path, with what Snakemake or a shell would read otherwise."""
+    """Use a label and a checkout's path with special characters of Snakemake and the shell."""
     folder = checkout(tmp_path / "a {checkout} %s 'é' $HOME")
     label = r"NGT {ours}, $\sigma_{e}$ 100 % 'q' " + '"q"'
     figure = {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0]}
@@ -334,7 +335,7 @@ def test_a_users_text_passes_through_the_workflow(tmp_path: Path) -> None:
 
 
 def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
-    """Snakemake and its jobs are killed three times in the middle of 12 runs; then it ends."""
+    """Kill Snakemake and its jobs three times in the middle of 12 runs; then let it finish."""
     folder = checkout(tmp_path / "suite")
     grid = """
         pack: 2
@@ -355,7 +356,7 @@ def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         now = finished(folder)
-        assert {path: now[path] for path in seen} == seen, "trained again or lost"
+        assert {path: now[path] for path in seen} == seen, "finished runs must stay as they are"
         seen = now
         assert snakemake(folder, *args, "--unlock").returncode == 0
     assert 0 < len(seen) < 12
@@ -367,7 +368,7 @@ def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
 
 
 def test_a_killed_job_is_tried_again_and_resumes(tmp_path: Path) -> None:
-    """Under the profile of this machine."""
+    """Kill a job under the default profile."""
     folder = checkout(tmp_path / "suite")
     process = begin_one_run(folder, 4000, "--workflow-profile", "workflow/profiles/default")
     wait_for_checkpoint(folder, process)
@@ -383,7 +384,7 @@ def test_a_killed_job_is_tried_again_and_resumes(tmp_path: Path) -> None:
 def test_sigterm_to_the_whole_group_ends_it_and_the_last_job_leaves_a_checkpoint(
     tmp_path: Path, profile: tuple[str, ...]
 ) -> None:
-    """The only job left gets the signal at the same time as Snakemake."""
+    """Send the signal to the only job left and to Snakemake at the same time."""
     folder = checkout(tmp_path / "suite")
     process = begin_one_run(folder, 400_000, *profile)
     try:
@@ -399,7 +400,7 @@ def test_sigterm_to_the_whole_group_ends_it_and_the_last_job_leaves_a_checkpoint
 
 
 def begin_one_run(folder: Path, steps: int, *profile: str) -> subprocess.Popen[bytes]:
-    """Start the main figure of one run, with a checkpoint every 100 steps."""
+    """Start the main figure with one run and a checkpoint every 100 steps."""
     grid = f"""
         figures: {{main_figure: {{methods: [ngt], demos: [1], seeds: [0]}}}}
         train: {{steps: {steps}}}
@@ -433,11 +434,11 @@ def begin(folder: Path, *args: str) -> subprocess.Popen[bytes]:
 
 
 def finished(folder: Path) -> dict[Path, int]:
-    """Return when each run's record was written."""
+    """Return the time of each run's record."""
     return {p: p.stat().st_mtime_ns for p in (folder / "results/test/runs").rglob("run.json")}
 
 
-# ---------------------------------------------------------------- tied to content
+# ---------------------------------------------------------------- triggers by content
 
 SMALL: dict[str, Any] = {
     "scale": "test",
@@ -458,7 +459,7 @@ RUN = "results/test/runs/Pendulum-v1/ngt/state-action-demos1-rate20/seed{}"
 
 
 def small(folder: Path) -> Path:
-    """Return a checkout with two configs of two short runs, which imitate a file of ours."""
+    """Return a checkout with two configs of two short runs, which imitate a recorded file."""
     checkout(folder)
     rng = np.random.default_rng(0)
     steps = 200
@@ -491,7 +492,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def copied(drawn: Path, tmp_path: Path) -> Path:
-    """Return a copy of the results without what Snakemake remembers, as in another clone."""
+    """Return a copy of the results without Snakemake's metadata, as in another clone."""
     folder = tmp_path / "clone"
     shutil.copytree(drawn, folder, ignore=shutil.ignore_patterns(".snakemake"))
     return folder
@@ -518,11 +519,11 @@ def test_changed_settings_are_planned_however_the_trigger_is_lost(
 
 
 def test_there_and_back_and_a_false_receipt(drawn: Path, tmp_path: Path) -> None:
-    """The settings A, B and A again: what is trained and drawn is right each time."""
+    """Use the settings A, B and A again, and check what is trained and drawn each time."""
     folder, mtime = copied(drawn, tmp_path), ("--rerun-triggers", "mtime")
     first = (folder / FIGURE).read_bytes()
     config = load(other_at(folder))
-    for seed in (0, 1):  # false receipts, as a fault may leave them
+    for seed in (0, 1):  # such receipts may remain after a fault
         key = run_table(config)[seed]
         (
             folder
@@ -537,7 +538,7 @@ def test_there_and_back_and_a_false_receipt(drawn: Path, tmp_path: Path) -> None
         assert len(list((folder / RUN.format(seed)).glob("done.*"))) == 1
     second = (folder / FIGURE).read_bytes()
     assert first != second
-    shutil.copy(drawn / FIGURE, folder / FIGURE)  # the file of the other settings, and newer
+    shutil.copy(drawn / FIGURE, folder / FIGURE)  # the former settings' file, now the newest
     assert planned_small(folder, "other", *mtime) == {"figure": 1}
     assert planned_small(folder, "base", *mtime) == {
         k: v for k, v in EVERY.items() if k != "settings"
@@ -579,7 +580,7 @@ def test_a_refused_training_says_why_once_and_is_not_tried_again(tmp_path: Path)
     assert said.count("requested 3, found 1 episodes") == 1, said
     assert "Trying to restart" not in said
     (folder / "base.yaml").write_text(json.dumps(SMALL))
-    assert run_small(folder, "base").returncode == 0, "no stale reason is left"
+    assert run_small(folder, "base").returncode == 0, "no former reason is left"
 
 
 DISCRETE = """

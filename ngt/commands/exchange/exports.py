@@ -1,4 +1,4 @@
-"""ngt export: write a demonstration file in another project's format."""
+"""ngt export: write demonstrations in another project's format."""
 
 import argparse
 from pathlib import Path
@@ -15,12 +15,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", choices=["minari"], help="the format to write")
     parser.add_argument("demos", type=Path, metavar="DEMOS", help="demonstration file")
     parser.add_argument(
-        "--id", required=True, help="id of the dataset, which is written where Minari keeps its own"
+        "--id", required=True, help="id of the new dataset in Minari's own folder of datasets"
     )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the dataset; actions are in the env's units, as Minari has them."""
+    """Write the dataset. Its actions are in the env's units, as is usual for Minari."""
     load_config(args)  # its imports may register the env
     data = demos.load(args.demos)
     folder = minari.write(data, args.id, f"demonstrations {args.demos}")

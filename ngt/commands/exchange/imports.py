@@ -1,4 +1,4 @@
-"""ngt import: make a demonstration file from another project's."""
+"""ngt import: make a demonstration file from another project's data."""
 
 import argparse
 from collections.abc import Callable
@@ -31,27 +31,29 @@ def add(parser: argparse.ArgumentParser) -> None:
         "example: ngt import minari mujoco/hopper/expert-v0 --env Hopper-v4 --actions env "
         "--out hopper.npz"
     )
-    parser.add_argument("format", choices=list(FORMATS), help="what SOURCE is")
+    parser.add_argument("format", choices=list(FORMATS), help="format of SOURCE")
     parser.add_argument(
         "source",
         type=Path,
         metavar="SOURCE",
-        help="file or folder; for minari, also a dataset's id",
+        help="file or folder, or for minari a dataset's id",
     )
-    parser.add_argument("--env", required=True, help="env id, as ngt knows it")
+    parser.add_argument("--env", required=True, help="env id in ngt")
     parser.add_argument(
         "--actions",
         required=True,
         choices=UNITS,
-        help="unit of SOURCE's actions: the env's own (env), or fractions of its bound (unit)",
+        help="unit of SOURCE's actions: the env's units (env), or fractions of its bound (unit)",
     )
     parser.add_argument("--out", type=Path, required=True, help="demonstration file to write")
-    parser.add_argument("--episodes", type=int, help="only the first episodes (default: all)")
+    parser.add_argument(
+        "--episodes", type=int, help="number of episodes to import, from the first (default: all)"
+    )
     add_strict(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Import the demonstrations; the random policy that they are compared with is played here."""
+    """Import the demonstrations, and play the random policy that they are compared with."""
     one_thread()
     at_least(1, episodes=args.episodes)
     config = load_config(args)

@@ -1,10 +1,10 @@
-"""Make a second set of test vectors by the formulas of vectors/README.md: other sizes, other seeds.
+"""Make a second set of test vectors from the formulas of vectors/README.md: other sizes and seeds.
 
     python tests/data/make_vectors
 
-Nothing of the suite is imported. Everything is computed in float64, and what the README gives as
-float32 is rounded at the end; so its `64` arrays and its official ones agree here by construction.
-Only the arrays that tests read are made.
+The script imports nothing of the suite and computes in float64. Arrays that the README gives as
+float32 are rounded at the end, so the `64` arrays and the official ones agree here by construction.
+The script makes only the arrays that tests read.
 """
 
 from __future__ import annotations

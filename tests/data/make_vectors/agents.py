@@ -60,7 +60,7 @@ def actor(name: str, normed: bool, obs: int, act: int, batch: int) -> None:
 
 
 class Sac:
-    """The agent of stable-baselines3, its batch and its losses at the weights as they are."""
+    """The agent of stable-baselines3, its batch, and its losses at the current weights."""
 
     gamma, tau, lr, guard = 0.97, 0.02, 1e-3, 1e-6
 
@@ -91,7 +91,7 @@ class Sac:
         return mean, raw.clamp(-20, 2)
 
     def values(self, nets: Sequence[Net], obs: Tensor, action: Tensor) -> Tensor:
-        """Both critics, (2, batch)."""
+        """Return both critics' values, (2, batch)."""
         x = torch.cat([obs, action], -1)
         return torch.stack([run(net, x, F.relu)[:, 0] for net in nets])
 
@@ -116,7 +116,7 @@ class Sac:
     def named(
         self, prefix: str = "", of: Callable[[Tensor], Tensor | None] = torch.clone
     ) -> Arrays:
-        """Weights as the file has them, or what `of` gives for each; None leaves one out."""
+        """Return the weights, or `of` of each, under the file's names; None omits a weight."""
         nets = {"pi": self.pi[:-1]} | {f"q{k}": net for k, net in enumerate(self.q)}
         nets |= {f"qt{k}": net for k, net in enumerate(self.target)}
         out: Arrays = {}
@@ -132,7 +132,7 @@ class Sac:
         return {k: v for k, v in out.items() if v is not None}
 
     def descend(self, name: str, loss: Tensor) -> None:
-        """Take the first step of Adam on one group."""
+        """Take Adam's first step on one group of parameters."""
         optimiser = torch.optim.Adam(self.leaves[name], lr=self.lr)
         for p, grad in zip(
             self.leaves[name], torch.autograd.grad(loss, self.leaves[name]), strict=True
@@ -195,7 +195,7 @@ def sac() -> None:
 
 def sac_distribution(batch: int, act: int) -> None:
     mean, raw, noise = (RNG.normal(size=(batch, act)) for _ in range(3))
-    raw[: batch // 4, 0] = 2.5  # above the upper clamp, and near the lower one
+    raw[: batch // 4, 0] = 2.5  # above the upper clamp and near the lower one
     raw[batch // 4 : batch // 2, 1] = -19.5
     m, s, e = (torch.from_numpy(v) for v in (mean, raw.clip(-20, 2), noise))
     action, exact = sample(m, s, e, 0.0)

@@ -1,4 +1,4 @@
-"""Numbers, nets and files that the makers of the second set of vectors share."""
+"""Numbers, nets and files for the scripts that make the second set of vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RNG = np.random.default_rng(2024)
 
 
 def write(name: str, arrays: Arrays, single: Sequence[str] = ()) -> None:
-    """Write a file; arrays whose name starts with one of `single` are rounded to float32."""
+    """Write a file; arrays whose names start with one of `single` are rounded to float32."""
     out = {}
     for key, value in arrays.items():
         array = value.detach().numpy() if isinstance(value, Tensor) else np.asarray(value)
@@ -28,7 +28,7 @@ def write(name: str, arrays: Arrays, single: Sequence[str] = ()) -> None:
 
 
 def normal(*shape: int, scale: float = 1.0) -> Tensor:
-    """Normal numbers that float32 holds exactly, in float64."""
+    """Return normal numbers in float64 that float32 represents exactly."""
     return torch.from_numpy(scale * RNG.normal(size=shape)).float().double()
 
 
@@ -37,7 +37,7 @@ def uniform(*shape: int) -> Tensor:
 
 
 def make_net(*sizes: int, scale: float = 1.0) -> Net:
-    """Weights (out, in) and biases."""
+    """Return the weights (out, in) and biases of a net."""
     return [
         (normal(b, a, scale=scale * a**-0.5), normal(b, scale=0.1))
         for a, b in itertools.pairwise(sizes)

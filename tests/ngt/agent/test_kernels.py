@@ -33,7 +33,7 @@ def drawn(runs: int, seed: int = 0, batch: int = 10, sizes: Sequence[int] = SIZE
 
 
 def result(net: Net, tensors: list[Tensor], slope: float, needed: list[int]) -> list[Tensor]:
-    """The output, and the gradients of its squares' sum."""
+    """Return the output and the gradients of its sum of squares."""
     tensors = [t.detach().requires_grad_(i in needed) for i, t in enumerate(tensors)]
     out = net(tensors[0], tensors[1:], Rectifier(slope))
     return [out, *torch.autograd.grad(out.square().sum(), [tensors[i] for i in needed])]
@@ -70,7 +70,7 @@ def test_takes_onednn_for_float32_alone(monkeypatch: pytest.MonkeyPatch) -> None
 
 @needs_onednn
 def test_a_run_is_the_same_alone_and_in_a_pack() -> None:
-    """Bit for bit: outputs and gradients."""
+    """Check that outputs and gradients have equal bits."""
     tensors, needed = drawn(3), list(range(7))
     together = result(rectified, tensors, 0.05, needed)
     for run in range(3):
@@ -81,14 +81,14 @@ def test_a_run_is_the_same_alone_and_in_a_pack() -> None:
 
 @pytest.mark.parametrize("slope", [0.0, 0.05])
 def test_gradients_can_be_differentiated(slope: float) -> None:
-    """As a gradient penalty does: derivatives of the input gradient's norm."""
+    """Check derivatives of the input gradient's norm, which a gradient penalty needs."""
 
     def penalty(net: Net, tensors: list[Tensor]) -> list[Tensor]:
         tensors = [t.detach().requires_grad_() for t in tensors]
         out = net(tensors[0], tensors[1:], Rectifier(slope))
         (grad,) = torch.autograd.grad(out.sum(), tensors[0], create_graph=True)
         norm = (grad.norm(dim=-1) - 1.0).square().mean()
-        weights = tensors[1::2]  # no bias has a second derivative
+        weights = tensors[1::2]  # biases have no second derivative
         return [norm, *torch.autograd.grad(norm, weights)]
 
     tensors = drawn(2)
@@ -97,7 +97,7 @@ def test_gradients_can_be_differentiated(slope: float) -> None:
 
 
 def test_takes_views_and_leaves_its_input() -> None:
-    """One input for two runs, as a twin critic has it, and a weight that is a transposed view."""
+    """Pass a transposed weight, and one input for two runs as a twin critic does."""
     x, first, *rest = drawn(2)
     x = x[:1].expand(2, -1, -1)
     first = first.mT.contiguous().mT
@@ -118,7 +118,7 @@ def test_what_is_not_finite_stays_so(slope: float) -> None:
 
 
 class Factors(TorchDispatchMode):
-    """Notes the second factor of every product by oneDNN."""
+    """A mode that records the second factor of every product by oneDNN."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,10 @@ class Factors(TorchDispatchMode):
 @needs_onednn
 @pytest.mark.parametrize("runs", [1, 2])
 def test_no_second_factor_is_part_of_wider_rows(runs: int) -> None:
-    """There oneDNN is a thousand times slower: of columns of the input, and of the gradient."""
+    """Check that no second factor is a slice of columns, of the input or of the gradient.
+
+    With such a slice oneDNN is a thousand times slower.
+    """
     x, *parameters = [t.requires_grad_() for t in drawn(runs, sizes=(64, 16, 4, 16))]
     with Factors() as noted:
         out = rectified(torch.cat([x, x], dim=-1)[..., :64], parameters, Rectifier())

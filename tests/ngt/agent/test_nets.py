@@ -29,7 +29,7 @@ def weights(net):
 
 
 def gram_error(weight: torch.Tensor) -> float:
-    """Distance of a matrix's shorter side from orthonormal."""
+    """Return how far a matrix's shorter side is from orthonormal."""
     gram = weight.T @ weight if weight.shape[0] >= weight.shape[1] else weight @ weight.T
     return float((gram - torch.eye(len(gram))).abs().max())
 
@@ -39,7 +39,7 @@ def gram_error(weight: torch.Tensor) -> float:
 
 def test_pack_equals_loops_over_runs_and_twins(float64):
     net = PackedMLP(SIZES, generators(1, 2), twins=2)
-    for layer in net.layers:  # biases start at zero
+    for layer in net.layers:  # biases are zero initially
         layer.bias.data.normal_(generator=generators(3)[0])
     x = rows(4, 8, 5)
     y = net(x)
@@ -81,14 +81,14 @@ def test_in_place_activations_change_no_gradient(float64, in_place, plain, spect
         x = rows(1, 9, 5).requires_grad_()
         kept = x.detach().clone()
         grads.append(torch.autograd.grad(net(x).square().sum(), [x, *net.parameters()]))
-        assert torch.equal(x, kept), "the input was written to"
+        assert torch.equal(x, kept), "the input was changed"
     for a, b in zip(*grads, strict=True):
         assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("name", GP)
 def test_gradient_penalty(vectors, load_layers, float64, name):
-    """Output, input gradient and double backward through the in-place activations."""
+    """Check output, input gradient and double backward through the in-place activations."""
     v = vectors(name)
     depth = sum(key[0] == "w" for key in v)
     sizes = [v["w1"].shape[1], *(v[f"w{i}"].shape[0] for i in range(1, depth + 1))]
@@ -119,11 +119,11 @@ def test_gradient_penalty(vectors, load_layers, float64, name):
 
 @pytest.mark.parametrize("twins", [1, 2])
 def test_layer_norm_stands_before_the_activation(float64, twins: int):
-    """(x - mean) / sqrt(var + 1e-5), scaled and shifted by each run's and twin's own numbers."""
+    """Check (x - mean) / sqrt(var + 1e-5), scaled and shifted by the parameters of run and twin."""
     net = PackedMLP(SIZES, generators(1, 2), twins=twins, layer_norm=True, activation=F.silu)
     for i, p in enumerate(net.parameters()):
         p.data += 0.3 * rows(*p.shape, seed=i)
-    x = 0.01 * rows(2 * twins, 8, 5)  # small: the variance is near eps
+    x = 0.01 * rows(2 * twins, 8, 5)  # small, so that the variance is near eps
     y = net(x).detach()
     for lead in range(2 * twins):
         at = (lead,) if twins == 1 else (lead // 2, lead % 2)
@@ -172,7 +172,7 @@ def test_head_gain_scales_the_last_weight_alone(twins: int):
 
 
 def test_uniform_init():
-    """Within 1/sqrt(fan in), so of variance 1 / (3 fan in)."""
+    """Check the bound 1/sqrt(fan in) and the variance 1 / (3 fan in)."""
     for weight in weights(PackedMLP([400, 300, 200, 50], generators(1), init="uniform")):
         fan_in = weight.shape[1]
         assert weight.abs().max().item() == pytest.approx(fan_in**-0.5, rel=1e-3)
@@ -306,7 +306,7 @@ def test_power_iterations_have_the_bits_of_plain_calls(lead, sizes, iterations):
 
 
 def test_gradient_of_a_spectral_layer_is_that_of_torch(float64):
-    """Against torch's own spectral norm, which too holds the singular vectors constant."""
+    """Compare with torch's spectral norm, which also treats the singular vectors as constants."""
     layer = SpectralLinear((1,), 6, 4)
     torch.nn.init.orthogonal_(layer.weight[0].detach(), generator=generators(1)[0])
     layer.weight.data += 0.3 * rows(1, 6, 4)
@@ -386,7 +386,10 @@ def test_normaliser_in_float32_over_many_small_steps():
 
 
 def test_normaliser_over_a_million_rows():
-    """A feature with a mean far above its std, as on Humanoid-v4: a float32 state drifts."""
+    """Use a feature with a mean far above its std, as on Humanoid-v4.
+
+    A float32 state would drift.
+    """
     normaliser, obs = ObsNormaliser(1, 1), 0.990 + 0.023 * rows(1, 1_000_000, 1)
     for batch in obs.split(100, dim=1):
         normaliser.update(batch)
@@ -413,7 +416,7 @@ def test_normaliser_fits_each_run_to_its_own_set(float64):
     for run, obs in enumerate(sets):
         np.testing.assert_allclose(normaliser.mean[run, 0], obs[0].numpy().mean(axis=0))
         np.testing.assert_allclose(normaliser.var[run, 0], obs[0].numpy().var(axis=0))
-    normaliser.update(rows(2, 5, 3))  # and can go on from there
+    normaliser.update(rows(2, 5, 3))  # more updates are possible afterwards
     assert normaliser.count.flatten().tolist() == [14.0, 35.0]
 
 

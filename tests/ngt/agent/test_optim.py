@@ -1,4 +1,4 @@
-"""Adam for a pack and gradient clipping per run, against torch's own."""
+"""Adam for a pack and gradient clipping per run, against torch's versions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_clip_of_a_broken_run_leaves_the_others():
 
 
 def adam_after(start: list[torch.Tensor], step: Callable[[torch.optim.Optimizer], object]) -> Any:
-    """Parameters after 20 steps of Adam on the same gradients, and its state."""
+    """Return the parameters after 20 steps of Adam on the same gradients, and Adam's state."""
     parameters = [torch.nn.Parameter(p.clone()) for p in start]
     optimiser = adam(parameters, 1e-2)
     for i in range(20):
@@ -72,10 +72,10 @@ def test_a_step_is_adams_and_no_run_of_it_depends_on_the_others() -> None:
 
 
 def test_a_loss_of_two_sets_of_parameters_moves_both() -> None:
-    """Each by its own optimiser, from gradients of this loss alone."""
+    """Check that each set has its own optimiser and only this loss's gradients."""
     one, two = (nn.Parameter(torch.full((2, 3), value)) for value in (1.0, 2.0))
     optimisers = adam([one], 0.1), adam([two], 0.01)
-    two.grad = torch.full((2, 3), -1e9)  # of another loss
+    two.grad = torch.full((2, 3), -1e9)  # a gradient of another loss
     descend(optimisers[0], (one * two).sum(dim=1), further=optimisers[1:])
     assert torch.allclose(one, torch.full((2, 3), 0.9))
     assert one.grad is not None and torch.equal(one.grad, torch.full((2, 3), 2.0))

@@ -1,4 +1,4 @@
-"""Policies on disk: exact, reproducible, refused when they do not fit."""
+"""Policy files: exact, reproducible, and refused if they do not fit."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ def test_another_form_of_actor_comes_back(tmp_path: Path, options: dict[str, Any
 
 
 def test_what_a_file_says_of_its_actor(file: Path, tmp_path: Path) -> None:
-    """Only what is not the default of the newer settings: older files stay what they were."""
+    """Check that newer settings are saved only if they differ from the default.
+
+    Older files therefore stay the same.
+    """
     plain = {"hidden": [16, 8], "log_std_min": -4.0, "log_std_max": 2.0}
     other = tmp_path / "other"
     policy.save(other, make().snapshot(1), ENV, replace(SAC, layer_norm=True, gamma=0.5))
@@ -103,11 +106,13 @@ def test_saved_twice_byte_for_byte_the_same(tmp_path: Path, normalised: bool) ->
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     policy.save(tmp_path / "c", make(normalised=normalised).snapshot(2), ENV, SAC)
     assert (tmp_path / "c").read_bytes() != (tmp_path / "a").read_bytes()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "c"], "no temporary file"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "c"], (
+        "no temporary file is left"
+    )
 
 
 def message(path: Path) -> str:
-    """What `load` says; one line that begins with the file."""
+    """Return the error of `load`, without the file's name at the start of its one line."""
     with pytest.raises(UserError) as caught:
         policy.load(path)
     text = str(caught.value)
@@ -116,7 +121,7 @@ def message(path: Path) -> str:
 
 
 def rewrite(path: Path, meta: Any = None, **tensors: Any) -> None:
-    """Change tensors or the facts of a file; `meta` of None keeps those."""
+    """Change a file's tensors or facts; `meta` of None keeps the facts."""
     facts = {"format": 1, "env": ENV, "sac": {"hidden": [16, 8], "log_std_min": -4.0}}
     data = {**load_file(path), **tensors}
     text = json.dumps({**facts, **meta} if isinstance(meta, dict) else facts)

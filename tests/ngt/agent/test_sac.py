@@ -1,4 +1,4 @@
-"""SAC against plain loops, against saved numbers of two public codes, and against a live one."""
+"""SAC against plain loops, saved numbers of two public codes, and a live one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ RELEASED = replace(
 
 def agent_of(seeds, config: SacConfig = SMALL, alphas=None) -> Sac:
     agent = Sac(OBS, ACT, config, seeds)
-    for i, p in enumerate(agent.parameters()):  # away from zero biases and from equal targets
+    # Without this, biases would be zero and targets equal to the critics.
+    for i, p in enumerate(agent.parameters()):
         if p is not agent.log_alpha:
             p.data += 0.1 * rows(*p.shape[1:], seed=i)
     if alphas is not None:
@@ -49,7 +50,7 @@ def agent_of(seeds, config: SacConfig = SMALL, alphas=None) -> Sac:
 
 
 def take_gradients(monkeypatch, by_hand: bool) -> None:
-    """Let agents take their gradients in this way, whatever the dtype."""
+    """Make agents take gradients by hand or by autograd, whatever their dtype."""
     monkeypatch.setattr(sac, "served", lambda *_: by_hand)
     other = ("critic_loss", "actor_loss") if by_hand else ("critic_gradients", "actor_gradients")
     for name in other:
@@ -80,7 +81,7 @@ def mlp(net, lead: tuple[int, ...], x: np.ndarray) -> np.ndarray:
 
 
 def plain_policy(actor: Actor, run: int, obs: np.ndarray, noise: np.ndarray):
-    """Action and log-probability of one row, by the density of a tanh-squashed Gaussian."""
+    """Return one row's action and log-probability, by the density of a tanh-squashed Gaussian."""
     out = mlp(actor.net, (run,), obs)
     mean, raw = out[:ACT], out[ACT:]
     std = np.exp(-5.0 + 3.5 * (np.tanh(raw) + 1.0))
@@ -102,7 +103,7 @@ def plain_value(critic: Critic, run: int, twin: int, obs: np.ndarray, action: np
 
 @pytest.mark.parametrize("config", [SMALL, RELEASED], ids=["paper", "released"])
 def test_losses_equal_plain_loops(float64, make_batch, config):
-    """Three runs with temperatures of their own; terminal and other transitions."""
+    """Compare three runs with different temperatures, on terminal and other transitions."""
     alphas, gamma, size = [0.05, 0.2, 1.7], 0.9, 6
     agent, batch = agent_of([1, 2, 3], config, alphas), make_batch(3, size, OBS, ACT)
     assert batch.terminated.unique().tolist() == [0.0, 1.0]
@@ -171,7 +172,7 @@ def test_stored_reward_is_not_the_one_learned_from(make_batch):
 
 @pytest.mark.parametrize("scale", [0.5, 1.0])
 def test_target_entropy_and_temperature(float64, make_batch, scale):
-    """The temperature falls where the policy is more random than asked, and rises elsewhere."""
+    """Check that the temperature falls if the entropy exceeds its target, and rises otherwise."""
     config = replace(SMALL, target_entropy_scale=scale)
     agent = agent_of([1, 2], config)
     assert agent.target_entropy == -scale * ACT
@@ -186,7 +187,10 @@ def test_target_entropy_and_temperature(float64, make_batch, scale):
 
 
 def test_softplus_temperature(float64, make_batch):
-    """From softplus(log 0.2); its loss is -alpha (log pi + target), so the chain has a sigmoid."""
+    """Check a temperature of softplus(log 0.2).
+
+    Its loss is -alpha (log pi + target), so the chain rule gives a sigmoid.
+    """
     agent = agent_of([1, 2], replace(RELEASED, lr_alpha=1e-2))
     start = math.log(0.2)
     alpha = math.log1p(0.2)
@@ -204,7 +208,10 @@ def test_softplus_temperature(float64, make_batch):
 @pytest.mark.parametrize("alpha_form", ["exp", "softplus"])
 @pytest.mark.parametrize("alpha_loss", ["alpha", "log_alpha"])
 def test_weight_of_the_temperature_loss(float64, make_batch, alpha_form, alpha_loss):
-    """Its gradient in the learned parameter x: d alpha / dx, or d log alpha / dx, times the gap."""
+    """Check the gradient in the learned parameter x.
+
+    It is d alpha / dx or d log alpha / dx, times the gap.
+    """
     config = replace(SMALL, alpha_form=alpha_form, alpha_loss=alpha_loss, lr_alpha=1e-2)
     agent = agent_of([1, 2], config, alphas=[0.3, 0.05])
     alpha = np.array([0.3, 0.05])
@@ -219,12 +226,12 @@ def test_weight_of_the_temperature_loss(float64, make_batch, alpha_form, alpha_l
 
 
 def test_adam_does_not_cancel_the_weight(float64):
-    """If alpha falls, the paper's loss loses its gradient, and the usual one keeps it."""
+    """Check that a falling alpha reduces the gradient of the paper's loss, not of the usual one."""
     found = {}
     for alpha_loss in ("alpha", "log_alpha"):
         agent = agent_of([1], replace(SMALL, alpha_loss=alpha_loss))
         optimiser = agent.optimisers["alpha"]
-        for step in range(2000):  # the entropy is above its target, on average
+        for step in range(2000):  # the entropy is above its target on average
             log_prob = torch.full((1, 1), -1.0 - 2.0 * (step % 2)) + ACT
             loss = sac.temperature_loss(agent.temperature_weight(), log_prob, -float(ACT))
             optimiser.zero_grad()
@@ -254,7 +261,10 @@ def test_target_entropy_counts_actions_in_units_of_the_env(env, units, target):
 
 
 def test_target_entropy_is_that_of_the_scaled_action(float64):
-    """Of an action uniform on the bounds, both sides of the target are met or missed together."""
+    """Check the target with a uniform action, in squashed and in scaled units.
+
+    Its entropy differs from the target by the same amount in both.
+    """
     half, act = 0.4, 3
     uniform_squashed, uniform_scaled = act * math.log(2.0), act * math.log(2.0 * half)
     config = replace(SMALL, target_entropy_scale=0.5)
@@ -265,7 +275,7 @@ def test_target_entropy_is_that_of_the_scaled_action(float64):
 @BY_HAND
 @pytest.mark.parametrize("half", [0.4, 2.0])
 def test_update_is_algorithm_1(float64, monkeypatch, make_batch, half, by_hand):
-    """Every loss of Algorithm 1, written out for one run, with its gradient by autograd."""
+    """Compare with Algorithm 1: its losses written out for one run, gradients by autograd."""
     take_gradients(monkeypatch, by_hand)
     agent = Sac(OBS, ACT, replace(SMALL, alpha=0.3), [1], half)
     batch, noise = make_batch(1, 16, OBS, ACT), noises(1, 16)
@@ -292,7 +302,7 @@ def test_update_is_algorithm_1(float64, monkeypatch, make_batch, half, by_hand):
     ):
         torch.testing.assert_close(p.grad, grad)
     action, log_pi = policy(batch.obs, noise["noise"])
-    q = agent.critic(batch.obs, action).amin(1)  # the critics have moved
+    q = agent.critic(batch.obs, action).amin(1)  # the critics have been updated
     loss = (0.3 * log_pi - q).mean()
     actors = list(zip(agent.actor.parameters(), old.actor.parameters(), strict=True))
     grads = torch.autograd.grad(loss, [q for _, q in actors], retain_graph=True)
@@ -334,7 +344,7 @@ def test_learning_rates_go_to_their_networks():
 
 
 def test_actor_gradient_is_clipped_per_run(float64, make_batch):
-    """With a tiny limit, what Adam's first moment holds has that norm in every run."""
+    """Check the gradient in Adam's first moment: with a tiny limit, its norm is that limit."""
     agent = agent_of([1, 2, 3], replace(SMALL, actor_grad_clip=1e-3))
     agent.update(make_batch(3, 8, OBS, ACT), torch.zeros(3, 8), noises(3, 8))
     state = agent.optimisers["actor"].state
@@ -344,7 +354,7 @@ def test_actor_gradient_is_clipped_per_run(float64, make_batch):
 
 @pytest.mark.parametrize("limit", [1e-3, 5.0, None])
 def test_critic_gradient_is_clipped_per_run_if_asked(float64, make_batch, limit):
-    """Both critics of a run count together; the other's runs do not."""
+    """Check that a run's two critics are clipped by their joint norm, apart from other runs."""
     batch, noise = make_batch(3, 8, OBS, ACT), noises(3, 8)
     reward = batch.reward * torch.tensor([[1.0], [10.0], [100.0]])
     free, clipped = agent_of([1, 2, 3]), agent_of([1, 2, 3], replace(SMALL, critic_grad_clip=limit))
@@ -360,7 +370,10 @@ def test_critic_gradient_is_clipped_per_run_if_asked(float64, make_batch, limit)
 
 @pytest.mark.parametrize("net", ["actor", "critic"])
 def test_released_nets_start_near_zero(net):
-    """Head gain 1e-3: modes near 0, log-std near the middle of its range, values near 0."""
+    """Check initial nets of head gain 1e-3.
+
+    Modes and values are near 0, log-std is near the middle of its range.
+    """
     agent, obs = Sac(OBS, ACT, RELEASED, [1, 2]), rows(2, 50, OBS)
     mean, log_std = agent.actor(obs)
     assert 0 < mean.abs().max() < 0.02 and (log_std + 1.5).abs().max() < 0.05
@@ -443,7 +456,10 @@ def actor_of(v, load_layers) -> Actor:
 
 
 def unguarded(actor: Actor, obs):
-    """Rows left alone by the released code's guard, which keeps tanh(raw) 1e-6 off one."""
+    """Return a mask of the rows that the released code's guard leaves alone.
+
+    The guard keeps |tanh(raw)| at least 1e-6 below 1.
+    """
     raw = actor.net(obs)[0].chunk(2, dim=-1)[1]
     return raw.tanh().abs().amax(dim=1) < 1 - 1e-6
 
@@ -474,7 +490,7 @@ def test_released_actor(vectors, load_layers, name):
 
 @ACTORS
 def test_released_actor_in_float64(vectors, load_layers, float64, name):
-    """Equal but for its guard."""
+    """Check for equal numbers, except in rows that the guard changes."""
     v = vectors(name)
     actor = actor_of(v, load_layers)
     mean, log_std = (t[0] for t in actor(v["obs"].double()[None]))
@@ -509,7 +525,7 @@ def test_released_actor_scores_given_actions(vectors, load_layers, float64, name
 
 
 class ClampedActor(Actor):
-    """That code's actor: the log-std is clamped, not squashed."""
+    """The actor of stable-baselines3, which clamps the log-std instead of squashing it."""
 
     def forward(self, obs):
         mean, raw = self.net(obs).chunk(2, dim=-1)
@@ -517,20 +533,23 @@ class ClampedActor(Actor):
 
 
 def clamp_log_std(monkeypatch) -> None:
-    """Let agents have that code's actor, by autograd: gradients by hand are those of `Actor`."""
+    """Give agents the actor of stable-baselines3, with autograd.
+
+    Gradients by hand are only for `Actor`.
+    """
     monkeypatch.setattr(sac, "Actor", ClampedActor)
     take_gradients(monkeypatch, by_hand=False)
 
 
 class Squash(torch.nn.Module):
-    """The log-std of our actor from its raw output; that code's clamp then changes nothing."""
+    """The log-std of our actor from its raw output; the clamp after it then changes nothing."""
 
     def forward(self, raw):
         return -5.0 + 3.5 * (torch.tanh(raw) + 1.0)
 
 
 def pi_pairs(v, prefix: str = ""):
-    """The actor's layers; the two heads side by side are our one."""
+    """Return the actor's layers; our single head is its two heads side by side."""
     heads = [torch.cat([v[f"{prefix}pi_{h}_{p}"] for h in ("mean", "logstd")]) for p in "wb"]
     return [(v[f"{prefix}pi_w{i}"], v[f"{prefix}pi_b{i}"]) for i in (1, 2)] + [tuple(heads)]
 
@@ -540,7 +559,7 @@ def q_pairs(v, name: str):
 
 
 def sb3_agent(v, load_layers, monkeypatch) -> Sac:
-    """Our agent with the saved weights."""
+    """Return our agent with the saved weights."""
     clamp_log_std(monkeypatch)
     alpha, gamma, tau, target_entropy = v["alpha_gamma_tau_target_entropy"].tolist()
     lr = float(v.get("lr", 3e-4))
@@ -624,7 +643,7 @@ def test_sb3_losses_and_gradients(vectors, load_layers, monkeypatch):
 
 
 def test_sb3_target(vectors, load_layers, monkeypatch, float64):
-    """The target itself: the critics' errors are zero where their values are put on it."""
+    """Check the target: the loss equals that of the critics' distances from the saved target."""
     v = vectors("sac_sb3")
     agent, batch = sb3_agent(v, load_layers, monkeypatch), sb3_batch(v, torch.float64)
     alpha = agent.log_alpha.detach().exp()
@@ -670,9 +689,9 @@ def test_sb3_distribution(vectors, float64):
 
 
 class Live:
-    """stable-baselines3's SAC and ours with its weights, both to be fed the same draws.
+    """SAC of stable-baselines3 and ours with its weights; both get the same draws.
 
-    by_hand: ours takes its gradients by hand, and the other one squashes its log-std as ours does.
+    by_hand: our SAC takes gradients by hand, and the other one squashes its log-std like ours.
     """
 
     def __init__(self, monkeypatch, load_layers, dtype, epsilon, by_hand):
@@ -699,7 +718,8 @@ class Live:
         self.sb3.actor.action_dist.epsilon = epsilon
         self.queue: list[torch.Tensor] = []
         monkeypatch.setattr(normal, "_standard_normal", lambda *a, **k: self.queue.pop(0))
-        monkeypatch.setattr(policies, "preprocess_obs", lambda obs, *a, **k: obs)  # casts to float
+        # The original casts to float32.
+        monkeypatch.setattr(policies, "preprocess_obs", lambda obs, *a, **k: obs)
         if by_hand:
             actor = self.sb3.actor
             actor.log_std = torch.nn.Sequential(actor.log_std, Squash())
@@ -734,7 +754,7 @@ class Live:
         self.grads[name] = [p.grad.clone() for p in group["params"]]
 
     def nets(self, values=None):
-        """Our nets with their layers' (weight, bias); `values(parameter)` instead of its value."""
+        """Yield our nets with the (weight, bias) of their layers, mapped by `values`."""
         value = values or (lambda p: p.detach())
 
         def linear(*modules):
@@ -750,7 +770,7 @@ class Live:
                 yield mine.net, linear(its.q_networks[k]), k
 
     def update(self, batch, draws):
-        """One update of both; the losses that the other reports."""
+        """Update both once; return our metrics and the losses that stable-baselines3 reports."""
         from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
         data = ReplayBufferSamples(
@@ -768,7 +788,7 @@ class Live:
         return metrics, self.logger.name_to_value
 
     def gradients(self):
-        """Pairs of gradients, ours and theirs, of the last update."""
+        """Yield pairs of gradients, ours and theirs, from the last update."""
         by_id = {}
         for name, module in (("actor", self.sb3.actor), ("critic", self.sb3.critic)):
             by_id.update(zip(map(id, module.parameters()), self.grads[name], strict=True))
@@ -784,7 +804,7 @@ class Live:
 @BY_HAND
 @pytest.mark.parametrize(
     ("dtype", "epsilon", "tolerance"),
-    # its logarithm holds a 1e-6 that ours does not need
+    # its logarithm contains a 1e-6 that ours does not need
     [(torch.float32, 1e-6, 1e-5), (torch.float64, 0.0, 1e-9)],
     ids=["as_it_is", "float64_without_its_epsilon"],
 )
@@ -893,12 +913,12 @@ def test_critic_loss_falls_on_a_fixed_batch(make_batch):
     assert (losses[-1] < 0.5 * losses[0]).all()
 
 
-# --- what a method with a critic of its own uses
+# --- functions for methods with their own critic
 
 
 @pytest.mark.parametrize("target", [False, True])
 def test_the_soft_value_equals_plain_loops(float64, target: bool):
-    """Its gradient is that of the critic alone, and the target's has none."""
+    """Check the value, and that only the critic gets a gradient; the target's value has none."""
     agent, size = agent_of([1, 2], alphas=[0.05, 0.7]), 5
     obs, noise = rows(2, size, OBS), 0.2 * rows(2, size, ACT, seed=1)  # no action saturates
     value = agent.soft_value(obs, noise, target)
@@ -917,7 +937,7 @@ def test_the_soft_value_equals_plain_loops(float64, target: bool):
 
 
 def test_one_critic_is_the_value_alone(make_batch):
-    """A whole update, in float32, where two critics would use gradients by hand."""
+    """Check a whole update in float32, for which two critics would use gradients by hand."""
     agent = agent_of([1, 2], replace(SMALL, critics=1))
     batch = make_batch(2, 6, OBS, ACT)
     q = agent.critic(batch.obs, batch.action)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_a_shipped_expert_acts_in_the_envs_units() -> None:
-    demos = ngt.load_demos("Pusher-v5")  # its bound is 2
+    demos = ngt.load_demos("Pusher-v5")  # this env's action bound is 2
     expert = ngt.load_policy("Pusher-v5")
     obs = demos.obs[:5]
     actions = expert.predict(obs)

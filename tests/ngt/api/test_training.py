@@ -1,4 +1,4 @@
-"""Training from Python: the runs of the commands, as objects."""
+"""Training from Python, with the same runs as the commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ngt.files import read_json
 FILE = Path(__file__).resolve().parents[2] / "data" / "Pendulum-v1.npz"
 SMALL: dict[str, Any] = {
     "train": {"eval_every": 20, "log_every": 20, "eval_episodes": 1},
-    "sac": {"lr_actor": 1e-5},  # a YAML reader takes JSON's 1e-05 for text
+    "sac": {"lr_actor": 1e-5},  # JSON writes 1e-05, which YAML readers take for text
 }
 
 
@@ -38,7 +38,9 @@ def test_imitating(tmp_path: Path, capsys: Any) -> None:
 
     demos = ngt.load_demos(FILE)
     other = ngt.imitate("Pendulum-v1", demos, "bc-full", steps=20, **common)
-    assert other.folder.parent.name == "state-action-demos4-rate1", "the method's own rate, and all"
+    assert other.folder.parent.name == "state-action-demos4-rate1", (
+        "the method's own rate, and all demonstrations"
+    )
     (file,) = (tmp_path / "test/demos").iterdir()
     assert ngt.load_demos(file).checksum == demos.checksum
     with pytest.raises(UserError, match="they are of Pendulum-v1, not of Hopper-v4"):

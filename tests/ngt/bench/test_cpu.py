@@ -1,4 +1,4 @@
-"""The benchmark: what it measures and what it prints."""
+"""The benchmark: its measurements and its output."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_bench_measures_every_contender_and_agreement() -> None:
     assert "NGT, pack of 2" in told and "matrix products" in told and "after  100 updates" in told
 
 
-# ---------------------------------------------------------------- methods beside each other
+# ---------------------------------------------------------------- comparison of methods
 
 
 class SlowStep(Constant):
-    """What it costs is paid when the step is taken."""
+    """A reward model that is slow when a step is taken."""
 
     calls = 0
 
@@ -61,9 +61,9 @@ def test_methods_are_measured_by_what_the_loop_asks_of_them() -> None:
     result = cpu.bench_methods(config, "Pendulum-v1", names, "constant", repeats=3, updates=4)
     rows = {row["method"]: row for row in result["rows"]}
     assert list(rows) == [*names, "constant"]
-    assert SlowStep.calls == 3 + 3 * 4, "burn-in and rounds, one vector step each"
+    assert SlowStep.calls == 3 + 3 * 4, "one vector step in the burn-in and in each round"
     assert rows["constant"]["cost"] == rows["constant"]["least"] == rows["constant"]["most"] == 1.0
-    assert rows["fit"]["iterations_per_second"] < 50, "20 ms each"
+    assert rows["fit"]["iterations_per_second"] < 50, "20 ms per update"
     assert rows["step"]["cost"] > 1.5 and rows["step"]["most"] >= rows["step"]["cost"]
     assert 0.2 < rows["twin"]["cost"] < 5.0
     assert (result["relative_to"], result["scale"]) == ("constant", "test")
@@ -77,7 +77,7 @@ def test_methods_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     result = json.loads((tmp_path / "b.json").read_text())
     names = distinct_methods(load({"scale": "test"}))
     assert [row["method"] for row in result["rows"]] == names
-    assert result["relative_to"] == names[0], "the first, where none is named"
+    assert result["relative_to"] == names[0], "the first method if none is named"
     assert capsys.readouterr().out.count("\n") == 2 + len(names)
 
 

@@ -1,4 +1,4 @@
-"""The GPU check on a CPU: the same functions, where a graph is a plain call."""
+"""The GPU check on a CPU: the same functions, with plain calls in place of graphs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def factors(contender: Contender) -> list[tuple[torch.Size, torch.Size]]:
 
 
 def test_the_floor_has_the_products_of_an_update(on_a_cpu: None) -> None:
-    """SAC by hand: 5 forward passes of three layers, and what their gradients need.
+    """Count SAC's products by hand: 5 forward passes of three layers, and their gradients.
 
     Forward: actor and target at next_obs, critic; then actor, critic. Backward: the critic's
     weights (3) and inner inputs (2); the frozen critic's inputs (3); the actor's weights (3) and
@@ -47,8 +47,8 @@ def test_the_floor_has_the_products_of_an_update(on_a_cpu: None) -> None:
     """
     shapes = factors(gpu.floor("SAC", "Hopper-v4", 2))
     assert len(shapes) == 5 * 3 + 5 + 3 + 5
-    assert ((2, 256, 11), (2, 11, 256)) in shapes, "the actor's first layer, two runs"
-    assert ((4, 256, 14), (4, 14, 256)) in shapes, "the twin critics' first, stacked"
+    assert ((2, 256, 11), (2, 11, 256)) in shapes, "the actor's first layer, for two runs"
+    assert ((4, 256, 14), (4, 14, 256)) in shapes, "the first layer of the twin critics, stacked"
     assert all(a[0] == b[0] and a[2] == b[1] for a, b in shapes)
 
 
@@ -87,7 +87,7 @@ def test_everything_is_measured_and_the_file_is_what_the_claims_read(
     monkeypatch.setattr(measure, "agreement", lambda sides: agreement(sides, (1, 2)))
 
     def small(*args: Any) -> CellConfig:
-        params = {"hidden": [16, 16], "m": 4}  # of NGT and RED; the others keep theirs
+        params = {"hidden": [16, 16], "m": 4}  # NGT and RED only; others keep theirs
         return replace(cell_of(*args), sac=SacConfig(hidden=(16, 16)), params=params)
 
     monkeypatch.setattr(gpu, "cell_of", small)

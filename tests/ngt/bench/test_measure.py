@@ -1,4 +1,4 @@
-"""How the benchmarks measure."""
+"""Timing functions of the benchmarks."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def test_the_floor_repeats_the_products_and_nothing_else() -> None:
     with measure.Products("cpu") as noted:
         products()
     factors = [[(f.shape, f.stride()) for f in args] for _, args in noted.calls]
-    assert factors[0] == [(x.shape, x.stride()), (y.shape, y.stride())], "the same layout"
+    assert factors[0] == [(x.shape, x.stride()), (y.shape, y.stride())], "keeps the layout"
     assert [f[0] for f in factors[1]] == [(5, 3), (3, 7)]
-    assert factors[2][0] == ((2, 5, 3), (0, 0, 0)), "one number, read again and again"
+    assert factors[2][0] == ((2, 5, 3), (0, 0, 0)), "a single number, read repeatedly"
     assert len(factors) == 3
 
 

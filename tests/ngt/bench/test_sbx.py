@@ -1,4 +1,4 @@
-"""SBX as a peer: a process with an environment of its own, here replaced by small scripts."""
+"""SBX for comparison: a process with its own environment, here replaced by small scripts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ for line in sys.stdin:
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Let a script with this text stand for the one that SBX's Python runs."""
+    """Replace the script that SBX's Python runs by one with this text."""
 
     def write(script: str) -> None:
         (tmp_path / "serve_sbx.py").write_text(script, encoding="utf-8")
-        (tmp_path / "sbx.py").write_text("", encoding="utf-8")  # beside it, as in the suite
+        (tmp_path / "sbx.py").write_text("", encoding="utf-8")  # same folder, as in the suite
 
     monkeypatch.setattr(sbx, "HERE", tmp_path)
     monkeypatch.chdir(tmp_path)

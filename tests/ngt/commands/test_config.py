@@ -1,4 +1,4 @@
-"""Settings as they are printed, and which of the options wins."""
+"""Printed settings and the precedence of options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_config_prints_what_is_loaded(ngt: Any) -> None:
     said = json.loads("\n".join(ngt("config", KEY.format(4, 0), "--scale", "lite")))
     cell = resolve(config, "Pendulum-v1", "ngt", "state-action", 20)
     assert said == json.loads(to_json(cell))
-    assert json.loads("\n".join(ngt("config")))["scale"] == "quick", "where none is named"
+    assert json.loads("\n".join(ngt("config")))["scale"] == "quick", "the default scale"
 
 
 def test_a_set_wins_over_a_file_and_a_scale_over_both(ngt: Any, tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_set_wins_over_a_file_and_a_scale_over_both(ngt: Any, tmp_path: Path) 
 
     base = told()
     assert (base["scale"], base["sac"]["gamma"], base["train"]["batch"]) == ("lite", 0.5, 5)
-    assert base["train"]["steps"] == 400_000, "of the scale"
+    assert base["train"]["steps"] == 400_000, "from the scale"
     sets = ["--set", "sac.gamma=0.25", "--set", "sac.hidden=[8, 8]", "--set", "scale=test"]
     changed = told(*sets, "--set", "sac.gamma=0.125")
     assert changed["sac"]["gamma"] == 0.125, "the last one counts"
@@ -57,10 +57,10 @@ def test_settings_in_a_file_named_by_their_hash(ngt: Any, tmp_path: Path, refuse
     config = load({"scale": "test", "figures": {"main_figure": None}, "window": 3})
     file = tmp_path / f"{config_hash(config)}.json"
     file.write_text(to_file(config))
-    assert load_file(file) == config, "nothing is merged in"
+    assert load_file(file) == config, "no other settings are merged in"
     assert json.loads("\n".join(ngt("config", "--planned", str(file))))["window"] == 3
     assert "--planned" in refused("config", "--planned", str(file), "--scale", "test")
     file.write_text(file.read_text().replace('"window": 3', '"window": 4'))
-    assert f"settings {file}: its content has" in refused("config", "--planned", str(file))
+    assert f"settings {file}: the content has hash" in refused("config", "--planned", str(file))
     file.write_text(file.read_text()[:500])
     assert "not valid JSON" in refused("config", "--planned", str(file))

@@ -1,4 +1,4 @@
-"""Recording demonstrations: of an expert, of a policy of the user, and what is refused."""
+"""Recording demonstrations of an expert or of a user's policy, and refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ngt.settings.config import SacConfig
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
-SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # what is recorded here, not what scale `test` has
+SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use the recording, not the file of scale `test`
 
 
 def test_recording_ones_own_policy(ngt: Any, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_recording_a_runs_folder(
         assert len(said) == lines and said[0].startswith("out.npz: 2 episodes, return ")
         assert all("no return can be normalised: the expert's mean" in x for x in said[1:])
     left = sorted(p.name for p in tmp_path.glob("*.done.*"))
-    assert left == ["other.done.abc"], "the receipts of what was there before"
+    assert left == ["other.done.abc"], "the receipts of the former file are gone"
 
 
 def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, refused: Any) -> None:

@@ -1,4 +1,4 @@
-"""The run table as it is printed, filtered and watched."""
+"""The run table: printing, filters and watching."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ngt.settings.load import load
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
-SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # what is recorded here, not what scale `test` has
+SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use the recording, not the file of scale `test`
 
 
 def test_runs_counts(ngt: Any, demos_file: str) -> None:
@@ -34,7 +34,7 @@ def test_runs_counts(ngt: Any, demos_file: str) -> None:
     assert ngt("runs", *steps, "--other-source", "--keys") == []
     missing = ngt("runs", *steps, "--status", "missing", "--keys")
     assert missing == [str(key) for key in table if str(key) != done]
-    assert all(RunKey.parse(line) for line in missing), "as `ngt train` takes them"
+    assert all(RunKey.parse(line) for line in missing), "in the form that `ngt train` takes"
 
 
 def test_runs_of_a_figure(ngt: Any) -> None:
@@ -50,7 +50,7 @@ def test_runs_of_a_figure(ngt: Any) -> None:
 def test_runs_watched_until_all_are_complete(
     ngt: Any, demos_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing, then a run in part, then all: three looks, so two sleeps between them."""
+    """Watch no runs, then some, then all: three looks with two sleeps between them."""
     keys = [KEY.format(1, seed) for seed in (0, 1)]
     own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}", "--set", "train.steps=80"]
     for name, value in (("methods", "[ngt]"), ("demos", "[1]"), ("seeds", "[0, 1]")):

@@ -1,4 +1,4 @@
-"""Training runs: what is skipped, replaced or refused, and how runs are packed."""
+"""Training runs: skipping, replacing, refusing and packing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALREADY = "run {0}: finished already in results/test/runs/{0}; pass --fresh to t
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
-SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # what is recorded here, not what scale `test` has
+SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use the recording, not the file of scale `test`
 
 
 def test_a_warning_is_one_line_and_comes_once(tmp_path: Path, demos_file: str) -> None:
@@ -45,7 +45,7 @@ def test_a_warning_is_one_line_and_comes_once(tmp_path: Path, demos_file: str) -
 
 
 def test_returns_that_cannot_be_normalised(ngt: Any, demos_file: str, tmp_path: Path) -> None:
-    """Training does not need them to be: it warns."""
+    """Check that training only warns if returns cannot be normalised."""
     data, key = demos.load(Path(demos_file)), KEY.format(1, 0)
     for i, worse in enumerate((0.0, 1.0, -1e-9)):
         file, root = tmp_path / "same.npz", ["--results", str(tmp_path / str(i))]
@@ -91,7 +91,7 @@ def test_told_to_stop_in_a_packs_last_step_no_other_begins(
         ngt("train", *both, *SHORT, "--demos", demos_file)
     assert stop.value.code == os.EX_TEMPFAIL and begun == ["bc"]
     ngt("train", both[1], *SHORT, "--demos", demos_file)
-    assert begun == ["bc", "ngt"], "nothing is left to do, so that it is no failure"
+    assert begun == ["bc", "ngt"], "nothing is left to do, so the command succeeds"
 
 
 @pytest.mark.parametrize("command", ["train", "expert"])
@@ -118,8 +118,8 @@ def test_a_run_of_other_settings_is_replaced_only_on_request(
     replaced = run_json.read_text()
     assert read_json(run_json.with_name("config.json"))["sac"]["gamma"] == 0.5
     assert "finished already" in ngt(*changed, "--replace")[0]
-    assert run_json.read_text() == replaced, "the same settings: kept"
-    assert " finished in " in ngt(*base, "--fresh")[0], "nothing more to ask for"
+    assert run_json.read_text() == replaced, "equal settings keep the run"
+    assert " finished in " in ngt(*base, "--fresh")[0], "--fresh alone is enough"
     assert read_json(run_json.with_name("config.json"))["sac"]["gamma"] != 0.5
 
 
@@ -166,7 +166,9 @@ def test_other_demonstrations_are_other_settings(
     assert "trained with other settings" in refused(*command)
     ngt(*command, "--replace")
     assert source() == own.source and status() == "finished"
-    assert "finished already" in ngt(*command, "--demos", str(default))[0], "the expert's own"
+    assert "finished already" in ngt(*command, "--demos", str(default))[0], (
+        "the same as the expert's recording"
+    )
     demos.save(default, dataclasses.replace(own, source="toy"))
     expected = (
         f"field 'source': found toy, expected {own.source}: these settings have another expert"
@@ -180,7 +182,7 @@ def test_packs_hold_the_runs_that_are_left(ngt: Any, demos_file: str, tmp_path: 
     bc = KEY.format(1, 0).replace("/ngt/", "/bc/")
     ngt("train", keys[1], *SHORT, "--demos", demos_file)
     said = ngt("train", *keys, bc, keys[0], *SHORT, "--demos", demos_file)
-    assert len(said) == 4, "a key given twice is one run"
+    assert len(said) == 4, "a repeated key is one run"
     packed = {
         key: read_json(tmp_path / "results/test/runs" / key / "run.json")["pack"]
         for key in [*keys, bc]
@@ -212,7 +214,7 @@ def test_a_divergence_is_said_and_is_no_error(
     own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]
     said = ngt("train", key, *own)
     assert said == [f"run {key}: diverged at step 8: agent.actor.net.layers.0.weight is not finite"]
-    assert ngt("train", key, *own) == [ALREADY.format(key)], "that it diverged is its result"
+    assert ngt("train", key, *own) == [ALREADY.format(key)], "divergence is the run's result"
     table = ngt("runs", *own, "--status", "diverged")
     assert table[0].split(maxsplit=2)[:2] == ["diverged", key]
     assert table[0].endswith("step 8: agent.actor.net.layers.0.weight is not finite")
@@ -234,4 +236,4 @@ def test_a_damaged_run_is_trained_again_by_the_same_command(
     other = demos.load(Path(demos_file))
     assert ngt("runs", *own, "--status", "stale")[0].startswith("0 runs")
     demos.save(Path(demos_file), dataclasses.replace(other, seeds=other.seeds + 1))
-    assert key in ngt("runs", *own, "--status", "stale")[0], "other demonstrations"
+    assert key in ngt("runs", *own, "--status", "stale")[0], "the demonstrations differ"

@@ -1,4 +1,4 @@
-"""A toy env that is known by heart."""
+"""A toy env with known transitions."""
 
 import gymnasium as gym
 import numpy as np
@@ -8,11 +8,11 @@ from gymnasium import spaces
 from ngt.experience import envs
 from ngt.experience.envs import Task
 
-END, LIMIT = 5, 7  # steps of the toy's own end, and of its time limit
+END, LIMIT = 5, 7  # steps until the toy ends, and its time limit
 
 
 class Counter(gym.Env[np.ndarray, np.ndarray]):
-    """Observation: steps in this episode. Reward: 10 + that count. May end at END."""
+    """A toy env that may end at END; it observes the episode's steps and rewards 10 plus them."""
 
     observation_space = spaces.Box(0.0, np.inf, (1,), np.float32)
     action_space = spaces.Box(-3.0, 3.0, (2,), np.float32)
@@ -20,7 +20,7 @@ class Counter(gym.Env[np.ndarray, np.ndarray]):
     def __init__(self, render_mode=None, terminate_when_unhealthy=False, stubborn=False):
         self.render_mode = render_mode
         self.ends = terminate_when_unhealthy or stubborn
-        self.count = np.zeros(1, np.float32)  # one buffer, changed in place: aliases would show
+        self.count = np.zeros(1, np.float32)  # one buffer, changed in place to reveal aliases
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -39,6 +39,6 @@ COUNTER = Task("counter", "ngt/Counter-v0", 1, 2, -3.0, 3.0, LIMIT, can_terminat
 
 @pytest.fixture
 def counter(monkeypatch):
-    """Return the toy's task, in a registry that other tests do not see."""
+    """Return the toy's task, in a registry of the test's own."""
     monkeypatch.setattr(envs, "TASKS", {**envs.TASKS, COUNTER.id: COUNTER})
     return COUNTER

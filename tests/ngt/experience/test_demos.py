@@ -1,4 +1,4 @@
-"""Demonstrations: recorded, saved, loaded with every field checked, subsampled."""
+"""Demonstrations: recording, saving, loading with every field checked, subsampling."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from ngt.experience.envs import Task
 from ngt.experience.replay import Batch
 from ngt.experience.units import ambiguity
 
-END, LIMIT = 33, 40  # steps of the toy's own end, and of its time limit
+END, LIMIT = 33, 40  # steps until the toy ends, and its time limit
 
 
 class Clock(gym.Env[np.ndarray, np.ndarray]):
-    """Observation: steps in this episode, and a number of the episode's own. May end at END."""
+    """A toy env that observes the episode's steps and a number per episode, and may end at END."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = spaces.Box(-3.0, 3.0, (1,), np.float32)
@@ -76,7 +76,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def half(obs: Tensor) -> Tensor:
-    """The toy policy: action 0.5, lower by 0.01 at each step."""
+    """Return the toy policy's action: 0.5, lower by 0.01 after each step."""
     return 0.5 - 0.01 * obs[..., :1]
 
 
@@ -108,9 +108,9 @@ def test_record_on_pendulum() -> None:
         array = getattr(demos, name)
         assert (array.dtype, array.ndim) == (np.dtype(dtype), dims)
     acts = np.ones(402, bool)
-    acts[[200, 401]] = False  # an episode has one observation more than actions
+    acts[[200, 401]] = False  # an episode has one more observation than actions
     assert np.array_equal(demos.action, swing(torch.from_numpy(demos.obs[acts])).numpy())
-    # the episodes of a single env with the recorded seeds, one after another
+    # Run the episodes one after another in a single env with the recorded seeds.
     env = envs.make("Pendulum-v1")
     for i, seed in enumerate(demos.seeds):
         obs = [env.reset(seed=int(seed))[0]]
@@ -133,13 +133,13 @@ def test_the_last_observation_is_the_true_final_one(terminate: bool) -> None:
     length = END if terminate else LIMIT
     assert demos.length.tolist() == [length] * 3
     counts = demos.obs[:, 0].reshape(3, length + 1)
-    assert np.array_equal(counts, [np.arange(length + 1)] * 3), "no reset observation among them"
+    assert np.array_equal(counts, [np.arange(length + 1)] * 3), "no reset observation is stored"
     names = demos.obs[:, 1].reshape(3, length + 1)
     assert (names == names[:, :1]).all() and len(set(names[:, 0])) == 3
     assert demos.terminated.tolist() == [terminate] * 3
     steps = np.arange(length)
     assert np.allclose(demos.action[:length, 0], 0.5 - 0.01 * steps)
-    # the env sees actions times its bound of 3
+    # the env receives actions times its bound of 3
     assert np.allclose(demos.reward[:length], 0.5 * (steps + 1) + 3 * (0.5 - 0.01 * steps))
     assert np.allclose(demos.returns, demos.reward[:length].sum())
 
@@ -149,7 +149,9 @@ def test_recording_depends_on_its_seed_and_nothing_else() -> None:
     assert first.checksum == again.checksum != other.checksum
     assert not set(first.seeds) & set(other.seeds)
     more = clock(episodes=4)
-    assert np.array_equal(more.seeds[:3], first.seeds), "more episodes begin with the same ones"
+    assert np.array_equal(more.seeds[:3], first.seeds), (
+        "a larger request starts with the same episodes"
+    )
     assert np.array_equal(more.random_returns[:3], first.random_returns)
     assert len(set(first.random_returns)) == 3
 
@@ -164,8 +166,10 @@ def test_a_kept_transition_has_its_own_successor(terminate: bool, rate: int) -> 
     for seed in range(6):
         batch = subsample(demos, 3, rate, seed)
         obs, after = batch.obs[0], batch.next_obs[0]
-        assert torch.equal(after[:, 0], obs[:, 0] + 1), "t + 1, not the next kept one"
-        assert torch.equal(after[:, 1], obs[:, 1]), "of the same episode"
+        assert torch.equal(after[:, 0], obs[:, 0] + 1), (
+            "the observation at t + 1, not the next kept one"
+        )
+        assert torch.equal(after[:, 1], obs[:, 1]), "both are from the same episode"
         assert torch.allclose(batch.action[0], half(obs))
         assert torch.allclose(batch.reward[0], 0.5 * after[:, 0] + 3 * half(obs)[:, 0])
         last = after[:, 0] == (END if terminate else LIMIT)
@@ -183,14 +187,14 @@ def test_offsets_are_below_the_rate_and_of_seed_env_and_episode() -> None:
         return [int(s[0]) for s in starts]
 
     drawn = [offsets(demos, seed) for seed in range(30)]
-    assert {x for row in drawn for x in row} == set(range(20)), "each one occurs"
+    assert {x for row in drawn for x in row} == set(range(20)), "every offset occurs"
     assert len({tuple(row) for row in drawn}) == 30
     assert offsets(demos, 0) == drawn[0]
     assert offsets(demos, 0, count=2) == drawn[0][:2]
     others = dataclasses.replace(
         demos, action=demos.action + 0.5, reward=demos.reward + 1, source="another expert"
     )
-    assert offsets(others, 0) == drawn[0], "the demonstrations themselves do not matter"
+    assert offsets(others, 0) == drawn[0], "the content of the demonstrations does not matter"
     renamed = dataclasses.replace(demos, env="another")
     assert offsets(renamed, 0) != drawn[0]
 
@@ -257,7 +261,7 @@ def test_what_can_not_be_subsampled() -> None:
         "demonstrations my.npz: episode 1 has 7 steps, fewer than rate 8; "
         "lower the rate or leave the episode out"
     )
-    assert subsample(demos, 1, 8, 0).obs.shape[1] in (12, 13), "that episode is not requested"
+    assert subsample(demos, 1, 8, 0).obs.shape[1] in (12, 13), "the short episode is not used"
 
 
 # ---------------------------------------------------------------- files
@@ -281,8 +285,8 @@ def test_round_trip_is_exact(file: Path) -> None:
     back = load(file, "clock")
     assert equal(back, clock())
     assert back.checksum == clock().checksum
-    assert equal(load(file), back), "the env may be left open"
-    assert list(file.parent.iterdir()) == [file], "no temporary file stays"
+    assert equal(load(file), back), "env may be None"
+    assert list(file.parent.iterdir()) == [file], "no temporary file is left"
 
 
 def test_a_file_does_not_depend_on_when_it_was_written(
@@ -310,7 +314,7 @@ def test_checksum_is_of_env_shapes_and_bytes() -> None:
 
 
 def message(path: Path, env: str | None = "clock") -> str:
-    """What `load` says; one line that begins with the file."""
+    """Return the error of `load`, without the file's name at the start of its one line."""
     with pytest.raises(UserError) as caught:
         load(path, env)
     text = str(caught.value)
@@ -319,7 +323,7 @@ def message(path: Path, env: str | None = "clock") -> str:
 
 
 def rewrite(path: Path, **arrays: Any) -> None:
-    """Change arrays of a file; None leaves one out. The checksum stays as it was."""
+    """Change arrays of a file and keep its checksum; None omits an array."""
     with np.load(path) as archive:
         data = {**archive, **arrays}
     np.savez(path, **{name: array for name, array in data.items() if array is not None})
@@ -364,7 +368,7 @@ def test_a_file_of_something_else(file: Path, tmp_path: Path) -> None:
 def test_a_flipped_bit_is_noticed_or_harmless(
     where: float, bit: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Anywhere in the file; harmless where the archive keeps what nobody reads (dates, say)."""
+    """Flip bits anywhere in the file; a flip may be harmless in unread parts such as dates."""
     path = tmp_path_factory.getbasetemp() / "flipped.npz"
     whole = made(episode(3), episode(4))
     save(path, whole)
@@ -456,7 +460,7 @@ def test_an_array_of_objects_is_refused(file: Path) -> None:
         ),
         ({"spread": np.zeros(3, np.float32)}, "field 'spread': found shape (3,), expected (2,)"),
         ({"spread": np.zeros(2)}, "field 'spread': found float64 with 1 dimensions, expected"),
-        ({"spread": np.full(2, np.nan, np.float32)}, "field 'spread': expected numbers that"),
+        ({"spread": np.full(2, np.nan, np.float32)}, "field 'spread': expected numbers >= 0"),
     ],
 )
 def test_arrays_that_do_not_fit_the_env(file: Path, arrays: Any, expected: str) -> None:
@@ -499,7 +503,7 @@ def test_an_action_just_outside_is_told_from_one() -> None:
     action[3] = 1 + 1e-7
     with pytest.raises(UserError, match=r"episode 0, row 3: found 1\.00000012, expected values"):
         made(episode(5)._replace(action=action))
-    action[3] = 1 + 1e-9  # 1 in float32
+    action[3] = 1 + 1e-9  # rounds to 1 in float32
     assert made(episode(5)._replace(action=action)).action.max() == 1.0
 
 
@@ -652,7 +656,7 @@ def test_sets_of_different_sizes_never_yield_padding(
 ) -> None:
     sizes = (3, 7, 5)
     sets = [make_batch(1, size, 2, 1, seed=i) for i, size in enumerate(sizes)]
-    # zeros would be padding: no row holds one
+    # rows of zeros would be padding
     assert all((field != 0).all() for s in sets for field in (s.obs, s.action, s.reward))
     demos = DemoSet(sets)
     generator = np.random.default_rng(0)
@@ -663,7 +667,7 @@ def test_sets_of_different_sizes_never_yield_padding(
         for field, mine in zip(drawn, own, strict=True):
             assert torch.equal(field[run], mine[0, row])
         counts = torch.bincount(row, minlength=size).double() / 4096
-        assert (counts - 1 / size).abs().max() < 0.03, "each row as often as any other"
+        assert (counts - 1 / size).abs().max() < 0.03, "each row occurs about equally often"
     assert drawn.obs.shape == (3, 4096, 2) and drawn.reward.shape == (3, 4096)
 
 

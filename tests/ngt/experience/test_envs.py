@@ -1,4 +1,4 @@
-"""The tasks: their facts, what is refused, and envs that are made as these say."""
+"""Tasks: their facts, refused tasks, and envs that match the facts."""
 
 import subprocess
 import sys
@@ -102,7 +102,7 @@ def test_nan_leaves_a_single_env_usable(task_id, tmp_path, monkeypatch):
     for _ in range(3):
         try:
             env.step(np.full(env.action_space.shape, np.nan, np.float32))
-        except Exception as error:  # dm_control has its own error for it
+        except Exception as error:  # dm_control raises its own error type
             assert type(error).__name__ == "PhysicsError"
     obs, _ = env.reset(seed=0)
     obs, *_ = env.step(np.zeros(env.action_space.shape, np.float32))
@@ -162,7 +162,7 @@ def test_ids(counter):
 def test_no_warning_and_no_log_file(task_id, tmp_path, monkeypatch):
     dm(task_id)
     mujoco = pytest.importorskip("mujoco")
-    make(task_id).close()  # imports are not what is tested
+    make(task_id).close()  # import first, since imports are not tested here
     monkeypatch.chdir(tmp_path)
     mujoco.set_mju_user_warning(None)
     with warnings.catch_warnings(record=True) as caught:
@@ -203,4 +203,4 @@ def test_ones_own_tasks_are_made_once_when_planning(monkeypatch):
     register(Task("Blackjack-v1", "Blackjack-v1", 3, 1, -1.0, 1.0, 500))
     with pytest.raises(UserError, match="Blackjack-v1"):
         envs.check_registered(["Blackjack-v1"])
-    assert made == ["CartPole-v1", "Blackjack-v1"], "the suite's own are tested"
+    assert made == ["CartPole-v1", "Blackjack-v1"], "even the suite's own tasks are checked"

@@ -1,4 +1,4 @@
-"""Doubts about demonstrations: ends and columns that the env can't have given."""
+"""Suspicious demonstrations: ends and columns that the env cannot have produced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WALKER = "Walker2d-v4"
 
 
 def random_episodes(env: str, steps: list[int]) -> list[Episode]:
-    """Episodes of a random policy, each cut after so many steps at most."""
+    """Return episodes of a random policy, each cut after at most the given number of steps."""
     vec, dice, out = VectorEnv(env, 1), np.random.default_rng(0), []
     for seed, most in enumerate(steps):
         obs, actions, rewards, ended = [vec.reset([seed])[0]], [], [], False
@@ -40,14 +40,14 @@ def made(env: str, *episodes: Episode) -> Demos:
 
 
 def still(episode: Episode, columns: Any, value: float = 0.0) -> Episode:
-    """An episode in which some columns never change."""
+    """Return an episode with some columns that never change."""
     obs = episode.obs.copy()
     obs[:, columns] = value
     return episode._replace(obs=obs)
 
 
 def long(env: str, ended: bool) -> Episode:
-    """An episode up to the time limit, of random numbers."""
+    """Return an episode of random numbers that lasts until the time limit."""
     task, dice = envs.get_task(env), np.random.default_rng(0)
     steps = task.time_limit
     obs, action = dice.normal(size=(steps + 1, task.obs)), np.zeros((steps, task.act))

@@ -1,4 +1,4 @@
-"""What returns are normalised by, and when they can't be."""
+"""References for normalising returns, and cases in which returns cannot be normalised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packed buffer against a plain one that keeps every next_obs beside its obs."""
+"""The packed buffer against a plain one that stores every next_obs next to its obs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ends = Callable[[np.random.Generator, int], np.ndarray]  # (generator, vector st
 
 
 class Plain:
-    """Complete transitions in one list per run; the place of each is its number modulo capacity."""
+    """Complete transitions in one list per run, each at its number modulo capacity."""
 
     def __init__(self, runs: int, capacity: int) -> None:
         self.capacity, self.total = capacity, 0
@@ -45,7 +45,7 @@ class Plain:
 
 
 class Stream:
-    """What `runs` times `n` envs bring: every observation another, an end where `ends` says."""
+    """Transitions of `runs` times `n` envs; all observations differ, and `ends` sets the ends."""
 
     def __init__(self, runs: int, n: int, ends: Ends) -> None:
         self.shape, self.ends, self.rng, self.steps = (runs, n), ends, np.random.default_rng(0), 0
@@ -72,7 +72,7 @@ def at_random(chance: float) -> Ends:
 
 PATTERNS: dict[str, Ends] = {
     "never": at_random(0.0),
-    "now and then": at_random(0.1),  # not alike in the three runs, and never in the last
+    "now and then": at_random(0.1),  # different in the three runs, and never in the last
     "always": lambda rng, step: np.ones((3, 4), bool),
     "one env at every step": lambda rng, step: np.array([[True, False, False, False]] * 3),
     "in bursts": lambda rng, step: np.full((3, 4), step // 7 % 3 == 1),
@@ -91,7 +91,7 @@ def assert_equal(a: Batch, b: Batch) -> None:
 def test_draws_are_those_of_a_plain_buffer(
     capacity: int, pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bit for bit, every place, after each of 60 steps; from a table of one place."""
+    """Compare every place bit by bit after each of 60 steps, starting from a table of one place."""
     monkeypatch.setattr(replay, "SLOTS", 1)
     ours, plain = Replay(3, capacity, OBS, ACT, envs=4), Plain(3, capacity)
     stream = Stream(3, 4, PATTERNS[pattern])
@@ -111,7 +111,7 @@ def test_draws_are_those_of_a_plain_buffer(
 
 
 def test_the_table_grows_only_where_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ends come and go for ever; room is made for as many as are held at once."""
+    """Check that the table grows with the ends held at once, not with all ends so far."""
     monkeypatch.setattr(replay, "SLOTS", 2)
     ours, stream = Replay(3, 40, OBS, ACT, envs=4), Stream(3, 4, PATTERNS["one env at every step"])
     sizes = []
@@ -197,7 +197,7 @@ def test_what_is_stored_is_a_copy() -> None:
 
 
 def test_what_never_ends_lets_no_garbage_in() -> None:
-    """Memory that nothing was written to may hold NaN."""
+    """Fill unwritten memory with NaN and check that no draw reads it."""
     ours, stream = Replay(3, 30, OBS, ACT, envs=4), Stream(3, 4, PATTERNS["never"])
     ours.finals.fill_(torch.nan)
     for _ in range(3):
@@ -214,7 +214,7 @@ def test_only_whole_vector_steps_that_fit_are_taken(shape: tuple[int, int]) -> N
 
 
 def test_bytes_are_those_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a table grows, the former one is there too."""
+    """Count the bytes, including the former table while a table grows."""
     for first, ends in ((64, 50), (8, 50), (1, 1)):
         monkeypatch.setattr(replay, "SLOTS", first)
         ours, stream = Replay(3, 50, OBS, ACT, envs=4), Stream(3, 4, PATTERNS["always"])
@@ -224,12 +224,15 @@ def test_bytes_are_those_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
             if ours.finals is not seen[-1]:
                 seen.append(ours.finals)
         held = sum(t.numel() * t.element_size() for t in (ours.rows, *seen[-2:]))
-        after = ours.after.numel() * ours.after.element_size()  # one for all three runs
+        after = ours.after.numel() * ours.after.element_size()  # shared by all three runs
         assert held + 3 * after == 3 * peak_bytes(50, OBS, ACT, ends, envs=4)
 
 
 def test_the_papers_largest_buffer_is_under_7_gb() -> None:
-    """Humanoid-v4, 4 million transitions, each 22 of them an end, as a random policy has it."""
+    """Check Humanoid-v4 with 4 million transitions.
+
+    An episode ends every 22 steps, as with a random policy.
+    """
     assert peak_bytes(4_000_000, 376, 17, 4_000_000 // 22, envs=4) < 7e9
     before = 4 * 4_000_000 * (2 * 376 + 17 + 2)
     assert before > 12.3e9

@@ -1,4 +1,4 @@
-"""Episodes of a policy: whole, one from each env, from seeds of their own."""
+"""Rollouts of a policy: one whole episode from each env, each with its own seed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = 12
 
 
 class Fuse(gym.Env[np.ndarray, np.ndarray]):
-    """Terminates after 2 to 9 steps, as its seed has it; reward is the step's number."""
+    """A toy env that terminates after 2 to 9 steps, by its seed, and rewards the step's number."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
@@ -62,7 +62,7 @@ def policies(env: str, seeds: list[int]) -> Policy:
 
 
 def by_hand(env: str, act: Any, seed: int) -> tuple[float, int]:
-    """Return and length of one episode in one plain env."""
+    """Return the return and length of one episode in a single plain env."""
     single = make(env)
     obs, _ = single.reset(seed=seed)
     total, length, done = 0.0, 0, False
@@ -83,14 +83,16 @@ def test_one_whole_episode_from_each_env() -> None:
     result = rollout(env, still, seeds, runs=4, keep=True)
     env.close()
     ends = [by_hand("fuse", still, seed)[1] for seed in seeds]
-    assert len(set(ends)) > 3, "they end at different steps"
+    assert len(set(ends)) > 3, "the episodes differ in length"
     assert result.lengths.reshape(-1).tolist() == ends
-    assert result.returns.reshape(-1).tolist() == [n * (n + 1) / 2 for n in ends], "no second one"
+    assert result.returns.reshape(-1).tolist() == [n * (n + 1) / 2 for n in ends], (
+        "one episode per env"
+    )
     assert result.lengths.shape == result.returns.shape == (4, 5)
     assert len(result.episodes) == 20
     for (obs, action, reward, terminated), n in zip(result.episodes, ends, strict=True):
         assert (len(obs), len(action), len(reward)) == (n + 1, n, n)
-        assert obs[:, 0].tolist() == list(range(n + 1)), "to the true final observation"
+        assert obs[:, 0].tolist() == list(range(n + 1)), "up to the true final observation"
         assert reward.tolist() == list(range(1, n + 1))
         assert terminated
 
@@ -103,7 +105,7 @@ def test_a_rollout_may_be_repeated_on_the_same_envs() -> None:
     env.close()
     assert np.array_equal(first.returns, again.returns)
     assert not np.array_equal(first.returns, other.returns)
-    assert first.episodes == [], "kept only when asked"
+    assert first.episodes == [], "episodes are kept only on request"
 
 
 @pytest.mark.parametrize("env", ["Pendulum-v1", "Hopper-v4"])
@@ -122,7 +124,7 @@ def test_returns_equal_a_loop_over_a_single_env(env: str) -> None:
 
 
 def seeds_of(evaluator: Evaluator, index: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The env seeds that an evaluation uses."""
+    """Return the env seeds that an evaluation uses."""
     seen: list[list[int]] = []
     reset = evaluator.env.reset
 
@@ -142,7 +144,7 @@ def test_every_episode_has_a_new_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator.close()
     flat = [seed for seeds in drawn for seed in seeds]
     assert len(set(flat)) == len(flat) == 4 * 3 * 5
-    # run, then episode; of (env, demonstrations, seed, evaluation, episode) and of no method
+    # Seeds are ordered by run, then episode. They do not depend on the method.
     assert drawn[2] == [derive(s, "eval", "fuse", k, 2, e) for s, k in keys for e in range(5)]
 
 

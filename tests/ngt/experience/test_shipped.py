@@ -1,4 +1,4 @@
-"""What ships is read only if it is whole."""
+"""Shipped experts, which are read only if they are whole."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENV = "HalfCheetah-v4"
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A clone's data/, to be damaged."""
+    """Return a copy of data/ that tests may damage."""
     shutil.copytree(shipped.DATA / ENV, tmp_path / ENV)
     monkeypatch.setattr(shipped, "DATA", tmp_path)
     return tmp_path
@@ -47,7 +47,7 @@ def test_a_whole_one(data: Path) -> None:
 
 
 def test_none_names_the_env_and_both_ways_out(data: Path) -> None:
-    assert not shipped.ships("Ant-v4")  # not in this copy
+    assert not shipped.ships("Ant-v4")  # missing from this copy
     said = error("Ant-v4")
     assert said.startswith("demos: shipped, but no expert of Ant-v4 ships")
     assert "`demos: trained`" in said and "envs.Ant-v4.demos" in said
@@ -57,7 +57,7 @@ def test_none_names_the_env_and_both_ways_out(data: Path) -> None:
 @pytest.mark.parametrize("damage", ["flipped", "cut", "gone"])
 def test_a_changed_file_is_named(data: Path, name: str, damage: str) -> None:
     file = data / ENV / name
-    shipped.read(ENV)  # its checksum is remembered
+    shipped.read(ENV)  # remember the checksum
     content, time = bytearray(file.read_bytes()), file.stat().st_mtime_ns + 1
     if damage == "gone":
         file.unlink()
@@ -103,7 +103,7 @@ def test_no_record(data: Path, text: str) -> None:
 
 
 def test_a_file_is_read_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The workflow asks for each of a thousand runs."""
+    """Check that a file is read once, since the workflow needs it for each of a thousand runs."""
     shipped.read(ENV)
     reads: list[Path] = []
     whole: Callable[[Path], bytes] = Path.read_bytes

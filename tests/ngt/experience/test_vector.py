@@ -1,4 +1,4 @@
-"""Envs in lockstep: true transitions, seeds of their own, and faults that are reported."""
+"""Envs in lockstep: true transitions, a seed per env, and reported faults."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,13 @@ from ngt.errors import UserError
 from ngt.experience.envs import Task, register
 from ngt.experience.vector import VectorEnv
 
-END, LIMIT = 5, 7  # steps of the toy's own end, and of its time limit
+END, LIMIT = 5, 7  # steps until the toy ends, and its time limit
 
 pytestmark = pytest.mark.usefixtures("counter")
 
 
 def rollout(env, seeds, steps, rng=0):
-    """Observations, rewards and ends of `steps` vector steps; env i's actions hang on its seed."""
+    """Return observations and ends of `steps` vector steps; env i's actions depend on its seed."""
     act = env.task.act
     rngs = [np.random.default_rng([rng, seed]) for seed in seeds]
     out = [env.reset(seeds)]
@@ -59,7 +59,7 @@ def test_envs_may_end_at_different_steps(workers):
     assert ends.any(axis=0).all() and not (ends.all(axis=1) == ends.any(axis=1)).all()
     for t, i in zip(*np.nonzero(ends), strict=True):
         final, start = out[1 + 2 * t, i], out[2 + 2 * t, i]
-        assert abs(start[0] - 1.25) < 0.01  # standing height, at the start of an episode only
+        assert abs(start[0] - 1.25) < 0.01  # standing height occurs only at the start of an episode
         assert final[0] < 0.75 or abs(final[1]) > 0.15  # fallen or tilted
 
 

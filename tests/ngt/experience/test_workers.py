@@ -1,4 +1,4 @@
-"""Env processes: the numbers of one process, its error lines, and no life of their own."""
+"""Env processes: the same numbers as in one process, error messages, and clean ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def assert_same(a: Any, b: Any) -> None:
     ("workers", "shares"), [(1, [5]), (2, [2, 3]), (3, [1, 2, 2]), (5, [1] * 5), (9, [1] * 5)]
 )
 def test_shares_are_even_and_numbers_those_of_one_process(workers: int, shares: list[int]) -> None:
-    """Over ends of episodes, and after going on from a state."""
+    """Compare through ends of episodes and after restoring a state."""
     here, there = VectorEnv("Hopper-v4", 5), VectorEnv("Hopper-v4", 5, workers=workers)
     assert isinstance(there._envs, Workers)
     assert [s.stop - s.start for s in there._envs.shares] == shares
@@ -55,7 +55,7 @@ def test_shares_are_even_and_numbers_those_of_one_process(workers: int, shares: 
 
 
 class Faulty(gym.Env[np.ndarray, np.ndarray]):
-    """Raises at its third step."""
+    """An env that raises at its third step."""
 
     observation_space = gym.spaces.Box(-1, 1, (3,), np.float64)
     action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
@@ -133,7 +133,7 @@ def test_how_a_process_ended_is_said(code: int, words: str) -> None:
 
 
 def killed() -> Any:
-    """An env whose making is too much for the machine."""
+    """Kill the current process, as a machine without memory for an env does."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -144,7 +144,10 @@ def test_a_process_killed_while_it_makes_its_envs_is_named(monkeypatch: pytest.M
 
 
 def test_signals_to_the_whole_group_are_the_parents_to_heed() -> None:
-    """A cluster sends them to every process of a job; training goes on to a checkpoint."""
+    """Check that env processes ignore a cluster's signals, so that training reaches a checkpoint.
+
+    The cluster sends signals to every process of a job.
+    """
     env = VectorEnv("Pendulum-v1", 2, workers=2)
     env.reset(range(2))
     assert isinstance(env._envs, Workers)
@@ -156,7 +159,7 @@ def test_signals_to_the_whole_group_are_the_parents_to_heed() -> None:
     env.close()
     env.close()
     assert not any(process.is_alive() for process in processes)
-    assert time.monotonic() - start < 1.0, "they left by themselves"
+    assert time.monotonic() - start < 1.0, "the processes left without being killed"
 
 
 def is_there(pid: int) -> bool:
@@ -169,7 +172,7 @@ def is_there(pid: int) -> bool:
 
 @pytest.mark.parametrize("how", ["kill -9", "while stepping", "leaves"])
 def test_processes_end_with_their_parent(how: str) -> None:
-    """Killed, killed in the midst of a step, or gone without closing its envs."""
+    """End the parent by a kill, by a kill during a step, or by an exit without closing its envs."""
     code = """
         import os, sys, time
         import numpy as np
@@ -207,6 +210,6 @@ def test_processes_end_with_their_parent(how: str) -> None:
         assert not any(is_there(pid) for pid in pids)
     finally:
         os.kill(child, signal.SIGKILL)
-    assert parent.stderr.read() == "", "and say nothing"
+    assert parent.stderr.read() == "", "nothing is printed"
     parent.stdout.close()
     parent.stderr.close()

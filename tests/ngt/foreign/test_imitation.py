@@ -1,4 +1,4 @@
-"""Trajectories of `imitation`: a folder that Hugging Face's `datasets` wrote (tests/data)."""
+"""Trajectories of `imitation`, in a folder written by Hugging Face's `datasets` (tests/data)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_whole_episodes_are_read_as_they_were_played() -> None:
 
 
 def folder(place: Path, **columns: Any) -> Path:
-    """A folder with one trajectory of three steps."""
+    """Write a folder with one trajectory of three steps."""
     row = {
         "obs": [np.zeros((4, 11)).tolist()],
         "acts": [np.zeros((3, 3)).tolist()],

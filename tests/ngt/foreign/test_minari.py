@@ -1,4 +1,4 @@
-"""Minari's datasets: made through its EpisodeBuffer, read, written, and both ways round."""
+"""Minari's datasets: made with its EpisodeBuffer, then read, written, and converted both ways."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder where Minari keeps datasets."""
+    """Return the folder in which Minari keeps datasets."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     return tmp_path / "minari"
 
 
 def play(env: gym.Env[Any, Any], seed: int, steps: int = 1000) -> EpisodeBuffer:
-    """An episode of random actions, in float64 as the env gives it."""
+    """Return an episode of random actions, in the env's float64."""
     env.action_space.seed(seed)
     obs, actions, rewards, ends = [env.reset(seed=seed)[0]], [], [], []
     for _ in range(steps):
@@ -73,7 +73,10 @@ def test_a_dataset_made_on_hopper_is_read(root: Path) -> None:
 
 @pytest.mark.parametrize("env", ["Hopper-v4", "Pendulum-v1"])
 def test_round_trip(env: str) -> None:
-    """Minari's, ours, Minari's: equal in the precision that we keep; ours: equal in every bit."""
+    """Convert from Minari's format to ours and back, which keeps our precision, and back again.
+
+    The last conversion keeps every bit of ours.
+    """
     dataset(env, "first-v0")
     ours = imported("first-v0", env)
     write(ours, "second-v0", "here")
@@ -90,7 +93,7 @@ def test_round_trip(env: str) -> None:
     again = imported("second-v0", env)
     for name in ("obs", "action", "reward", "length", "terminated", "seeds"):
         assert np.array_equal(getattr(again, name), getattr(ours, name)), name
-    assert np.allclose(again.returns, ours.returns)  # sums of float32 and of float64
+    assert np.allclose(again.returns, ours.returns)  # one is a sum in float32, the other in float64
     assert np.abs(ours.action).max() <= 1.0
 
 
@@ -130,7 +133,7 @@ def test_what_is_refused(root: Path) -> None:
     with pytest.raises(AttributeError), pytest.MonkeyPatch.context() as patch:
         patch.setattr("ngt.foreign.minari._buffers", lambda *_: [None])
         write(odd, "half-v0", "here")
-    assert not (root / "half-v0").exists(), "nothing is left of a dataset that failed"
+    assert not (root / "half-v0").exists(), "a failed dataset leaves nothing"
     meta = root / "hopper-v0/data/metadata.json"
     meta.write_text(json.dumps({**json.loads(meta.read_text()), "minari_version": "9.0.0"}))
     with pytest.raises(UserError, match=r"minari can't read it.*9\.0\.0"):

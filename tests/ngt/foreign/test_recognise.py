@@ -1,4 +1,4 @@
-"""Another project's file is recognised, and the error names the command that imports it."""
+"""Files of other projects, which are recognised; the error names the command to import them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def make(place: Path, kind: str) -> Path:
-    """A file or folder of a kind."""
+    """Make a file or folder of the given kind."""
     if kind == "d4rl":
         with h5py.File(place / "a.hdf5", "w") as file:
             file["observations"] = np.zeros(3)

@@ -1,4 +1,4 @@
-"""Fixtures that write runs as the trainer leaves them."""
+"""Fixtures that write runs in the trainer's format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def settings() -> dict[str, Any]:
     return {
         "scale": "test",
         "expert": {"episodes": 4},
-        "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
+        "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the scale's own file
         "figures": {"f": figure},
     }
 
@@ -49,7 +49,7 @@ def begin(layout: Layout) -> Callable[[Config, RunKey], RunWriter]:
 def complete() -> Callable[..., None]:
     """Return complete(writer, cell, returns, record), which writes the rest of a run.
 
-    The returns of the episodes are given by step: {step: [return, ...]}.
+    The argument `returns` gives the episodes' returns by step: {step: [return, ...]}.
     """
 
     def write(

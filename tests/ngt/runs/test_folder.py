@@ -1,4 +1,4 @@
-"""Runs as their folders hold them."""
+"""Runs read from their folders."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def test_statuses(
     train(config, key, {200: [1.0]})
     assert run_status(layout, config, key) == ("finished", "step 400, 50.0 steps/s", False)
     begin(config, key)
-    assert run_status(layout, config, key).status == "finished", "until the new one is complete"
+    assert run_status(layout, config, key).status == "finished", (
+        "the former record stays until the new one is complete"
+    )
     train(config, key, {200: [1.0]}, diverged=True)
     assert run_status(layout, config, key) == ("diverged", "step 200: obs is not finite", False)
     changed = load({**settings, "sac": {"gamma": 0.5}})
@@ -125,9 +127,9 @@ def test_a_return_that_is_no_number_is_not_left_out(
     train(config, key, {200: [-800.0, -700.0]})
     file, record = layout.run(key) / "eval.csv", layout.run(key) / "run.json"
     file.write_text(file.read_text().replace("-700.0", value))
-    write_json(record, {**(read_json(record) or {}), "files": {}})  # of before there were checksums
+    write_json(record, {**(read_json(record) or {}), "files": {}})  # a record without checksums
     mean = Folders(layout, config).read(key).evaluations["return"]
-    assert mean.isna().tolist() == [True], "not the other episode's"
+    assert mean.isna().tolist() == [True], "one finite return is not enough for a mean"
 
 
 def test_a_shipped_expert_is_read_as_one_of_here(config: Config, layout: Layout) -> None:
@@ -150,5 +152,5 @@ def test_a_run_json_of_no_run(layout: Layout, config: Config, train: Any) -> Non
     record = read_json(layout.run(key) / "run.json")
     del record["key"]
     write_json(layout.run(key) / "run.json", record)
-    with pytest.raises(UserError, match=r"is of another run, None; train it again"):
+    with pytest.raises(UserError, match=r"belongs to another run, None; train it again"):
         Folders(layout, config).read(key)

@@ -47,7 +47,7 @@ members = st.sets(st.tuples(st.integers(1, 99), st.integers(0, 999)), min_size=1
 def test_a_key_is_its_folder() -> None:
     assert str(KEY) == "Hopper-v4/ngt/state-action-demos4-rate20/seed2"
     assert RunKey.parse(str(KEY)) == KEY
-    assert RunKey.parse(f"/{KEY}/") == KEY, "as a shell completes it"
+    assert RunKey.parse(f"/{KEY}/") == KEY, "with the slashes that shells complete"
     assert KEY.cell == CELL
 
 
@@ -130,7 +130,7 @@ def test_runs_that_figures_share_occur_once() -> None:
     config = load(FIGURES)
     one, two = run_table(config, ["one"]), run_table(config, ["two"])
     assert len(one) == 2
-    assert len(two) == 2 * 2 * 2 + 2 * 2, "a fixed rate takes the place of the figure's rates"
+    assert len(two) == 2 * 2 * 2 + 2 * 2, "a method's fixed rate replaces the figure's rates"
     shared = RunKey("Pendulum-v1", "ngt", "state-action", 20, 2, 0)
     assert set(one) & set(two) == {shared}
     both = run_table(config, ["one", "two"])
@@ -150,7 +150,7 @@ def test_packs_hold_every_key_once_and_mix_no_cells(listed: list[RunKey], size: 
     assert all(len({key.cell for key in pack}) == 1 for pack in made)
     assert sorted(key for pack in made for key in pack) == sorted(set(listed))
     cells = {key.cell for key in listed}
-    for cell in cells:  # none smaller than need be
+    for cell in cells:  # as few packs as possible
         count = len({key for key in listed if key.cell == cell})
         assert sum(pack[0].cell == cell for pack in made) == -(-count // size)
 
@@ -173,7 +173,7 @@ def test_pack_names_round_trip_and_are_file_names(pairs: set[tuple[int, int]]) -
     name = pack_name(pack)
     assert sorted(parse_pack(CELL, name)) == pack
     assert len(parse_pack(CELL, name)) == len(pack)
-    assert re.fullmatch(r"[\d.,_-]+", name), "as the workflow's wildcard is constrained"
+    assert re.fullmatch(r"[\d.,_-]+", name), "matches the workflow's constraint on its wildcard"
     assert not name.startswith((".", "-"))
     assert len(name) < 200
     assert pack_name(pack[::-1]) == name

@@ -1,4 +1,4 @@
-"""What made a run: which code its source hash covers."""
+"""Provenance of a run: the code that its source hash covers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODELS = sorted({m.model for m in load({"scale": "paper"}).methods.values()} - {
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A small package of its own."""
+    """Return the folder of a small package."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -41,7 +41,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def hashed(*models: str) -> str:
-    """The hash of the code as it is now."""
+    """Return the hash of the current code."""
     provenance.source_hash.cache_clear()
     return provenance.source_hash(*models)
 

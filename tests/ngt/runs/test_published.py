@@ -1,4 +1,4 @@
-"""Records that ship: gathered, read back, and every way in which they can be wrong."""
+"""Published records: gathering, reading back, and every way in which they can be wrong."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from ngt.settings.resolve import resolve_expert
 SETTINGS: dict[str, Any] = {
     "scale": "test",
     "expert": {"episodes": 4},
-    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
+    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the scale's own file
     "figures": {
         **dict.fromkeys(
-            [name for name in load({"scale": "test"}).figures]  # this study has one artefact
+            [name for name in load({"scale": "test"}).figures]  # only `f` remains
         ),
         "f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0, 1]},
     },
@@ -70,7 +70,7 @@ def write(complete: Any) -> Callable[..., None]:
 
 @pytest.fixture
 def trained(layout: Layout, config: Config, write: Any) -> Layout:
-    """All runs of the study and its expert, in folders."""
+    """Write the folders of all runs of the study and of its expert."""
     for i, key in enumerate(run_table(config)):
         shown = {"run": str(key), **dataclasses.asdict(key)}
         returns = {200: [-900.0 - i, -700.0], 400: [-500.0, -400.1 + i]}
@@ -102,7 +102,7 @@ def as_published(config: Config) -> Config:
 
 
 def test_a_stale_expert_is_not_gathered(trained: Layout, config: Config) -> None:
-    """One of other settings, unless the demonstrations are one's own."""
+    """Refuse an expert with other settings, unless the user gives demonstrations."""
     file = trained.expert("Pendulum-v1") / "run.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "config_hash": "0" * 16}))
     with pytest.raises(UserError, match="expert Pendulum-v1: trained with other settings in"):
@@ -113,7 +113,7 @@ def test_a_stale_expert_is_not_gathered(trained: Layout, config: Config) -> None
 
 
 def test_runs_without_any_evaluation(trained: Layout, config: Config) -> None:
-    """All diverged before the first one."""
+    """Publish runs that all diverged before their first evaluation."""
     for key in run_table(config):
         folder = trained.run(key)
         run = read_json(folder / "run.json")
@@ -136,7 +136,7 @@ def test_published_records_give_the_same_table(trained: Layout, config: Config) 
         elsewhere.published.with_suffix(end).write_bytes(source.read_bytes())
     again, absent = read_runs(elsewhere, as_published(config), "f")
     assert absent == []
-    types = {"episodes": "int64"}  # smaller on disk
+    types = {"episodes": "int64"}  # disk has a smaller type
     pd.testing.assert_frame_equal(again.astype(types), from_folders.astype(types))
     assert from_folders["seconds"].tolist()[:2] == [1.25, 2.5]
     expert = Published(elsewhere.published, config).read_expert("Pendulum-v1")
@@ -199,7 +199,7 @@ def test_a_model_of_two_versions_is_named(trained: Layout, config: Config) -> No
     assert len(manifest["made"]) == 3
 
 
-# ---------------------------------------------------------------- what can be wrong
+# ---------------------------------------------------------------- wrong records
 
 
 def drop(table: pd.DataFrame) -> pd.DataFrame:
@@ -225,7 +225,7 @@ def changed(table: pd.DataFrame) -> pd.DataFrame:
         (drop, f"run {FIRST} has no rows"),
         (double, f"run {FIRST} has step 200 twice"),
         (foreign, f"run {FIRST.replace('seed0', 'seed7')} is not in the manifest"),
-        (changed, "its checksum is not the manifest's"),
+        (changed, "its checksum differs from the manifest's"),
         (lambda table: table.drop(columns="std"), "std"),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_foreign_run_with_its_own_manifest_entry_is_refused(
         (
             ".json",
             b'{"format": 1, "sha256": "", "made": [], "runs": {}}',
-            "format 1 is not 2; write them again with `ngt publish`",
+            "found format 1, expected 2; write them again with `ngt publish`",
         ),
     ],
 )
@@ -333,14 +333,14 @@ def test_settings_of_another_cell_do_not_matter(trained: Layout, config: Config)
 
 def test_the_manifest_has_each_cells_settings_once(trained: Layout, config: Config) -> None:
     manifest = publish(trained, config)
-    assert len(manifest["cells"]) == 2, "the runs', and the expert's"
+    assert len(manifest["cells"]) == 2, "one for the runs, one for the expert"
     of_run = manifest["cells"][manifest["runs"][FIRST]["cell"]]
     assert of_run["method"] == "ngt" and of_run["params"]["m"] == 4
     assert of_run["sac"]["gamma"] == 0.99 and of_run["train"]["steps"] == config.train.steps
 
 
 def change_cell(layout: Layout, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the first run's cell in the manifest, and its hash."""
+    """Change the settings of the first run's cell in the manifest, and update their hash."""
     file = layout.published.with_suffix(".json")
     manifest = read_json(file)
     assert manifest is not None
@@ -375,7 +375,7 @@ def test_settings_are_those_of_the_hash(trained: Layout, config: Config) -> None
     publish(trained, config)
     file = trained.published.with_suffix(".json")
     file.write_text(file.read_text().replace('"gamma": 0.99', '"gamma": 0.5'))
-    with pytest.raises(UserError, match="does not say its settings"):
+    with pytest.raises(UserError, match="has no valid settings"):
         Published(trained.published, config)
 
 
@@ -386,5 +386,5 @@ def test_parquet_of_no_rows() -> None:
 def test_records_of_another_scale_are_refused(trained: Layout, config: Config) -> None:
     publish(trained, config)
     other = dataclasses.replace(config, scale="lite")
-    with pytest.raises(UserError, match=r"their scale is test, the config's is lite"):
+    with pytest.raises(UserError, match=r"their scale is test, but the config's is lite"):
         Published(trained.published, other)

@@ -1,4 +1,4 @@
-"""The receipts that are written against what lies beside them."""
+"""Receipts, which are written only if they match the files next to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEMOS = Path(__file__).resolve().parents[3] / "data" / "finger-spin" / "demos.np
 
 
 def write(folder: Path, **key: Any) -> None:
-    """A run.json and a policy."""
+    """Write a run.json and a policy."""
     policy = folder / "policy.safetensors"
     policy.write_bytes(b"weights")
     files = {policy.name: checksum(policy)}
@@ -61,7 +61,7 @@ def test_an_experts_and_a_recordings_receipt(tmp_path: Path) -> None:
 
 
 def test_the_command_is_one_line_and_imports_nothing_large(tmp_path: Path) -> None:
-    """It runs once for each run of the workflow."""
+    """Check the imports of a command that the workflow starts once per run."""
     code = "import sys, ngt.runs.receipt; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", f"import json; {code}"], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""From a trained and recorded expert to what ships."""
+"""Shipping a trained and recorded expert."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from ngt.settings.resolve import config_hash, expert_ships, resolve_expert
 ENV = "Pendulum-v1"
 SETTINGS: dict[str, Any] = {
     "scale": "test",
-    "envs": {"Pendulum-v1": {"demos": ""}},  # recorded, not the scale's own file
+    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the scale's own file
     "train": {"steps": 400, "eval_every": 40, "log_every": 40, "eval_episodes": 2},
 }
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trained and recorded expert, by the commands."""
+    """Train and record an expert with the commands."""
     root = tmp_path_factory.mktemp("expert")
     (root / "settings.yaml").write_text(json.dumps(SETTINGS))
     given = ["--config", str(root / "settings.yaml"), "--results", str(root)]
     main(["expert", ENV, *given])
     main(["record", ENV, *given])
     file = Layout("test", root).demos(ENV)
-    data = demos.load(file)  # so few steps make no good expert, so its random policy is made worse
+    data = demos.load(file)  # the poor expert must beat the random policy
     demos.save(file, dataclasses.replace(data, random_returns=data.random_returns - 5000.0))
     return root
 
 
 @pytest.fixture
 def layout(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    """Its copy, and an empty data/."""
+    """Return a copy of the expert's folders, with an empty data/."""
     for file in original.rglob("*.*"):
         if file.is_file():
             copy = tmp_path / "results" / file.relative_to(original)
@@ -63,7 +63,7 @@ def config() -> Config:
 
 
 def refused(layout: Layout, config: Config, **more: Any) -> str:
-    """Why it does not ship; nothing of data/ is touched."""
+    """Return the error of a refused shipment, which must leave data/ unchanged."""
     before = content()
     with pytest.raises(UserError) as caught:
         ship.ship(layout, config, ENV, **more)
@@ -72,12 +72,12 @@ def refused(layout: Layout, config: Config, **more: Any) -> str:
 
 
 def content() -> dict[str, bytes]:
-    """All that ships of the env."""
+    """Return all shipped files of the env."""
     return {p.name: p.read_bytes() for p in sorted((shipped.DATA / ENV).glob("*"))}
 
 
 def raise_returns(layout: Layout, by: float) -> None:
-    """The recorded episodes, as if they had had other returns."""
+    """Change the returns of the recorded episodes."""
     data = demos.load(layout.demos(ENV))
     demos.save(layout.demos(ENV), dataclasses.replace(data, returns=data.returns + by))
 
@@ -114,7 +114,7 @@ def test_what_ships_is_what_was_made(layout: Layout, config: Config) -> None:
 
 
 def test_the_best_evaluation_is_what_ships(layout: Layout, config: Config) -> None:
-    """It is the best of ten, and the policy's actions are those of the episodes."""
+    """Check that the best of ten evaluations ships, with the policy that recorded the episodes."""
     ship.ship(layout, config, ENV)
     rows = np.genfromtxt(shipped.DATA / ENV / shipped.CURVE, delimiter=",", skip_header=1)
     means = {step: rows[rows[:, 0] == step, 2].mean() for step in np.unique(rows[:, 0])}
@@ -128,18 +128,18 @@ def test_the_best_evaluation_is_what_ships(layout: Layout, config: Config) -> No
     assert ship.distance(moved, actor) > ship.SAME_ACTION
     ours, own = shipped.DATA / ENV / shipped.DEMOS, shipped.DATA / ENV / shipped.POLICY
     assert ship.is_of(ours, ENV, data.source, own) and ship.is_of(ours, ENV, data.source, None)
-    assert not ship.is_of(ours, ENV, "0" * 16, None), "of another expert"
+    assert not ship.is_of(ours, ENV, "0" * 16, None), "from another expert"
     demos.save(ours, moved)
-    assert not ship.is_of(ours, ENV, data.source, own), "of another policy of the same settings"
+    assert not ship.is_of(ours, ENV, data.source, own), "from another policy with the same settings"
     ours.write_bytes(ours.read_bytes()[:-40])
     assert not ship.is_of(ours, ENV, data.source, None), "damaged"
 
 
 def test_a_worse_one_does_not_replace(layout: Layout, config: Config) -> None:
     ship.ship(layout, config, ENV)
-    ship.ship(layout, config, ENV)  # no worse than itself
+    ship.ship(layout, config, ENV)  # an equal one may replace it
     raise_returns(layout, -1.0)
-    assert "is below that of the one that ships" in refused(layout, config)
+    assert "is below the shipped expert" in refused(layout, config)
     ship.ship(layout, config, ENV, replace_better=True)
     raise_returns(layout, +0.5)
     ship.ship(layout, config, ENV)
@@ -159,7 +159,7 @@ def test_a_damaged_one_is_replaced_only_on_request(layout: Layout, config: Confi
     [
         ("config_hash", "0" * 16, "trained with other settings"),
         ("status", "diverged", "diverged at step 400"),
-        ("kept", None, "expert.train.keep: found best, and the policy of the best evaluation"),
+        ("kept", None, "no best policy was kept (expert.train.keep is 'best')"),
         ("files", {"policy.safetensors": "0"}, "policy.safetensors was changed or damaged"),
     ],
 )
@@ -186,7 +186,7 @@ def test_an_expert_no_better_than_random_does_not_ship(layout: Layout, config: C
 
 def test_nothing_to_ship(layout: Layout, config: Config) -> None:
     layout.demos(ENV).unlink()
-    assert "no such file; `ngt record` makes it" in refused(layout, config)
+    assert "no such file; `ngt record` writes it" in refused(layout, config)
     (layout.expert(ENV) / "run.json").unlink()
     assert "train it first" in refused(layout, config)
 

@@ -1,4 +1,4 @@
-"""The status of a folder, from its content alone."""
+"""The status of a folder, decided by its content alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = {"run": "a/b", "seed": 3}
 
 
 def write(folder: Path, key: dict[str, Any] = KEY, **record: Any) -> Path:
-    """A complete run."""
+    """Write a complete run."""
     writer = RunWriter(folder, key, CELL)
     writer.training({"step": 100, "update": 25})
     writer.evaluation(100, [-1.5], [200])
@@ -42,12 +42,14 @@ def test_a_complete_run_is_of_its_key_settings_and_demonstrations(tmp_path: Path
     write(tmp_path, reference={"demos": "abc", "random": 1.0})
     assert status(tmp_path) == status(tmp_path, reference={"demos": "abc"}) == "finished"
     changed = dataclasses.replace(CELL, sac=SacConfig(hidden=(5,)))
-    assert status(tmp_path, cell=changed) == "stale", "other settings"
-    assert status(tmp_path, {"run": "a/b", "seed": 4}) == "stale", "another run"
-    assert status(tmp_path, reference={"demos": "abd"}) == "stale", "other demonstrations"
+    assert status(tmp_path, cell=changed) == "stale", "the settings differ"
+    assert status(tmp_path, {"run": "a/b", "seed": 4}) == "stale", "the run differs"
+    assert status(tmp_path, reference={"demos": "abd"}) == "stale", "the demonstrations differ"
     write(tmp_path, status="diverged", tensor="obs")
-    assert status(tmp_path) == "diverged", "its result is that it diverged"
-    assert status(tmp_path, reference={"demos": "abd"}) == "stale", "it names none"
+    assert status(tmp_path) == "diverged", "divergence is its result"
+    assert status(tmp_path, reference={"demos": "abd"}) == "stale", (
+        "the record names no demonstrations"
+    )
     for text in ("[1]", '{"config_hash":'):
         (tmp_path / "run.json").write_text(text)
         assert status(tmp_path) == "damaged"
@@ -63,7 +65,7 @@ def test_every_file_that_was_cut_or_removed_is_damage(tmp_path: Path, name: str)
     file.unlink()
     assert status(tmp_path) == "damaged"
     file.write_bytes(whole)
-    assert status(tmp_path) == "finished", "no time stamp counts"
+    assert status(tmp_path) == "finished", "time stamps do not count"
 
 
 def test_a_record_without_checksums_needs_its_evaluations(tmp_path: Path) -> None:

@@ -80,7 +80,8 @@ def test_an_absent_run_is_an_error_that_names_it(
         read_runs(layout, config, "f")
     command = f"ngt train {absent} --scale test{' --replace' * (state == 'stale')}"
     assert str(caught.value) == (
-        f"run {absent}: {state}; `{command}` trains it, --allow-partial leaves missing runs out"
+        f"run {absent}: {state}; train it with `{command}`, or omit missing runs with "
+        "--allow-partial"
     )
     table, left_out = read_runs(layout, config, "f", allow_partial=True)
     assert left_out == [absent]
@@ -115,7 +116,7 @@ def test_a_foreign_run_is_an_error_that_names_it(
     with pytest.raises(UserError) as caught:
         read_runs(layout, config, "f", allow_partial=partial)
     assert str(caught.value) == (
-        f"run {four}: {layout.run(four)}/run.json is of another run, {one}; train it again"
+        f"run {four}: {layout.run(four)}/run.json belongs to another run, {one}; train it again"
     )
 
 
@@ -126,7 +127,7 @@ def test_a_run_that_diverged_before_its_first_evaluation(
     train(config, one, {200: [-800.0]})
     train(config, four, {}, diverged=True)
     table, absent = read_runs(layout, config, "f")
-    assert absent == [], "it is there, it has no rows"
+    assert absent == [], "the run exists but has no rows"
     assert table["demos"].tolist() == [1]
     assert table["step"].dtype.kind == "i" and table["score"].dtype.kind == "f"
 
@@ -139,13 +140,13 @@ def test_a_run_of_its_cells_that_no_artefact_names_is_an_error(
     elsewhere = dataclasses.replace(one, method="bc", seed=9)
     for key in (one, four, elsewhere):
         train(config, key, {200: [-800.0]})
-    assert len(read_runs(layout, config, "f")[0]) == 2, "other cells are not this table's"
+    assert len(read_runs(layout, config, "f")[0]) == 2, "other cells do not belong to this table"
     train(config, stray, {200: [-800.0]})
     for partial in (False, True):
         with pytest.raises(UserError) as caught:
             read_runs(layout, config, "f", allow_partial=partial)
         assert str(caught.value) == (
-            f"run {stray}: it is in no artefact at scale test; move it elsewhere, or name it in "
+            f"run {stray}: it is in no artefact at scale test; move it elsewhere, or add it to "
             "figures.f"
         )
 
@@ -161,7 +162,7 @@ def test_a_copy_of_a_run_anywhere_in_the_env_is_an_error(
     with pytest.raises(UserError) as caught:
         read_runs(layout, config, "f")
     file = layout.run(alien) / "run.json"
-    assert str(caught.value) == f"run {alien}: {file} is of another run, {one}; move it away"
+    assert str(caught.value) == f"run {alien}: {file} belongs to another run, {one}; move it away"
 
 
 def test_what_is_drawn_beside_is_read_too(
@@ -181,7 +182,7 @@ def test_what_is_drawn_beside_is_read_too(
     assert set(read_runs(layout, config, "f")[0]["method"]) == {"ngt-hlg", "ngt"}
 
 
-# ---------------------------------------------------------------- scores that are missing
+# ---------------------------------------------------------------- missing scores
 
 
 POOR = {"random": 49.5, "expert": 49.0, "demos": "a"}
@@ -196,14 +197,14 @@ def test_a_score_that_cannot_be_normalised_is_missing(
         train(config, key, {200: [50.0], 400: [51.0]}, reference=reference)
     table, absent = read_runs(layout, config, "f")
     assert absent == [] and table["score"].isna().all()
-    assert table["return"].tolist() == [50.0, 51.0] * 2, "returns stay"
+    assert table["return"].tolist() == [50.0, 51.0] * 2, "the returns stay"
     assert unscored_envs(table) == {"Pendulum-v1": unscored(reference)}
 
 
 def test_one_reason_holds_for_all_runs_of_an_env(
     layout: Layout, config: Config, train: Any
 ) -> None:
-    """A former record lacks the standard errors that another one has."""
+    """Check that records with and without standard errors give a single reason."""
     former = {name: value for name, value in NEAR.items() if not name.endswith("error")}
     for key, reference in zip(keys(config), (former, NEAR), strict=True):
         train(config, key, {200: [5.0]}, reference=reference)

@@ -1,4 +1,4 @@
-"""A run's folder: a closed set of files, `run.json` last."""
+"""A run's folder: a fixed set of files, with `run.json` written last."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tensors() -> dict[str, torch.Tensor]:
 
 
 def write(folder: Path, **record: Any) -> RunWriter:
-    """A whole run of two evaluations."""
+    """Write a complete run with two evaluations."""
     writer = RunWriter(folder, {"run": "a/b", "seed": 3}, CELL)
     writer.training({"step": 100, "update": 25, "loss": 1 / 3, "train_return": math.nan})
     writer.evaluation(100, np.array([-1.5, 0.1 + 0.2]), np.array([200, 7]))
@@ -49,7 +49,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_writer_resumes_another_one(tmp_path: Path) -> None:
-    """Rows that followed its state are gone, and the columns stay as they were."""
+    """Check that rows after the restored state are dropped and that the columns stay the same."""
     first = RunWriter(tmp_path / "a", {}, CELL)
     first.training({"step": 100, "update": 25, "loss": 0.5})
     first.evaluation(100, [1.0], [2])
@@ -120,12 +120,14 @@ def test_until_the_end_the_former_run_is_whole(tmp_path: Path) -> None:
     writer.training({"step": 100, "update": 25})
     writer.evaluation(100, [1.0], [2])
     text = (tmp_path / "eval.csv.part").read_text()
-    assert text == "step,episode,return,length\n100,0,1.0,2\n", "written as it goes, and afresh"
+    assert text == "step,episode,return,length\n100,0,1.0,2\n", (
+        "a new file, written as evaluations arrive"
+    )
     assert contents(tmp_path) == former
     assert set(PARTS) < set(names(tmp_path)) and (tmp_path / "done.abc").exists()
     assert status_of(tmp_path, {"run": "a/b", "seed": 3}, config_hash(CELL)).status == "finished"
     writer.finish(tensors(), {"status": "finished", "step": 100, "reference": {}})
-    assert names(tmp_path) == sorted([*FILES, "done", "other.abc"]), "the receipts have gone"
+    assert names(tmp_path) == sorted([*FILES, "done", "other.abc"]), "the receipts are gone"
     assert (tmp_path / "eval.csv").read_text() == text
     assert read_json(tmp_path / "config.json")["rate"] == 5
     assert status_of(tmp_path, {"run": "a/b"}, config_hash(writer.cell)).status == "finished"

@@ -1,4 +1,4 @@
-"""Settings: strict parsing, merging, the paper's table of defaults, layers, hashes, schema."""
+"""Settings: strict parsing, merging, the paper's table of defaults, layers, hashes and schema."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ SHIPPED = sorted(CONFIG_DIR.glob("*.yaml"))
 SCHEMA = CONFIG_DIR / "schema.json"
 PAPER_ENVS = ("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4")
 
-# The paper's table of defaults (SAC and loop; NGT), and what it leaves open, settled in SPEC.
+# The paper's table of defaults (SAC and loop; NGT), and SPEC's values if the paper gives none.
 DEFAULTS: dict[type, dict[str, Any]] = {
     SacConfig: {
         "hidden": (256, 256), "activation": "relu", "layer_norm": False, "head_gain": 1.0,
-        "gamma": 0.99, "tau": 0.005,
+        "critics": 2, "gamma": 0.99, "tau": 0.005,
         "lr_actor": 3e-4, "lr_critic": 1e-3, "lr_alpha": 1e-3,
         "alpha": 0.2, "alpha_form": "exp", "alpha_loss": "alpha",
         "learn_alpha": True, "target_entropy_scale": 1.0, "entropy_units": "env",
@@ -79,7 +79,7 @@ DEFAULTS: dict[type, dict[str, Any]] = {
 
 
 def error(call: Any, *args: Any) -> str:
-    """The message of the UserError that a call raises; it is one line."""
+    """Return the message of the UserError that a call raises; it must be one line."""
     with pytest.raises(UserError) as caught:
         call(*args)
     message = str(caught.value)
@@ -119,8 +119,8 @@ def test_paper_scale_trains_with_the_defaults() -> None:
         assert resolve(config, env, "bc", "state-action", 20).params == {}
 
 
-# The authors' later public code, where it differs from the paper's table; 10 is its 20 halved, as
-# our critic loss is.
+# Settings of the authors' later public code that differ from the paper's table. Its 20 is halved
+# to 10 here, like our critic loss.
 RELEASED: dict[str, dict[str, Any]] = {
     "sac": {
         "activation": "silu", "layer_norm": True, "head_gain": 1e-3, "lr_actor": 1e-4,
@@ -169,7 +169,7 @@ AXES = {
 
 
 def figure(**changes: list[Any]) -> dict[str, Any]:
-    """Settings with a figure of one run, but for `changes`."""
+    """Return settings with a figure of one run, apart from `changes`."""
     return {"figures": {"f": {**{axis: [value] for axis, value in AXES.items()}, **changes}}}
 
 
@@ -277,7 +277,7 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
         *(
             (
                 {"methods": {name: {"like": "ngt"}}},
-                [f"methods.{name}: {name!r} would be a folder's"],
+                [f"methods.{name}: {name!r} cannot name a folder"],
             )
             for name in ("", "a/b", "..", ".a", "-a", "_a", "a b", "é", "a{b}", "a" * 101)
         ),
@@ -327,7 +327,7 @@ def test_merge() -> None:
     assert merge(first, second, third)["d"] == {"m": 1}
     assert merge(first, second, third)["a"] is None
     assert merge() == {}
-    assert json.dumps([first, second, third]) == kept, "the layers themselves are left alone"
+    assert json.dumps([first, second, third]) == kept, "the layers themselves do not change"
 
 
 def test_read_yaml(tmp_path: Path) -> None:
@@ -368,13 +368,13 @@ def test_shipped_scales_load_and_survive_their_own_json(scale: str, tmp_path: Pa
             assert cell.env == env and cell.method == method and cell.model
             assert len(cell.demos_source) == 16
         assert resolve_expert(config, env).model == "ngt.reward:EnvReward"
-    file = tmp_path / "config.json"  # what jobs of the workflow read
+    file = tmp_path / "config.json"  # the format that the workflow's jobs read
     file.write_text(to_json(config))
     assert load(read_yaml(file)) == config
 
 
 def test_small_numbers_survive_the_workflows_json(tmp_path: Path) -> None:
-    """JSON writes 1e-05 where YAML wants 1.0e-05."""
+    """Check numbers that JSON writes as 1e-05 and YAML expects as 1.0e-05."""
     config = load({"sac": {"lr_alpha": 1.0e-5}, "methods": {"ngt": {"params": {"lr": 1e-7}}}})
     file = tmp_path / "config.json"
     file.write_text(to_json(config))
@@ -394,7 +394,7 @@ def test_settings_are_found_from_any_folder(tmp_path: Path, monkeypatch: Any) ->
 
 
 def layered() -> Config:
-    """Every layer sets some of the same keys, so that the order shows."""
+    """Return a config whose layers set some of the same keys, to reveal their order."""
     return load(
         {
             "scale": "test",
@@ -431,7 +431,10 @@ def layered() -> Config:
 
 
 def test_later_layers_win() -> None:
-    """shared <- env <- method <- (method, env) <- variant <- (variant, env)."""
+    """Check the order shared, env, method, (method, env), variant, (variant, env).
+
+    A later layer wins.
+    """
     config = layered()
     cell = resolve(config, "Pendulum-v1", "child", "state-action", 20)
     sac = cell.sac
@@ -476,7 +479,9 @@ def test_a_variant_may_name_another_model() -> None:
     assert (cell.model, cell.params) == ("ngt.reward:Constant", {})
     data = {"methods": {"x": {"like": "ngt", "model": "ngt.reward:Constant"}}}
     message = error(load, data)
-    assert message == "methods.x.params.hidden: unknown key; known: none", "its params come along"
+    assert message == "methods.x.params.hidden: unknown key; known: none", (
+        "the params of the other model are inherited"
+    )
 
 
 @pytest.mark.parametrize("scale", ["paper", "lite"])
@@ -491,7 +496,9 @@ def test_hl_gauss_on_humanoid_and_huber_elsewhere(scale: str) -> None:
 def test_the_expert_has_the_agents_settings_but_for_its_differences() -> None:
     config = layered()
     env = resolve_expert(config, "Pendulum-v1")
-    assert (env.sac.gamma, env.sac.tau, env.sac.alpha) == (0.1, 0.2, 0.2), "no method's"
+    assert (env.sac.gamma, env.sac.tau, env.sac.alpha) == (0.1, 0.2, 0.2), (
+        "no setting comes from a method"
+    )
     assert (env.method, env.params, env.normalise_obs) == ("expert", {}, True)
     data = {
         "scale": "test",
@@ -505,7 +512,7 @@ def test_the_expert_has_the_agents_settings_but_for_its_differences() -> None:
     assert expert.train == dataclasses.replace(agent.train, steps=12, keep="best")
     own = expert_config(config, "Pendulum-v1")
     assert (own.seed, own.episodes) == (7, 2)
-    assert expert_config(config, "Reacher-v5").episodes == 3, "of the scale"
+    assert expert_config(config, "Reacher-v5").episodes == 3, "from the scale"
     assert resolve_expert(config, "Reacher-v5").train.steps == 8
 
 
@@ -513,7 +520,7 @@ def test_the_expert_has_the_agents_settings_but_for_its_differences() -> None:
 
 
 def other(value: Any) -> Any:
-    """Another value of the same type, in range."""
+    """Return a different value of the same type, within its range."""
     if value is None:
         return 1.0
     if isinstance(value, bool):
@@ -548,7 +555,8 @@ def test_hash_changes_with_everything_that_matters(tmp_path: Path) -> None:
     mine.write_bytes(b"1")
     changes: list[dict[str, Any]] = []
     for section, cls in (("sac", SacConfig), ("train", TrainConfig)):
-        changes += [{section: {k: other(v)}} for k, v in dataclasses.asdict(cls()).items()]
+        values = dataclasses.asdict(cls())
+        changes += [{section: {k: 1 if k == "critics" else other(v)}} for k, v in values.items()]
     changes += [
         {"methods": {"ngt": {"params": {k: other(v)}}}}
         for k, v in dataclasses.asdict(PotentialConfig()).items()
@@ -556,12 +564,12 @@ def test_hash_changes_with_everything_that_matters(tmp_path: Path) -> None:
     changes += [
         {"terminate_when_unhealthy": False},
         {"normalise_obs": True},
-        {"expert": {"sac": {"gamma": 0.5}}},  # other demonstrations
+        {"expert": {"sac": {"gamma": 0.5}}},  # changes the demonstrations
         {"envs": {"Ant-v4": {"demos": str(mine)}}},
     ]
     hashes = [hash_of({}), *map(hash_of, changes)]
     hashes += [hash_of({}, rate=5), hash_of({}, mode="state-only"), hash_of({}, env="Hopper-v4")]
-    assert len(set(hashes)) == len(hashes) == 19 + 10 + 23 + 4 + 4
+    assert len(set(hashes)) == len(hashes) == 20 + 10 + 23 + 4 + 4
 
 
 def test_ones_own_demonstrations_are_hashed_by_content(tmp_path: Path) -> None:
@@ -580,7 +588,7 @@ def test_ones_own_demonstrations_are_hashed_by_content(tmp_path: Path) -> None:
 
 
 def clone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Elsewhere, the experts that ship."""
+    """Copy the shipped experts and use the copy."""
     shutil.copytree(shipped.DATA, folder / "data")
     monkeypatch.setattr(shipped, "DATA", folder / "data")
     return folder / "data"
@@ -593,10 +601,10 @@ def test_shipped_demonstrations_are_named_alike_in_every_clone(
         return hash_of({"demos": "shipped", **more}, env="HalfCheetah-v4")
 
     here, file = named(), shipped.DATA / "HalfCheetah-v4" / shipped.DEMOS
-    assert here != hash_of({}, env="HalfCheetah-v4"), "of another source than `trained`"
-    assert here == named(expert={"sac": {"gamma": 0.5}}), "no expert's settings are in it"
+    assert here != hash_of({}, env="HalfCheetah-v4"), "the source differs from that of `trained`"
+    assert here == named(expert={"sac": {"gamma": 0.5}}), "the expert's settings do not matter"
     own = {"envs": {"HalfCheetah-v4": {"demos": str(file)}}}
-    assert hash_of(own, env="HalfCheetah-v4") == here == named(**own), "it is the same file"
+    assert hash_of(own, env="HalfCheetah-v4") == here == named(**own), "both name the same file"
     config = load({"scale": "paper", "demos": "shipped"})
     assert demos_source(config, "HalfCheetah-v4") == file_hash(file, "x")
     assert demos_file(config, "HalfCheetah-v4") == str(file)
@@ -636,13 +644,16 @@ def test_more_demonstrations_than_ship(tmp_path: Path, monkeypatch: pytest.Monke
 def test_an_expert_ships_if_its_settings_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Settings that came after it are at their defaults; its hash is of those that it knew."""
+    """Check that an older expert still ships: its hash covers the settings that it had.
+
+    Settings that were added later must have their defaults.
+    """
     lite, data = load({"scale": "lite"}), clone(tmp_path, monkeypatch)
     expert = json.loads((data / "HalfCheetah-v4" / shipped.EXPERT).read_text())
-    assert "layer_norm" not in expert["config"]["sac"], "made before there was such a setting"
+    assert "layer_norm" not in expert["config"]["sac"], "the expert is older than this setting"
     assert expert_ships(lite, "HalfCheetah-v4")
     assert not expert_ships(load({"scale": "paper"}), "HalfCheetah-v4")
-    assert not expert_ships(lite, "Reacher-v5"), "none does"
+    assert not expert_ships(lite, "Reacher-v5"), "no expert of this env ships"
     other = {"scale": "lite", "expert": {"sac": {"layer_norm": True}}}
     assert not expert_ships(load(other), "HalfCheetah-v4")
 
@@ -681,7 +692,7 @@ def test_hash_stays_with_what_does_not_matter(change: dict[str, Any]) -> None:
 def test_hash_is_of_the_content() -> None:
     cell = resolve(load({"scale": "test"}), "Pendulum-v1", "ngt", "state-action", 20)
     again = parse(CellConfig, json.loads(to_json(cell)))
-    assert again != cell, "params are lists in JSON, tuples in a cell"
+    assert again != cell, "params are lists in JSON and tuples in a cell"
     assert config_hash(again) == config_hash(cell)
     assert len(config_hash(cell)) == 16 and int(config_hash(cell), 16) >= 0
 
@@ -700,7 +711,7 @@ def test_a_model_whose_file_has_a_mistake(tmp_path: Path, monkeypatch: pytest.Mo
 def test_schema_file_is_what_the_command_prints(capsys: Any) -> None:
     main(["config", "--schema"])
     assert SCHEMA.read_text() == capsys.readouterr().out, (
-        "python -m ngt config --schema > workflow/config/schema.json"
+        "to update it: python -m ngt config --schema > workflow/config/schema.json"
     )
 
 
@@ -716,7 +727,7 @@ def test_shipped_files_fit_the_schema(file: Path, validator: Any) -> None:
     text = file.read_text()
     validator.validate(yaml.safe_load(text))
     named = re.match(r"# yaml-language-server: \$schema=(.+)\n", text)
-    assert named and file.parent / named[1] == SCHEMA, "an editor finds the schema"
+    assert named and file.parent / named[1] == SCHEMA, "editors find the schema by this line"
 
 
 def test_a_whole_config_fits_the_schema(validator: Any) -> None:
@@ -751,7 +762,7 @@ def test_schema_states_defaults_and_meanings() -> None:
     sac = schema(Config)["properties"]["sac"]["properties"]
     assert sac["gamma"] == {
         "type": "number",
-        "description": "discount",
+        "description": "discount factor",
         "default": 0.99,
         "minimum": 0,
         "maximum": 1,
@@ -770,7 +781,7 @@ def test_a_config_file_nested_too_deep_is_one_line(tmp_path: Path) -> None:
 def test_a_file_of_the_checkout_is_found_from_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As scale `test` names one; the working folder's own comes first."""
+    """Check a relative path, as scale `test` has it; the working folder has precedence."""
     config, name = load({"scale": "test"}), "tests/data/Pendulum-v1.npz"
     monkeypatch.chdir(tmp_path)
     assert own_file(config, "Pendulum-v1") == str(CONFIG_DIR.parents[1] / name)
@@ -778,4 +789,6 @@ def test_a_file_of_the_checkout_is_found_from_everywhere(
     mine.parent.mkdir(parents=True)
     mine.write_bytes(b"mine")
     assert own_file(config, "Pendulum-v1") == name
-    assert load({"scale": "test", "envs": {"Pendulum-v1": {"demos": ""}}}), "an expert's instead"
+    assert load({"scale": "test", "envs": {"Pendulum-v1": {"demos": ""}}}), (
+        "the expert's file is used instead"
+    )

@@ -1,4 +1,4 @@
-"""Settings that were added later: what older records mean, and hashes that must stay."""
+"""Settings that were added later: their meaning in older records, and hashes that must stay."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ FORMERLY = {"lr_alpha": 3e-4, "alpha_loss": "log_alpha", "entropy_units": "tanh"
 
 @pytest.mark.parametrize("env", EXPERTS)
 def test_hashes_of_experts_stay(env: str) -> None:
-    """The record, the config that would train it and what is imitated have the same settings."""
+    """Check that record, training config and imitated expert have the same settings."""
     expert, lite = shipped.read(env), load({"scale": "lite"})
     assert settings_hash(expert["config"]) == expert["config_hash"], REMEDY
     assert expert_ships(lite, env), REMEDY
-    # the record of HalfCheetah-v4 is older than the table, so its own hash counts fewer settings
+    # the record of HalfCheetah-v4 is older than the table, so its own hash covers fewer settings
     known = {"HalfCheetah-v4": "655a7cf9641c2924"}.get(env, expert["config_hash"])
     assert config_hash(resolve_expert(lite, env)) == known, REMEDY
     shipping = load({"scale": "lite", "demos": "shipped"})
@@ -55,7 +55,7 @@ def test_hashes_of_published_runs_stay(name: str) -> None:
     for run, own in manifest["runs"].items():
         settings = manifest["cells"][own["cell"]]
         assert settings_hash(settings) == own["config_hash"]
-        if "alpha_form" in settings["sac"]:  # otherwise older than the table
+        if "alpha_form" in settings["sac"]:  # other records are older than the table
             assert config_hash(recorded(settings, run)) == own["config_hash"], REMEDY
 
 
@@ -85,7 +85,7 @@ def test_a_record_of_a_softplus_temperature_means_its_loss_was_linear() -> None:
     assert with_former(SacConfig, {"alpha_form": "softplus"})["alpha_loss"] == "alpha"
     assert with_former(SacConfig, {"alpha_form": "exp"})["alpha_loss"] == "log_alpha"
     assert with_former(SacConfig, {"alpha_loss": "alpha"})["alpha_loss"] == "alpha"
-    assert with_former(SacConfig, 3) == 3, "the parser says what is wrong"
+    assert with_former(SacConfig, 3) == 3, "the parser reports the error"
 
 
 @pytest.mark.parametrize("method", ["ngt", "red", "dac-r"])

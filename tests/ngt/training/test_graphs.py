@@ -1,4 +1,4 @@
-"""CUDA graphs: a replayed step is the step."""
+"""CUDA graphs: a replayed step equals the step itself."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_graph_eager_and_cpu_agree(model: str, params: dict, normalise: bool) ->
     for update in range(1, 13):
         for learner, replay in made:
             learner.update(replay)
-        if update == 6:  # the buffer grows under the graph, and the log is read
+        if update == 6:  # the buffer grows after the capture, and the log is read
             batch = random_batch(3, 60, 17, 6)
             for learner, replay in made:
                 replay.add(type(batch)(*(x.to(learner.device) for x in batch)))
@@ -75,7 +75,7 @@ def test_graph_eager_and_cpu_agree(model: str, params: dict, normalise: bool) ->
     assert graph.graph is not None and graph.graph.graph is not None
     for name, value in eager.agent.state_dict().items():
         assert torch.equal(value, graph.agent.state_dict()[name]), name
-        # a mean: where a gradient is all but zero, Adam makes a whole step of its rounding
+        # a mean, since Adam turns the rounding of a near-zero gradient into a whole step
         gap = (value.cpu() - cpu.agent.state_dict()[name]).abs().mean()
         assert gap < 1e-4, f"{name} is off by {gap:.1e} in the mean"
     e, g, c = eager.drain(), graph.drain(), cpu.drain()
@@ -88,7 +88,7 @@ def test_graph_eager_and_cpu_agree(model: str, params: dict, normalise: bool) ->
 def test_training_on_cuda_with_and_without_graphs_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Graphs are captured again whenever the table of final observations has grown."""
+    """Check that graphs are captured again whenever the table of final observations has grown."""
     from ngt.bench.cases import random_batch
     from ngt.experience import replay
     from ngt.settings.config import CellConfig, SacConfig, TrainConfig

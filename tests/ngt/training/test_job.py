@@ -1,4 +1,4 @@
-"""Training jobs: locks, signals, and what each run goes on from."""
+"""Training jobs: locks, signals, and the checkpoint that each run resumes from."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def members_of(root: Path, count: int = 2) -> list[Member]:
 
 
 def stop_at(member: Member, *steps: int) -> None:
-    """Leave checkpoints of these steps."""
+    """Train until each of these steps in turn, to leave checkpoints."""
     for i, step in enumerate(steps):
         trainer = Trainer(CELL, [member], checkpoint_every=step)
         marks = trainer._log_evaluate_save
@@ -57,7 +57,11 @@ def train(
     stop: int | None = None,
     done: list[str] | None = None,
 ) -> list[str]:
-    """What is said. stop: the step at which a signal comes; done: gets a word if it came last."""
+    """Return the messages of a training job.
+
+    stop: the step of a SIGTERM.
+    done: a list that gets a word if the signal came in the last step.
+    """
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         if stop is not None:
@@ -113,7 +117,7 @@ def test_nothing_whole_is_said(tmp_path: Path) -> None:
 
 
 def test_damaged_ones_of_later_steps_do_not_hide_new_ones(tmp_path: Path) -> None:
-    """A run that starts over and is stopped before the steps it had reached goes on from there."""
+    """Restart from damaged checkpoints, stop before their steps, and resume from the new one."""
     (a,) = members_of(tmp_path, 1)
     stop_at(a, 200, 240)
     for state in checkpoint.folder_of(a.folder).glob("state-*"):
@@ -125,7 +129,7 @@ def test_damaged_ones_of_later_steps_do_not_hide_new_ones(tmp_path: Path) -> Non
 
 
 def test_told_to_stop_in_the_last_step(tmp_path: Path) -> None:
-    """Nothing is left to do, or other members are, which do not begin."""
+    """Stop in the last step: a finished job ends normally, and a pack's next run does not begin."""
     a, b = members_of(tmp_path)
     said: list[str] = []
     assert train([a], stop=400, done=said) == [] and said == ["stopped"]
@@ -152,7 +156,7 @@ def test_what_another_process_has_just_finished_is_left(tmp_path: Path) -> None:
     train([a, b])
     assert (a.folder / "run.json").read_bytes() == made
     train([a], fresh=True)
-    assert (a.folder / "run.json").read_bytes() != made, "its times at least"
+    assert (a.folder / "run.json").read_bytes() != made, "at least its times change"
 
 
 def test_a_folder_has_one_trainer(tmp_path: Path) -> None:
@@ -162,7 +166,7 @@ def test_a_folder_has_one_trainer(tmp_path: Path) -> None:
         job.locked(tmp_path / "run"),
     ):
         pass
-    with job.locked(tmp_path / "run"):  # free again
+    with job.locked(tmp_path / "run"):  # the folder is free again
         pass
     assert list((tmp_path / "run").iterdir()) == []
 
@@ -170,7 +174,7 @@ def test_a_folder_has_one_trainer(tmp_path: Path) -> None:
 def test_a_trainer_that_is_just_finishing_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file that it removes is not the lock of the next one."""
+    """Check that a trainer about to finish does not remove the next one's lock."""
     monkeypatch.setattr(job, "PATIENCE", 60.0)
     held, free = threading.Event(), threading.Event()
 

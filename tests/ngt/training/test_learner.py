@@ -1,4 +1,4 @@
-"""What learns: its draws have names of their own, and each batch is of its own draw."""
+"""The learner: draws by name, and each batch from its own draw."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_a_draw_of_the_suites_own_name_is_refused(
 
 
 class Spy(RewardModel):
-    """Keeps the batches that it is given; its reward is a function of the observation."""
+    """A reward model that records its batches; its reward is the sum of the observation."""
 
-    uses_env_reward = True  # so that whole batches can be compared
+    uses_env_reward = True  # needed to compare whole batches
 
     Config = NoParams
 
@@ -79,7 +79,7 @@ def same(got: Batch, expected: Batch) -> None:
 def spied(
     monkeypatch: pytest.MonkeyPatch, model: str, normalise: bool
 ) -> tuple[Learner, dict[str, Tensor], dict[str, Any]]:
-    """A learner of two runs, the draws that it will use, and what its agent is updated with."""
+    """Return a learner of two runs, its next draws, and a record of its agent's updates."""
     cell = CellConfig(
         env="Pendulum-v1",
         method="m",
@@ -102,7 +102,7 @@ def spied(
 
 
 def as_seen(learner: Learner, batch: Batch) -> Batch:
-    """A batch as the nets shall see it."""
+    """Return a batch as the nets see it."""
     see = learner.normaliser or (lambda obs: obs)
     return batch._replace(obs=see(batch.obs), next_obs=see(batch.next_obs))
 
@@ -111,7 +111,7 @@ def as_seen(learner: Learner, batch: Batch) -> Batch:
 def test_each_batch_is_drawn_by_its_own_indices(
     monkeypatch: pytest.MonkeyPatch, normalise: bool
 ) -> None:
-    """The agent learns from a batch of its own, not from the one that the reward model learnt."""
+    """Check that agent and reward model learn from batches of their own."""
     learner, draws, given = spied(monkeypatch, "Spy", normalise)
     replay = Replay(2, 40, 3, 1)
     replay.add(random_batch(2, 40, 3, 1))
@@ -124,7 +124,9 @@ def test_each_batch_is_drawn_by_its_own_indices(
     same(seen["agent"], agent)
     same(seen["expert"], expert)
     same(given["batch"], own)
-    assert torch.equal(given["reward"], own.obs.sum(dim=-1)), "the model's, not the stored one"
+    assert torch.equal(given["reward"], own.obs.sum(dim=-1)), (
+        "the model's reward, not the stored one"
+    )
     assert torch.equal(given["draws"]["noise"], draws["noise"])
     assert learner.last is not None
     same(learner.last[0], expert)
@@ -144,7 +146,7 @@ def test_an_offline_method_sees_the_experts_batch(
 
 
 class Feeder(Spy):
-    """The agent learns from the expert's batch, backwards; its critic from a loss of its own."""
+    """A model that feeds the agent the expert's batch in reverse order."""
 
     learns = False
 
@@ -168,7 +170,7 @@ class Critical(Feeder):
 def test_a_method_may_choose_what_the_agent_learns_from(
     monkeypatch: pytest.MonkeyPatch, normalise: bool
 ) -> None:
-    """It is given the agent's batch and the expert's, as the nets see them."""
+    """Check that the method gets the agent's and the expert's batch as the nets see them."""
     learner, draws, given = spied(monkeypatch, "Feeder", normalise)
     replay = Replay(2, 40, 3, 1)
     replay.add(random_batch(2, 40, 3, 1))
@@ -179,12 +181,12 @@ def test_a_method_may_choose_what_the_agent_learns_from(
     same(learner.model.seen["expert"], expert)
     same(given["batch"], Batch(*(x.flip(1) for x in expert)))
     assert torch.equal(given["reward"], expert.obs.flip(1).sum(dim=-1)), (
-        "the model's, of that batch"
+        "the model's reward for that batch"
     )
 
 
 def critical() -> tuple[Learner, dict[str, Tensor]]:
-    """A learner of two runs whose critic learns from the model's loss, after an update."""
+    """Update a learner of two runs whose critic learns from the model's loss, and return it."""
     cell = CellConfig(
         env="Pendulum-v1", method="m", model=f"{__name__}:Critical", train=TrainConfig(batch=16)
     )
@@ -198,7 +200,7 @@ def critical() -> tuple[Learner, dict[str, Tensor]]:
 
 
 def test_a_method_may_supply_the_critics_loss() -> None:
-    """Critic and model step down it; actor, temperature and target follow, as in SAC."""
+    """Check that critic and model descend it; actor, temperature and target follow as in SAC."""
     learner, draws = critical()
     seen, agent = learner.model.seen, learner.agent
     assert torch.equal(seen["noise"], draws["next_noise"])
@@ -211,7 +213,7 @@ def test_a_method_may_supply_the_critics_loss() -> None:
     assert torch.allclose(learner.model.weight, torch.tensor(1.0) - 0.1 * loss.sign(), atol=1e-4)
     means = learner.drain()
     np.testing.assert_allclose(means["critic_loss"], loss.detach(), rtol=1e-5)
-    assert "reward" not in means, "there is none"
+    assert "reward" not in means, "there is no reward"
 
 
 MEMBERS = [Member(Path(), {}, seed, 1) for seed in (0, 1)]
@@ -276,7 +278,7 @@ def test_rank_correlation_is_spearmans() -> None:
 
 
 def test_rank_correlation_at_its_ends() -> None:
-    """A monotone transform changes nothing; a constant side has no correlation, not NaN."""
+    """Check that monotone transforms change nothing, and that a constant gives 0, not NaN."""
     x = torch.arange(9.0).expand(2, 9)
     assert rank_correlation(x, x.exp()).tolist() == [1.0, 1.0]
     assert rank_correlation(x, -x).tolist() == [-1.0, -1.0]
@@ -287,7 +289,10 @@ def test_rank_correlation_at_its_ends() -> None:
     "model", ["ngt.potential:Potential", "baselines.dac:Dac", "baselines.diffail:DiffAil"]
 )
 def test_no_number_depends_on_the_diagnostics(model: str) -> None:
-    """One learner logs after each update and the other never; their envs' rewards differ too."""
+    """Compare a learner that logs after each update with one that never does.
+
+    Their envs' rewards differ too.
+    """
     cls = load_model(model, "m")
     params = asdict(parse(cls.Config, {"hidden": [8, 8]}, "m"))
     cell = CellConfig(

@@ -1,4 +1,4 @@
-"""The loop of a pack: what it counts, stores, repeats, survives and leaves."""
+"""The training loop of a pack: counts, stored transitions, equal results, faults and files."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ from ngt.training.learner import Learner, Member, run_seed
 from ngt.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[3]
-END, LIMIT = 5, 7  # steps of the toy's own end, and of its time limit
+END, LIMIT = 5, 7  # steps until the toy ends, and its time limit
 
 
 class Steps(gym.Env[np.ndarray, np.ndarray]):
-    """Observation: steps in this episode, and a number of the episode's own; reward: the step.
+    """A toy env that observes the episode's steps and a number per episode; the reward is the step.
 
-    May end at END; from step `fault` on its observations are NaN, its reward in step `unpaid`.
+    It may end at END. Observations are NaN from step `fault` on, the reward is NaN in step
+    `unpaid`.
     """
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
@@ -79,7 +80,7 @@ TOYS = [
 
 
 class Zero(RewardModel):
-    """Reward 0; when a step is taken, minus its own reward is stored."""
+    """A model whose reward is 0; it stores minus the env's reward when a step is taken."""
 
     Config = NoParams
     learns = False
@@ -94,14 +95,14 @@ class Zero(RewardModel):
 
 @dataclass(frozen=True)
 class BrokenConfig:
-    """Which run breaks and when."""
+    """The run that breaks, and its first broken update."""
 
-    first: int = 1  # update
-    seed: int = -1  # a run's own seed; -1 is all runs
+    first: int = 1  # number of the first broken update
+    seed: int = -1  # a run's derived seed; -1 means all runs
 
 
 class Broken(Zero):
-    """The reward is NaN from an update on."""
+    """A model whose reward is NaN from an update on."""
 
     Config = BrokenConfig
     updates = 0
@@ -134,7 +135,7 @@ class BrokenFit(Broken):
 
 
 class Interrupted(Zero):
-    """Stopped from outside at the third update."""
+    """A model that raises KeyboardInterrupt at the third update."""
 
     updates = 0
 
@@ -153,7 +154,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def buffers(monkeypatch: pytest.MonkeyPatch) -> list[Replay]:
-    """The replay buffers that trainers make, in order."""
+    """Return a list of the replay buffers that trainers make, in order."""
     made: list[Replay] = []
 
     class Watched(Replay):
@@ -166,7 +167,7 @@ def buffers(monkeypatch: pytest.MonkeyPatch) -> list[Replay]:
 
 
 def held(buffer: Replay) -> Batch:
-    """All that a buffer holds, by place."""
+    """Return all transitions of a buffer, by place."""
     return buffer.sample(torch.arange(buffer.size).expand(buffer.runs, -1))
 
 
@@ -179,7 +180,7 @@ def pendulum() -> Demos:
 
 
 def cell_of(env: str = "steps", model: Any = Zero, **changes: Any) -> CellConfig:
-    """A small cell; changes go to the section that knows them."""
+    """Return a small cell; each change goes to the section that has this setting."""
     sections: dict[str, Any] = {
         "sac": {"hidden": (16, 16)},
         "train": {"steps": 24, "batch": 8, "eval_every": 8, "eval_episodes": 2, "log_every": 8},
@@ -205,7 +206,7 @@ def cell_of(env: str = "steps", model: Any = Zero, **changes: Any) -> CellConfig
 def members_of(
     folder: Path, seeds: Sequence[int] = (0,), data: Demos | None = None, rate: int = 20
 ) -> list[Member]:
-    """Runs that differ in seed and, with data, in the number of demonstrations."""
+    """Return runs that differ in seed and, given data, in the number of demonstrations."""
     return [
         Member(
             folder / f"seed{seed}",
@@ -235,11 +236,11 @@ def steps_of(file: Path) -> list[int]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """The files of a run that hold its numbers."""
+    """Return the files of a run that contain its numbers."""
     return {n: (folder / n).read_bytes() for n in ("eval.csv", "train.csv", "policy.safetensors")}
 
 
-# ---------------------------------------------------------------- repeatable
+# ---------------------------------------------------------------- reproducibility
 
 
 @pytest.fixture(scope="module")
@@ -287,16 +288,16 @@ PACKED = {
 def test_a_run_of_a_pack_is_the_run_alone(
     tmp_path: Path, pendulum: Demos, buffers: list[Replay], name: str
 ) -> None:
-    """Bit for bit: products are made run by run, and elementwise kernels leave nothing over.
+    """Check for equal bits: products are made per run, and elementwise kernels have no remainder.
 
-    For the latter, widths and batch are multiples of 32, as at every scale but `test`.
+    The kernels need widths and a batch that are multiples of 32, as at every scale but `test`.
     """
     method, params = PACKED[name]
     batch = {"batch": 32}
     own = {method: {"params": params, "train": batch}}
     config = load({"scale": "test", "sac": HIDDEN, "train": batch, "methods": own})
     cell = resolve(config, "Pendulum-v1", method, "state-action", 20)
-    steps = {"bc": 100, "ngt-release": 200}.get(method, 404)  # of the 200, 100 are random
+    steps = {"bc": 100, "ngt-release": 200}.get(method, 404)  # 100 of the 200 are random
     short = {"steps": steps, "eval_every": steps, "eval_episodes": 1}
     cell = dataclasses.replace(cell, train=dataclasses.replace(cell.train, **short))
     seeds = (0, 1, 2)
@@ -342,8 +343,8 @@ def test_runs_of_a_pack_differ_in_everything_random(tmp_path: Path, buffers: lis
     assert len({derived for derived in learner.model.spec.seeds}) == 2
     for tensor in (learner.agent.actor.net.layers[0].weight, rows_[:, :24, 1], rows_[:, :24, 2]):
         assert (tensor[0] != tensor[1]).any()
-    assert len(set(rows_[:, :4, 1].flatten().tolist())) == 8, "each env has its own first state"
-    assert len(set(rows_[0, :24, 2].tolist())) == 24, "and noise"
+    assert len(set(rows_[:, :4, 1].flatten().tolist())) == 8, "each env has its own initial state"
+    assert len(set(rows_[0, :24, 2].tolist())) == 24, "and its own noise"
 
 
 def test_a_runs_seed_depends_on_its_whole_key(tmp_path: Path) -> None:
@@ -359,11 +360,13 @@ def test_a_runs_seed_depends_on_its_whole_key(tmp_path: Path) -> None:
     ]
     seeds = {run_seed(*pair) for pair in [(cell, member), *others]}
     assert len(seeds) == 7
-    assert run_seed(dataclasses.replace(cell, sac=SacConfig()), member) in seeds, "paired settings"
+    assert run_seed(dataclasses.replace(cell, sac=SacConfig()), member) in seeds, (
+        "settings are paired"
+    )
 
 
 def test_env_processes_change_no_number(tmp_path: Path) -> None:
-    """Neither in training nor in evaluation."""
+    """Compare training and evaluation with and without env processes."""
     made = []
     for workers in (0, 2):
         members = members_of(tmp_path / str(workers), (0, 1))
@@ -380,10 +383,10 @@ def test_env_processes_change_no_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "steps", "updates"),
     [
-        ({}, 24, 5),  # the first vector step has nothing to draw from
+        ({}, 24, 5),  # at the first vector step the buffer is empty
         ({"num_envs": 3}, 24, 7),
         ({"num_envs": 1}, 24, 23),
-        ({"steps": 22}, 24, 5),  # the last vector step is whole
+        ({"steps": 22}, 24, 5),  # the last vector step is completed
         ({"updates_per_step": 3}, 24, 15),
         ({"learning_starts": 4}, 24, 5),
         ({"learning_starts": 8}, 24, 4),  # updates begin with the first step that is not random
@@ -406,7 +409,7 @@ def test_steps_and_updates(
 def test_rows_of_the_records(tmp_path: Path) -> None:
     made = train(cell_of(steps=40, eval_every=12, log_every=16), members_of(tmp_path))
     folder = tmp_path / "seed0"
-    assert steps_of(folder / "eval.csv") == [12, 12, 24, 24, 36, 36, 40, 40], "and at the end"
+    assert steps_of(folder / "eval.csv") == [12, 12, 24, 24, 36, 36, 40, 40], "also at the end"
     assert [row["episode"] for row in rows(folder / "eval.csv")] == ["0", "1"] * 4
     assert steps_of(folder / "train.csv") == [16, 32, 40]
     assert [row["update"] for row in rows(folder / "train.csv")] == ["3", "7", "9"]
@@ -433,7 +436,7 @@ def test_rows_of_the_records(tmp_path: Path) -> None:
 def test_an_update_sees_what_was_stored_before_its_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learning_starts: int
 ) -> None:
-    """Actions are chosen, updates launched, envs stepped, transitions stored, in this order."""
+    """Check the order: choose actions, launch updates, step envs, store transitions."""
     told: list[tuple[str, int]] = []
 
     def note(owner: Any, name: str, size: Callable[[Any, tuple[Any, ...]], int]) -> None:
@@ -467,7 +470,7 @@ def test_a_stride_that_does_not_divide_the_interval(tmp_path: Path) -> None:
 
 
 def test_rows_begin_with_the_first_update(tmp_path: Path) -> None:
-    """The first row fixes the columns: one without metrics would hide those that follow."""
+    """Check that no row lacks metrics: the first row fixes the columns of all others."""
     train(cell_of(learning_starts=10), members_of(tmp_path))
     table = rows(tmp_path / "seed0" / "train.csv")
     assert [row["step"] for row in table] == ["16", "24"]
@@ -483,7 +486,7 @@ def test_a_small_buffer_keeps_the_last_transitions(tmp_path: Path, buffers: list
 
 
 class Filled(Zero):
-    """Stores two vector steps first: observations below zero, each leading to the next."""
+    """A model that first stores two vector steps, with negative and consecutive observations."""
 
     def prefill(self) -> Batch:
         runs = len(self.spec.seeds)
@@ -494,17 +497,17 @@ class Filled(Zero):
 
 
 def test_a_method_may_fill_the_buffer_first(tmp_path: Path, buffers: list[Replay]) -> None:
-    """What it stores is drawn from in the first vector step, and kept beside what is taken."""
+    """Check that the first vector step can draw the stored transitions, and that they are kept."""
     made = train(cell_of(model=Filled, steps=20), members_of(tmp_path, (0, 1)))
     (buffer,) = buffers
     assert (buffer.capacity, buffer.size) == (8 + 20 + 4, 8 + 20)
-    assert made.learner.updates == 5, "one in each vector step, the first included"
+    assert made.learner.updates == 5, "one in each vector step, including the first"
     obs, action, after, reward, _ = held(buffer)
     first = [-9.0] * 4 + [-8.0] * 4
     assert obs[:, :8, 0].tolist() == [first, first]
     assert after[:, :8, 0].tolist() == [[x + 1.0 for x in first]] * 2, "not the env's first state"
     assert (reward[:, :8] == 7.0).all() and (action[:, :8] == 0.5).all()
-    assert obs[:, 8:12, 0].tolist() == [[0.0] * 4] * 2, "the envs start as ever"
+    assert obs[:, 8:12, 0].tolist() == [[0.0] * 4] * 2, "the envs start as usual"
 
 
 def test_a_buffer_too_small_for_what_is_stored_first_is_refused(tmp_path: Path) -> None:
@@ -515,7 +518,7 @@ def test_a_buffer_too_small_for_what_is_stored_first_is_refused(tmp_path: Path) 
 def test_a_filled_buffer_is_not_filled_again_on_resumption(
     tmp_path: Path, buffers: list[Replay]
 ) -> None:
-    """The numbers are those of a training that was not interrupted."""
+    """Compare with training that was not interrupted."""
     cell = cell_of(model=Filled, steps=20, eval_every=20)
     train(cell, members_of(tmp_path / "whole"))
     stopped = Trainer(cell, members_of(tmp_path / "parts"))
@@ -527,7 +530,7 @@ def test_a_filled_buffer_is_not_filled_again_on_resumption(
         assert torch.equal(mine, theirs)
 
 
-# ---------------------------------------------------------------- what replay holds
+# ---------------------------------------------------------------- contents of the replay buffer
 
 
 @pytest.mark.parametrize(
@@ -537,7 +540,7 @@ def test_a_filled_buffer_is_not_filled_again_on_resumption(
 def test_actions_are_uniform_until_learning_starts(
     tmp_path: Path, buffers: list[Replay], learning_starts: int, random: int, updates: int
 ) -> None:
-    """From the run's own stream; a vector step is random as a whole."""
+    """Check that random actions come from the run's own stream, in whole vector steps."""
     cell = cell_of(steps=256, learning_starts=learning_starts, eval_every=256, log_every=256)
     members = members_of(tmp_path / "pack", (0, 1))
     made = train(cell, members)
@@ -553,7 +556,7 @@ def test_actions_are_uniform_until_learning_starts(
         drawn = actions[:, :random].flatten().sort().values
         assert drawn.min() >= -1.0 and drawn.max() < 1.0
         distance = (drawn - torch.linspace(-1.0, 1.0, len(drawn))).abs().max()
-        assert distance < 0.12, "Kolmogorov-Smirnov, twice the distance between the two functions"
+        assert distance < 0.12, "Kolmogorov-Smirnov statistic, doubled"
 
 
 @pytest.mark.parametrize("terminate", [True, False])
@@ -567,12 +570,12 @@ def test_termination_ends_the_bootstrap_and_truncation_does_not(
     length = END if terminate else LIMIT
     expected = torch.arange(20).remainder(length).repeat_interleave(4).float()
     assert torch.equal(obs[..., 0], expected.expand(2, -1))
-    assert torch.equal(after[..., 0], expected.expand(2, -1) + 1), "the final one at an end"
-    assert torch.equal(after[..., 1], obs[..., 1]), "of the same episode, never of the reset"
+    assert torch.equal(after[..., 0], expected.expand(2, -1) + 1), "the final observation at an end"
+    assert torch.equal(after[..., 1], obs[..., 1]), "from the same episode, never from a reset"
     last = after[..., 0] == length
     assert int(last.sum()) == 2 * 4 * (20 // length)
     assert torch.equal(terminated, (last & terminate).float())
-    assert torch.equal(reward, -after[..., 0]), "what `observe` says"
+    assert torch.equal(reward, -after[..., 0]), "the result of `observe`"
     assert action.abs().max() <= 1 and action.std() > 0.1
 
 
@@ -581,7 +584,7 @@ def test_stored_rewards_are_the_envs_by_default(tmp_path: Path, buffers: list[Re
     stored = held(buffers[0]).reward[0]
     assert stored.tolist() == [n for n in (1, 2, 3, 4, 5, 1) for _ in range(4)]
     row = rows(tmp_path / "seed0" / "train.csv")[0]
-    assert 1.0 <= float(row["reward"]) <= 2.0, "of drawn batches"
+    assert 1.0 <= float(row["reward"]) <= 2.0, "mean over drawn batches"
 
 
 def test_returns_of_training_episodes(tmp_path: Path) -> None:
@@ -604,7 +607,7 @@ def test_episode_returns_by_hand() -> None:
     assert told["train_episodes"].tolist() == [3.0, 0.0]
     assert np.isnan(told["train_return"][1])
     returns.add(np.array([0.0, 0.0, 5.0, 0.0]), np.array([False, False, True, False]))
-    assert returns.drain()["train_return"][1] == 9.0, "an episode may cross a log"
+    assert returns.drain()["train_return"][1] == 9.0, "an episode may span two logs"
 
 
 def test_normaliser_sees_every_observation_once(tmp_path: Path) -> None:
@@ -613,7 +616,7 @@ def test_normaliser_sees_every_observation_once(tmp_path: Path) -> None:
     loaded, _ = policy.load(tmp_path / "seed0" / "policy.safetensors")
     assert loaded.normaliser is not None
     assert int(loaded.normaliser.count) == 40
-    seen = np.repeat(np.arange(10) % END, 4)  # what the policy acted on
+    seen = np.repeat(np.arange(10) % END, 4)  # the observations that the policy acted on
     assert float(loaded.normaliser.mean[0, 0, 0]) == pytest.approx(seen.mean(), rel=1e-5)
     assert float(loaded.normaliser.var[0, 0, 0]) == pytest.approx(seen.var(), rel=1e-5)
 
@@ -622,7 +625,7 @@ def test_normaliser_sees_every_observation_once(tmp_path: Path) -> None:
 
 
 class Height(Zero):
-    """Reward: the first coordinate of the observation."""
+    """A model whose reward is the first coordinate of the observation."""
 
     def reward(self, batch: Batch) -> Tensor:
         self.metrics["seen"] = batch.obs.mean(dim=(1, 2))
@@ -639,10 +642,10 @@ def test_auc_by_hand(tmp_path: Path) -> None:
 
     expert = batch([3.0, 1.0], [0.0, 0.0])
     agent = batch([0.0, 1.0, 2.0], [1.0, 1.0, 1.0])
-    # run 0: 3 beats three; 1 beats one and ties one
+    # run 0: 3 exceeds three; 1 exceeds one and ties with one
     assert learner.auc(expert, agent).tolist() == pytest.approx([4.5 / 6, 0.0])
     assert learner.auc(expert, expert).tolist() == [0.5, 0.5]
-    assert learner.model.metrics == {}, "a look leaves no metrics"
+    assert learner.model.metrics == {}, "reading leaves no metrics"
 
 
 def test_means_over_an_interval(tmp_path: Path) -> None:
@@ -653,7 +656,7 @@ def test_means_over_an_interval(tmp_path: Path) -> None:
     assert {k: v.tolist() for k, v in learner.drain().items()} == {"x": [3.0, -3.0]}
     learner._count({"x": torch.tensor([5.0, 5.0])})
     learner.summed += 1
-    assert learner.drain()["x"].tolist() == [5.0, 5.0], "from zero again"
+    assert learner.drain()["x"].tolist() == [5.0, 5.0], "the sum starts again from zero"
 
 
 # ---------------------------------------------------------------- divergence
@@ -666,9 +669,9 @@ def own_seed(cell: CellConfig, member: Member) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("first", "log_every", "tensor"),
     [
-        (4, 1000, "agent.actor.net.layers.0.weight"),  # seen when it acts next
-        (4, 20, "critic_loss"),  # seen in the log of the same step
-        (5, 1000, "agent.actor.net.layers.0.weight"),  # seen when it is evaluated
+        (4, 1000, "agent.actor.net.layers.0.weight"),  # noticed at the next action
+        (4, 20, "critic_loss"),  # noticed in the log of the same step
+        (5, 1000, "agent.actor.net.layers.0.weight"),  # noticed at an evaluation
     ],
 )
 def test_a_nan_reward_is_a_divergence_with_step_and_tensor(
@@ -680,7 +683,7 @@ def test_a_nan_reward_is_a_divergence_with_step_and_tensor(
         folder = tmp_path / f"seed{seed}"
         run = read_json(folder / "run.json")
         assert (run["status"], run["step"], run["tensor"]) == ("diverged", 4 + 4 * first, tensor)
-        assert steps_of(folder / "eval.csv") == [8, 8, 16, 16], "evaluations so far stay"
+        assert steps_of(folder / "eval.csv") == [8, 8, 16, 16], "earlier evaluations stay"
         assert sorted(p.name for p in folder.iterdir()) == [
             "config.json",
             "eval.csv",
@@ -693,9 +696,10 @@ def test_a_nan_reward_is_a_divergence_with_step_and_tensor(
 @pytest.mark.parametrize("first", [2, 5])
 @pytest.mark.parametrize("log_every", [8, 1000])
 def test_one_run_diverges_and_the_others_go_on(tmp_path: Path, first: int, log_every: int) -> None:
-    """As if it were not there: the same bytes. It is evaluated while its policy is NaN.
+    """Check that the other runs' bytes are the same as without the diverged run.
 
-    Batches of 16 and more round alike in every pack on every processor, smaller ones do not.
+    That run is also evaluated while its policy is NaN. Batches of 16 or more round alike in every
+    pack on every processor; smaller ones do not.
     """
     cell = cell_of(model=Broken, steps=48, batch=16, eval_every=8, log_every=log_every)
     broken = members_of(tmp_path, (0, 1, 2))
@@ -719,7 +723,7 @@ def test_when_all_have_diverged_the_pack_ends(tmp_path: Path, buffers: list[Repl
 
 @pytest.mark.parametrize(
     ("eval_every", "step"),
-    [(1000, 24), (8, 8)],  # seen in training's 6th vector step; in an evaluation before it
+    [(1000, 24), (8, 8)],  # noticed in training's 6th vector step, or earlier in an evaluation
 )
 def test_a_nan_observation_is_a_divergence(tmp_path: Path, eval_every: int, step: int) -> None:
     cell = cell_of("faulty", steps=80, eval_every=eval_every)
@@ -732,7 +736,7 @@ def test_a_nan_observation_is_a_divergence(tmp_path: Path, eval_every: int, step
 
 @pytest.mark.parametrize("keep", ["last", "best"])
 def test_a_return_that_is_no_number_is_a_divergence(tmp_path: Path, keep: str) -> None:
-    """The reward is the method's own, so that nothing else is wrong with the run."""
+    """Use the method's own reward, so that nothing else is wrong with the run."""
     train(cell_of("unpaid", model=Zero, steps=80, keep=keep), members_of(tmp_path, (0,)))
     run = read_json(tmp_path / "seed0" / "run.json")
     assert (run["status"], run["step"], run["tensor"]) == ("diverged", 8, "return")
@@ -746,7 +750,7 @@ def test_an_offline_run_may_diverge_too(tmp_path: Path, pendulum: Demos) -> None
     train(dataclasses.replace(cell, params=params), members)
     first, second = (read_json(m.folder / "run.json") for m in members)
     assert first["status"] == "finished"
-    assert (second["status"], second["step"]) == ("diverged", 6), "at its next evaluation"
+    assert (second["status"], second["step"]) == ("diverged", 6), "noticed at its next evaluation"
     assert second["tensor"] == "agent.actor.net.layers.1.bias"
     assert steps_of(members[0].folder / "eval.csv") == [3, 3, 6, 6, 9, 9]
     assert steps_of(members[1].folder / "eval.csv") == [3, 3]
@@ -761,14 +765,14 @@ def test_an_interrupted_run_is_not_complete(tmp_path: Path) -> None:
     assert not (members[0].folder / "eval.csv").exists()
 
 
-# ---------------------------------------------------------------- which policy is kept
+# ---------------------------------------------------------------- the kept policy
 
 
 @pytest.mark.parametrize("keep", ["best", "last"])
 def test_the_policy_that_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: str
 ) -> None:
-    scripted = [[1.0, 5.0], [7.0, 4.0], [7.0, 5.5]]  # of each evaluation: two runs
+    scripted = [[1.0, 5.0], [7.0, 4.0], [7.0, 5.5]]  # two runs per evaluation
     seen: list[list[dict[str, Tensor]]] = []
 
     def fake(self: Evaluator, act: Any, index: int) -> Rollout:
@@ -780,7 +784,7 @@ def test_the_policy_that_is_kept(
     members = members_of(tmp_path, (0, 1))
     made = Trainer(cell_of(keep=keep), members)
     made.run("test")
-    for run, best in ((0, 1), (1, 2)):  # an equal one later is no better
+    for run, best in ((0, 1), (1, 2)):  # an equal later one does not replace it
         expected = seen[best if keep == "best" else 2][run]
         stored, _ = policy.load(members[run].folder / "policy.safetensors")
         assert all(torch.equal(expected[n], t) for n, t in stored.state_dict().items())
@@ -825,7 +829,7 @@ def test_an_offline_methods_normaliser_is_fitted_to_the_demonstrations(
         assert torch.allclose(loaded.normaliser.mean[0, 0], mean, atol=1e-12)
 
 
-# ---------------------------------------------------------------- the seam
+# ---------------------------------------------------------------- names of methods in the code
 
 
 @pytest.mark.parametrize(
@@ -849,7 +853,7 @@ def test_no_method_is_named_in_the_machinery(name: str) -> None:
 
 @pytest.mark.slow
 def test_sac_learns_to_swing_a_pendulum_up(tmp_path: Path) -> None:
-    """On the env's own reward, 1500 updates.
+    """Train on the env's own reward for 1500 updates.
 
     Six runs ended at -137 to -640; a random policy's return is about -1200, a good one's -150.
     """

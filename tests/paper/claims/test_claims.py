@@ -1,4 +1,4 @@
-"""The list of claims: each can come out either way, and says what it is judged by."""
+"""The list of claims: each one can come out either way and states its criterion."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PLAIN = {
     "ngt-huber": 0.1,
     "ngt-mse-softmax": 0.6,
     "ngt-l1": 0.1,
-}  # otherwise, elsewhere
+}  # used by `otherwise` off Humanoid-v4
 
 
 def as_told(key: RunKey) -> float:
-    """A final score as the paper's prose has it."""
+    """Return a final score that agrees with the paper's prose."""
     if key.method in FAILING or (key.method in PLAIN and key.env == "Humanoid-v4"):
         return 0.1
     if key.method.startswith("ngt"):
@@ -43,7 +43,7 @@ def as_told(key: RunKey) -> float:
 
 
 def otherwise(key: RunKey) -> float:
-    """The contrary of all of it; seeds of NGT far apart."""
+    """Return a final score that contradicts the paper's prose; NGT's seeds are far apart."""
     if key.method in FAILING or key.method == "ngt-penalty":
         return 0.9
     if key.method in PLAIN:
@@ -60,7 +60,7 @@ def otherwise(key: RunKey) -> float:
 def evidence(
     make: Make, measured: Make, paper: Config, score: Callable[[RunKey], float], told: bool
 ) -> Evidence:
-    """All of the paper's runs, and a GPU's rates."""
+    """Return evidence with all of the paper's runs and a GPU's rates."""
     table = run_table(paper)
     timed = [key for key in table if key.method.startswith("speed-")]
     bases = {"dac": "dac-r", "red": "ngt"}
@@ -71,7 +71,7 @@ def evidence(
         end = float(rate) if told else 1e6 / rate * (2 if name == "red" else 1)
         end *= 1 + 0.001 * key.seed
         steady = (name != "diffail") == told
-        whole = 1 if steady else 10 / (8 / 1.2 + 2)  # the mean since the start is the same
+        whole = 1 if steady else 10 / (8 / 1.2 + 2)  # keeps the mean since the start the same
         paces[key] = [end] * 10 if steady else [1.2 * end / whole] * 8 + [end / whole] * 2
     gpu = measured() if told else measured(speed=100.0, eager=90.0, memory=30.0)
     scores = {key: score(key) for key in table if key not in paces}
@@ -141,7 +141,7 @@ def rule_of(every: list[Claim], key: str) -> Any:
 def test_comparable_is_neither_worse_nor_better(
     make_evidence: Make, paper_config: Config, every: list[Claim], softmax: float, verdict: str
 ) -> None:
-    """Huber is at 0.7; Humanoid is not judged."""
+    """Check levels around 0.7, the score of Huber; Humanoid is not judged."""
     levels = {"ngt-huber": 0.7, "ngt-mse-softmax": softmax}
     scores = {
         key: 0.0 if key.env == "Humanoid-v4" else levels.get(key.method, 0.7)
@@ -159,8 +159,8 @@ def test_comparable_is_neither_worse_nor_better(
     ("penalised", "without", "verdict"),
     [
         (0.6, 0.4, "reproduced"),
-        (0.6, 0.55, "not reproduced"),  # it learns without
-        (0.4, 0.1, "not reproduced"),  # it fails with it too
+        (0.6, 0.55, "not reproduced"),  # the method also learns without it
+        (0.4, 0.1, "not reproduced"),  # the method also fails with it
     ],
 )
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_smaller_scale_shows_its_runs_without_a_verdict(
 
 
 def test_rules_on_pairing_losses_leave_hl_gauss_out(every: list[Claim]) -> None:
-    """Its one claim off Humanoid is not comparable."""
+    """Check that no rule uses HL-Gauss, whose one claim off Humanoid is not comparable."""
     keys = [claim.key for claim in every if claim.rule.artefact == "pairing_figure"]
     cells = [some for key in keys for some in rule_of(every, key).cells]
     named = {method for some in cells for method in some.methods}

@@ -1,4 +1,4 @@
-"""Rules on what a GPU gives, each on both sides of its threshold and on other cards."""
+"""Rules on GPU measurements, on both sides of each threshold and on other cards."""
 
 from __future__ import annotations
 

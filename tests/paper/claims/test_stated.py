@@ -1,4 +1,4 @@
-"""What the paper and its authors' code say of a setting, and whether ours agrees."""
+"""The settings that the paper and its authors' code state, and their agreement with ours."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def test_agreement() -> None:
     assert Stated("γ", SILENT, "sac.gamma", code="0.9").agreement("0.99") == SILENT
     by_env = Stated("ℓ", "huber", "params.pairing", on={"a": "hl_gauss"})
     assert [by_env.agreement(v, ["a"]) for v in ("hl_gauss", "huber")] == [AGREE, "differs"]
-    assert by_env.agreement("huber", ["a", "b"]) == "differs", "it is not the paper's on each"
+    assert by_env.agreement("huber", ["a", "b"]) == "differs", "differs from the paper on one env"
 
 
 def test_each_setting_of_a_method_is_stated_once() -> None:
     keys = [(s.method, s.key) for s in STATED if s.key]
     assert len(set(keys)) == len(keys)
-    assert all(s.key or s.why for s in STATED), "why there is no setting"
-    assert all(s.code for s in STATED if s.other), "a choice has both sides"
+    assert all(s.key or s.why for s in STATED), "a setting without a key needs a reason"
+    assert all(s.code for s in STATED if s.other), "a choice needs both sides"

@@ -1,4 +1,4 @@
-"""What claims are judged by: cells, what is whole, verdicts from parts."""
+"""Verdicts: cells, complete evidence, and verdicts from parts."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ MAIN = Cells("main_figure", ("ngt",))
 
 def test_cells_are_chosen_by_every_axis() -> None:
     assert len(MAIN.keys(PAPER)) == 6 * 3 * 4
-    assert len(Cells("main_figure", ("ngt", "bc-full")).keys(PAPER)) == 2 * 72, "whatever its rate"
+    assert len(Cells("main_figure", ("ngt", "bc-full")).keys(PAPER)) == 2 * 72, "cells of all rates"
     one = Cells("main_figure", ("ngt",), envs=("Ant-v4",), demos=(4,)).keys(PAPER)
     assert one == [RunKey("Ant-v4", "ngt", "state-action", 20, 4, seed) for seed in range(4)]
     rest = Cells("main_figure", ("ngt",), without=("Ant-v4",)).keys(PAPER)
     assert len(rest) == 60 and "Ant-v4" not in {key.env for key in rest}
     states = Cells("grid_figure", ("ngt",), mode="state-state", rate=50).keys(PAPER)
     assert {(key.mode, key.rate) for key in states} == {("state-state", 50)} and len(states) == 12
-    assert Cells("ablation_init", ("ngt-kaiming", "ngt")).keys(PAPER)[0].method == "ngt", "beside"
-    assert Cells("dmc_figure", ("ngt",)).keys(load({"scale": "quick"})) == [], "not at this scale"
+    assert Cells("ablation_init", ("ngt-kaiming", "ngt")).keys(PAPER)[0].method == "ngt", (
+        "includes methods shown beside"
+    )
+    assert Cells("dmc_figure", ("ngt",)).keys(load({"scale": "quick"})) == [], (
+        "missing at this scale"
+    )
 
 
 def test_what_is_whole(make_evidence: Make) -> None:
@@ -46,16 +50,18 @@ def test_what_is_whole(make_evidence: Make) -> None:
     fewer = {key: score for key, score in scores.items() if key != gone}
     assert not evidence(fewer).decides(MAIN), "a run is missing"
     others = Cells("main_figure", ("ngt",), without=(gone.env,))
-    assert evidence(fewer).decides(others), "of other cells"
+    assert evidence(fewer).decides(others), "the missing run is in other cells"
     short = load({"scale": "paper", "train": {"steps": 9_999_999}})
     assert not evidence(scores, short).decides(MAIN), "fewer steps than the paper's"
     long = load({"scale": "paper", "train": {"steps": 10_000_001}})
-    assert not evidence(scores, long).decides(MAIN), "and more: others would not have had as many"
+    assert not evidence(scores, long).decides(MAIN), (
+        "more steps are wrong too: other methods would have had fewer"
+    )
     for other in ({"window": 1}, {"sac": {"gamma": 0.9}}, {"train": {"eval_episodes": 1}}):
         settings = load({"scale": "paper", **other})
         assert not evidence(scores, settings).decides(MAIN), other
     foreign = {"config_hash": "0" * 16}
-    assert not evidence(scores, record=foreign).decides(MAIN), "records of other settings"
+    assert not evidence(scores, record=foreign).decides(MAIN), "records with other settings"
     poor = {"reference": {"random": 300.0, "expert": -200.0, "demos": ""}}
     lost = evidence(scores, record=poor)
     assert not lost.decides(MAIN) and lost.scores == {}, "an expert worse than random"
@@ -63,7 +69,7 @@ def test_what_is_whole(make_evidence: Make) -> None:
     assert evidence(scores).unscored(MAIN) == frozenset()
     lite = load({"scale": "lite", "train": {"steps": 10_000_000}})
     there = dict.fromkeys(MAIN.keys(lite), 0.5)
-    assert not evidence(there, lite).decides(MAIN), "three envs of six"
+    assert not evidence(there, lite).decides(MAIN), "three of six envs"
 
 
 def test_groups_leave_out_tasks_that_lack_a_run(make_evidence: Make) -> None:
@@ -84,9 +90,9 @@ def test_groups_leave_out_tasks_that_lack_a_run(make_evidence: Make) -> None:
     gone = next(key for key in keys if (key.env, key.demos) == ("Humanoid-v4", 4))
     some = evidence({key: score for key, score in scores.items() if key != gone})
     assert len(dict(some.groups(pair, "task"))) == 5
-    assert len(some.complete(pair)) == len(keys) - 8, "of both methods"
+    assert len(some.complete(pair)) == len(keys) - 8, "the task is dropped for both methods"
     alone = evidence({key: s for key, s in scores.items() if key.method == "ngt"})
-    assert list(alone.groups(pair, "env")) == [], "nothing to compare with"
+    assert list(alone.groups(pair, "env")) == [], "there is nothing to compare with"
 
 
 def test_verdicts() -> None:
@@ -123,7 +129,7 @@ def test_runs_and_seeds() -> None:
 def test_rates_are_of_stretches_that_do_not_overlap(
     make_evidence: Make, evaluations: int, expected: list[float]
 ) -> None:
-    """Each stretch of a run is as fast as `expected` says; the last is the end of the run."""
+    """Check that stretches run at the expected rates and that the last one ends with the run."""
     timed, other = (
         RunKey("Humanoid-v4", "speed-ngt", "state-action", 20, 4, seed) for seed in (0, 1)
     )
@@ -138,7 +144,7 @@ def test_rates_are_of_stretches_that_do_not_overlap(
     )
     e = make_evidence({other: 1.0}, config, paces={timed: pace})
     found = e.clocks(Cells("speed_table", ("speed-ngt",)))
-    assert set(found) == {timed}, "the other has no times"
+    assert set(found) == {timed}, "the other run has no times"
     np.testing.assert_allclose(speed.stretches(*found[timed]), expected)
     assert speed.mean_rate(*found[timed]) == pytest.approx(1 / np.mean(1 / np.array(pace)))
     assert Evidence(PAPER, PAPER, Runs(None, {}, {})).clocks(MAIN) == {}
@@ -150,7 +156,7 @@ def test_rates_are_of_stretches_that_do_not_overlap(
 def test_an_expert_of_less_than_nine_tenths_is_too_weak(
     make_evidence: Make, share: float, verdict: str
 ) -> None:
-    """It counts from the random policy: Pusher-v5's returns are negative."""
+    """Check that the share counts from the random policy, as Pusher-v5's returns are negative."""
     for env in ("HalfCheetah-v4", "Pusher-v5"):
         cells = Cells("main_figure", ("ngt",), envs=(env,))
         task = get_task(env)

@@ -1,4 +1,4 @@
-"""Tables of the LaTeX report: methods from their docstrings, runs as they are."""
+"""Additional tables of the LaTeX report: methods from their docstrings, and the runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LaTeX: what is said where it is missing, and of a mistake in a document."""
+"""LaTeX: messages if it is missing and if a document has an error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from ngt.errors import UserError
 from paper.document import latex
 
-needs_latex = pytest.mark.skipif(bool(latex.lacking()), reason="there is no LaTeX here")
+needs_latex = pytest.mark.skipif(bool(latex.lacking()), reason="LaTeX is not installed")
 
 
 def test_without_latex_it_says_what_to_install(
@@ -22,17 +22,19 @@ def test_without_latex_it_says_what_to_install(
 
 
 def fake(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pdflatex that is a shell script."""
+    """Install a pdflatex that is a shell script."""
     (folder / "pdflatex").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "pdflatex").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
 def test_it_runs_until_nothing_moves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whatever size and time say: each of these files is as long as the one before."""
+    """Check changes of equal length: each of these files is as long as the previous one."""
     fake(tmp_path, "echo x >> runs; head -n 3 runs | wc -l > main.aux", monkeypatch)
     assert latex.build(tmp_path, tmp_path / "log") == tmp_path / "main.pdf"
-    assert (tmp_path / "runs").read_text().count("x") == 4, "3 that differ, 1 like the last"
+    assert (tmp_path / "runs").read_text().count("x") == 4, (
+        "three that differ and one equal to the last"
+    )
     fake(tmp_path, "echo x >> runs; wc -l < runs > main.aux", monkeypatch)
     with pytest.raises(UserError, match=r"^LaTeX: Page numbers still move after 6 runs; its log:"):
         latex.build(tmp_path, tmp_path / "log")

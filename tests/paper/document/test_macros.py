@@ -1,4 +1,4 @@
-"""The text's numbers and outcomes are those of tables and runs."""
+"""Numbers and outcomes in the text, which come from tables and runs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def named(text: str, kind: str, name: str) -> str:
 
 @pytest.fixture
 def made(make_study: Callable[..., Any], fill: Callable[..., None]) -> tuple[Any, Runs]:
-    """A study without one of its runs, another one diverged."""
+    """Return a study in which one run is missing and another one diverged, and its runs."""
     study = make_study(methods=["ngt", "dac-r"], demos=[1, 4], seeds=[0, 1])
     fill(study, skip=[study.key("ngt", seed=1)])
     study.write(study.key("dac-r", demos=4), [0.1], diverged=True)

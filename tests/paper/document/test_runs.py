@@ -1,4 +1,4 @@
-"""What the report says of the runs themselves."""
+"""The report's account of the runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ Make = Callable[..., Any]
 
 @pytest.fixture
 def study(make_study: Make) -> Any:
-    """Six runs of two figures: two finished, one diverged, stale, begun and missing each."""
+    """Return six runs of two figures.
+
+    Two are finished; one each is diverged, stale, begun and missing.
+    """
     made = make_study(methods=["ngt", "dac-r"], demos=[1], seeds=[0, 1, 2])
     made.settings["figures"]["seeds_figure"] = {
         "methods": ["ngt"],

@@ -1,4 +1,4 @@
-"""The report in LaTeX: its text, what a scale lacks, and the file where there is LaTeX."""
+"""The report in LaTeX: its text, missing artefacts, and the PDF if LaTeX is installed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paper.drawing import style
 from paper.drawing.table import Column, Table, save
 from paper.register import FIGURES, TABLES
 
-needs_latex = pytest.mark.skipif(bool(latex.lacking()), reason="there is no LaTeX here")
+needs_latex = pytest.mark.skipif(bool(latex.lacking()), reason="LaTeX is not installed")
 BODY = paper.MAIN.read_text().partition(r"\begin{document}")[2]
 
 
@@ -25,7 +25,7 @@ BODY = paper.MAIN.read_text().partition(r"\begin{document}")[2]
 def study(
     make_study: Callable[..., Any], fill: Callable[..., None], make_artefacts: Callable[..., None]
 ) -> Any:
-    """All runs of a small study, a drawing for each figure, a table for each table."""
+    """Return a small study with all runs, a drawing for each figure and a table for each table."""
     made = make_study(methods=["ngt", "dac-r"], demos=[1])
     fill(made)
     make_artefacts(made)
@@ -47,7 +47,7 @@ def test_no_number_is_typed_in_the_text() -> None:
     assert re.findall(r".{0,20}\d.{0,20}", text) == []
     in_math = "".join(m[0] for m in re.finditer(math, BODY, flags=re.DOTALL))
     numbers = re.sub(r"\\t?frac\{1\}\{[2m]\}|\^2|k\+1", "", in_math)
-    assert re.findall(r"\d", numbers) == [], "but for one half, 1/m, squares and indices"
+    assert re.findall(r"\d", numbers) == [], "only one half, 1/m, squares and indices are allowed"
 
 
 def test_the_text_knows_every_artefact_and_every_macro(study: Any, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_text_knows_every_artefact_and_every_macro(study: Any, tmp_path: Pat
     numbers = (tmp_path / "macros.tex").read_text()
     defined = set(re.findall(r"\\newcommand\*{\\(\w+)}", numbers))
     used = set(re.findall(r"\\([A-Z][A-Za-z]+)\b", BODY)) - {"Bigl", "Bigr", "Phi"}
-    assert used == defined, "every number that is shown exists, and every one that exists is shown"
+    assert used == defined, "the text and the macros name the same numbers"
     said = set(re.findall(r"\\of{says}{(\w+)}", BODY))
     assert said <= set(re.findall(r"says@(\w+)", numbers))
     extra = set(re.findall(r"\\extratable{(\w+)}", BODY))
@@ -71,7 +71,7 @@ def test_what_is_missing_is_named(study: Any, tmp_path: Path) -> None:
     (study.layout.root / "grid_figure.pdf").touch()
     paper.gather(study.config, study.layout, tmp_path, allow_partial=True)
     assert not (tmp_path / "main_figure.pdf").exists()
-    assert not (tmp_path / "grid_figure.pdf").exists(), "the scale has none, whatever lies there"
+    assert not (tmp_path / "grid_figure.pdf").exists(), "the scale lacks it, even if a file exists"
     numbers = (tmp_path / "macros.tex").read_text().replace(r"\allowbreak{}", "")
     assert r"main\_figure.pdf is missing" in numbers
 

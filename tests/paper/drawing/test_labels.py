@@ -50,8 +50,8 @@ def test_values_of_several_envs() -> None:
     ("methods", "expected"),
     [
         (["ngt", "dac-r"], ["NGT", "DAC, R"]),  # not variants of one method
-        (["ngt", "ngt-release"], ["NGT", "NGT (release)"]),  # outside params, and many
-        (["ngt", "red"], ["NGT", "RED*"]),  # another model
+        (["ngt", "ngt-release"], ["NGT", "NGT (release)"]),  # differences outside params, and many
+        (["ngt", "red"], ["NGT", "RED*"]),  # a different model
         (["ngt"], ["NGT"]),  # no difference
     ],
 )

@@ -1,4 +1,4 @@
-"""A panel's limits, and what a figure may show one of."""
+"""A panel's limits, and axes along which a figure allows only one value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def panel(measure: Measure, ends: tuple[float, float] | None, values: list[float
         (SCORE, (0.0, 1.0), [-9.0, 9.0], (-0.5, 1.5)),
         (RETURN, (-200.0, 300.0), [0.0], (-250.0, 350.0)),
         (RETURN, (-200.0, 300.0), [-900.0, 400.0], (-450.0, 410.0)),
-        (RETURN, (300.0, -200.0), [0.0], (-250.0, 350.0)),  # the expert is the worse one
+        (RETURN, (300.0, -200.0), [0.0], (-250.0, 350.0)),  # the expert is worse than random
         (AUC, None, [0.7], (0.4, 1.02)),
         (AUC, None, [0.1, 1.1], (0.08, 1.12)),
     ],

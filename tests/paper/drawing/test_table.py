@@ -52,7 +52,10 @@ def test_json_round_trip_but_for_what_is_not_finite() -> None:
 
 
 def test_every_form_carries_the_marks() -> None:
-    """The CSV in a column, so that readers of it need no option and a row alone keeps it."""
+    """Check the marks of every form.
+
+    The CSV has them in a column, so that it is read without options and each row keeps them.
+    """
     assert next(csv.reader(io.StringIO(TABLE.csv()))) == [*TABLE.columns]
     marked = dataclasses.replace(TABLE, marks=["PARTIAL: 1 run.", "OTHER, too."])
     rows = list(csv.DictReader(io.StringIO(marked.csv())))
@@ -66,7 +69,7 @@ def test_every_form_carries_the_marks() -> None:
 
 
 def test_a_json_without_marks_is_read() -> None:
-    """Tables of earlier versions have none."""
+    """Read a table of an earlier version, which has no marks."""
     data = json.loads(TABLE.json())
     del data["marks"]
     assert from_json(json.dumps(data)).marks == ()

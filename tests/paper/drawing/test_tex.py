@@ -1,4 +1,4 @@
-"""Tables as LaTeX sets them."""
+"""Tables as LaTeX typesets them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def test_tex_of_a_wide_or_long_table() -> None:
     assert r"{@{}l>{\raggedright\arraybackslash}p{0.2\linewidth}r@{}}" in short
     assert r"\shortstack[l]{one\\two} & b c & \shortstack[r]{n\\(s)} \\" in short
     names = r"sac.\allowbreak{}tau\_\allowbreak{}b 0.5 a/\allowbreak{}b"
-    assert rf"{{[}}x] & {names} & 1 \\" in short, "a bracket would be the row before's argument"
+    assert rf"{{[}}x] & {names} & 1 \\" in short, (
+        "a bracket would become an argument of the previous row"
+    )
     long = Table("T", columns, [row] * (tex.LINES_PER_PAGE + 1), notes=("N.",)).tex()
     for text, part in ((short, "table"), (long, "longtable")):
         assert text.count(rf"\begin{{{part}}}") == text.count(rf"\end{{{part}}}") == 1

@@ -1,4 +1,4 @@
-"""The figure of aggregates: what is drawn is what the table says."""
+"""The figure of aggregates, which draws the values of the table."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def words(figure: Figure) -> str:
 
 
 def points(axes: Axes) -> dict[int, float]:
-    """The marker of each row."""
+    """Return the x value of each row's marker."""
     lines = (line for line in axes.lines if line.get_marker() != "None")
     return {int(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in lines}
 
 
 def bars(axes: Axes) -> dict[int, tuple[float, float]]:
-    """The ends of each row's interval."""
+    """Return the ends of each row's interval."""
     lines = (line for line in axes.lines if line.get_alpha())
     return {int(line.get_ydata()[0]): tuple(map(float, line.get_xdata())) for line in lines}
 
@@ -50,7 +50,7 @@ def test_rows_are_the_table_s(make_study: Make, fill: Make) -> None:
     assert [row["demos"] for row in rows] == ["all"] * 3
     iqm, gap, better, _ = figure.axes
     assert [t.get_text() for t in iqm.get_yticklabels()] == ["NGT", "DAC (R)", "BC"]
-    assert iqm.yaxis_inverted(), "the first on top"
+    assert iqm.yaxis_inverted(), "the first row is on top"
     for axes, key in ((iqm, "iqm"), (gap, "gap"), (better, "better")):
         shown = {i: row for i, row in enumerate(rows) if row[key] is not None}
         assert points(axes) == {i: row[key] for i, row in shown.items()}

@@ -1,4 +1,4 @@
-"""The main figure: what is drawn, what it says of itself, that nothing overlaps."""
+"""The main figure: its curves, its notes, and a layout without overlaps."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def draw(study: Any, *, allow_partial: bool = False) -> Figure:
 
 
 def words(figure: Figure) -> str:
-    """The notes below the panels, their lines joined."""
+    """Return the notes below the panels as one line."""
     return " ".join(t.get_text() for t in figure.texts).replace("\n", " ").replace("\u00a0", " ")
 
 
 def above(axes: Axes) -> str:
-    """What is said above a panel."""
+    """Return the text above a panel."""
     text = " ".join(t.get_text() for t in axes.texts)
     return text.replace("\n", " ").replace("\u00a0", " ")
 
 
 def strong(axes: Axes, method: str) -> Line2D:
-    """A method's strong line."""
+    """Return a method's strong line."""
     look = style.looks([method])[method]
     (line,) = (
         line
@@ -56,12 +56,12 @@ def thin(axes: Axes, method: str) -> list[Line2D]:
 
 
 def band(axes: Axes, method: str) -> np.ndarray | None:
-    """The heights at the corners of a method's band, sorted."""
+    """Return the sorted heights of a method's band."""
     color = to_rgba(style.looks([method])[method].color, 0.13)
-    for artist in axes.collections:  # of a curve
+    for artist in axes.collections:  # the band of a curve
         if np.allclose(artist.get_facecolor(), color):
             return np.unique(artist.get_paths()[0].vertices[:, 1].round(9))
-    for patch in axes.patches:  # of a horizontal line
+    for patch in axes.patches:  # the band of a horizontal line
         if np.allclose(patch.get_facecolor(), color):
             return np.array([patch.get_bbox().y0, patch.get_bbox().y1])
     return None
@@ -195,7 +195,7 @@ def test_a_foreign_run_is_an_error(make_study: Make, fill: Make) -> None:
     fill(study)
     key = study.key("ngt", demos=4, seed=1)
     study.write(key, [0.0], key={"run": str(study.key("ngt", demos=1, seed=1))})
-    with pytest.raises(UserError, match=f"run {key}: .*of another run"):
+    with pytest.raises(UserError, match=f"run {key}: .*another run"):
         draw(study, allow_partial=True)
 
 

@@ -1,4 +1,4 @@
-"""The diagram: what is drawn where, numbers from the config, files that are always the same."""
+"""The method diagram: positions, numbers from the config, and reproducible files."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 def named(figure: Figure, kind: str) -> list[tuple[str, Any]]:
-    """What is drawn under a gid of a kind, by the rest of the gid."""
+    """Return the artists whose gid has the given kind, with the rest of the gid."""
     (axes,) = figure.axes
     pairs = [(a.get_gid() or "", a) for a in (*axes.patches, *axes.texts, *axes.lines)]
     return [(gid.partition(":")[2], a) for gid, a in pairs if gid.partition(":")[0] == kind]
 
 
 def extents(figure: Figure, kind: str) -> list[tuple[str, Bbox]]:
-    """Return its place in inches."""
+    """Return the bounding boxes of a kind's artists, in inches."""
     scale = 1 / figure.dpi
     return [
         (name, Bbox(artist.get_window_extent().get_points() * scale))
@@ -134,7 +134,7 @@ def test_arrows_join_the_edges_of_boxes(name: str) -> None:
     )
     for arrow in arrows(box):
         for (x0, y0), (x1, y1) in itertools.pairwise(arrow.points):
-            assert x0 == x1 or y0 == y1, "lines are level or upright"
+            assert x0 == x1 or y0 == y1, "lines are horizontal or vertical"
             for b in box.values():
                 middle = abs((x0 + x1) / 2 - b.x), abs((y0 + y1) / 2 - b.y)
                 apart = (
@@ -204,7 +204,7 @@ def test_numbers_are_the_configs() -> None:
 
 
 def test_outputs_of_hl_gauss() -> None:
-    """The predictor's logits at 5 tanh, the prior by tanh alone."""
+    """Check the heads: the predictor's logits are scaled as 5 tanh, the prior by tanh alone."""
     hlg = words(methods={"ngt": {"params": {"pairing": "hl_gauss"}}}).splitlines()
     assert r"$5\,\tanh(\cdot) \in \mathbb{R}^{32 \times 21}$" in hlg
     assert r"$\tanh(\cdot) \in \mathbb{R}^{32}$" in hlg

@@ -95,7 +95,7 @@ def test_a_method_without_an_embedding_is_an_error(paper_study: Make) -> None:
 
 @pytest.fixture
 def draw_auc(paper_study: Make, drawn: Make) -> Make:
-    """draw_auc(printed, equal): two seeds per method, with these AUCs at four evaluations."""
+    """Return draw_auc(printed, equal), which draws two seeds per method with these AUCs."""
 
     def make(printed: Sequence[float], equal: Sequence[float], **axes: Any) -> Any:
         study = paper_study(SIGMA, window=2, seeds=[0, 1], **{"demos": [4], **axes})
@@ -149,7 +149,7 @@ def test_no_auc_is_said(draw_auc: Make) -> None:
 
 @pytest.fixture
 def ten_seeds(paper_study: Make) -> Any:
-    """Ten seeds whose score stands at a tenth of their place, one of them diverged half-way."""
+    """Return a study of ten seeds with scores from 0.1 to 1.0; one diverges half-way."""
     made = paper_study(SEEDS, window=2, demos=[1])
     for key in made.table():
         score = (key.seed + 1) / 10

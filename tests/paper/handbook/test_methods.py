@@ -1,4 +1,4 @@
-"""docs/methods.md: what it takes from code, and that it is up to date."""
+"""docs/methods.md: its contents, taken from code, and that it is up to date."""
 
 from __future__ import annotations
 
@@ -121,7 +121,8 @@ def test_every_method_has_its_paragraphs(name: str) -> None:
     text = methods.text_of(cls)
     required = [label for label in text.labelled if label not in methods.OPTIONAL]
     assert required == list(methods.LABELS)
-    assert all(f.metadata.get("doc") for f in dataclasses.fields(cls.Config)), "a meaning each"
+    fields = dataclasses.fields(cls.Config)
+    assert all(field.metadata.get("doc") for field in fields), "each field has a meaning"
     assert len(text.summary) < 120 and text.summary.endswith(".")
 
 
@@ -138,7 +139,7 @@ TOY = {"label": "T*", "model": f"{__name__}:Toy"}
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This file's classes can be named in a config."""
+    """Let a config name this file's classes."""
     real = resolve.load_model
     mine = {f"{__name__}:{c.__name__}": c for c in (Toy, Stored)}
     monkeypatch.setattr(
@@ -147,7 +148,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_facts() -> None:
-    """Each method's part in the loop, from its class alone."""
+    """Check each method's part in the training loop, read from its class."""
     config = config_of(
         toy=TOY, stored={"model": f"{__name__}:Stored", "rate": 1}, thin={"like": "bc", "rate": 5}
     )
@@ -223,7 +224,7 @@ def test_text_in_backticks_is_not_escaped() -> None:
 
 
 def test_the_shipped_document_is_up_to_date() -> None:
-    """`python -m paper.handbook.methods --out docs/methods.md` makes it."""
+    """Check the page that `python -m paper.handbook.methods --out docs/methods.md` writes."""
     assert SHIPPED.read_text() == methods.document(CONFIG)
 
 
@@ -249,6 +250,6 @@ def test_the_command(
     with pytest.raises(SystemExit) as stop:
         methods.main(["--out", str(page)])
     assert stop.value.code == 2
-    assert page.read_text(encoding="utf-8"), "a page that can't be made keeps its text"
+    assert page.read_text(encoding="utf-8"), "a page keeps its text after an error"
     err = capsys.readouterr().err
     assert err.startswith("methods: error: ngt.potential: its docstring lacks a paragraph")

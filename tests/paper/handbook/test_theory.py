@@ -1,4 +1,4 @@
-"""The generated part of docs/theory.md, and that it is what the command writes."""
+"""The generated part of docs/theory.md, and that the command's output matches it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ def test_command(
 
 @pytest.mark.slow
 def test_the_page_shows_what_is_computed() -> None:
-    """Word for word; numbers to 5 %, which another machine's rounding may move after training."""
+    """Compare the words exactly, and numbers to 5 %.
+
+    Rounding on another machine may change numbers after training by that much.
+    """
     numbers = study()
     _, part, _ = pages.between(PAGE.read_text(), str(PAGE), theory.NAME)
     new = theory.page(numbers)
@@ -63,4 +66,4 @@ def test_the_page_shows_what_is_computed() -> None:
     shown, found = (np.array(NUMBER.findall(text), float) for text in (part, new))
     np.testing.assert_allclose(shown, found, rtol=0.05, atol=0.011, err_msg=remedy)
     last = {pairing: t.gradient[-1] for pairing, t in numbers.trainings.items()}
-    assert max(last.values()) < 1.0, "the page's last paragraph"
+    assert max(last.values()) < 1.0, "the page's last paragraph states this"

@@ -1,4 +1,4 @@
-"""The table of what a variant changes, and the page that holds one."""
+"""The table of differences between methods, and a page that contains one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     variants.main(["ngt", "bc", "--env", "Hopper-v4", "--scale", "quick"])
     printed = capsys.readouterr().out
     assert printed == table(load({"scale": "quick"}), "ngt", "bc", ["Hopper-v4"])
-    assert "Hopper" not in printed, "a row names an env only where it holds on some"
+    assert "Hopper" not in printed, "a row names envs only if it holds on some"
     page = tmp_path / "page.md"
     begin, end = pages.markers(MODULE)
     page.write_text(f"head\n{begin}old\n{end}tail\n")

@@ -1,4 +1,4 @@
-"""Videos: small enough to ship, whole, of whom they say; rendered where OpenGL is."""
+"""Videos: small files with all frames and the policy's name; rendering if OpenGL is available."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def clip() -> Clip:
-    """A white square that moves over noise that stands."""
+    """Return a clip of a white square that moves over static noise."""
     ground = np.random.default_rng(0).integers(0, 200, (120, 160, 3), np.uint8)
     frames = []
     for i in range(10):
@@ -55,7 +55,9 @@ def test_a_gif_has_the_frames_their_time_and_its_words(clip: Clip) -> None:
     shown = frames_of(content)
     assert len(shown) == 10
     for i, frame in enumerate(shown):
-        assert frame[45:75, 10 * i + 5 : 10 * i + 35].mean() > 240, "the square is where it was"
+        assert frame[45:75, 10 * i + 5 : 10 * i + 35].mean() > 240, (
+            "the square is in the right place"
+        )
     still = [frame[:30] for frame in shown]
     assert all(np.array_equal(still[0], other) for other in still), "nothing flickers"
     half = encode(clip, 80, 2, 16, "")
@@ -105,7 +107,7 @@ def test_mistakes(
 def record(
     folder: Path, env: str, *more: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, since a process has one renderer."""
+    """Run the command in a new process, since a process has only one renderer."""
     return subprocess.run(
         [sys.executable, "-m", "paper.handbook.video", env, "--out", str(folder / "a.gif"), *more],
         cwd=ROOT,
@@ -119,21 +121,21 @@ def record(
 @pytest.mark.slow
 @pytest.mark.parametrize("env", ["HalfCheetah-v4", "Pusher-v5", "finger-spin"])
 def test_a_video_of_an_env(tmp_path: Path, env: str) -> None:
-    """It moves, and is no longer than it was asked to be."""
+    """Check that the video moves and is no longer than requested."""
     task, sac = get_task(env), SacConfig(hidden=(8,))
     torch.manual_seed(0)
     tensors = Policy(Actor(task.obs, task.act, sac, [0]), None).snapshot(0)
     policy.save(tmp_path / "policy", tensors, env, sac)
     done = record(tmp_path, env, "--policy", str(tmp_path / "policy"), "--seconds", "0.5")
     if "can't render here" in done.stderr:
-        pytest.skip("no EGL here")
+        pytest.skip("EGL is not available")
     assert done.returncode == 0, done.stderr
     content = (tmp_path / "a.gif").read_bytes()
     with Image.open(io.BytesIO(content)) as image:
         assert image.info["comment"].decode() == video.comment_of(tmp_path / "policy")
         assert 9 <= image.n_frames <= 13  # type: ignore[attr-defined]
     frames = frames_of(content)
-    assert len(content) <= video.LARGEST and frames[0].std() > 5, "not one colour"
+    assert len(content) <= video.LARGEST and frames[0].std() > 5, "more than one colour"
     assert np.abs(frames[-1] - frames[0]).mean() > 0.1
 
 

@@ -1,4 +1,4 @@
-"""The maps of a potential: the same each time, at the moments named, and as they ship."""
+"""The maps of a potential: reproducible, at the named moments, and as shipped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_training_gives_the_same_maps_each_time(tmp_path: Path) -> None:
 
 
 def test_what_ships_is_low_at_the_expert() -> None:
-    """The lowest value of the map lies where the expert balances, at every moment."""
+    """Check that the shipped map is lowest at the expert's balance point, at every moment."""
     maps = potential.load(ROOT / POTENTIAL)
     assert maps.step.tolist() == [part * potential.STEPS for part in potential.MOMENTS]
     for h in maps.potential:

@@ -1,4 +1,4 @@
-"""Aggregates and their intervals: by hand, against rliable's own numbers, and rliable's traps."""
+"""Aggregates and their intervals: by hand, against rliable's numbers, and rliable's pitfalls."""
 
 from __future__ import annotations
 
@@ -50,10 +50,12 @@ def test_values_by_hand() -> None:
     scores = np.array([[0.0, 1.0], [0.1, 1.2], [0.8, 0.2]])  # 3 seeds, 2 tasks
     iqm, gap = statistics.aggregates(scores, ONE)
     assert iqm.value == pytest.approx((0.1 + 0.2 + 0.8 + 1.0) / 4), "floor(0.25 x 6) = 1 cut"
-    assert gap.value == pytest.approx(1 - (0 + 0.1 + 0.8 + 1.0 + 1.0 + 0.2) / 6), "no more than 1"
+    assert gap.value == pytest.approx(1 - (0 + 0.1 + 0.8 + 1.0 + 1.0 + 0.2) / 6), (
+        "counts at most as 1"
+    )
     assert statistics.mean(scores).value == pytest.approx(3.3 / 6)
     two = statistics.spread(np.array([[0.0, 1.0], [0.2, 1.4]])).value
-    assert two == pytest.approx(math.sqrt((0.02 + 0.08) / 2)), "of the mean sample variance"
+    assert two == pytest.approx(math.sqrt((0.02 + 0.08) / 2)), "from the mean sample variance"
 
 
 def test_a_tie_is_half_a_win() -> None:
@@ -79,7 +81,7 @@ def test_a_difference_has_a_sign_and_a_statistic() -> None:
 
 
 def test_the_interval_of_a_mean_is_student_s() -> None:
-    """Three seeds: 4.303 standard errors to each side."""
+    """Check three seeds: 4.303 standard errors to each side."""
     e = statistics.mean(column(0.0, 1.0, 2.0))
     half = 4.30265 / math.sqrt(3)
     assert e == pytest.approx((1.0, 1 - half, 1 + half), rel=1e-5)
@@ -87,7 +89,7 @@ def test_the_interval_of_a_mean_is_student_s() -> None:
 
 
 def test_tasks_and_methods_keep_their_own_variances() -> None:
-    """Tasks far apart do not widen it, and neither does a task whose seeds are equal."""
+    """Check that neither distant tasks nor tasks with equal seeds widen an interval."""
     assert statistics.mean(np.array([[0.0, 10.0], [0.0, 10.0]])) == (5.0, 5.0, 5.0)
     alone = statistics.mean(column(0.0, 1.0, 2.0))
     both = statistics.mean(np.array([[0.0, 7.0], [1.0, 7.0], [2.0, 7.0]]))
@@ -99,7 +101,7 @@ def test_tasks_and_methods_keep_their_own_variances() -> None:
 
 
 def test_the_bounds_of_a_spread_are_chi_square() -> None:
-    """Four seeds: quantiles of 0.352 and 7.815 with three degrees of freedom."""
+    """Check four seeds: quantiles 0.352 and 7.815 with three degrees of freedom."""
     found = statistics.spread(column(0.0, 1.0, 2.0, 3.0))
     root = math.sqrt(5 / 3)
     expected = (root, root * math.sqrt(3 / 7.8147), root * math.sqrt(3 / 0.35185))
@@ -119,7 +121,7 @@ def test_draws_are_named_and_leave_the_global_generator_alone() -> None:
     np.random.seed(7)
     expected = np.random.random(3)
     np.random.seed(7)
-    assert statistics.aggregates(scores, FEW, "a") == first, "whatever was drawn before"
+    assert statistics.aggregates(scores, FEW, "a") == first, "independent of earlier draws"
     assert (np.random.random(3) == expected).all()
     assert statistics.aggregates(scores, FEW, "b") != first
     other = StatisticsConfig(reps=200, seed=1)
@@ -127,13 +129,13 @@ def test_draws_are_named_and_leave_the_global_generator_alone() -> None:
     np.random.seed(7)
     with pytest.raises(ZeroDivisionError):
         statistics.estimates(lambda s: 1 / 0, [scores], FEW)
-    assert (np.random.random(3) == expected).all(), "after an error too"
+    assert (np.random.random(3) == expected).all(), "after an error, too"
 
 
 def test_the_number_of_repetitions_is_the_config_s() -> None:
     calls = []
     statistics.estimates(lambda s: calls.append(1) or [0.0], [column(1.0, 2.0)], FEW)
-    assert len(calls) - FEW.reps in (1, 2), "and the value itself"
+    assert len(calls) - FEW.reps in (1, 2), "plus the value itself"
 
 
 def test_text() -> None:
@@ -186,7 +188,7 @@ def test_final_scores_of_runs(make_study) -> None:
 
 
 def test_a_run_without_any_row_diverged_before_an_evaluation() -> None:
-    """A finished run has rows; one that is there and has none can only have diverged."""
+    """Check a run without rows: it must have diverged, since a finished run has rows."""
     lost = statistics.diverged(None, [key("ngt", 0)])
     assert lost.runs == lost.silent == {key("ngt", 0)}
 

@@ -1,4 +1,4 @@
-"""The table of environments against the envs themselves."""
+"""The table of environments, compared with the envs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from paper.tables.environments import bounds, kept, paper_id, row, table
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, dict[str, Any]]:
-    """The rows at scale paper, by the id of their task."""
+    """Return the rows at scale paper, by task id."""
     made = table(load({"scale": "paper"})).rows
     ids = [task.id for task in envs.TASKS.values()][: len(made)]
     return dict(zip(ids, map(dict, made), strict=True))
@@ -41,7 +41,7 @@ def test_the_nine_tasks_of_the_paper(rows: dict[str, dict[str, Any]]) -> None:
 
 
 def test_what_is_said_is_what_the_envs_do(rows: dict[str, dict[str, Any]]) -> None:
-    """Sizes of arrays, and the length of an episode that nothing ends early."""
+    """Check array sizes, and the length of an episode without an early end."""
     for name in ("Ant-v4", "Humanoid-v4", "Pusher-v5", "finger-spin"):
         shown, vec = rows[name], VectorEnv(name, 1, terminate_when_unhealthy=False)
         assert vec.reset([0]).shape == (1, shown["obs"])
@@ -85,7 +85,7 @@ def test_bounds_and_ends(rows: dict[str, dict[str, Any]]) -> None:
 
 
 def test_a_task_is_read_from_its_env_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the registry says of sizes never reaches the table."""
+    """Check that sizes in the registry never reach the table."""
     monkeypatch.setattr(envs, "_check_live", lambda *_: None)
     wrong = dataclasses.replace(envs.TASKS["Pendulum-v1"], obs=9, low=-7.0, high=7.0, time_limit=9)
     shown = row(wrong, Config(), environments.DATA)
@@ -116,7 +116,7 @@ def test_other_ids() -> None:
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A scale's own tasks follow; the reason for another id is told."""
+    """Check that a scale's other tasks follow, and that a different id is explained."""
     command.main(["environment_table", "--scale", "quick", "--out", str(tmp_path / "t.csv")])
     out = capsys.readouterr().out
     assert (

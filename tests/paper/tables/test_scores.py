@@ -1,4 +1,4 @@
-"""The table of final scores: by hand, and what it says of runs that are not whole."""
+"""The table of final scores: numbers by hand, and remarks on incomplete runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ CONFIG = load(
 
 
 def runs() -> pd.DataFrame:
-    """Scores rise by 0.1 an evaluation from seed / 2; bc has none with four demonstrations."""
+    """Return runs whose scores rise by 0.1 per evaluation from seed / 2.
+
+    There are none of bc with four demonstrations.
+    """
     rows = [
         {
             "env": "Pendulum-v1",
@@ -65,7 +68,7 @@ def test_cells_are_means_of_the_window_by_hand() -> None:
     ]
     assert "last 2 evaluations" in text and "PARTIAL: runs missing: 2." in text
     assert "With 2 seeds" in text and "90% (skewed scores)" in text, (
-        "which its two seeds' intervals cover"
+        "the coverage of intervals of two seeds"
     )
     rows = list(csv.DictReader(io.StringIO(table(runs(), CONFIG, ABSENT).csv())))
     assert {row["mark"] for row in rows} == {"PARTIAL: runs missing: 2."}

@@ -1,4 +1,4 @@
-"""The table of settings: complete, the code's own, and compared with the paper."""
+"""The table of settings: complete, taken from the code, and compared with the paper."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from paper.tables.settings import TARGET, table, where
 
 @cache
 def whole(scale: str = "paper") -> Table:
-    """The table of a scale."""
+    """Return the table of a scale."""
     return table(load({"scale": scale}))
 
 
 def rows(scale: str = "paper") -> list[dict[str, Any]]:
-    """All rows at a scale."""
+    """Return all rows at a scale."""
     return [dict(row) for row in whole(scale).rows]
 
 
 def changed(scale: str = "paper", **differences: Any) -> tuple[list[dict[str, Any]], str]:
-    """The rows with these differences that scale paper does not have, and the notes."""
+    """Return the rows that differ from scale paper with some settings changed, and the notes."""
     made = table(load({"scale": scale, **differences}))
     return [dict(row) for row in made.rows if row not in whole().rows], " ".join(made.notes)
 
 
 def of(method: str, scale: str = "paper") -> dict[str, str]:
-    """A method's settings and values."""
+    """Return a method's settings and values."""
     return {r["setting"]: r["value"] for r in rows(scale) if r["method"] == method and r["setting"]}
 
 
@@ -88,7 +88,7 @@ def test_methods_show_what_is_their_own() -> None:
         "seed": "1000",
         "episodes": "16",
     }
-    # One row, though NGT's own value is another on Humanoid.
+    # One row, although NGT's own value differs on Humanoid.
     (row,) = (r for r in rows() if r["method"] == "ngt-mse-softmax")
     assert (row["like"], row["envs"], row["value"]) == ("ngt", "all", "mse_softmax")
     timed = [name for name in load({"scale": "paper"}).methods if name.startswith("speed-")]
@@ -97,7 +97,7 @@ def test_methods_show_what_is_their_own() -> None:
 
 
 def found(scale: str = "paper") -> dict[tuple[str, str], dict[str, Any]]:
-    """The rows by method and setting."""
+    """Return the rows by method and setting."""
     return {(r["method"], r["setting"]): r for r in rows(scale)}
 
 
@@ -169,7 +169,7 @@ def test_a_changed_value_shows_and_no_longer_agrees() -> None:
 
 
 def test_a_changed_default_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The dataclasses are where the values come from."""
+    """Check that the values come from the dataclasses."""
 
     @dataclasses.dataclass(frozen=True)
     class Other(PotentialConfig):

@@ -1,4 +1,4 @@
-"""The paper's statements: exact values against vectors, grids and hand; the counter-examples."""
+"""The paper's statements: exact values against vectors, grids and hand; counter-examples."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_hlg_against_vectors(vectors) -> None:
 @pytest.mark.parametrize("sigma", SIGMAS)
 @pytest.mark.parametrize("bins", [2, 3, 21])
 def test_the_edge_is_the_worst_place(bins: int, sigma: float) -> None:
-    """The closed forms for t on the edge against a search over t and the simplex' vertices."""
+    """Compare the closed forms for t on the edge with a search over t and all vertices."""
     t = np.linspace(0.0, 2.0, 4001)
     p = bounds.hlg_probs(t, bins, 2.0, sigma)
     np.testing.assert_allclose(p.sum(-1), 1.0, rtol=1e-12)
@@ -99,8 +99,9 @@ def test_probabilities_are_those_of_the_code(float64) -> None:
 
 
 def test_theorem_sigma_fails_with_two_bins_by_hand(float64) -> None:
-    """N = 2 on [-1, 1], sigma = 1/2, t = -1: p = (.9546, .0454); q = (0, 1) is sqrt(2) .9546 off.
+    """Check N = 2 on [-1, 1], sigma = 1/2, t = -1.
 
+    Then p = (.9546, .0454), and q = (0, 1) is sqrt(2) .9546 away.
     By a normal table: (Phi(2) - 1/2) / (Phi(4) - 1/2) = .47725 / .49997.
     """
     slope, bound = bounds.hlg_slope(2, 2.0, 0.5), bounds.bound_sigma(2, 2.0, 0.5)
@@ -129,13 +130,16 @@ def test_what_bounds_the_slope_everywhere(bins: int, width: float, sigma: float)
 
 def test_limits_in_sigma() -> None:
     assert bounds.hlg_slope(21, 2.0, 1e-3) == pytest.approx(math.sqrt(2.0), rel=1e-12)
-    assert bounds.bound_sigma(21, 2.0, 1e-3) > 100.0, "while the slope stays below sqrt(2)"
+    assert bounds.bound_sigma(21, 2.0, 1e-3) > 100.0, "the slope stays below sqrt(2)"
     assert bounds.hlg_slope(21, 2.0, 1e5) == pytest.approx(math.sqrt(20 / 21), rel=1e-8)
     assert bounds.bound_sigma(21, 2.0, 1e5) == pytest.approx(1.0, rel=1e-8)
 
 
 def test_the_estimate_of_p_max_tends_to_half_of_it() -> None:
-    """In the lemma's own limit, bins << sigma << interval: the edge keeps half of the Gaussian."""
+    """Check the lemma's limit, bins << sigma << interval.
+
+    At the edge, half of the Gaussian lies inside.
+    """
     assert bounds.p_max(10**6, 1000.0, 1.0) == pytest.approx(
         2.0 * bounds.p_max_estimate(10**6, 1000.0, 1.0), rel=1e-6
     )
@@ -147,7 +151,7 @@ def test_the_estimate_of_p_max_tends_to_half_of_it() -> None:
 
 
 def gradients(loss, prediction, target) -> tuple[torch.Tensor, torch.Tensor]:
-    """Norms of the gradient in either argument, (B,) each."""
+    """Return the norms of the gradient in either argument, (B,) each."""
     p, t = prediction.detach().requires_grad_(), target.detach().requires_grad_()
     parts = torch.autograd.grad(loss(p, t).sum(), (p, t))
     return parts[0].norm(dim=-1), parts[1].norm(dim=-1)
@@ -165,7 +169,9 @@ def test_huber_slopes(float64, m: int) -> None:
     for norms, slope in zip(got, slopes, strict=True):
         assert norms.max() <= slope * (1 + 1e-12)
     apart = gradients(lambda p, t: huber(p, t, 0.5), torch.ones(1, m), torch.zeros(1, m))
-    assert [n.item() for n in apart] == pytest.approx(list(slopes)), "reached where all differ"
+    assert [n.item() for n in apart] == pytest.approx(list(slopes)), (
+        "reached if all components differ"
+    )
 
 
 @pytest.mark.parametrize("m", [2, 8])
@@ -179,7 +185,7 @@ def test_mse_softmax_slopes(float64, m: int) -> None:
     p[0, :2] = torch.tensor([1.0, 2.0]).log()
     t[0, 0] = 60.0
     reached, _ = gradients(mse_softmax, p, t)
-    assert reached.item() == pytest.approx(slopes.prediction, rel=1e-9), "p = (1/3, 2/3, 0, ..)"
+    assert reached.item() == pytest.approx(slopes.prediction, rel=1e-9), "p = (1/3, 2/3, 0, ...)"
 
 
 @pytest.mark.parametrize("m", [2, 3, 6])
@@ -235,7 +241,10 @@ def test_largest_huber(float64) -> None:
 
 
 def test_the_two_sided_bound_fails_for_one_coin_a_side() -> None:
-    """One fair coin per side: L^ is -1, 0, 1 with 1/4, 1/2, 1/4; so |L^ - L| >= 1 with 1/2."""
+    """Check one fair coin per side: L^ is -1, 0, 1 with probabilities 1/4, 1/2, 1/4.
+
+    So |L^ - L| >= 1 has probability 1/2.
+    """
     assert bounds.coin_deviation(1, 1) == pytest.approx(0.5, rel=1e-12)
     assert bounds.concentration_bound(1.0, 1) == pytest.approx(math.exp(-1.0))
     assert bounds.coin_deviation(1, 1) > bounds.concentration_bound(1.0, 1)
@@ -255,7 +264,9 @@ def test_the_corrected_bound_holds_for_coins() -> None:
         for k in range(1, n + 1):
             exact = bounds.coin_deviation(n, k)
             assert exact <= bounds.two_sided_bound(k / n, n)
-            assert exact / 2.0 <= bounds.concentration_bound(k / n, n), "one side, by symmetry"
+            assert exact / 2.0 <= bounds.concentration_bound(k / n, n), (
+                "one side is enough, by symmetry"
+            )
 
 
 def test_bounds_scale_with_slope_and_diameter() -> None:
