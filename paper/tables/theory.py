@@ -325,7 +325,7 @@ def _share(mask: NDArray[np.bool_]) -> str:
 def table(s: Study) -> Table:
     """Return a table with a row per statement."""
     notes = (
-        "Names are the paper's labels; L_n is L of n samples per side. source, ours: the decisive "
+        "Names are the paper's labels; L_n is L of n samples per side. source, ours: one "
         "pair of all cases tried. holds: true everywhere, within a factor of "
         f"{bounds.TIGHT:g}; loose: true everywhere, but further off; false: there is a "
         "counter-example.",

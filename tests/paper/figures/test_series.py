@@ -60,9 +60,9 @@ def test_cut_returns_are_told_as_scores(paper_study: Make, fill: Make, drawn: Ma
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"methods": ["ngt", "bc"]}, r"methods: found \[ngt, bc\], this figure needs one"),
+        ({"methods": ["ngt", "bc"]}, r"methods: found \[ngt, bc\]; this figure needs one"),
         ({"methods": ["bc-full"]}, r"methods: bc-full has rate 1; name one with any rate"),
-        ({"beside": ["bc"]}, r"beside: found bc, this figure takes none"),
+        ({"beside": ["bc"]}, r"beside: found bc; this figure takes none"),
     ],
 )
 def test_one_method_of_any_rate(paper_study: Make, changes: dict[str, Any], text: str) -> None:
