@@ -81,7 +81,7 @@ class RedOriginal(RewardModel):
             if config.temperature is None:
                 temperature[run] = -math.log(WORTH) / left.clamp(min=1e-12)
         self.temperature: Tensor
-        self.register_buffer("temperature", temperature, persistent=False)
+        self.register_buffer("temperature", temperature)
         self.requires_grad_(False)
 
     def _net(self, name: str, hidden: Sequence[int], seeds: Sequence[int]) -> PackedMLP:

@@ -259,5 +259,5 @@ def test_command(layout: Layout, original: Path, capsys: pytest.CaptureFixture[s
         main(["ship", ENV, *given])
     err = capsys.readouterr().err
     assert stop.value.code == 2 and err.count("\n") == 1
-    assert err.startswith(f"ngt: error: expert {ENV}: its return, -")
+    assert err.startswith(f"ngt: error: expert {ENV}: return -")
     main(["ship", ENV, *given, "--replace"])

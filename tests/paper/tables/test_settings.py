@@ -81,6 +81,7 @@ def test_methods_show_what_is_their_own() -> None:
         "model": "baselines.pwil:Pwil",
         "params.alpha": "5.0",
         "params.beta": "5.0",
+        "params.prefill": "0",
     }
     assert of("expert") == {
         "model": "ngt.reward:EnvReward",
@@ -145,8 +146,8 @@ def test_the_target_entropy_names_its_units() -> None:
     tanh, _ = changed(sac={"entropy_units": "tanh"})
     (row,) = (r for r in tanh if (r["method"], r["setting"]) == ("backbone", TARGET))
     assert "-1.42" not in row["meaning"]
-    quick = found("quick")["backbone", TARGET]["meaning"]
-    assert f"{-1 - math.log(2):.2f} on Pendulum-v1" in quick
+    small = found("test")["backbone", TARGET]["meaning"]
+    assert f"{-1 - math.log(2):.2f} on Pendulum-v1" in small
 
 
 def test_a_changed_value_shows_and_no_longer_agrees() -> None:
