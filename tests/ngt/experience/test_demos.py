@@ -516,7 +516,7 @@ def test_an_action_just_outside_is_told_from_one() -> None:
         ({"version": None}, "field 'version': found None, expected 1"),
         ({"env": None}, "field 'env': found None, expected text"),
         ({"checksum": 5}, "field 'checksum': found 5, expected text"),
-        ({"env": "long"}, "field 'env': found long, expected clock; give a file recorded on it"),
+        ({"env": "long"}, "field 'env': found long, expected clock; use a file recorded on it"),
     ],
 )
 def test_wrong_facts(file: Path, fields: dict[str, Any], expected: str) -> None:
@@ -532,7 +532,7 @@ def test_facts_that_are_no_json_mapping(file: Path, text: str) -> None:
 
 def test_a_file_of_another_env(file: Path) -> None:
     said = message(file, "Pendulum-v1")
-    assert said == ("field 'env': found clock, expected Pendulum-v1; give a file recorded on it")
+    assert said == ("field 'env': found clock, expected Pendulum-v1; use a file recorded on it")
 
 
 @pytest.mark.parametrize(

@@ -511,7 +511,7 @@ def test_a_method_may_fill_the_buffer_first(tmp_path: Path, buffers: list[Replay
 
 
 def test_a_buffer_too_small_for_what_is_stored_first_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"train.buffer: found 4, and toy stores 8 transitions"):
+    with pytest.raises(UserError, match=r"train.buffer: found 4, but toy stores 8 transitions"):
         train(cell_of(model=Filled, buffer=4), members_of(tmp_path))
 
 
@@ -643,8 +643,8 @@ def test_auc_by_hand(tmp_path: Path) -> None:
     expert = batch([3.0, 1.0], [0.0, 0.0])
     agent = batch([0.0, 1.0, 2.0], [1.0, 1.0, 1.0])
     # run 0: 3 exceeds three; 1 exceeds one and ties with one
-    assert learner.auc(expert, agent).tolist() == pytest.approx([4.5 / 6, 0.0])
-    assert learner.auc(expert, expert).tolist() == [0.5, 0.5]
+    assert learner.diagnostics(expert, agent)["auc"].tolist() == pytest.approx([4.5 / 6, 0.0])
+    assert learner.diagnostics(expert, expert)["auc"].tolist() == [0.5, 0.5]
     assert learner.model.metrics == {}, "reading leaves no metrics"
 
 
