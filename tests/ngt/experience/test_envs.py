@@ -151,7 +151,7 @@ def test_ids(counter):
         make("dm_control/walker-walk-v0")
     with pytest.raises(UserError, match=r"Ant-v4.*walker-walk"):
         get_task("$$$")
-    with pytest.raises(UserError, match="'my/counter' would be a folder"):
+    with pytest.raises(UserError, match="'my/counter' cannot name a folder"):
         register(Task("my/counter", "ngt/Counter-v0", 1, 2, -3, 3, 7))
     register(counter)
     with pytest.raises(UserError, match="'counter' is already registered"):

@@ -77,7 +77,7 @@ def test_text_that_is_no_key(text: str) -> None:
         RunKey.parse(text)
     assert str(caught.value) == (
         f"run {text!r}: not a run key; write env/method/mode-demosK-rateN/seedS, "
-        "mode one of state-action, state-state, state-only"
+        "with mode one of state-action, state-state, state-only"
     )
 
 
