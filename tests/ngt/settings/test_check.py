@@ -83,9 +83,9 @@ def test_a_method_runs_on_its_own_envs_alone() -> None:
     assert plan.envs_of("ngt") == list(plan.envs)
     small = load({"scale": "lite"}).figures["controls_figure"]
     assert small.envs_of("constant") == ["Hopper-v4", "Walker2d-v4"]
-    quick = load({"scale": "quick"}).figures["readings_figure"]
-    assert quick.only == config.figures["readings_figure"].only, "reported once for all scales"
-    assert quick.envs_of("ngt-log-alpha") == quick.envs_of("ngt-tanh-entropy") == ["Pendulum-v1"]
+    test = load({"scale": "test"}).figures["readings_figure"]
+    assert test.only == config.figures["readings_figure"].only, "stated once for all scales"
+    assert test.envs_of("ngt-log-alpha") == test.envs_of("ngt-tanh-entropy") == ["Pendulum-v1"]
 
 
 def test_a_method_without_any_env_is_named() -> None:

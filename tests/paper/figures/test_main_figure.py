@@ -212,7 +212,7 @@ def test_a_partial_figure_names_what_is_missing(make_study: Make, fill: Make) ->
     assert above(third) == "missing: all runs"
     assert f"PARTIAL: {len(gone)} of 27 runs are missing" in words(figure)
     assert "n = 1 to 3 seeds per curve" in words(figure)
-    assert "none where n = 1" in words(figure)
+    assert "no band if n = 1" in words(figure)
     assert legend(figure)[:3] == ["NGT", "DAC (R)", "BC"]
     assert third.get_xlim() == first.get_xlim()
 
@@ -257,7 +257,7 @@ def test_an_outlier_does_not_stretch_the_axes(make_study: Make, fill: Make) -> N
         (looks["bc"].color, "v"),
         (looks["red"].color, "^"),
     }
-    assert "the axes end at −0.5 and 1.5 (random 0, expert 1); the data reach −40 and 3." in words(
+    assert "The axes end at −0.5 and 1.5 (random 0, expert 1); the data reach −40 and 3." in words(
         figure
     )
 
