@@ -208,7 +208,7 @@ def test_a_divergence_is_said_and_is_no_error(
     from ngt.potential import Potential
 
     monkeypatch.setattr(
-        Potential, "reward", lambda self, batch: torch.full_like(batch.reward, torch.nan)
+        Potential, "reward", lambda self, batch: torch.full_like(batch.terminated, torch.nan)
     )
     key = KEY.format(1, 0)
     own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]

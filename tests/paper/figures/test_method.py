@@ -225,7 +225,9 @@ def test_a_scaling_that_it_can_not_show(capsys: pytest.CaptureFixture[str]) -> N
         command.main(["method_diagram", "--set", "methods.ngt.params.scaling=ema_signed"])
     err = capsys.readouterr().err
     assert stop.value.code == 2 and err.count("\n") == 1
-    assert err.startswith("method_diagram: error: methods.ngt.params.scaling: 'ema_signed' is not")
+    assert err.startswith(
+        "method_diagram: error: methods.ngt.params.scaling: 'ema_signed' can't be drawn"
+    )
 
 
 def test_other_configs_that_it_can_not_show() -> None:

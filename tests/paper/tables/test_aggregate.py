@@ -129,7 +129,7 @@ def test_a_partial_table_says_what_is_left_out(make_study: Make, fill: Make) -> 
 def test_without_ngt_it_is_an_error(make_study: Make, fill: Make) -> None:
     study = make_study(methods=["dac-r", "bc"])
     fill(study)
-    with pytest.raises(UserError, match=r"figures.main_figure.methods: ngt, which the others"):
+    with pytest.raises(UserError, match=r"figures.main_figure.methods: ngt, with which all others"):
         aggregates(study)
 
 
