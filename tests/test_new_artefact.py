@@ -45,7 +45,7 @@ def arguments(number: int) -> list[str]:
     """Return the arguments that one of the page's commands passes to Python."""
     command = shlex.split([line for block in blocks("") for line in block.splitlines()][number])
     if command[0] == "snakemake":
-        command = ["python", "-m", *command, "--dry-run"]
+        command = ["python", "-m", command[0], "--dry-run", *command[1:]]
     return command[1:]
 
 

@@ -132,7 +132,7 @@ def test_the_workflow_plans_it(tmp_path: Path, run_python: Callable[..., str]) -
         "environment.yml",
     )
     (command,) = (c for c in commands() if c[0] == "snakemake")
-    shown = run_python(folder, ["-m", *command, "--dry-run"])
+    shown = run_python(folder, ["-m", command[0], "--dry-run", *command[1:]])
     assert all(f"train {name} on Pendulum-v1" in shown for name in NEW)
     assert re.search(r"^train +4$", shown, re.MULTILINE) and "main_figure" in shown
 
