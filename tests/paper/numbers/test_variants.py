@@ -68,4 +68,4 @@ def test_another_model_has_settings_of_its_own() -> None:
     assert rows["params.m"] == ("32", "-")
     back = differences(load({"scale": "paper"}), "bc", "ngt", ENVS)
     (row,) = (row for row in back if row.name == "params.m")
-    assert row == Difference("params.m", ENVS, ("-", "32"), "outputs of the embedding")
+    assert row == Difference("params.m", ENVS, ("-", "32"), "number of outputs of the embedding")
