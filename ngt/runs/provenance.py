@@ -30,15 +30,15 @@ def source_hash(*models: str) -> str:
     models: paths such as baselines.dac:Dac.
     """
     modules = sources(ROOT, models)
-    text = "".join(f"{name}\n{canonical(modules[name])}\n" for name in sorted(modules))
+    text = "".join(f"{name}\n{modules[name]}\n" for name in sorted(modules))
     return sha256(text.encode())[:16]
 
 
-def sources(root: Path, models: Iterable[str] = ()) -> dict[str, ast.Module]:
-    """Return the parsed modules that `source_hash` covers, by dotted name."""
+def sources(root: Path, models: Iterable[str] = ()) -> dict[str, str]:
+    """Return the canonical text of the modules that `source_hash` covers, by dotted name."""
     every = (f"baselines.{file.stem}" for file in (root / "baselines").glob("[!_]*.py"))
     named = [model.partition(":")[0] for model in models]
-    found: dict[str, ast.Module] = {}
+    found: dict[str, str] = {}
     waiting = [TRAINER, *(named or (*MODELS, *every))]
     while waiting:
         name = waiting.pop()
@@ -46,9 +46,16 @@ def sources(root: Path, models: Iterable[str] = ()) -> dict[str, ast.Module]:
         file = (PACKAGE.parent if installed else root).joinpath(*name.split("."))
         file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
         if name not in found and file.is_file():
-            found[name] = ast.parse(file.read_bytes())
-            waiting += [name.rpartition(".")[0], *imported(found[name])]
+            found[name], imports = _parsed(file.read_bytes())
+            waiting += [name.rpartition(".")[0], *imports]
     return found
+
+
+@functools.cache
+def _parsed(code: bytes) -> tuple[str, list[str]]:
+    """Return a module's canonical text and the names it imports."""
+    tree = ast.parse(code)
+    return canonical(tree), list(imported(tree))
 
 
 def imported(tree: ast.AST) -> Iterator[str]:

@@ -11,9 +11,13 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cache
 from typing import Any, Literal
 
 from ngt.errors import UserError, suggest
+
+
+type_hints = cache(typing.get_type_hints)  # evaluates the annotations' source text: slow
 
 
 def opt(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
@@ -27,7 +31,7 @@ def parse(cls: type, data: Any, where: str = "") -> Any:
     Raise UserError, with the key, the value and the fix, if the data is wrong.
     """
     _check_mapping(cls, data, where)
-    hints = typing.get_type_hints(cls)
+    hints = type_hints(cls)
     known = {f.name: f for f in dataclasses.fields(cls)}
     values = {}
     for name, value in data.items():
@@ -43,7 +47,7 @@ def parse(cls: type, data: Any, where: str = "") -> Any:
 def check_partial(cls: type, data: Any, where: str) -> None:
     """Check that plain data is a valid subset of the fields of `cls`."""
     _check_mapping(cls, data, where)
-    hints = typing.get_type_hints(cls)
+    hints = type_hints(cls)
     known = {f.name: f for f in dataclasses.fields(cls)}
     for name, value in data.items():
         path = f"{where}.{name}"
@@ -159,7 +163,7 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 def schema(cls: type) -> dict[str, Any]:
     """Return the JSON schema of a config dataclass, with defaults and descriptions."""
-    hints = typing.get_type_hints(cls)
+    hints = type_hints(cls)
     properties = {}
     for f in dataclasses.fields(cls):
         entry = _schema_type(hints[f.name])
