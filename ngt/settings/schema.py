@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from ngt.errors import UserError, suggest
 
-
 type_hints = cache(typing.get_type_hints)  # evaluates the annotations' source text: slow
 
 
