@@ -27,7 +27,9 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="number of processes that step the envs; 0 (default) steps them in this process",
     )
-    parser.add_argument("--fresh", action="store_true", help="train even if finished already")
+    parser.add_argument(
+        "--fresh", action="store_true", help="train again even if the run is finished"
+    )
     parser.add_argument(
         "--replace", action="store_true", help="replace a complete result whose settings differ"
     )
@@ -58,7 +60,7 @@ def add_outcome(parser: argparse.ArgumentParser) -> None:
 
 
 def one_thread(device: str = "cpu") -> None:
-    """Compute on one thread, since jobs fill the cores, and check that the device exists."""
+    """Compute on one thread, since jobs fill the cores; check that the device exists."""
     torch.set_num_threads(1)
     try:
         torch.device(device)
@@ -91,7 +93,7 @@ def read_demos(file: Path, env: str, **options: bool) -> Demos:
 
 
 def warn_of_scale(data: Demos) -> None:
-    """Print a line if these demonstrations cannot normalise a return."""
+    """Print a warning if these demonstrations cannot normalise returns."""
     if reason := unscored(reference_of(data)):
         say(f"warning: {data.env}: no return can be normalised: {reason}")
 
@@ -99,7 +101,7 @@ def warn_of_scale(data: Demos) -> None:
 def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.Namespace) -> bool:
     """Return True if a run must be trained. Print a line if it is finished or damaged.
 
-    Raise UserError if the folder holds a complete run with other settings, unless --replace.
+    Raise UserError if the folder holds a complete run with other settings, unless --replace is set.
     """
     if args.fresh:
         return True

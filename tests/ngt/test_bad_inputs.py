@@ -231,7 +231,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         train(KEY, "--results", "{place}/results", *OWN_EXPERT),
         [
             "field 'source': found toy, expected ",
-            ": these settings have another expert; make it with `ngt expert` ",
+            ": these settings need another expert; make it with `ngt expert` ",
         ],
     ),
     "missing demonstrations of one's own": (

@@ -171,7 +171,7 @@ def test_other_demonstrations_are_other_settings(
     )
     demos.save(default, dataclasses.replace(own, source="toy"))
     expected = (
-        f"field 'source': found toy, expected {own.source}: these settings have another expert"
+        f"field 'source': found toy, expected {own.source}: these settings need another expert"
     )
     assert expected in refused(*command, "--fresh")
     assert status() == "finished"
