@@ -98,7 +98,7 @@ def from_episodes(
 ) -> Demos:
     """Return demonstrations made from a user's own episodes, with the same checks as for a file.
 
-    Warn if the actions fit both units. The env is stepped at random to measure the observations' spread.
+    Warn if the actions fit both units. A random policy's steps give the observations' spread.
 
     actions: the unit of the episodes' actions, "env" for the env's own or "unit" for [-1, 1].
     """

@@ -89,7 +89,7 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 @functools.cache
 def provenance(*models: str) -> dict[str, Any]:
-    """Return the source, versions and machine that run.json records for runs of these models."""
+    """Return the source, versions and machine that are recorded in run.json for these models."""
     status = _git("status", "--porcelain", "--", "ngt", "baselines")
     return {
         "commit": _git("rev-parse", "HEAD"),

@@ -4,7 +4,7 @@ python -m ngt.runs.receipt RECEIPT...
 
 `<run>/done.<hash>`, `<expert>/done.<hash>` and `<env>.done.<hash>` are the receipts of a run, an
 expert and a recording. The hash identifies the settings. A receipt is written only if the result in
-the same folder is intact and has these settings; otherwise an error is raised.
+the same folder is intact and has these settings. Otherwise the command reports an error.
 """
 
 import sys
