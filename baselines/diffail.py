@@ -81,10 +81,7 @@ def signal_power(config: DiffAilConfig) -> Tensor:
 
 
 def waves(steps: int, frequencies: int) -> Tensor:
-    """Return the sines and cosines that embed each step, shape (T, 2 frequencies).
-
-    Their periods range from 2 pi to 2e4 pi.
-    """
+    """Return each step's sines and cosines, (T, 2 frequencies), of periods 2 pi to 2e4 pi."""
     ladder = torch.linspace(0.0, 1.0, frequencies, dtype=torch.float64)
     angle = torch.arange(steps, dtype=torch.float64)[:, None] * 10_000.0**-ladder
     return torch.cat([angle.sin(), angle.cos()], dim=-1)

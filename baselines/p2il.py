@@ -9,7 +9,7 @@ softmax:
     w     = softmax(tau (r + y - Q)), over the batch of one side, without gradient
     loss  = -E_expert[r] + sum w (r + y - Q) + E_expert[V(s) - y] + 1/(4 chi2) E_both[r^2 + Q^2]
 
-The errors of the expert's side are weighted, or those of the agent's side with `online`. The
+The weighted errors are those of the expert's side, or of the agent's side with `online`. The
 setting `objective` selects the third term, as in IQ-Learn. V(s') comes from the critic itself, with
 gradient, unless `target` is set. The actor learns as in SAC, at the states of both sides.
 

@@ -21,11 +21,11 @@ observation and action even if it compares observations alone. T is the env's ti
 original always uses T = 1000, so it would match only a tenth of the mass in episodes of 100 steps.
 Features that are constant up to float32's precision are not scaled; the original exempts only
 exactly constant features. A step with too little mass left earns 0, as in Acme; the original fails
-there. The agent is the suite's SAC, not D4PG. The original first fills the replay buffer with 50
-000 expert transitions of reward alpha. This code does so only if `prefill` is set, because the NGT
-paper gives all methods the same backbone. The public code of that paper's authors does not fill the
-buffer either. As in the original, such a transition leads from an atom to the next, which is `rate`
-steps later, and from the last atom to the first.
+there. The agent is the suite's SAC, not D4PG. The original first fills the replay buffer with
+50 000 expert transitions of reward alpha. This code does so only if `prefill` is set, because the
+NGT paper gives all methods the same backbone. The public code of that paper's authors does not fill
+the buffer either. As in the original, such a transition leads from an atom to the next, which is
+`rate` steps later, and from the last atom to the first.
 Traps: with few demonstrations the filled buffer repeats them hundreds of times, and the critic
 learns from jumps that the env never makes.
 Sources: Dadashi, Hussenot, Geist & Pietquin, "Primal Wasserstein Imitation Learning", ICLR 2021;
@@ -116,7 +116,7 @@ class Pwil(RewardModel):
         self.sigma = config.beta * spec.time_limit / spec.input**0.5
 
     def standardise(self, x: Tensor) -> Tensor:
-        """Return (x - mean) / std, (R, B, d). A row equal to a raw atom gives exactly that atom."""
+        """Return (x - mean) / std, (R, B, d). A row equal to an expert row gives its exact atom."""
         return (x - self.mean) / self.scale
 
     @torch.no_grad()

@@ -15,7 +15,7 @@ Deviations: batches are drawn with replacement. The temperature is learned, as f
 here. The weight of the agent's side (the paper's lambda) is 1, and training is not stopped early.
 Traps: once the agent behaves like the expert, its transitions fill the buffer with reward 0 for the
 same behaviour, and the reward fades. The authors stop once the squared Bellman error has
-converged.A public implementation with SAC reports a return of 1400 on HalfCheetah after 300 000
+converged. A public implementation with SAC reports a return of 1400 on HalfCheetah after 300 000
 steps, where the expert's return is 3400.
 Sources: Reddy, Dragan & Levine, "SQIL: Imitation Learning via Reinforcement Learning with Sparse
 Rewards", ICLR 2020; HumanCompatibleAI/imitation, pull request 778; google-deepmind/acme (sqil);

@@ -18,10 +18,10 @@ its floor. It is not clipped, so it can be any real number. With running percent
 [-5, 5].
 Deviations: HL-Gauss targets are squashed into their support by a plain tanh. The paper's 5 tanh,
 read literally, puts most targets outside the support, where they have neither mass nor gradient.
-The paper leaves five more choices open. All other outputs are squashed by 5 tanh. h is the mean
-over outputs, or the sum for MSE-softmax. The reward of HL-Gauss uses the expert's sigma. Spectral
-norm is applied after the orthogonal initialisation, which would have no effect in the opposite
-order. The prior is normalised once.
+The paper leaves five more choices open, which this code makes as follows. All other outputs are
+squashed by 5 tanh. h is the mean over outputs, or the sum for MSE-softmax. The reward of HL-Gauss
+uses the expert's sigma. Spectral norm is applied after the orthogonal initialisation, which would
+have no effect in the opposite order. The prior is normalised once.
 Sources: Blondé, Candido Ramos and Kalousis, "Noise-Guided Transport: Imitation Learning from Random
 Priors", ICML 2026; lionelblonde/ngt, which is later and differs in its numbers.
 """

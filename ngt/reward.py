@@ -55,7 +55,7 @@ class Spec(NamedTuple):
     obs: int
     act: int
     mode: Mode
-    batch: int  # number of transitions per update, each from the agent and the demonstrations
+    batch: int  # number of agent transitions per update, and of expert transitions
     seeds: Sequence[int]  # one seed per run
     time_limit: int  # maximum number of steps in an episode
     num_envs: int  # number of envs that each run steps in parallel

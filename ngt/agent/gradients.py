@@ -2,10 +2,10 @@
 
 `critic_gradients` and `actor_gradients` return the values of `critic_loss` and `actor_loss` in
 ngt/agent/sac.py and write those losses' gradients to the parameters. The losses remain the
-definition, and tests compare both in float64. Without a graph, autograd and its copies take no
-time. A net's matrix products are computed one run after another. Activations therefore stay in the
-cache, and a run's numbers are the same alone and in a pack. Elementwise operations cover all runs
-at once, which saves calls.
+definition, and tests compare both in float64. Working without a graph saves the time of autograd
+and its copies. A net's products are computed one run after another. Activations therefore stay in
+the cache, and a run's numbers are the same alone and in a pack. Elementwise operations cover all
+runs at once, which saves calls.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Squashed(NamedTuple):
         of_action: the gradient of the action.
         weight: the gradient of each log-probability, (R,).
         """
-        # d action / d u = 1 - action^2, d log pi / d u = 2 action, d log pi / d log-std = -1 at u
+        # d action / d u = 1 - action^2, d log pi / d u = 2 action, d log pi / d log-std = -1
         weight = weight[:, None, None]
         half = 0.5 * (actor.log_std_max - actor.log_std_min)
         of_u = of_action.addcmul(of_action * self.action, self.action, value=-1.0)

@@ -201,7 +201,7 @@ class PackedMLP(nn.Module):
 class ObsNormaliser(nn.Module):
     """A normaliser of observations, (obs - mean) / std, by each run's running mean and variance.
 
-    It updates them by Welford's method in batches. Normalised values are clipped to [-10, 10], as
+    Both are updated by Welford's method in batches. Normalised values are clipped to [-10, 10], as
     in the authors' later public code. The state is float64. In float32, sums over a million steps
     would lose terms that are small compared with the mean.
     """

@@ -23,15 +23,10 @@ def bench(
 ) -> dict[str, Any]:
     """Return the rates of SAC, NGT, a pack of NGT and the peers, all taking turns on one thread.
 
-    theirs: peers that run in another environment.
-
-    Fields of a row:
-
-    updates_per_second: counts the updates of all runs of a pack.
-    over_floor: an update's time divided by the time of its matrix products alone.
-    update_ms: the time of one run's update.
-    products_ms: the part of `update_ms` that its matrix products take.
-    env_steps_per_second: the rate of one run in whole training, without evaluations.
+    `theirs` are peers that run in another environment. `updates_per_second` counts the updates of
+    all runs of a pack. `over_floor` is an update's time divided by the time of its matrix products
+    alone. `products_ms` is the part of one run's `update_ms` that these products take.
+    `env_steps_per_second` is the rate of one run in whole training, without evaluations.
     """
     torch.set_num_threads(1)
     models = {"SAC": ("SAC", 1), "NGT": ("NGT", 1), f"NGT, pack of {pack}": ("NGT", pack)}

@@ -139,7 +139,7 @@ def floor(update: Callable[[], None], device: str = "cpu") -> Callable[[], None]
 def in_place(contender: Contender, updates: int) -> float:
     """Return the milliseconds that the matrix products take within one run's update.
 
-    Unlike in `floor`, the factors are already in the cache.
+    The factors of the products are already in the cache.
     """
     count = max(updates // contender.runs, 3)
     with Products() as timed:

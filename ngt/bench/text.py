@@ -47,7 +47,7 @@ def table(result: Mapping[str, Any]) -> str:
         f"median of {result['repeats']}",
         *aligned(cells),
         "updates/s counts all runs of a pack; '/ floor' is time relative to the products alone;",
-        f"env steps/s is per run; the envs alone: {result['envs_alone_steps_per_second']:.0f}",
+        f"env steps/s is per run; the envs alone reach {result['envs_alone_steps_per_second']:.0f}",
         *(
             f"{r['what']}: {r['update_ms']} ms per update of one run, "
             f"of which {r['products_ms']} ms are matrix products"

@@ -184,7 +184,7 @@ def record(
 
 
 def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealthy: bool) -> Demos:
-    """Record episodes of the uniform-random policy, those whose returns `record` stores."""
+    """Record the episodes of the uniform-random policy whose returns `record` stores."""
     vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
     with contextlib.closing(vec):
         played = play_random(vec, seed, keep=True)

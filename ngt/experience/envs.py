@@ -162,7 +162,7 @@ def check_space(
 
 @contextlib.contextmanager
 def _renderer(wanted: bool) -> Iterator[None]:
-    """Hide the user's choice of renderer unless the env renders, since it can break imports."""
+    """Hide the user's choice of renderer unless it is wanted; a wrong choice breaks imports."""
     names = ("MUJOCO_GL", "PYOPENGL_PLATFORM")
     before = {name: os.environ[name] for name in names if name in os.environ}
     if not wanted:
@@ -184,7 +184,7 @@ def _renderer(wanted: bool) -> Iterator[None]:
 
 
 def _import_dm_control(env_id: str) -> None:
-    """Import dm_control; done only when needed, since it takes seconds and fixes the renderer."""
+    """Import dm_control. This takes seconds and fixes the renderer, so do it only when needed."""
     try:
         importlib.import_module("dm_control.suite")
         gym.register_envs(importlib.import_module("shimmy"))

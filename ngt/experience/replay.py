@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 
 class Hidden(Batch):
-    """Transitions whose `reward` is NaN as a tuple entry and raises UserError as an attribute."""
+    """Transitions without the env's reward: the entry is NaN, and the attribute raises an error."""
 
     @property
     def reward(self) -> Tensor:

@@ -52,10 +52,7 @@ def to_env(actions: NDArray[Any], task: Task) -> NDArray[np.float64]:
 
 
 def ambiguity(actions: Sequence[NDArray[Any]], unit: str, task: Task) -> str:
-    """Return a warning if the given actions fit both units, otherwise an empty string.
-
-    Also return an empty string if the two units are equal on this env.
-    """
+    """Return a warning if the given actions fit two different units, otherwise an empty string."""
     given = np.concatenate([array.ravel() for array in actions])
     largest = float(np.abs(given).max(initial=0.0))
     as_env = float(np.abs(given - _middle(task)).max(initial=0.0)) / task.half_range

@@ -57,10 +57,10 @@ class Step(NamedTuple):
     """One transition of every env."""
 
     obs: np.ndarray  # (num, obs), the policy's next input; after an end, from the new episode
-    next_obs: np.ndarray  # (num, obs), the observation after the action, even if it ends an episode
+    next_obs: np.ndarray  # (num, obs), the observation after the action; after an end, the last one
     reward: np.ndarray  # (num,), float64
-    terminated: np.ndarray  # (num,), bool; True if next_obs has no value
-    truncated: np.ndarray  # (num,), bool; True if the time limit was reached
+    terminated: np.ndarray  # (num,), bool; True if the env ended the episode
+    truncated: np.ndarray  # (num,), bool; True if the time limit ended the episode
 
 
 class VectorEnv:

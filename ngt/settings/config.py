@@ -69,12 +69,10 @@ class TrainConfig:
     """Settings of Algorithm 1. Values are the paper's defaults unless noted."""
 
     steps: int = opt(10_000_000, "env steps, or gradient steps if a method uses no env", 1)
-    num_envs: int = opt(4, "number of envs stepped together; a vector step adds it to the steps", 1)
+    num_envs: int = opt(4, "envs stepped together; a vector step counts as this many steps", 1)
     updates_per_step: int = opt(1, "number of reward and agent updates per vector step", 1)
     learning_starts: int = opt(0, "env steps of uniform random actions before the first update", 0)
-    batch: int = opt(
-        256, "transitions per update, this many each from the agent and the demonstrations", 1
-    )
+    batch: int = opt(256, "number of agent transitions per update, and of expert transitions", 1)
     buffer: int = opt(4_000_000, "number of transitions kept", 1)
     eval_every: int = opt(10_000, "env steps between evaluations", 1)
     eval_episodes: int = opt(10, "deterministic episodes per evaluation, each from a new seed", 1)
