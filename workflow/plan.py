@@ -292,7 +292,10 @@ class Plan:
         return not self.main or self.folders.expert_status(env).status in COMPLETE
 
     def _has_recording(self, env: str) -> bool:
-        """Return True if an env's recording is intact and, if its expert is complete, shows it."""
+        """Return True if an env's recording is intact.
+
+        If the env's expert is complete, the recording must also be of this expert.
+        """
         if not self.main:
             return True
         policy = self.layout.expert(env) / shipped.POLICY if self.has_expert(env) else None

@@ -191,7 +191,7 @@ def device_mb(cell: CellConfig) -> float:
 
 
 def _buffer_mb(cell: CellConfig) -> float:
-    """Return the largest size of a run's buffer, that for a policy that always falls."""
+    """Return the maximum size of a run's buffer, reached with a policy that always falls."""
     task, train = get_task(cell.env), cell.train
     if _offline(cell):
         return 0.0

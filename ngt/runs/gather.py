@@ -129,7 +129,7 @@ def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
 
 
 def summary(manifest: dict[str, Any]) -> str:
-    """Return a line that describes a manifest's runs and reports different source hashes."""
+    """Return a line that describes a manifest's runs and tells if their source hashes differ."""
     runs = manifest["runs"].values()
     statuses = sorted(Counter(run["status"] for run in runs).items())
     sources: dict[str, set[str]] = {}  # by model

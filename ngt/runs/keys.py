@@ -121,7 +121,7 @@ def run_table(
 def packs(
     keys: Sequence[RunKey], size: int, apart: Callable[[RunKey], Hashable] | None = None
 ) -> list[tuple[RunKey, ...]]:
-    """Group distinct keys into packs of at most `size` that share a cell and `apart(key)`.
+    """Group the distinct keys into packs of at most `size` that share a cell and `apart(key)`.
 
     workflow/plan.py chooses `size` and `apart` for the workflow.
     """

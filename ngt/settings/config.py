@@ -33,7 +33,7 @@ class SacConfig:
     lr_critic: float = opt(1e-3, "Adam's learning rate for the critics", 0)
     lr_alpha: float = opt(1e-3, "Adam's learning rate for the temperature", 0)
     alpha: float = opt(
-        0.2, "initial temperature; with alpha_form softplus, softplus(log(alpha)) instead", 1e-8
+        0.2, "initial temperature; if alpha_form is softplus, it is softplus(log(alpha))", 1e-8
     )
     alpha_form: Literal["exp", "softplus"] = opt(
         "exp", "function that computes alpha from the learned parameter"
@@ -162,7 +162,7 @@ class FigureConfig:
     """The runs of one artefact: all combinations of its axes. null omits it from a scale."""
 
     methods: tuple[str, ...] = ()
-    beside: tuple[str, ...] = opt((), "methods drawn too, whose runs another artefact requests")
+    beside: tuple[str, ...] = opt((), "more methods to draw; another artefact requests their runs")
     envs: tuple[str, ...] = ()
     demos: tuple[int, ...] = opt((1, 4, 11), "numbers of demonstrations", 1)
     seeds: tuple[int, ...] = opt((0, 1, 2, 3), "seeds", 0)
