@@ -35,7 +35,8 @@ from paper.claims.timing import (
 from paper.claims.verdicts import Cells, Claim
 from paper.numbers.statistics import OURS
 
-ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # step the env
+# The baselines that step the env.
+ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")
 BASELINES = ("bc", "bc-full", *ONLINE)
 
 
