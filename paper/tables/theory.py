@@ -254,7 +254,7 @@ def _sigma(s: Study) -> Iterator[Statement]:
         [*g.slope.ravel(), found],
         f"N = {HAND[0]}, σ = {HAND[2]:g}, t = −1, q on the other bin. False on "
         f"{_share(g.bound_sigma < g.slope)} of the grid; for N = {s.config.bins}, by up to "
-        f"{100 * (excess.max() - 1):.1f} % (at σ = {SIGMAS[excess.argmax()]:.2f}).",
+        f"{100 * (excess.max() - 1):.1f} % (σ = {SIGMAS[excess.argmax()]:.2f}).",
         shown=(claimed, found),
     )
     narrow, least = g.bound_sigma[default, 0], g.slope[default, 0]

@@ -118,8 +118,7 @@ def test_command(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert rows == ["| HalfCheetah-v4", "| walker-walk"]
     assert "| 7000 | **no** |" in text and "| 800 | yes |" in text
     assert (
-        "without a shipped expert: Ant-v4, Hopper-v4, Humanoid-v4, Pusher-v5, Walker2d-v4, "
-        in text
+        "without a shipped expert: Ant-v4, Hopper-v4, Humanoid-v4, Pusher-v5, Walker2d-v4, " in text
     )
     with Image.open(data / "curves.png") as image:
         assert image.width > 1000, "two panels"
