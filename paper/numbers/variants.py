@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from ngt.settings.config import CellConfig, Config, SacConfig, TrainConfig
 from ngt.settings.resolve import load_model, method_rate, resolve
 
-IDENTITY = ("env", "method", "demos_source")  # fields that identify a cell and are no settings
+IDENTITY = ("env", "method", "demos_source")  # fields that identify a cell and are not settings
 
 
 Settings = dict[str, tuple[str, str]]  # by name: value and meaning
 
 
 class Difference(NamedTuple):
-    """A setting and its value in each method, `-` if the method's model has no such setting."""
+    """A setting and its value in each of two methods, or `-` if the model has no such setting."""
 
     name: str
     envs: tuple[str, ...]  # the envs on which it has these values

@@ -61,7 +61,7 @@ def test_cut_returns_are_told_as_scores(paper_study: Make, fill: Make, drawn: Ma
     ("changes", "text"),
     [
         ({"methods": ["ngt", "bc"]}, r"methods: found \[ngt, bc\]; this figure needs one"),
-        ({"methods": ["bc-full"]}, r"methods: bc-full has rate 1; name one with any rate"),
+        ({"methods": ["bc-full"]}, r"methods: bc-full has the fixed rate 1"),
         ({"beside": ["bc"]}, r"beside: found bc; this figure takes none"),
     ],
 )
