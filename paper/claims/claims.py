@@ -1,6 +1,6 @@
 """The claims of the paper's prose, and the rule that judges each of them.
 
-Verdicts are computed from runs; none is written here.
+Verdicts are computed from runs. This module contains none.
 """
 
 from __future__ import annotations

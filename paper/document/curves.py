@@ -96,7 +96,7 @@ def _cells(
 def _cell(
     rows: pd.DataFrame, config: Config, cell: tuple[Any, ...], steps: list[list[int]]
 ) -> dict[str, Any]:
-    """Return a cell's curve. Add its env steps to `steps` unless another cell has the same ones."""
+    """Return a cell's curve. Add its env steps to `steps` unless `steps` already has the same."""
     env, method, mode, rate, demos = cell
     if curves.offline(config, method, env):
         at = curves.level(rows, config.window)

@@ -163,7 +163,7 @@ def _times(config: Config, env: str, method: str, records: Sequence[Record]) -> 
 
 
 def hours(records: Sequence[Record]) -> float | None:
-    """Return the hours of training of all runs, or None if those of some run are unknown.
+    """Return the runs' hours of training, or None if the hours of some run are unknown.
 
     A run counts with its share of its pack's hours.
     """

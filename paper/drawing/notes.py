@@ -58,7 +58,7 @@ def reading(
     of: Sequence[str] = (),
     each: bool = False,
 ) -> Note:
-    """Explain how to read lines and bands, and say how many seeds they average.
+    """Explain how to read lines and bands, and give the number of seeds.
 
     of: texts on what all panels have in common.
     each: True if the thin lines are single seeds.

@@ -40,7 +40,7 @@ def variants(config: Config, name: str) -> list[Series]:
 
 
 def _by_method(config: Config, plan: FigureConfig, named: dict[str, str]) -> list[Series]:
-    """Return a line per method at its own rate or the figure's. The first line is the widest."""
+    """Return a line per method, at its own or the figure's rate. The first line is the widest."""
     looks, (rate,) = style.looks(named), plan.rates
     found = [
         Series(method, method_rate(config, method) or rate, label, looks[method])

@@ -61,7 +61,7 @@ COVERAGE: dict[tuple[Kind, Shape], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ),
 }
 
-SPREAD, FAILS = 0.1, 0.1  # scale of the scores' spread; share of runs that score like random ones
+SPREAD, FAILS = 0.1, 0.1  # scale of the scores' spread; share of runs that fail, with scores near 0
 DRAWS = {"mean": 20_000, "std": 20_000, "IQM": 1000, "P": 1000}  # simulated sets of runs
 REPS = 400  # resamples of a bootstrap
 

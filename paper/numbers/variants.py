@@ -18,7 +18,7 @@ class Difference(NamedTuple):
     """A setting and its value in each of two methods, or `-` if the model has no such setting."""
 
     name: str
-    envs: tuple[str, ...]  # the envs on which it has these values
+    envs: tuple[str, ...]  # the envs on which the methods have these values
     values: tuple[str, str]
     meaning: str
 

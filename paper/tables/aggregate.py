@@ -56,7 +56,7 @@ class Aggregates:
         return len(self.config.figures[FIGURE].seeds)
 
     def groups(self) -> Iterator[tuple[str, Scores]]:
-        """Yield the scores of all tasks, then those of each number of demonstrations."""
+        """Yield the scores of all tasks, then the scores for each number of demonstrations."""
         yield "all", self.scores
         numbers = sorted({demos for _, demos in self.scores.tasks})
         if len(numbers) > 1:
