@@ -261,9 +261,9 @@ def test_target_entropy_counts_actions_in_units_of_the_env(env, units, target):
 
 
 def test_target_entropy_is_that_of_the_scaled_action(float64):
-    """Check that a uniform action's entropy exceeds the target by the same amount in any units.
+    """Check that a uniform action exceeds the target by the same amount in both units.
 
-    The units are those of squashed actions and those of scaled actions.
+    One unit is that of squashed actions, the other that of scaled actions.
     """
     half, act = 0.4, 3
     uniform_squashed, uniform_scaled = act * math.log(2.0), act * math.log(2.0 * half)
@@ -275,7 +275,7 @@ def test_target_entropy_is_that_of_the_scaled_action(float64):
 @BY_HAND
 @pytest.mark.parametrize("half", [0.4, 2.0])
 def test_update_is_algorithm_1(float64, monkeypatch, make_batch, half, by_hand):
-    """Compare with Algorithm 1, whose losses are written out here and differentiated by autograd."""
+    """Compare with Algorithm 1, written out here and differentiated by autograd."""
     take_gradients(monkeypatch, by_hand)
     agent = Sac(OBS, ACT, replace(SMALL, alpha=0.3), [1], half)
     batch, noise = make_batch(1, 16, OBS, ACT), noises(1, 16)
@@ -755,7 +755,7 @@ class Live:
         self.grads[name] = [p.grad.clone() for p in group["params"]]
 
     def nets(self, values=None):
-        """Yield each of our nets, the peer's (weight, bias) pairs mapped by `values`, and the twin."""
+        """Yield our net, the peer's (weight, bias) pairs mapped by `values`, and the twin."""
         value = values or (lambda p: p.detach())
 
         def linear(*modules):
@@ -807,7 +807,7 @@ class Live:
     ("dtype", "epsilon", "tolerance"),
     # the log-probability of stable-baselines3 adds 1e-6 in its logarithm, and ours does not
     [(torch.float32, 1e-6, 1e-5), (torch.float64, 0.0, 1e-9)],
-    ids=["as_it_is", "float64_without_its_epsilon"],
+    ids=["unchanged", "float64_without_its_epsilon"],
 )
 def test_sb3_live(
     monkeypatch, load_layers, make_batch, request, dtype, epsilon, tolerance, by_hand
@@ -919,7 +919,7 @@ def test_critic_loss_falls_on_a_fixed_batch(make_batch):
 
 @pytest.mark.parametrize("target", [False, True])
 def test_the_soft_value_equals_plain_loops(float64, target: bool):
-    """Check the soft value, whose gradient reaches only the critic, and never the target."""
+    """Check the soft value, and that its gradient reaches only the critic, never the target."""
     agent, size = agent_of([1, 2], alphas=[0.05, 0.7]), 5
     obs, noise = rows(2, size, OBS), 0.2 * rows(2, size, ACT, seed=1)  # no action saturates
     value = agent.soft_value(obs, noise, target)
