@@ -20,7 +20,7 @@ def test_a_block_that_succeeds_writes_the_file(tmp_path: Path) -> None:
     with atomic(path) as temporary:
         temporary.write_text("new")
         assert temporary.parent == path.parent, (
-            "must be on the same file system, or the rename fails"
+            "the temporary file must be on the same file system, or the rename fails"
         )
         assert not path.exists()
     assert path.read_text() == "new"
@@ -87,7 +87,7 @@ def test_the_rename_comes_after_the_flush(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("replace"), replace(a, b))[1])
     write_json(tmp_path / "file.json", {})
     assert calls == ["fsync", "replace", "fsync"], (
-        "must flush the data, rename the file, then flush the folder"
+        "the order must be: flush the data, rename the file, flush the folder"
     )
 
 

@@ -139,7 +139,7 @@ def test_state_round_trip_goes_on_identically(drawn: int):
     streams = Streams([4, 9], DRAWS)
     if drawn:
         take(streams, drawn)
-    data = json.loads(json.dumps([streams.state(run).data for run in (0, 1)]))  # must be JSON
+    data = json.loads(json.dumps([streams.state(run).data for run in (0, 1)]))  # through JSON
     state = [State(data=each) for each in data]
     expected = take(streams, Streams.BLOCK + 10)
     restored = Streams([0, 1], DRAWS)

@@ -94,9 +94,8 @@ def test_the_actors_gradients(float64, make_batch: Callable[..., Batch], runs: i
     loss.sum().backward()
     expected = taken(agent.actor)
     values = agent.critic(obs, agent.actor(obs)[0].tanh())
-    assert (
-        0 < (values[:, 0] < values[:, 1]).double().mean() < 1
-    )  # either twin is the smaller one in some rows
+    # Each twin has the smaller value in some rows.
+    assert 0 < (values[:, 0] < values[:, 1]).double().mean() < 1
     for a, b in zip(actor_gradients(*arguments), (loss, log_prob), strict=True):
         close(a, b.detach())
     found = taken(agent.actor)

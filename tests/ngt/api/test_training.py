@@ -39,7 +39,7 @@ def test_imitating(tmp_path: Path, capsys: Any) -> None:
     demos = ngt.load_demos(FILE)
     other = ngt.imitate("Pendulum-v1", demos, "bc-full", steps=20, **common)
     assert other.folder.parent.name == "state-action-demos4-rate1", (
-        "must use the method's own rate and all demonstrations"
+        "the run must use the method's own rate and all demonstrations"
     )
     (file,) = (tmp_path / "test/demos").iterdir()
     assert ngt.load_demos(file).checksum == demos.checksum

@@ -49,8 +49,12 @@ def test_the_floor_has_the_products_of_an_update(on_a_cpu: None) -> None:
     """
     shapes = factors(gpu.floor("SAC", "Hopper-v4", 2))
     assert len(shapes) == 5 * 3 + 5 + 3 + 5
-    assert ((2, 256, 11), (2, 11, 256)) in shapes, "must contain the actor's first layer"
-    assert ((4, 256, 14), (4, 14, 256)) in shapes, "must contain the twin critics' first layer"
+    assert ((2, 256, 11), (2, 11, 256)) in shapes, (
+        "the products must include the actor's first layer"
+    )
+    assert ((4, 256, 14), (4, 14, 256)) in shapes, (
+        "the products must include the twin critics' first layer"
+    )
     assert all(a[0] == b[0] and a[2] == b[1] for a, b in shapes)
 
 
@@ -89,10 +93,7 @@ def test_everything_is_measured_and_the_file_is_what_the_claims_read(
     monkeypatch.setattr(measure, "agreement", lambda sides: agreement(sides, (1, 2)))
 
     def small(*args: Any) -> CellConfig:
-        params = {
-            "hidden": [16, 16],
-            "m": 4,
-        }  # for NGT and RED only; other methods keep their sizes
+        params = {"hidden": [16, 16], "m": 4}  # only NGT and RED use these
         return replace(cell_of(*args), sac=SacConfig(hidden=(16, 16)), params=params)
 
     monkeypatch.setattr(gpu, "cell_of", small)

@@ -20,7 +20,7 @@ def test_contenders_take_turns_and_the_updates_of_all_runs_are_counted() -> None
 
     found = measure.measure({"a": Contender(call("a")), "b": Contender(call("b"), 2)}, 2, 8)
     assert "".join(calls) == "aaaabbb" + 2 * ("aaaaaaaa" + "bbbb"), (
-        "must be a burn-in, then two rounds"
+        "two rounds must follow a burn-in"
     )
     assert [len(rates) for rates in found.values()] == [2, 2]
     assert all(rate < 1000 for rate in found["a"]), "a call takes at least 1 ms"
@@ -74,9 +74,9 @@ def test_the_floor_repeats_the_products_and_nothing_else() -> None:
     with measure.Products("cpu") as noted:
         products()
     factors = [[(f.shape, f.stride()) for f in args] for _, args in noted.calls]
-    assert factors[0] == [(x.shape, x.stride()), (y.shape, y.stride())], "must keep the layout"
+    assert factors[0] == [(x.shape, x.stride()), (y.shape, y.stride())], "the layout must be kept"
     assert [f[0] for f in factors[1]] == [(5, 3), (3, 7)]
-    assert factors[2][0] == ((2, 5, 3), (0, 0, 0)), "must repeat one number"
+    assert factors[2][0] == ((2, 5, 3), (0, 0, 0)), "one number must be repeated"
     assert len(factors) == 3
 
 

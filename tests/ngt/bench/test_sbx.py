@@ -29,9 +29,8 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def write(script: str) -> None:
         (tmp_path / "serve_sbx.py").write_text(script, encoding="utf-8")
-        (tmp_path / "sbx.py").write_text(
-            "", encoding="utf-8"
-        )  # in the same folder, as in the suite
+        # As in the suite, a module of the same name as the package is in the script's folder.
+        (tmp_path / "sbx.py").write_text("", encoding="utf-8")
 
     monkeypatch.setattr(sbx, "HERE", tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -47,7 +46,7 @@ def test_each_round_is_one_request(stand_in, tmp_path: Path) -> None:
     assert all(rate > 0 for rate in rates["SBX SAC"])
     asked = (tmp_path / "asked.txt").read_text(encoding="utf-8").splitlines()
     assert asked == ["1 20", "4 5", *["1 40", "4 10"] * 2], (
-        "must be a burn-in, then two rounds of each peer"
+        "the requests must be a burn-in, then two rounds of each peer"
     )
 
 

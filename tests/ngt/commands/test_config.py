@@ -23,9 +23,11 @@ def test_config_prints_what_is_loaded(ngt: Any) -> None:
     said = json.loads("\n".join(ngt("config", KEY.format(4, 0), "--scale", "lite")))
     cell = resolve(config, "Pendulum-v1", "ngt", "state-action", 20)
     assert said == json.loads(json.dumps(dataclasses.asdict(cell))), (
-        "must include values of former settings"
+        "former values must be printed too"
     )
-    assert json.loads("\n".join(ngt("config")))["scale"] == "quick", "must be the default scale"
+    assert json.loads("\n".join(ngt("config")))["scale"] == "quick", (
+        "quick must be the default scale"
+    )
 
 
 def test_a_set_wins_over_a_file_and_a_scale_over_both(ngt: Any, tmp_path: Path) -> None:
@@ -38,7 +40,7 @@ def test_a_set_wins_over_a_file_and_a_scale_over_both(ngt: Any, tmp_path: Path) 
 
     base = told()
     assert (base["scale"], base["sac"]["gamma"], base["train"]["batch"]) == ("lite", 0.5, 5)
-    assert base["train"]["steps"] == 400_000, "must come from the scale"
+    assert base["train"]["steps"] == 400_000, "the steps must come from the scale"
     sets = ["--set", "sac.gamma=0.25", "--set", "sac.hidden=[8, 8]", "--set", "scale=test"]
     changed = told(*sets, "--set", "sac.gamma=0.125")
     assert changed["sac"]["gamma"] == 0.125, "the last --set must win"

@@ -167,7 +167,7 @@ def test_other_demonstrations_are_other_settings(
     ngt(*command, "--replace")
     assert source() == own.source and status() == "finished"
     assert "finished already" in ngt(*command, "--demos", str(default))[0], (
-        "must be taken as the expert's recording"
+        "the file must be taken as the expert's recording"
     )
     demos.save(default, dataclasses.replace(own, source="toy"))
     expected = (
@@ -237,5 +237,5 @@ def test_a_damaged_run_is_trained_again_by_the_same_command(
     assert ngt("runs", *own, "--status", "stale")[0].startswith("0 runs")
     demos.save(Path(demos_file), dataclasses.replace(other, seeds=other.seeds + 1))
     assert key in ngt("runs", *own, "--status", "stale")[0], (
-        "must be stale because its demonstrations changed"
+        "changed demonstrations must make the run stale"
     )

@@ -172,9 +172,9 @@ def test_a_kept_transition_has_its_own_successor(terminate: bool, rate: int) -> 
         batch = subsample(demos, 3, rate, seed)
         obs, after = batch.obs[0], batch.next_obs[0]
         assert torch.equal(after[:, 0], obs[:, 0] + 1), (
-            "must be the observation at t + 1, not the next one that is kept"
+            "next_obs must be the observation at t + 1, not the next one that is kept"
         )
-        assert torch.equal(after[:, 1], obs[:, 1]), "both must come from the same episode"
+        assert torch.equal(after[:, 1], obs[:, 1]), "next_obs must be from the same episode"
         assert torch.allclose(batch.action[0], half(obs))
         assert torch.allclose(batch.reward[0], 0.5 * after[:, 0] + 3 * half(obs)[:, 0])
         last = after[:, 0] == (END if terminate else LIMIT)

@@ -72,9 +72,7 @@ def at_random(chance: float) -> Ends:
 
 PATTERNS: dict[str, Ends] = {
     "never": at_random(0.0),
-    "now and then": at_random(
-        0.1
-    ),  # at different rates in the three runs, and never in the last run
+    "now and then": at_random(0.1),  # the rates of the runs differ; the last run never ends
     "always": lambda rng, step: np.ones((3, 4), bool),
     "one env at every step": lambda rng, step: np.array([[True, False, False, False]] * 3),
     "in bursts": lambda rng, step: np.full((3, 4), step // 7 % 3 == 1),

@@ -86,13 +86,15 @@ def test_one_whole_episode_from_each_env() -> None:
     assert len(set(ends)) > 3, "the episodes must differ in length"
     assert result.lengths.reshape(-1).tolist() == ends
     assert result.returns.reshape(-1).tolist() == [n * (n + 1) / 2 for n in ends], (
-        "must be one episode per env"
+        "each env must play one episode"
     )
     assert result.lengths.shape == result.returns.shape == (4, 5)
     assert len(result.episodes) == 20
     for (obs, action, reward, terminated), n in zip(result.episodes, ends, strict=True):
         assert (len(obs), len(action), len(reward)) == (n + 1, n, n)
-        assert obs[:, 0].tolist() == list(range(n + 1)), "must include the true final observation"
+        assert obs[:, 0].tolist() == list(range(n + 1)), (
+            "the final observation must be the true one"
+        )
         assert reward.tolist() == list(range(1, n + 1))
         assert terminated
 

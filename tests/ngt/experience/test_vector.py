@@ -59,10 +59,8 @@ def test_envs_may_end_at_different_steps(workers):
     assert ends.any(axis=0).all() and not (ends.all(axis=1) == ends.any(axis=1)).all()
     for t, i in zip(*np.nonzero(ends), strict=True):
         final, start = out[1 + 2 * t, i], out[2 + 2 * t, i]
-        assert (
-            abs(start[0] - 1.25) < 0.01
-        )  # the hopper stands this high only when an episode starts
-        assert final[0] < 0.75 or abs(final[1]) > 0.15  # fallen or tilted
+        assert abs(start[0] - 1.25) < 0.01  # only the start of an episode is this high
+        assert final[0] < 0.75 or abs(final[1]) > 0.15  # the hopper has fallen or tilted
 
 
 @pytest.mark.parametrize("task_id", ["Hopper-v4", "finger-spin"])

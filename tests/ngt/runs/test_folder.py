@@ -100,7 +100,9 @@ def test_a_record_by_hand(layout: Layout, config: Config, train: Any) -> None:
     rows = record.evaluations
     assert list(rows.columns) == ["step", *VALUES]
     assert rows["step"].tolist() == [200, 400]
-    assert rows["return"].tolist() == [0.1 + 0.2, 2.0], "must be exact numbers, then a mean"
+    assert rows["return"].tolist() == [0.1 + 0.2, 2.0], (
+        "returns must be read exactly, then averaged"
+    )
     assert rows["low"].tolist() == [0.1 + 0.2, -1.0] and rows["high"].tolist() == [0.1 + 0.2, 5.0]
     assert rows["std"].isna().tolist() == [True, False] and rows["std"].iloc[1] == 3.0
     assert rows["episodes"].tolist() == [1, 3]

@@ -173,7 +173,7 @@ def test_pack_names_round_trip_and_are_file_names(pairs: set[tuple[int, int]]) -
     name = pack_name(pack)
     assert sorted(parse_pack(CELL, name)) == pack
     assert len(parse_pack(CELL, name)) == len(pack)
-    assert re.fullmatch(r"[\d.,_-]+", name), "must match the workflow's wildcard"
+    assert re.fullmatch(r"[\d.,_-]+", name), "the name must match the workflow's wildcard"
     assert not name.startswith((".", "-"))
     assert len(name) < 200
     assert pack_name(pack[::-1]) == name

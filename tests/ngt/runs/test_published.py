@@ -333,7 +333,7 @@ def test_settings_of_another_cell_do_not_matter(trained: Layout, config: Config)
 
 def test_the_manifest_has_each_cells_settings_once(trained: Layout, config: Config) -> None:
     manifest = publish(trained, config)
-    assert len(manifest["cells"]) == 2, "must be one for the runs and one for the expert"
+    assert len(manifest["cells"]) == 2, "the runs must share one cell; the expert has its own"
     of_run = manifest["cells"][manifest["runs"][FIRST]["cell"]]
     assert of_run["method"] == "ngt" and of_run["params"]["m"] == 4
     assert of_run["sac"]["gamma"] == 0.99 and of_run["train"]["steps"] == config.train.steps

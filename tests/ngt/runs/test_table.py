@@ -50,7 +50,9 @@ def test_the_table_by_hand(layout: Layout, config: Config, train: Any) -> None:
     assert absent == []
     assert list(table.columns) == COLUMNS
     assert table["step"].tolist() == [200, 400, 200]
-    assert table["return"].tolist() == [-800.0, -150.0, -1200.0], "must be means over episodes"
+    assert table["return"].tolist() == [-800.0, -150.0, -1200.0], (
+        "returns must be means over episodes"
+    )
     assert table["score"].tolist() == [0.25, 1.0625, -0.25], (
         "a random return must score 0, an expert's 1"
     )

@@ -121,7 +121,7 @@ def test_until_the_end_the_former_run_is_whole(tmp_path: Path) -> None:
     writer.evaluation(100, [1.0], [2])
     text = (tmp_path / "eval.csv.part").read_text()
     assert text == "step,episode,return,length\n100,0,1.0,2\n", (
-        "must be a new file that grows with each evaluation"
+        "the file must be a new one that grows with each evaluation"
     )
     assert contents(tmp_path) == former
     assert set(PARTS) < set(names(tmp_path)) and (tmp_path / "done.abc").exists()

@@ -84,7 +84,9 @@ def test_a_method_runs_on_its_own_envs_alone() -> None:
     small = load({"scale": "lite"}).figures["controls_figure"]
     assert small.envs_of("constant") == ["Hopper-v4", "Walker2d-v4"]
     test = load({"scale": "test"}).figures["readings_figure"]
-    assert test.only == config.figures["readings_figure"].only, "must be the same at all scales"
+    assert test.only == config.figures["readings_figure"].only, (
+        "`only` must be the same at all scales"
+    )
     assert test.envs_of("ngt-log-alpha") == test.envs_of("ngt-tanh-entropy") == ["Pendulum-v1"]
 
 

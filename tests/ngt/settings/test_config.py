@@ -50,7 +50,7 @@ SHIPPED = sorted(CONFIG_DIR.glob("*.yaml"))
 SCHEMA = CONFIG_DIR / "schema.json"
 PAPER_ENVS = ("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4")
 
-# The paper's defaults for SAC, the training loop and NGT. If it gives none, SPEC's values.
+# Defaults of SAC, the training loop and NGT: the paper's, or this suite's if the paper gives none.
 DEFAULTS: dict[type, dict[str, Any]] = {
     SacConfig: {
         "hidden": (256, 256), "activation": "relu", "layer_norm": False, "head_gain": 1.0,
@@ -119,8 +119,8 @@ def test_paper_scale_trains_with_the_defaults() -> None:
         assert resolve(config, env, "bc", "state-action", 20).params == {}
 
 
-# Settings of the authors' later public code that differ from the paper's table. The code clips the
-# critic's gradient at 20. Here it is 10, because our critic loss is half of theirs.
+# Settings of the authors' later public code that differ from the paper's table. That code clips the
+# critic's gradient at 20. The limit is 10 here, because our critic loss has a factor 1/2.
 RELEASED: dict[str, dict[str, Any]] = {
     "sac": {
         "activation": "silu", "layer_norm": True, "head_gain": 1e-3, "lr_actor": 1e-4,
@@ -443,7 +443,7 @@ def test_later_layers_win() -> None:
     assert [cell.params[k] for k in ("m", "bins", "lr", "delta")] == [3, 4, 0.5, 0.6]
     assert cell.train.batch == 3
     assert (cell.terminate_when_unhealthy, cell.normalise_obs) == (False, False)
-    assert sac.hidden == (16, 16), "must come from the scale's file"
+    assert sac.hidden == (16, 16), "hidden must come from the scale's file"
     assert cell.model == "ngt.potential:Potential"
 
 
@@ -480,7 +480,7 @@ def test_a_variant_may_name_another_model() -> None:
     data = {"methods": {"x": {"like": "ngt", "model": "ngt.reward:Constant"}}}
     message = error(load, data)
     assert message == "methods.x.params.hidden: unknown key; known: none", (
-        "params of the other model must be inherited"
+        "the other model's params must be inherited"
     )
 
 
@@ -512,7 +512,7 @@ def test_the_expert_has_the_agents_settings_but_for_its_differences() -> None:
     assert expert.train == dataclasses.replace(agent.train, steps=12, keep="best")
     own = expert_config(config, "Pendulum-v1")
     assert (own.seed, own.episodes) == (7, 2)
-    assert expert_config(config, "Reacher-v5").episodes == 3, "must come from the scale"
+    assert expert_config(config, "Reacher-v5").episodes == 3, "episodes must come from the scale"
     assert resolve_expert(config, "Reacher-v5").train.steps == 8
 
 
@@ -601,7 +601,9 @@ def test_shipped_demonstrations_are_named_alike_in_every_clone(
         return hash_of({"demos": "shipped", **more}, env="HalfCheetah-v4")
 
     here, file = named(), shipped.DATA / "HalfCheetah-v4" / shipped.DEMOS
-    assert here != hash_of({}, env="HalfCheetah-v4"), "must differ from `demos: trained`"
+    assert here != hash_of({}, env="HalfCheetah-v4"), (
+        "the hash must differ from that of `demos: trained`"
+    )
     assert here == named(expert={"sac": {"gamma": 0.5}}), "the expert's settings must not matter"
     own = {"envs": {"HalfCheetah-v4": {"demos": str(file)}}}
     assert hash_of(own, env="HalfCheetah-v4") == here == named(**own), (

@@ -125,7 +125,7 @@ def test_each_batch_is_drawn_by_its_own_indices(
     same(seen["expert"], expert)
     same(given["batch"], own)
     assert torch.equal(given["reward"], own.obs.sum(dim=-1)), (
-        "must be the model's reward, not the stored one"
+        "the reward must be the model's, not the stored one"
     )
     assert torch.equal(given["draws"]["noise"], draws["noise"])
     assert learner.last is not None
@@ -181,7 +181,7 @@ def test_a_method_may_choose_what_the_agent_learns_from(
     same(learner.model.seen["expert"], expert)
     same(given["batch"], Batch(*(x.flip(1) for x in expert)))
     assert torch.equal(given["reward"], expert.obs.flip(1).sum(dim=-1)), (
-        "must be the model's reward for that batch"
+        "the reward must be the model's for that batch"
     )
 
 
@@ -213,7 +213,7 @@ def test_a_method_may_supply_the_critics_loss() -> None:
     assert torch.allclose(learner.model.weight, torch.tensor(1.0) - 0.1 * loss.sign(), atol=1e-4)
     means = learner.drain()
     np.testing.assert_allclose(means["critic_loss"], loss.detach(), rtol=1e-5)
-    assert "reward" not in means, "must report no reward"
+    assert "reward" not in means, "no reward must be reported"
 
 
 MEMBERS = [Member(Path(), {}, seed, 1) for seed in (0, 1)]

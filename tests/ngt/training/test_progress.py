@@ -29,7 +29,7 @@ def test_plain_lines_off_a_terminal(clock: list[float]) -> None:
     progress.update(4)
     clock[0] += 14.0
     progress.update(100)
-    assert out.getvalue() == "", "must print no line so early"
+    assert out.getvalue() == "", "no line must be printed so early"
     clock[0] += 6.0
     progress.update(200)
     line = "ngt Hopper-v4 x3: step 200/1000, 10 steps/s, return -, 0:01:20 left\n"
@@ -37,7 +37,7 @@ def test_plain_lines_off_a_terminal(clock: list[float]) -> None:
     progress.note = "return 12.5"
     clock[0] += 1.0
     progress.update(210)
-    assert out.getvalue() == line, "must print no line so soon after the last"
+    assert out.getvalue() == line, "no line must be printed so soon after the last"
     clock[0] += 19.0
     progress.update(400)
     line += "ngt Hopper-v4 x3: step 400/1000, 10 steps/s, return 12.5, 0:01:00 left\n"

@@ -393,11 +393,7 @@ def test_env_processes_change_no_number(tmp_path: Path) -> None:
         ({"steps": 22}, 24, 5),  # the last vector step is completed
         ({"updates_per_step": 3}, 24, 15),
         ({"learning_starts": 4}, 24, 5),
-        (
-            {"learning_starts": 8},
-            24,
-            4,
-        ),  # updates begin with the first vector step that is not random
+        ({"learning_starts": 8}, 24, 4),  # updates begin with the first step that is not random
         ({"learning_starts": 9}, 24, 3),
         ({"learning_starts": 99}, 24, 0),
     ],
@@ -418,7 +414,7 @@ def test_rows_of_the_records(tmp_path: Path) -> None:
     made = train(cell_of(steps=40, eval_every=12, log_every=16), members_of(tmp_path))
     folder = tmp_path / "seed0"
     assert steps_of(folder / "eval.csv") == [12, 12, 24, 24, 36, 36, 40, 40], (
-        "must evaluate at the end too"
+        "the end must be evaluated too"
     )
     assert [row["episode"] for row in rows(folder / "eval.csv")] == ["0", "1"] * 4
     assert steps_of(folder / "train.csv") == [16, 32, 40]
@@ -492,7 +488,7 @@ def test_a_small_buffer_keeps_the_last_transitions(tmp_path: Path, buffers: list
     (buffer,) = buffers
     assert (buffer.capacity, buffer.size) == (8, 8)
     counts = held(buffer).obs[0, :, 0].sort().values.tolist()
-    assert counts == [3.0] * 4 + [4.0] * 4, "must be vector steps 4 and 5"
+    assert counts == [3.0] * 4 + [4.0] * 4, "the buffer must hold vector steps 4 and 5"
 
 
 class Filled(Zero):
@@ -511,12 +507,12 @@ def test_a_method_may_fill_the_buffer_first(tmp_path: Path, buffers: list[Replay
     made = train(cell_of(model=Filled, steps=20), members_of(tmp_path, (0, 1)))
     (buffer,) = buffers
     assert (buffer.capacity, buffer.size) == (8 + 20 + 4, 8 + 20)
-    assert made.learner.updates == 5, "must be one in each vector step, even the first"
+    assert made.learner.updates == 5, "each vector step must have an update, even the first"
     obs, action, after, reward, _ = held(buffer)
     first = [-9.0] * 4 + [-8.0] * 4
     assert obs[:, :8, 0].tolist() == [first, first]
     assert after[:, :8, 0].tolist() == [[x + 1.0 for x in first]] * 2, (
-        "must not be the env's first state"
+        "next_obs must not be the env's first state"
     )
     assert (reward[:, :8] == 7.0).all() and (action[:, :8] == 0.5).all()
     assert obs[:, 8:12, 0].tolist() == [[0.0] * 4] * 2, "the envs must start as usual"
@@ -583,13 +579,13 @@ def test_termination_ends_the_bootstrap_and_truncation_does_not(
     expected = torch.arange(20).remainder(length).repeat_interleave(4).float()
     assert torch.equal(obs[..., 0], expected.expand(2, -1))
     assert torch.equal(after[..., 0], expected.expand(2, -1) + 1), (
-        "must be the final observation at an end"
+        "next_obs must be the final one at an end"
     )
-    assert torch.equal(after[..., 1], obs[..., 1]), "must come from the same episode"
+    assert torch.equal(after[..., 1], obs[..., 1]), "next_obs must come from the same episode"
     last = after[..., 0] == length
     assert int(last.sum()) == 2 * 4 * (20 // length)
     assert torch.equal(terminated, (last & terminate).float())
-    assert torch.equal(reward, -after[..., 0]), "must be what `observe` returns"
+    assert torch.equal(reward, -after[..., 0]), "stored rewards must come from `observe`"
     assert action.abs().max() <= 1 and action.std() > 0.1
 
 
@@ -598,7 +594,7 @@ def test_stored_rewards_are_the_envs_by_default(tmp_path: Path, buffers: list[Re
     stored = held(buffers[0]).reward[0]
     assert stored.tolist() == [n for n in (1, 2, 3, 4, 5, 1) for _ in range(4)]
     row = rows(tmp_path / "seed0" / "train.csv")[0]
-    assert 1.0 <= float(row["reward"]) <= 2.0, "must be a mean over drawn batches"
+    assert 1.0 <= float(row["reward"]) <= 2.0, "the reward must be a mean over drawn batches"
 
 
 def test_returns_of_training_episodes(tmp_path: Path) -> None:
@@ -607,7 +603,7 @@ def test_returns_of_training_episodes(tmp_path: Path) -> None:
     table = rows(tmp_path / "seed0" / "train.csv")
     ended = [row for row in table if row["train_episodes"] != "0"]
     assert [int(row["step"]) for row in ended] == [24, 40, 64, 80], (
-        "must be after 5, 10, 15 and 20 vector steps"
+        "ends come after 5, 10, 15 and 20 vector steps"
     )
     assert {row["train_return"] for row in ended} == {"15"}
     assert {row["train_episodes"] for row in ended} == {"4"}
@@ -767,7 +763,7 @@ def test_an_offline_run_may_diverge_too(tmp_path: Path, pendulum: Demos) -> None
     first, second = (read_json(m.folder / "run.json") for m in members)
     assert first["status"] == "finished"
     assert (second["status"], second["step"]) == ("diverged", 6), (
-        "must be noticed at the next evaluation"
+        "the next evaluation must notice it"
     )
     assert second["tensor"] == "agent.actor.net.layers.1.bias"
     assert steps_of(members[0].folder / "eval.csv") == [3, 3, 6, 6, 9, 9]
