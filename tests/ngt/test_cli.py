@@ -118,7 +118,7 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     )
     assert shown and float(shown[1]) == pytest.approx(score, abs=0.002)
     again = ngt("evaluate", f"{folder}/policy.safetensors", "--episodes", "3", "--seed", "5")
-    assert again == said[:4], "a file must give the same returns as its folder"
+    assert again == said[:4], "a policy's file must give the same returns as its folder"
 
 
 # ---------------------------------------------------------------- a user's own env

@@ -151,7 +151,7 @@ def potential(model: Potential, run: int, x: Array) -> Array:
 def test_ngt_adds_the_penalty_of_the_whole_potential(
     float64: None, make_batch: Make, pairing: Any
 ) -> None:
-    """Check that the penalty differentiates the prior too; a constant prior would differ."""
+    """Check that the penalty differentiates the prior too, instead of taking it as constant."""
     config = PotentialConfig(hidden=(6, 5), m=3, pairing=pairing, penalty=4.0, bins=5)
     model, (agent, expert) = build(Potential, config), sides(make_batch)
     got = model.loss(agent, expert)

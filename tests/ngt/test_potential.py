@@ -49,7 +49,7 @@ def equal(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
 
 
 def plain_outputs(model, run, x):
-    """Return the outputs of predictor and prior for one input, squashed if the settings say so."""
+    """Return the outputs of predictor and prior for one input, squashed if `squash` is on."""
     outs = []
     for net in (model.predictor, model.prior):
         y = x
@@ -109,7 +109,7 @@ def plain_h(model: Potential, run: int, x: np.ndarray, sigma: float) -> float:
     ids=lambda o: "-".join(map(str, o.values())),
 )
 def test_loss_and_reward_equal_plain_loops(float64, make_batch, options):
-    """Check that the loss is mean h of the expert's batch - mean h of the agent's larger batch."""
+    """Check that the loss is the mean h of the expert's batch minus that of the agent's batch."""
     options = {"m": 3, "hidden": (6, 5), "scaling": "none", **options}
     model = build(seeds=(1, 2), **options)
     for i, p in enumerate(model.predictor.parameters()):

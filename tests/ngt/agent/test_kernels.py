@@ -81,7 +81,7 @@ def test_a_run_is_the_same_alone_and_in_a_pack() -> None:
 
 @pytest.mark.parametrize("slope", [0.0, 0.05])
 def test_gradients_can_be_differentiated(slope: float) -> None:
-    """Check the derivatives of the input gradient's norm that a gradient penalty needs."""
+    """Check the second derivatives that a gradient penalty needs."""
 
     def penalty(net: Net, tensors: list[Tensor]) -> list[Tensor]:
         tensors = [t.detach().requires_grad_() for t in tensors]
@@ -97,7 +97,7 @@ def test_gradients_can_be_differentiated(slope: float) -> None:
 
 
 def test_takes_views_and_leaves_its_input() -> None:
-    """Pass a transposed weight, and one input to two runs, as twin critics do."""
+    """Pass a transposed weight and, as twin critics do, one input for two runs."""
     x, first, *rest = drawn(2)
     x = x[:1].expand(2, -1, -1)
     first = first.mT.contiguous().mT

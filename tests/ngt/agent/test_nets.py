@@ -119,7 +119,7 @@ def test_gradient_penalty(vectors, load_layers, float64, name):
 
 @pytest.mark.parametrize("twins", [1, 2])
 def test_layer_norm_stands_before_the_activation(float64, twins: int):
-    """Check (x - mean) / sqrt(var + 1e-5), scaled and shifted by each run and twin's parameters."""
+    """Check (x - mean) / sqrt(var + 1e-5), with a scale and a shift for each run and twin."""
     net = PackedMLP(SIZES, generators(1, 2), twins=twins, layer_norm=True, activation=F.silu)
     for i, p in enumerate(net.parameters()):
         p.data += 0.3 * rows(*p.shape, seed=i)

@@ -261,9 +261,9 @@ def test_target_entropy_counts_actions_in_units_of_the_env(env, units, target):
 
 
 def test_target_entropy_is_that_of_the_scaled_action(float64):
-    """Check that a uniform action exceeds the target by the same amount in both units.
+    """Compare a uniform action's entropy with the target, in squashed and in scaled units.
 
-    One unit is that of squashed actions, the other that of scaled actions.
+    The two differences must be equal.
     """
     half, act = 0.4, 3
     uniform_squashed, uniform_scaled = act * math.log(2.0), act * math.log(2.0 * half)
@@ -354,7 +354,7 @@ def test_actor_gradient_is_clipped_per_run(float64, make_batch):
 
 @pytest.mark.parametrize("limit", [1e-3, 5.0, None])
 def test_critic_gradient_is_clipped_per_run_if_asked(float64, make_batch, limit):
-    """Check that a run's two critics are clipped by their joint norm, without the other runs."""
+    """Check that a run's two critics are clipped by their joint norm, whatever the other runs."""
     batch, noise = make_batch(3, 8, OBS, ACT), noises(3, 8)
     reward = batch.reward * torch.tensor([[1.0], [10.0], [100.0]])
     free, clipped = agent_of([1, 2, 3]), agent_of([1, 2, 3], replace(SMALL, critic_grad_clip=limit))

@@ -1,4 +1,4 @@
-"""The peer SBX, whose process in its own environment is replaced here by small scripts."""
+"""Tests of the peer SBX, with small scripts in place of its process."""
 
 from __future__ import annotations
 

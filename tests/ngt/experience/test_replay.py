@@ -19,7 +19,7 @@ Ends = Callable[[np.random.Generator, int], np.ndarray]  # (generator, vector st
 
 
 class Plain:
-    """A buffer that lists each run's whole transitions, each at its number modulo capacity."""
+    """A buffer with one list per run. Transition number i is at place i modulo capacity."""
 
     def __init__(self, runs: int, capacity: int) -> None:
         self.capacity, self.total = capacity, 0

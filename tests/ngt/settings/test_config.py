@@ -169,7 +169,7 @@ AXES = {
 
 
 def figure(**changes: list[Any]) -> dict[str, Any]:
-    """Return settings with a figure of one run, with the axes in `changes` replaced."""
+    """Return settings with a figure of one run; `changes` replaces axes of the figure."""
     return {"figures": {"f": {**{axis: [value] for axis, value in AXES.items()}, **changes}}}
 
 

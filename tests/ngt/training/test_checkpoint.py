@@ -300,7 +300,7 @@ def test_differences_are_named_by_leaf() -> None:
 
 
 def test_a_ring_is_saved_once_and_read_back_whole(tmp_path: Path) -> None:
-    """Save two rings of different lengths in several checkpoints, which drop old items."""
+    """Save two growing rings in several checkpoints, and check that old items are dropped."""
     came = {"rows": 0, "finals": 0}
     for step in range(1, 9):
         rings = {}
