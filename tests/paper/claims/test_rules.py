@@ -57,7 +57,7 @@ def apart(gap: float) -> Score:
 
 @pytest.fixture
 def judged(make_evidence: Make, paper_config: Any) -> Callable[..., Outcome]:
-    """Return judged(rule, score, cells), which applies a rule to all of the paper's runs in cells."""
+    """Return judged(rule, score, cells), which judges all of the paper's runs in these cells."""
 
     def find(rule: Rule, score: Score, *cells: Cells) -> Outcome:
         keys = {key for some in cells for key in some.keys(paper_config)}
@@ -137,7 +137,7 @@ def test_both_sides_of_a_threshold(
 
 
 def test_standard_deviations_by_hand(judged: Make) -> None:
-    """Check seeds one step apart: the std is 1.29 steps; its bounds are 0.62 and 2.92 times that."""
+    """Check four seeds one step apart: std 1.29 steps, its bounds 0.62 and 2.92 times as much."""
     std = 0.1 * math.sqrt(5 / 3)
     tight = judged(TIGHT_NGT, level(0.5, spread=0.1), NGT).checks[0]
     assert tight.text.startswith("std 0.13 [0.08, 0.38]")
