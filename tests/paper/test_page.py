@@ -103,7 +103,7 @@ class Page:
         self.screen(1280, 900)
 
     def screen(self, width: int, height: int, **media: str) -> None:
-        """Load the page at a size in CSS pixels, with media features such as prefers-color-scheme."""
+        """Load the page at a size in CSS pixels, with media features (prefers_color_scheme=...)."""
         features = [{"name": k.replace("_", "-"), "value": v} for k, v in media.items()]
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
         self.browser.execute_cdp_cmd(
