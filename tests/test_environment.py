@@ -96,7 +96,7 @@ def test_a_renderer_that_is_wrong_is_one_line_where_it_is_used(tmp_path: Path) -
 
 
 def test_every_text_file_names_its_encoding() -> None:
-    """Check that files name an encoding; otherwise the user's locale decides and may misread them."""
+    """Check that an encoding is named; otherwise the user's locale decides and may misread text."""
     lacking = []
     for folder in ("ngt", "paper", "baselines", "workflow"):
         for file in sorted((ROOT / folder).rglob("*.py")):

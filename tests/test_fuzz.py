@@ -84,7 +84,7 @@ ODD: list[Any] = [
 
 
 def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
-    """Return the data with bytes flipped, cut, repeated, inserted or replaced, one to three times."""
+    """Return data with bytes flipped, cut, repeated, inserted or replaced, one to three times."""
     out = bytearray(data)
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(out) + 1)
