@@ -136,7 +136,7 @@ def stack(parts: Sequence[Batch]) -> Batch:
 
 
 def demonstrations(make: Make, task: Task, run: int) -> Batch:
-    """Return a run's demonstrations, which are shifted so that they differ from the agent's data."""
+    """Return a run's demonstrations, shifted so that they differ from the agent's data."""
     batch = make(task, SIZES[run], 100 + run)
     return batch._replace(
         obs=batch.obs + 1.0, next_obs=batch.next_obs + 1.0, action=(batch.action + 0.5).clamp(-1, 1)
