@@ -66,7 +66,7 @@ def float64() -> Iterator[None]:
 
 @pytest.fixture(scope="session", params=[".", "second"], ids=["first", "second"])
 def vectors(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Tensor]]:
-    """Return a function that loads a vector file by its name, as arrays by name.
+    """Return a function that loads a named vector file and returns its arrays by name.
 
     Each test runs on both sets of vectors, so it must take every size from the file.
     """

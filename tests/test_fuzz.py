@@ -374,7 +374,7 @@ def test_shipped_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: 
 
 
 def test_checkpoints(tmp_path: Path) -> None:
-    """Mutate a checkpoint: half of the time its manifest, with a new checksum, or else any file."""
+    """Mutate a checkpoint: either its manifest, with a matching checksum, or any file's bytes."""
     settings = load(STUDY)
     cell = resolve_expert(settings, "Pendulum-v1")
     cell = dataclasses.replace(

@@ -144,7 +144,7 @@ def demonstrations(make: Make, task: Task, run: int) -> Batch:
 
 
 def members(make: Make, task: Task, runs: Sequence[int], poison: dict[int, float]) -> list[Member]:
-    """Return runs with different numbers of demonstrations; `poison` multiplies a run's data."""
+    """Return runs with different numbers of demonstrations; `poison` maps runs to data factors."""
     data = [Batch(*(x * poison.get(r, 1.0) for x in demonstrations(make, task, r))) for r in runs]
     return [Member(Path(), {}, r, r + 1, d) for r, d in zip(runs, data, strict=True)]
 
@@ -380,7 +380,7 @@ def test_updates_lower_the_loss(method: str) -> None:
 
 @every_method
 def test_high_is_expert_like(method: str) -> None:
-    """Check that over 60 % of pairs give the expert's transition a higher score than the agent's.
+    """Check that the expert's transition scores higher than the agent's in over 60 % of pairs.
 
     A critic that contains the reward must prefer the expert's actions in the expert's states.
     """
@@ -465,7 +465,10 @@ def history(
     poison: float = 1.0,
     dtype: torch.dtype = torch.float32,
 ) -> list[dict[str, Tensor]]:
-    """Return a pack's numbers at the start and after each of ten updates; poison run 1's data."""
+    """Return a pack's numbers at the start and after each of ten updates.
+
+    The factor `poison` multiplies run 1's data.
+    """
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:

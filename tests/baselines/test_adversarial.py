@@ -1,4 +1,4 @@
-"""The gradient penalty, absorbing states, and the value of survival with and without them."""
+"""The gradient penalty, and the value of survival with and without absorbing states."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_nets_differ_between_runs_and_are_those_a_run_has_alone():
 @pytest.mark.parametrize("absorbing", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_no_value_is_read_back(make_batch, mode, absorbing: bool):
-    """Check with storage-free tensors, which fail if a branch or a shape depends on values."""
+    """Check with tensors without storage, which fail if a branch or a shape depends on values."""
     for model in (build((1, 2), mode, absorbing=absorbing), build_toy(Dac, absorbing, mode=mode)):
         model.to("meta")
         model.noise = {k: v.to("meta") for k, v in model.noise.items()}

@@ -147,7 +147,7 @@ def test_fairls_reward_is_bounded_by_a_clamp_of_the_logit(make_batch, z: float):
 def test_rewards_do_not_saturate(make_batch, z: float):
     """Check that the reward still grows where its usual form saturates.
 
-    The usual form -log(1 - sigmoid(z) + 1e-8) stops at 18.4, in float32 already at z = 17.
+    The usual form, -log(1 - sigmoid(z) + 1e-8), stops at 18.4, and in float32 already at z = 17.
     """
     batch = make_batch(1, BATCH, OBS, ACT)
     for form, expected in (("logit", z), ("softplus", float(np.logaddexp(0.0, z)))):
@@ -181,7 +181,7 @@ def test_the_logit_becomes_the_log_ratio(label: float):
     Without a penalty, D = y p_E / (p_E + p_A), so z = log y p_E - log(p_A + (1 - y) p_E).
     """
     model = build((1,), "state-only", obs=4, penalty=0.0, expert_label=label, lr=0.01, batch=20)
-    shares = {"agent": [2, 4, 6, 8], "expert": [8, 6, 4, 2]}  # rows per state, of 20
+    shares = {"agent": [2, 4, 6, 8], "expert": [8, 6, 4, 2]}  # rows of each state among 20
     batches = {
         side: batch_of(torch.eye(4).repeat_interleave(torch.tensor(n), dim=0)[None], 4)
         for side, n in shares.items()
@@ -194,7 +194,7 @@ def test_the_logit_becomes_the_log_ratio(label: float):
 
 
 def clusters(step: int, seeds: Sequence[int], size: int = BATCH) -> tuple[Batch, Batch]:
-    """Return an agent's and an expert's batch, different in each run; means are 1 apart per dim."""
+    """Return the two sides' batches, different in each run; their means are 1 apart in each dim."""
     x = torch.cat([rows(2, size, OBS + ACT, seed=100 * s + step)[None] for s in seeds])
     return batch_of(0.5 * x[:, 0] - 0.5), batch_of(0.5 * x[:, 1] + 0.5)
 

@@ -45,7 +45,7 @@ def draw(model: DiffAil, iterations: int = 1) -> dict[str, torch.Tensor]:
 
 
 def transitions(x: torch.Tensor) -> Batch:
-    """Split x (R, B, OBS + ACT) into the observations and actions of transitions; return these."""
+    """Return transitions whose observations and actions are split from x (R, B, OBS + ACT)."""
     flat = x[..., 0]
     return Batch(x[..., :OBS], x[..., OBS:], x[..., :OBS], flat, torch.zeros_like(flat))
 
@@ -227,7 +227,7 @@ def test_loss_equals_plain_loops(float64, make_batch, mode):
 @pytest.mark.parametrize("form", ["softplus", "logit"])
 @pytest.mark.parametrize("mode", MODES)
 def test_reward_equals_a_loop_over_times(float64, make_batch, mode, form):
-    """Check that row i uses row i - t's noise at time t, so its noise differs between times."""
+    """Check that row i uses the noise of row i - t at time t, so its noise varies with time."""
     model, batch = build((1, 2), mode, form=form), make_batch(2, BATCH, OBS, ACT)
     reward = model.reward(batch)
     assert not reward.requires_grad and torch.equal(reward, model.score(batch))
@@ -371,7 +371,10 @@ def predicts(model: DiffAil, bias: float) -> None:
 
 
 def test_penalty_is_finite_while_its_slope_fades():
-    """Check gradients while D falls from 1 to 0, past denormals whose squares underflow in sums."""
+    """Check that gradients stay finite while D falls from 1 through float32's denormals to 0.
+
+    There, sums of squares underflow.
+    """
     norms = set()
     for bias in np.linspace(0.0, 12.0, 121):
         model = build()

@@ -54,7 +54,7 @@ def test_only_the_critic_has_a_gradient(case) -> None:
 def test_the_critics_own_value_of_the_next_state_has_a_gradient(
     case, target: bool, more: bool
 ) -> None:
-    """Check that next states give the critic no gradient if the target net values them."""
+    """Check that next states give the critic no gradient if the target net evaluates them."""
     made = case(IqLearn, target=target)
     values = made.model.values(made.agent, made.batch, made.noise, target)
     assert values.after.requires_grad == more

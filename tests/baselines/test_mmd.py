@@ -1,4 +1,4 @@
-"""MMD-DAC: kernels and witness compared with known numbers; the critic's loss, reward, packs."""
+"""MMD-DAC: kernels and witness compared with known numbers; loss, reward and packs."""
 
 from __future__ import annotations
 
@@ -339,7 +339,8 @@ def test_the_penalty_keeps_ds_slope_at_one() -> None:
 def test_sides_of_one_distribution_get_a_reward_near_zero_and_an_auc_near_one_half() -> None:
     """Draw both sides from one distribution.
 
-    A row's kernel with itself changes an agent row's reward by 3/B; this does not separate sides.
+    An agent's row has kernel 3 with itself, which changes its reward by 3/B. This does not
+    separate the sides.
     """
     model, g = build(batch=128), torch.Generator().manual_seed(0)
     for _ in range(60):

@@ -193,7 +193,8 @@ def test_float32_follows_the_plain_loop(size: int, limit: int) -> None:
 def test_a_step_may_reach_most_of_the_atoms() -> None:
     """Check a step that uses up more than 80 atoms.
 
-    Five steps at an atom leave 5e-6 of its mass, 1/200. The way back passes all these remainders.
+    Five steps at an atom leave 5e-6 of its mass of 1/200. On the way back, the agent is near all
+    these remainders.
     """
     g = np.random.default_rng(0)
     walk = torch.from_numpy(np.cumsum(g.normal(size=(1, 200, OBS)), axis=1))
@@ -254,7 +255,7 @@ def test_it_is_optimal_where_greed_is() -> None:
 def test_used_up_atoms_give_nothing(limit: int, last: int) -> None:
     """Count the steps until all atoms are used up.
 
-    Each step leaves a mass of 1e-6; after a thousand steps these suffice for one more step.
+    Each step leaves a mass of 1e-6. After a thousand steps, this suffices for one more step.
     """
     expert, agent = make(50, spread=0.1), make(limit + 5, seed=1, spread=0.1)
     model = build([expert], limit)
@@ -446,7 +447,7 @@ def test_a_broken_env_breaks_no_other() -> None:
 def test_the_seam(make_batch: Callable[..., Batch]) -> None:
     model, batch = build([make(5)]), make_batch(1, 6, OBS, ACT)
     assert issubclass(Pwil, RewardModel) and not Pwil.learns and not Pwil.offline
-    assert torch.equal(model.reward(batch), batch.reward), "must be the stored reward"
+    assert torch.equal(model.reward(batch), batch.reward), "rewards must be the stored ones"
     assert model.draws() == {} and list(model.parameters()) == []
     with pytest.raises(UserError, match="Pwil has no method 'loss'"):
         model.loss(batch, batch)

@@ -126,7 +126,7 @@ def test_it_finds_the_slope_between_two_points(two_sides: float):
 
 
 def clusters(step: int, seeds: Sequence[int], size: int = BATCH) -> tuple[Batch, Batch]:
-    """Return an agent's and an expert's batch, different in each run; means are 1 apart per dim."""
+    """Return the two sides' batches, different in each run; their means are 1 apart in each dim."""
     x = torch.cat([rows(2, size, OBS + ACT, seed=100 * s + step)[None] for s in seeds])
     return batch_of(0.5 * x[:, 0] - 0.5), batch_of(0.5 * x[:, 1] + 0.5)
 

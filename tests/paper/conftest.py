@@ -320,7 +320,7 @@ def theory_numbers() -> theory.Study:
 
 @pytest.fixture
 def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study], None]:
-    """Return as_scale(study), which makes the study's settings the scale `quick` of its folder."""
+    """Return as_scale(study), which saves the study's settings as scale `quick` in its folder."""
 
     def place(study: Study) -> None:
         folder = tmp_path / "scales"

@@ -21,7 +21,7 @@ from paper.register import ARTEFACTS, FIGURES, Artefact
 
 @pytest.fixture
 def study(make_study: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a study whose settings are the scale `quick` of its own folder."""
+    """Return a study whose settings are saved as scale `quick` in its own folder."""
     monkeypatch.chdir(tmp_path)
     made = make_study(demos=[1], seeds=[0, 1])
     folder = tmp_path / "scales"

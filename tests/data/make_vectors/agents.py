@@ -116,7 +116,7 @@ class Sac:
     def named(
         self, prefix: str = "", of: Callable[[Tensor], Tensor | None] = torch.clone
     ) -> Arrays:
-        """Return of(weight) for each weight, by its name in the file; omit results of None."""
+        """Return {name in the file: of(weight)}, without weights for which `of` returns None."""
         nets = {"pi": self.pi[:-1]} | {f"q{k}": net for k, net in enumerate(self.q)}
         nets |= {f"qt{k}": net for k, net in enumerate(self.target)}
         out: Arrays = {}
@@ -195,8 +195,8 @@ def sac() -> None:
 
 def sac_distribution(batch: int, act: int) -> None:
     mean, raw, noise = (RNG.normal(size=(batch, act)) for _ in range(3))
-    raw[: batch // 4, 0] = 2.5  # above the upper clamp; next, near the lower one
-    raw[batch // 4 : batch // 2, 1] = -19.5
+    raw[: batch // 4, 0] = 2.5  # above the upper clamp
+    raw[batch // 4 : batch // 2, 1] = -19.5  # near the lower clamp
     m, s, e = (torch.from_numpy(v) for v in (mean, raw.clip(-20, 2), noise))
     action, exact = sample(m, s, e, 0.0)
     out = {"mean": m, "log_std_raw": raw, "noise": e, "action": action, "log_prob64_exact": exact}

@@ -159,8 +159,8 @@ def test_comparable_is_neither_worse_nor_better(
     ("penalised", "without", "verdict"),
     [
         (0.6, 0.4, "reproduced"),
-        (0.6, 0.55, "not reproduced"),  # the variant without it learns too
-        (0.4, 0.1, "not reproduced"),  # the method with it fails too
+        (0.6, 0.55, "not reproduced"),  # the method also learns without the penalty
+        (0.4, 0.1, "not reproduced"),  # the method also fails with the penalty
     ],
 )
 @pytest.mark.parametrize(
@@ -189,7 +189,9 @@ def test_a_penalty_is_needed_if_a_method_learns_with_it_alone(
     found = rule.judge(make_evidence(scores))
     assert found.verdict == verdict
     assert {key.env for key in found.keys} == {"HalfCheetah-v4", "Walker2d-v4"}
-    assert str(found.text()).count("Hopper-v4: ") == 2, "once with, once without it"
+    assert str(found.text()).count("Hopper-v4: ") == 2, (
+        "Hopper-v4 must appear with and without the penalty"
+    )
     assert rule.text(paper_config).endswith("on each env; Hopper-v4 is shown but not judged")
 
 

@@ -137,7 +137,10 @@ def test_both_sides_of_a_threshold(
 
 
 def test_standard_deviations_by_hand(judged: Make) -> None:
-    """Check four seeds one step apart: std 1.29 steps, its bounds 0.62 and 2.92 times as much."""
+    """Check four seeds at equal steps.
+
+    Their std is 1.29 steps, and its bounds are 0.62 and 2.92 times the std.
+    """
     std = 0.1 * math.sqrt(5 / 3)
     tight = judged(TIGHT_NGT, level(0.5, spread=0.1), NGT).checks[0]
     assert tight.text.startswith("std 0.13 [0.08, 0.38]")

@@ -27,7 +27,7 @@ MAIN = Cells("main_figure", ("ngt",))
 def test_cells_are_chosen_by_every_axis() -> None:
     assert len(MAIN.keys(PAPER)) == 6 * 3 * 4
     assert len(Cells("main_figure", ("ngt", "bc-full")).keys(PAPER)) == 2 * 72, (
-        "it must find cells at all rates"
+        "cells at all rates must be found"
     )
     one = Cells("main_figure", ("ngt",), envs=("Ant-v4",), demos=(4,)).keys(PAPER)
     assert one == [RunKey("Ant-v4", "ngt", "state-action", 20, 4, seed) for seed in range(4)]
@@ -158,7 +158,7 @@ def test_rates_are_of_stretches_that_do_not_overlap(
 def test_an_expert_of_less_than_nine_tenths_is_too_weak(
     make_evidence: Make, share: float, verdict: str
 ) -> None:
-    """Check that the share counts from the random return, since Pusher-v5's are negative."""
+    """Check that the share counts from the random return, since Pusher-v5 has negative returns."""
     for env in ("HalfCheetah-v4", "Pusher-v5"):
         cells = Cells("main_figure", ("ngt",), envs=(env,))
         task = get_task(env)

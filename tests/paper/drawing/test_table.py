@@ -69,7 +69,7 @@ def test_every_form_carries_the_marks() -> None:
 
 
 def test_a_json_without_marks_is_read() -> None:
-    """Read a table written by an earlier version, which knew no marks."""
+    """Read a table written by an earlier version, which had no marks."""
     data = json.loads(TABLE.json())
     del data["marks"]
     assert from_json(json.dumps(data)).marks == ()

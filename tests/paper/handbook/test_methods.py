@@ -224,7 +224,7 @@ def test_text_in_backticks_is_not_escaped() -> None:
 
 
 def test_the_shipped_document_is_up_to_date() -> None:
-    """Check the page. `python -m paper.handbook.methods --out docs/methods.md` renews it."""
+    """Check the page. `python -m paper.handbook.methods --out docs/methods.md` updates it."""
     assert SHIPPED.read_text() == methods.document(CONFIG)
 
 

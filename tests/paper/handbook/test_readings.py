@@ -1,4 +1,4 @@
-"""Ambiguous parts of the paper: our reading, taken from the config, and its alternative."""
+"""Ambiguous parts of the paper: our reading, taken from the config, and the alternative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The maps of a potential: the same from each training, at the stated moments, and shipped."""
+"""The maps of a potential: repeated training, the stated moments, and the shipped file."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_final_scores_by_hand() -> None:
     assert final_scores(runs, 1)["score"].tolist() == [3.5, 0.5, 8.0]
     shuffled = runs.sample(frac=1.0, random_state=0)
     assert final_scores(shuffled, 3)["score"].tolist() == [2.0, 0.5, 6.0], (
-        "the last scores are the last by step"
+        "the last scores must be the last by step"
     )
 
 

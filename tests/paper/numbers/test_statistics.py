@@ -1,4 +1,4 @@
-"""Aggregates and intervals: compared with hand-computed and rliable's numbers; pitfalls."""
+"""Aggregates and intervals, compared with hand-computed numbers and rliable's; its pitfalls."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def rows(scale: str = "paper") -> list[dict[str, Any]]:
 
 
 def changed(scale: str = "paper", **differences: Any) -> tuple[list[dict[str, Any]], str]:
-    """Return the rows that changed settings alter from those of scale `paper`, and the notes."""
+    """Return the rows that differ from scale `paper` after these changes, and the notes."""
     made = table(load({"scale": scale, **differences}))
     return [dict(row) for row in made.rows if row not in whole().rows], " ".join(made.notes)
 

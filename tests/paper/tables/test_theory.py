@@ -46,7 +46,7 @@ def test_verdicts(theory_numbers: Study) -> None:
 
 
 def test_other_numbers_give_other_verdicts(theory_numbers: Study) -> None:
-    """Check that each verdict that rests on measured numbers changes with these numbers."""
+    """Check that each verdict based on measured numbers changes with these numbers."""
     huber = theory_numbers.trainings["huber"]
 
     def changed(**changes: np.ndarray) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The paper's statements: exact values compared with vectors, grids, hand-computed numbers."""
+"""The paper's statements, compared with vectors, grids and hand-computed counter-examples."""
 
 from __future__ import annotations
 
