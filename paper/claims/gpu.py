@@ -13,7 +13,7 @@ from ngt.runs.provenance import source_hash
 from paper.claims.timing import TimingRule
 from paper.claims.verdicts import Check, Evidence, Outcome, Verdict
 
-GRAPHS = (2.5, 3.5)  # speed-ups that round to the paper's 3
+GRAPHS = (2.5, 3.5)  # range of speed-ups that round to the paper's 3
 CARD = "RTX 4090"
 CARD_GB = 24.0
 HOURS = 5.0  # the paper's training time on HUMANOID

@@ -183,7 +183,7 @@ class ScoreRule:
         return f" {self._where(paper)}".rstrip() + beside
 
     def _where(self, paper: Config) -> str:
-        """Name the groups in which the bounds must hold; empty if there is a single group."""
+        """Name the groups in which the bounds must hold. A single group has no name."""
         keys = [key for some in self.judged for key in some.keys(paper)]
         several = len(self.cells) > 1
         if self.most:

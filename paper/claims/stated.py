@@ -27,7 +27,7 @@ class Stated:
     method: str = BACKBONE
     on: Mapping[str, Any] = field(default_factory=dict)  # the paper's values on single envs
     shown: str = ""  # the value as the paper writes it, if its form differs from ours
-    code: str | None = None  # value in the authors' code; None if unknown or without such a setting
+    code: str | None = None  # value in the authors' code; None if unknown or absent
     other: str = ""  # KEY=VALUE for `--set` that gives another plausible reading
     why: str = ""  # why our value differs, or why there is no setting
 

@@ -42,7 +42,7 @@ Grouping = Literal["task", "env", "all"]  # a task is an env with a number of de
 # Smallest share that an expert must have of the return published with the authors' code. A random
 # policy's return counts as 0.
 EXPERT_SHARE = 0.9
-FEW = 3  # maximum number of checks up to which all of them are shown
+FEW = 3  # up to this number, all checks are shown
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def _cells(
 def _cell(
     rows: pd.DataFrame, config: Config, cell: tuple[Any, ...], steps: list[list[int]]
 ) -> dict[str, Any]:
-    """Return a cell's curve. Add its env steps to `steps` unless `steps` already has the same."""
+    """Return a cell's curve. Append its list of env steps to `steps` if it is new."""
     env, method, mode, rate, demos = cell
     if curves.offline(config, method, env):
         at = curves.level(rows, config.window)

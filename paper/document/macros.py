@@ -62,7 +62,7 @@ def _named(kind: str, name: str, text: str) -> str:
     return rf"\expandafter\def\csname {kind}@{name}\endcsname{{{body}}}"
 
 
-# The verdicts that have their own counts.
+# The verdicts that are counted separately.
 COUNTED = ("reproduced", "partly", "not reproduced", "not run at this scale")
 
 # The columns that are read from each table.
@@ -202,7 +202,7 @@ def claims_by_artefact(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return up to FEW claims with verdict and evidence, or the number with each verdict."""
+    """Return up to FEW claims with verdict and evidence, or count the verdicts of more claims."""
     if len(rows) <= FEW:
         each = "; ".join(
             f"{row['claim']} – {row['verdict']}" + (f" ({row['ours']})" if row["ours"] else "")

@@ -169,7 +169,7 @@ def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
 
 
 def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any]:
-    """Return the content of the page, except its pictures."""
+    """Return the variables of the page's template, without the pictures."""
     tables = {f"runs-{name}": table for name, table in report_runs.tables(config, runs).items()}
     return {
         "config": config,
@@ -202,7 +202,7 @@ def page(
     allow_partial: bool = False,
     other_settings: bool = False,
 ) -> str:
-    """Return the page for the file `out`, of at most LIMIT bytes, with pictures that fill the rest.
+    """Return the page for the file `out`. Its pictures are compressed to fit LIMIT bytes.
 
     Raise UserError for a missing run or file unless `allow_partial`, and for published records with
     other settings unless `other_settings`.

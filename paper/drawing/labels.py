@@ -1,4 +1,4 @@
-"""Legend names of a method's variants: the method, then the settings that differ in brackets."""
+"""Legend names of a method's variants: the method, and in brackets the settings that differ."""
 
 from collections.abc import Sequence
 

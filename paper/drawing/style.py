@@ -24,13 +24,13 @@ from ngt.files import atomic
 
 SHEET = Path(__file__).with_name("style.mplstyle")
 
-# In inches, as in the paper's document class, icml2026.
+# Sizes in inches, from the paper's document class, icml2026.
 TEXT_WIDTH, COLUMN_WIDTH, TEXT_HEIGHT = 6.75, 3.25, 9.0
 
-GREY = "#595959"  # references and notes
-ALERT = "#B00020"  # warnings
-DARK = "#16191d"  # the background of a dark page
-NOTE_SIZE = 6.5  # points
+GREY = "#595959"  # colour of references and notes
+ALERT = "#B00020"  # colour of warnings
+DARK = "#16191d"  # background colour of a dark page
+NOTE_SIZE = 6.5  # font size of notes, in points
 
 # From light to dark in equal steps of greyscale: viridis without its palest third.
 RAMP = ("#35B779", "#1F9E89", "#26828E", "#31688E", "#3E4989", "#482878")
@@ -117,13 +117,13 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 
 def ramp(count: int) -> list[Look]:
-    """Return looks for an ordered setting's values, from dark to light (in greyscale, too)."""
+    """Return looks for an ordered setting's values, from dark to light, even in greyscale."""
     shades = np.linspace(len(RAMP) - 1, 0, count).round().astype(int)
     return [Look(RAMP[shade], *STEPS[place % len(STEPS)]) for place, shade in enumerate(shades)]
 
 
 def on_dark(color: str) -> str:
-    """Return a lighter version of a colour, with the contrast to DARK that it has to white."""
+    """Lighten a colour until it contrasts with DARK as much as it did with white."""
     goal, white = _contrast(color, "white"), 0.0
     mixed = to_hex(color)
     while white < 1.0 and _contrast(mixed, DARK) < goal:

@@ -65,7 +65,7 @@ class Table:
         return not any(isinstance(row[key], str) for row in self.rows)
 
     def csv(self) -> str:
-        """Return the table as CSV, with keys as headings, all digits, and empty missing values.
+        """Return the table as CSV: keys as headings, all digits, empty cells for missing values.
 
         A table with marks has a last column MARK that repeats the marks in every row.
         """
@@ -112,10 +112,10 @@ def markdown(rows: Iterable[Sequence[str]]) -> str:
 
 
 def from_json(text: str) -> Table:
-    """Return the table whose JSON `Table.json` returned."""
+    """Read a table from the JSON that `Table.json` returned."""
     data: dict[str, Any] = json.loads(text)
     columns = {key: Column(**column) for key, column in data["columns"].items()}
-    marks = data.get("marks", ())  # files of earlier versions have none
+    marks = data.get("marks", ())  # files of earlier versions have no marks
     return Table(data["caption"], columns, data["rows"], tuple(data["notes"]), tuple(marks))
 
 

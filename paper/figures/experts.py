@@ -45,7 +45,7 @@ def read(config: Config, layout: Layout, *, other_settings: bool = False) -> lis
 
 @style.context()
 def draw(experts: Sequence[Expert], config: Config) -> Figure:
-    """Draw a panel per env, with evaluations, their range, the kept policy and published return."""
+    """Draw a panel per env: evaluations, their ranges, the kept policy, the published return."""
     if not experts:
         raise UserError(
             "figures.main_figure: no env has demonstrations by an expert of this suite, so "

@@ -53,7 +53,7 @@ class Clip(NamedTuple):
 
 
 def film(env_id: str, actor: Policy, seed: int, seconds: float) -> Clip:
-    """Film the first `seconds` of a deterministic episode in real time, or less if it ends."""
+    """Film a deterministic episode in real time, for `seconds` or until it ends."""
     env = make(env_id, render_mode="rgb_array")
     try:
         step: float = env.unwrapped.dt  # type: ignore[attr-defined]

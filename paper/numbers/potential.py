@@ -33,7 +33,7 @@ STEPS = 20_000  # maximum number of env steps
 MOMENTS = (0.05, 0.2, 0.5, 1.0)  # the moments, as fractions of the training
 RECENT = 400  # number of the agent's most recent transitions that are shown
 ANGLES = np.linspace(-np.pi, np.pi, 97)
-VELOCITIES = np.linspace(-8.0, 8.0, 65)  # the env's own limits
+VELOCITIES = np.linspace(-8.0, 8.0, 65)  # between the env's limits
 
 
 @dataclass(frozen=True)

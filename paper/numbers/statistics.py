@@ -211,7 +211,7 @@ def seeded(seed: int, *axes: str | int) -> Iterator[None]:
 
 @cache
 def say_once(text: str) -> None:
-    """Print a line on stderr for a waiting user. Print the same text only once."""
+    """Print a line on stderr for a waiting user, at most once per text."""
     print(text, file=sys.stderr, flush=True)
 
 

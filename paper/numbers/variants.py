@@ -46,7 +46,7 @@ def as_text(value: Any) -> str:
 
 
 def cell(config: Config, env: str, method: str) -> CellConfig:
-    """Return a method's settings on an env, at the method's own rate or the default one."""
+    """Return a method's settings on an env, at the method's own rate or the default rate."""
     rate = method_rate(config, method) or CellConfig.rate
     return resolve(config, env, method, CellConfig.mode, rate)
 

@@ -52,7 +52,7 @@ class Aggregates:
 
     @property
     def seeds(self) -> int:
-        """Return the number of runs of a method on a task."""
+        """Return the number of seeds per method and task."""
         return len(self.config.figures[FIGURE].seeds)
 
     def groups(self) -> Iterator[tuple[str, Scores]]:
@@ -72,7 +72,7 @@ class Aggregates:
     def both(
         self, method: str, scores: Scores, group: str = "all"
     ) -> tuple[Estimate | None, Estimate | None]:
-        """Return a method's interquartile mean and optimality gap, each None without scores."""
+        """Return a method's interquartile mean and optimality gap, or (None, None) if unscored."""
         if not scores.tasks:
             return None, None
         return statistics.aggregates(scores.of[method], self.config.statistics, group, method)

@@ -19,7 +19,7 @@ from paper.command import Made, Options
 from paper.drawing.table import Column, Table
 from paper.numbers import coverage, statistics
 
-WRONG = 0.025  # share of 95% intervals that lie wholly on one given side of the true value
+WRONG = 0.025  # share of 95% intervals that lie entirely above (or entirely below) the true value
 
 COLUMNS = {
     "claim": Column("claim", width=0.14),

@@ -68,7 +68,7 @@ def live(task: Task, terminate_when_unhealthy: bool) -> Live:
 
 
 def paper_id(task_id: str) -> str:
-    """Return the paper's id for a task. It differs from ours if the suite refuses that env."""
+    """Return the paper's id for a task. The ids differ if the suite refuses the paper's env."""
     return next((old for old, (_, instead) in REFUSED.items() if instead == task_id), task_id)
 
 

@@ -78,7 +78,7 @@ def sides(config: Config, envs: Sequence[str]) -> dict[str, dict[str, Settings]]
 
 
 def like(config: Config, name: str) -> str:
-    """Return the name of the settings that a method's are compared with; empty for BACKBONE."""
+    """Return the name whose settings are the reference for a method's; empty for BACKBONE."""
     entry = config.methods.get(name)
     return "" if name == BACKBONE else (entry.like if entry else "") or BACKBONE
 
@@ -86,7 +86,7 @@ def like(config: Config, name: str) -> str:
 def told(
     own: Mapping[str, Settings], other: Mapping[str, Settings], *keys: str
 ) -> list[Difference]:
-    """Return the settings in which `own` differs from `other`, both by env, and always `keys`."""
+    """Return the settings in `keys`, and those in which `own` and `other` (by env) differ."""
     changed = variants.compare({env: (other[env], own[env]) for env in own})
     shown = {(row.name, env) for row in changed for env in row.envs}
     shown |= {(key, env) for key in keys for env in own}
@@ -138,7 +138,7 @@ def rows(
 ) -> Iterator[dict[str, Cell]]:
     """Yield the rows of the backbone, the expert or a method.
 
-    ours, paper: `sides` of the config and of scale paper.
+    ours, paper: the results of `sides` for the config and for scale `paper`.
     """
     base = like(config, name)
     stated = {s.key: s for s in STATED if s.method == name and s.key}

@@ -168,7 +168,7 @@ def hl_gauss_slopes(m: int, bins: int, width: float, sigma: float, logit: float)
 
 
 def largest_huber(scale: float, delta: float = 1.0) -> float:
-    """Return the largest value of the mean Huber loss of two outputs squashed by scale * tanh."""
+    """Return the largest mean Huber loss between two outputs squashed by scale * tanh."""
     gap = 2.0 * scale
     return gap**2 / 2.0 if gap <= delta else delta * (gap - delta / 2.0)
 

@@ -98,7 +98,7 @@ class Study:
 
 @functools.cache
 def study() -> Study:
-    """Return all numbers, computed on one thread. More threads are slower and change them."""
+    """Compute all numbers on one thread. More threads are slower and change the numbers."""
     torch.set_num_threads(1)
     config = PotentialConfig()
     expert, agent = samples()
