@@ -82,7 +82,7 @@ class ScoreRule:
     """The rule that at least one of the bounds holds in each group of tasks.
 
     cells: each selects one method, or two methods whose difference (first minus second) is bounded.
-    by: what the groups of tasks are.
+    by: how tasks are grouped.
     most: check only that more than half of the groups are within bounds.
     beside: an env that is shown but not judged.
     instead: a verdict that replaces the computed one.

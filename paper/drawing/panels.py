@@ -73,7 +73,7 @@ class Series(NamedTuple):
     rate: int
     label: str
     look: Look
-    width: float = 1.1  # points
+    width: float = 1.1  # line width in points
 
 
 class Place(NamedTuple):
@@ -235,9 +235,9 @@ class Panel:
     def _cut(
         self, steps: float, low: float, high: float
     ) -> dict[tuple[Look, bool], tuple[float, float]]:
-        """Return each line's point farthest below and above the limits, by look and side.
+        """Return each line's point farthest below the limits, and its point farthest above them.
 
-        In the key, True means above the limits.
+        A key is the line's look, and True for the point above. Lines within the limits have none.
         """
         worst: dict[tuple[Look, bool], tuple[float, float]] = {}
         levels = [

@@ -62,8 +62,8 @@ COVERAGE: dict[tuple[Kind, Shape], tuple[tuple[int, ...], tuple[int, ...]]] = {
 }
 
 SPREAD, FAILS = 0.1, 0.1  # scale of the scores' spread; share of runs that fail, with scores near 0
-DRAWS = {"mean": 20_000, "std": 20_000, "IQM": 1000, "P": 1000}  # simulated sets of runs
-REPS = 400  # resamples of a bootstrap
+DRAWS = {"mean": 20_000, "std": 20_000, "IQM": 1000, "P": 1000}  # number of simulated sets of runs
+REPS = 400  # number of resamples of a bootstrap
 
 
 def caution(seeds: Iterable[int], *kinds: Kind, tasks: int = 1) -> str:
@@ -92,7 +92,7 @@ def _sentence(kind: Kind, counts: Iterable[int], tasks: int) -> str:
 
 
 def _shares(kind: Kind, seeds: int, several: int) -> list[int]:
-    """Return the percentage for each shape. More seeds than in SEEDS count as its last number."""
+    """Return the percentage for each shape. Numbers beyond SEEDS count as its largest number."""
     at = SEEDS.index(min(seeds, SEEDS[-1]))
     return [COVERAGE[kind, shape][several][at] for shape in SHAPES]
 

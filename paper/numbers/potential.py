@@ -40,7 +40,7 @@ VELOCITIES = np.linspace(-8.0, 8.0, 65)  # between the env's limits
 class Maps:
     """The potential at action 0, and the points (angle, velocity) of expert and agent."""
 
-    step: Floats  # env steps, (moments,)
+    step: Floats  # env steps at each moment, (moments,)
     potential: Floats  # (moments, VELOCITIES, ANGLES)
     expert: Floats  # (N, 2)
     agent: Floats  # (moments, RECENT, 2), padded with NaN
