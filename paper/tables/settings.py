@@ -194,8 +194,9 @@ def table(config: Config) -> Table:
     verdicts = [str(row["agrees"]).partition(":")[0] for row in lines if row["printed"]]
     notes = [
         f"Scale {config.scale}, envs {', '.join(envs)}. Settings are named and written as in a "
-        f"config file. A method's rows are the settings in which it differs from the method in "
-        f"column “like”. The backbone is the agent and the training loop that all methods share.",
+        f"config file. A method's rows are the settings in which it differs from the method that "
+        f"the second column names. The backbone is the agent and the training loop that all "
+        f"methods share.",
         f"Of the paper's values, {verdicts.count(AGREE)} agree with ours, "
         f"{verdicts.count(DIFFERS)} differ and {verdicts.count('None')} have no setting here. The "
         f"paper is silent on {verdicts.count(SILENT)} settings. Ablations, and methods that are "
