@@ -68,4 +68,4 @@ def make(config: Config, layout: Layout, options: command.Options) -> command.Ma
         log = layout.root / config.scale / "logs" / "latex.log"
         pdf = latex.build(Path(temporary), log).read_bytes()
     stamp = stamps.stamp(config, layout, PAPER, "pdf")
-    return command.Made(pdf + f"% {stamp}\n".encode())  # a comment after the document's end
+    return command.Made(pdf + f"% {stamp}\n".encode())  # as a comment after the document's end

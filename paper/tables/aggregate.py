@@ -43,7 +43,7 @@ class Aggregates:
     scores: Scores
     diverged: Diverged
     absent: tuple[RunKey, ...]
-    unscored: tuple[str, ...] = ()  # sentences on envs without scores
+    unscored: tuple[str, ...] = ()  # a sentence on each env without scores
 
     @property
     def methods(self) -> list[str]:
@@ -52,11 +52,11 @@ class Aggregates:
 
     @property
     def seeds(self) -> int:
-        """Return the number of runs of a method on a task."""
+        """Return the number of seeds per method and task."""
         return len(self.config.figures[FIGURE].seeds)
 
     def groups(self) -> Iterator[tuple[str, Scores]]:
-        """Yield the scores of all tasks, then those of each number of demonstrations."""
+        """Yield the scores of all tasks, then the scores for each number of demonstrations."""
         yield "all", self.scores
         numbers = sorted({demos for _, demos in self.scores.tasks})
         if len(numbers) > 1:
@@ -72,13 +72,13 @@ class Aggregates:
     def both(
         self, method: str, scores: Scores, group: str = "all"
     ) -> tuple[Estimate | None, Estimate | None]:
-        """Return a method's interquartile mean and optimality gap, or None without scores."""
+        """Return a method's interquartile mean and optimality gap, or (None, None) if unscored."""
         if not scores.tasks:
             return None, None
         return statistics.aggregates(scores.of[method], self.config.statistics, group, method)
 
     def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
-        """Return the probability that NGT improves on a method, or None for NGT itself."""
+        """Return the probability that NGT improves on a method, or None if it is NGT itself."""
         if method == OURS or not scores.tasks:
             return None
         pair = (scores.of[OURS], scores.of[method])

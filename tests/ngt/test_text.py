@@ -1,4 +1,4 @@
-"""Text chosen by users: refused before anything is trained, or shown everywhere."""
+"""Tests of text chosen by users: it is refused before training or shown everywhere."""
 
 from __future__ import annotations
 

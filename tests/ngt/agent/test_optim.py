@@ -1,4 +1,4 @@
-"""Adam for a pack and gradient clipping per run, against torch's versions."""
+"""Adam for a pack and gradient clipping per run, compared with torch's versions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_loss_of_two_sets_of_parameters_moves_both() -> None:
     """Check that each set has its own optimiser and only this loss's gradients."""
     one, two = (nn.Parameter(torch.full((2, 3), value)) for value in (1.0, 2.0))
     optimisers = adam([one], 0.1), adam([two], 0.01)
-    two.grad = torch.full((2, 3), -1e9)  # a gradient of another loss
+    two.grad = torch.full((2, 3), -1e9)  # left by another loss; must be discarded
     descend(optimisers[0], (one * two).sum(dim=1), further=optimisers[1:])
     assert torch.allclose(one, torch.full((2, 3), 0.9))
     assert one.grad is not None and torch.equal(one.grad, torch.full((2, 3), 2.0))
