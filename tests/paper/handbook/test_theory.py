@@ -19,11 +19,11 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 def test_counter_examples_by_hand(theory_numbers: Study) -> None:
     text = " ".join(theory.by_hand(theory_numbers).split())
     for part in (
-        "P(|L_n − L| ≥ 1) = 0.5, above exp(−1) = 0.368",
+        "P(|L_n − L| ≥ 1) = 0.5, more than exp(−1) = 0.368",
         "2 exp(−1) = 0.736",
         "√2 · 0.9546 = 1.350",
         "= 1.279",
-        "distance is 100",
+        "distance (EMD) is 100",
         "−L ≤ 9.5",
         "2/√m = 0.35",
     ):
