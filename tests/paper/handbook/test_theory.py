@@ -23,7 +23,7 @@ def test_counter_examples_by_hand(theory_numbers: Study) -> None:
         "2 exp(−1) = 0.736",
         "√2 · 0.9546 = 1.350",
         "= 1.279",
-        "(EMD) is 100",
+        "distance (EMD) is 100",
         "−L ≤ 9.5",
         "2/√m = 0.35",
     ):
