@@ -68,6 +68,7 @@ def assert_same(folder: Path, whole: Path) -> None:
 # ---------------------------------------------------------------- kills
 
 
+@pytest.mark.long
 def test_25_kills_at_random_instants(tmp_path: Path) -> None:
     """Kill 25 attempts, each forked from a process that has already trained undisturbed."""
     script = """

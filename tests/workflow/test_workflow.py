@@ -338,6 +338,7 @@ def test_a_users_text_passes_through_the_workflow(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.long
 def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     """Kill Snakemake and its jobs three times during 12 runs; then let Snakemake finish."""
     folder = checkout(tmp_path / "suite")
