@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-# To make an optimiser, torch imports its compiler, which takes seconds, and asks it for a version of
+# To make an optimiser, torch imports its compiler, which takes seconds, and asks for a version of
 # this method that is never compiled. The suite compiles nothing, so the method itself will do.
 _add_param_group = torch.optim.Optimizer.add_param_group.__wrapped__  # type: ignore[attr-defined]
 _add_param_group.__dynamo_disable = _add_param_group
