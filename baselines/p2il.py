@@ -21,7 +21,7 @@ Range: any real number. The regulariser pulls r and Q to 0.
 Deviations: reward and critic take one step per update. The original takes 20 steps on a batch, each
 with new actions. `train.updates_per_step` adds updates, each with a step of the actor. The batch is
 half the agent's and half the expert's, 512 together. The agent updates once every four env steps,
-not at every step. There is one reward net; the original takes the smaller of two.
+not at every step. There is one reward net; the original takes the smaller output of two.
 Traps: the public commands for MuJoCo turn `online` off, so the agent's transitions affect only the
 regulariser and the actor. The commands use 10 whole demonstrations. They set tau to 0.08 on
 HalfCheetah and 1 elsewhere, use no target critics, and choose the objective `value_expert`.
@@ -43,9 +43,9 @@ from ngt.seeding import torch_generator
 
 @dataclass(frozen=True)
 class P2ilConfig(InverseConfig):
-    """Settings of P2IL. Values are the public code's."""
+    """Settings of P2IL. Defaults match the public code."""
 
-    objective: Objective = opt("value_expert", "the policy's term, as in IQ-Learn")
+    objective: Objective = opt("value_expert", "form of the policy's term, as in IQ-Learn")
     target: bool = opt(
         False, "take V(s') from the target critics; if false, from the critics, with gradient"
     )

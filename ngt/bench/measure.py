@@ -114,7 +114,7 @@ class Products(TorchDispatchMode):
 
 
 def _like(x: Any, device: str) -> Any:
-    """Return a random tensor on a device with the strides of x, or x itself if it is no tensor."""
+    """Return a random tensor on a device with x's strides, or x itself if it is not a tensor."""
     if not isinstance(x, Tensor):
         return x
     size = 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
@@ -184,7 +184,7 @@ def agreement(
 
 
 def kind(operator: str) -> str:
-    """Return the kind of work of one of torch's operators."""
+    """Return the kind of work that a torch operator does."""
     return next(kind for kind, pattern in KINDS.items() if re.match(pattern, operator))
 
 

@@ -186,7 +186,7 @@ class Published:
         return difference(self._cell(name), resolve_expert(self.config, env))
 
     def differences(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> dict[str, str]:
-        """Return the first different setting of each given run or expert that has one, by name."""
+        """Return the first different setting of each given run or expert, by its name."""
         found = {f"run {key}": self.difference(key) for key in keys}
         found |= {f"expert {env}": self.of_expert(env) for env in envs}
         return {name: differs for name, differs in found.items() if differs}
@@ -224,7 +224,7 @@ class Published:
         return self._record(expert_name(env))
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Return the runs in the cells of these keys that no artefact requests."""
+        """Return the published runs that share a cell with these keys but no artefact needs."""
         known = {str(key) for key in run_table(self.config)}
         cells = {str(key).rpartition("/")[0] for key in keys}
         others = self.manifest["runs"].keys() - known

@@ -10,8 +10,8 @@ class Graph:
 
     Every call takes one step. The step has no arguments and returns nothing. It reads and writes
     tensors at fixed addresses, so a replay uses their current values. It must not copy a value to
-    the host, branch on one, or make a tensor from Python numbers. A Python number keeps the value
-    that it had at the capture.
+    the host, branch on one, or make a tensor from Python numbers. A Python number keeps the
+    value that it had when the graph was captured.
     """
 
     def __init__(self, step: Callable[[], None], warmup: int = 3) -> None:

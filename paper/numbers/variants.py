@@ -11,7 +11,7 @@ from ngt.settings.resolve import load_model, method_rate, resolve
 IDENTITY = ("env", "method", "demos_source")  # fields that identify a cell and are not settings
 
 
-Settings = dict[str, tuple[str, str]]  # by name: value and meaning
+Settings = dict[str, tuple[str, str]]  # value and meaning of each setting, by its name
 
 
 class Difference(NamedTuple):
@@ -59,7 +59,7 @@ def differences(config: Config, a: str, b: str, envs: Sequence[str]) -> list[Dif
 
 
 def compare(sides: Mapping[str, tuple[Settings, Settings]]) -> list[Difference]:
-    """Return every setting in which the two sides of some env differ, in the settings' order."""
+    """Return every setting whose value differs between two methods on an env, in their order."""
     meanings = {n: doc for pair in sides.values() for side in pair for n, (_, doc) in side.items()}
     rows = []
     for name, meaning in meanings.items():

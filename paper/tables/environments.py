@@ -138,7 +138,7 @@ def table(config: Config, data: Path = DATA) -> Table:
             SIXTH_SAID,
             *refused,
             "Ends early: whether an unhealthy body ends the episode (terminate_when_unhealthy). "
-            "Kept: number of transitions kept of a demonstration of full length; a demonstration "
+            "Kept: number of transitions kept from a demonstration of full length; a demonstration "
             "that ends early has fewer.",
             "Authors': mean returns published with their code, in which no episode ends "
             "early. Ours: mean returns of the shipped expert in data/ and of a uniform-random "

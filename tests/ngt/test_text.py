@@ -1,4 +1,4 @@
-"""Tests of text chosen by users: it is refused before training or shown everywhere."""
+"""Tests of text that users choose: it is refused before training or can be shown anywhere."""
 
 from __future__ import annotations
 

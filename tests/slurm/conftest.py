@@ -111,7 +111,7 @@ class Slurm:
 
     def idle(self) -> bool:
         """Return True if all nodes are idle."""
-        with contextlib.suppress(subprocess.SubprocessError):  # the controller may not run yet
+        with contextlib.suppress(subprocess.SubprocessError):  # the controller may be starting
             return set(self.call("sinfo", "-ho", "%T").split()) == {"idle"}
         return False
 

@@ -120,7 +120,7 @@ def disturb(slurm: Any, folder: Path) -> dict[str, str]:
     def state(job: str) -> str:
         return slurm.jobs("all")[job][1]
 
-    slurm.until(hold, 240, "every training has a checkpoint")
+    slurm.until(hold, 240, "every training run has a checkpoint")
     of = {text.split("_")[4]: (job, node) for job, (node, _, text) in slurm.jobs().items()}
     first = of[METHODS[0]][1]
     limited, cancelled = (m for m in METHODS if of[m][1] == first)
@@ -134,7 +134,7 @@ def disturb(slurm: Any, folder: Path) -> dict[str, str]:
     slurm.until(lambda: state(of[killed][0]) == "FAILED", 30, "the killed job has failed")
     slurm.crash(of[crashed][1])
     slurm.until(lambda: state(of[crashed][0]) == "PENDING", 30, "Slurm starts it again")
-    # Otherwise the job would start only in 2 minutes.
+    # Otherwise the job would not start for another 2 minutes.
     slurm.call("scontrol", "update", f"jobid={of[crashed][0]}", "starttime=now")
     slurm.revive(of[crashed][1])
     slurm.until(lambda: not stands_still(held[limited]), 90, "the time limit's notice wakes it")

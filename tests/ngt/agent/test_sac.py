@@ -344,7 +344,7 @@ def test_learning_rates_go_to_their_networks():
 
 
 def test_actor_gradient_is_clipped_per_run(float64, make_batch):
-    """Check that the gradient in Adam's first moment has the norm of a tiny limit."""
+    """Check in Adam's first moment that each run's gradient is clipped to a tiny norm."""
     agent = agent_of([1, 2, 3], replace(SMALL, actor_grad_clip=1e-3))
     agent.update(make_batch(3, 8, OBS, ACT), torch.zeros(3, 8), noises(3, 8))
     state = agent.optimisers["actor"].state

@@ -19,7 +19,7 @@ ENV = "HalfCheetah-v4"
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a copy of data/ with one expert, which tests may damage, and return its folder."""
+    """Make `shipped` read a copy of data/ with one expert, which tests may damage; return it."""
     shutil.copytree(shipped.DATA / ENV, tmp_path / ENV)
     monkeypatch.setattr(shipped, "DATA", tmp_path)
     return tmp_path
@@ -49,7 +49,7 @@ def test_a_whole_one(data: Path) -> None:
 def test_none_names_the_env_and_both_ways_out(data: Path) -> None:
     assert not shipped.ships("Ant-v4")  # absent from this copy
     said = error("Ant-v4")
-    assert said.startswith("demos: shipped, but no expert of Ant-v4 ships")
+    assert said.startswith("demos: shipped, but no expert for Ant-v4 ships")
     assert "`demos: trained`" in said and "envs.Ant-v4.demos" in said
 
 
@@ -103,7 +103,7 @@ def test_no_record(data: Path, text: str) -> None:
 
 
 def test_a_file_is_read_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that later calls do not read a file again: the workflow needs it for every run."""
+    """Check that later calls do not read the files again: the workflow calls this for each run."""
     shipped.read(ENV)
     reads: list[Path] = []
     whole: Callable[[Path], bytes] = Path.read_bytes

@@ -50,7 +50,7 @@ def test_values_of_several_envs() -> None:
     ("methods", "expected"),
     [
         (["ngt", "dac-r"], ["NGT", "DAC, R"]),  # two methods, not variants of one
-        (["ngt", "ngt-release"], ["NGT", "NGT (release)"]),  # many differences, also outside params
+        (["ngt", "ngt-release"], ["NGT", "NGT (release)"]),  # many differences, not only in params
         (["ngt", "red"], ["NGT", "RED*"]),  # a different model
         (["ngt"], ["NGT"]),  # no difference
     ],
