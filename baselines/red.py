@@ -9,8 +9,8 @@ prior, and the predictor is distilled on expert transitions alone:
 Reward: (r - P5) / (P95 - P5), r = exp(-h), with percentiles of the batch. It is high for
 expert-like data.
 Range: r lies in (0, 1]. The scaled reward lies mostly in [0, 1] and is not clipped.
-Deviations from RED, as in the NGT paper: The predictor takes one step per iteration for as long
-as the agent learns, instead of 200 epochs beforehand. Both nets are NGT's, with the same architecture and
+Deviations: As in the NGT paper, the predictor takes one step per iteration for as long as the agent
+learns, instead of 200 epochs beforehand. Both nets are NGT's, with the same architecture and
 spectral norm; RED's predictor is shallower than its prior. The pairing is NGT's. On Humanoid it is
 HL-Gauss, so h has a floor above zero. Percentiles only partly replace RED's temperature, which is
 tuned per env from 250 to 250 000. For small h, exp(-h) is close to the straight line 1 - h. Scaling
