@@ -21,6 +21,7 @@ from ngt.settings import resolve
 from ngt.settings.config import CellConfig, Config, MethodConfig
 from ngt.settings.load import load
 from ngt.settings.options import Parser
+from ngt.settings.schema import type_hints
 from paper import command
 from paper.drawing.table import markdown
 from paper.handbook import readings
@@ -153,7 +154,7 @@ def settings(config: Config, name: str, cls: Any, envs: Sequence[str]) -> list[S
         Setting(
             f.name,
             _values(general[f.name], {e: p[f.name] for e, p in on.items()}),
-            _meaning(f, typing.get_type_hints(cls.Config)[f.name]),
+            _meaning(f, type_hints(cls.Config)[f.name]),
         )
         for f in dataclasses.fields(cls.Config)
     ]
