@@ -49,7 +49,7 @@ def test_a_whole_one(data: Path) -> None:
 def test_none_names_the_env_and_both_ways_out(data: Path) -> None:
     assert not shipped.ships("Ant-v4")  # absent from this copy
     said = error("Ant-v4")
-    assert said.startswith("demos: shipped, but no expert for Ant-v4 ships")
+    assert said.startswith("demos: shipped, but no expert of Ant-v4 ships")
     assert "`demos: trained`" in said and "envs.Ant-v4.demos" in said
 
 
