@@ -32,9 +32,9 @@ from ngt.experience.envs import TASKS
 from ngt.files import sha256, write_json
 from ngt.foreign import flat, imitation
 from ngt.runs.folder import Folders, expert_key, read_shipped
-from ngt.runs.gather import publish
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.published import Published
+from ngt.runs.shipping.gather import publish
 from ngt.runs.table import as_rows
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import Config, SacConfig

@@ -6,7 +6,7 @@
                   runs that share them, the complete settings of their cell, and the code, versions
                   and machine that made them
 
-`ngt.runs.gather` writes both files.
+`ngt.runs.shipping.gather` writes both files.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from ngt.agent import policy
 from ngt.files import checksum, write_json
+from ngt.runs.former import set_aside
 from ngt.runs.provenance import provenance
-from ngt.runs.receipt import drop_receipts
 from ngt.runs.status import PART
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import config_hash
@@ -97,7 +97,7 @@ class RunWriter:
                 raise OSError(error.errno, error.strerror, file.name) from None
 
     def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
-        """Replace the folder's old run, if there is one, with this run; write run.json last.
+        """Set aside the folder's old run, if there is one, for this run; write run.json last.
 
         Everything that needs disk space is written before the old run is touched.
         """
@@ -119,7 +119,6 @@ class RunWriter:
                 **self.provenance,
             },
         )
-        drop_receipts(self.folder / "done")
-        (self.folder / "run.json").unlink(missing_ok=True)  # the old run is gone from here on
+        set_aside(self.folder)
         for name in (*names, "run.json"):
             self._part(name).replace(self.folder / name)

@@ -24,6 +24,8 @@ from ngt.text import check_label, check_name
 def check(config: Config) -> None:
     """Check a config's names, differences, demonstrations and model parameters."""
     check_name(config.scale, "scale")
+    if config.study:
+        check_name(config.study, "study")
     for name, method in config.methods.items():
         check_name(name, f"methods.{name}")
         check_label(method.label, f"methods.{name}.label")

@@ -192,6 +192,9 @@ class Config:
     """All settings of the workflow at one scale."""
 
     scale: str = "quick"
+    study: str = opt(
+        "", "name of a study, whose results are in results/<study>/; changes no result"
+    )
     imports: tuple[str, ...] = opt((), "modules to import first, which may register tasks")
     records: Literal["trained", "published"] = opt(
         "trained", "source of figures: runs trained here, or the shipped records"

@@ -99,7 +99,7 @@ def items(
 def _item(
     artefact: Artefact, kind: str, config: Config, layout: Layout, out: Path, allow_partial: bool
 ) -> Item:
-    file = layout.root / f"{artefact.name}.{kind}"
+    file = layout.home / f"{artefact.name}.{kind}"
     if not file.exists():
         why, command = f"{file} is missing", target(config, artefact)
         if not allow_partial:
@@ -219,7 +219,7 @@ def page(
     content["stamp"] = stamps.stamp(config, layout, REPORT, "png")
     content["other_settings"] = command.other_settings(REPORT, config, layout)
     files = {
-        item.anchor: layout.root / f"{item.anchor}.png"
+        item.anchor: layout.home / f"{item.anchor}.png"
         for item in content["figures"]
         if not item.gap
     }

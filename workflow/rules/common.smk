@@ -35,6 +35,11 @@ PLAN = one_line(
 CONFIG, WORK = PLAN.config, PLAN.work
 
 
+if workflow.is_main_process:
+    for sentence in PLAN.moves():
+        print(f"snakemake: {sentence}", file=sys.stderr)
+
+
 def inputs(find, *args):
     """Return the input files that the plan finds, and force its outdated files to be made again.
 
