@@ -25,6 +25,7 @@ from paper.drawing import labels, style
 from paper.drawing import table as tables
 from paper.drawing.stamps import stamp
 from paper.drawing.table import Table
+from paper.numbers.statistics import reference
 from paper.register import ARTEFACTS, Artefact
 
 NAME = "paper"  # start of an error message if the user names no artefact
@@ -148,6 +149,7 @@ def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layo
     config = load_config(args)
     layout = Layout.of(config, args.results)
     labels.check(config)
+    reference(config)  # raises UserError
     if args.records is None:
         return config, layout
     return replace(config, records="published"), replace(layout, records=args.records)

@@ -30,6 +30,7 @@ from ngt.settings.resolve import (
 from paper.document import latex
 from paper.drawing import labels
 from paper.drawing.stamps import carries, parts, stamp
+from paper.numbers.statistics import reference
 from paper.register import FIGURES, PAPER, REPORT, SPEED, TABLES, at_scale
 from workflow.resources import Job, Site, pack_size, recording, site_of, training
 from workflow.results import Results
@@ -315,6 +316,7 @@ def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = Tr
     site = site_of(user)
     config = load({key: value for key, value in user.items() if key != "cluster"})
     labels.check(config)
+    reference(config)  # raises UserError
     if main:
         check_registered(env for figure in config.figures.values() for env in figure.envs)
     return Plan(config, Layout.of(config), site, main=main)

@@ -37,7 +37,7 @@ def certify(receipt: Path) -> None:
             )
     else:
         folder = receipt.parent
-        if fault_in(folder, wanted) and (place := find(folder, lambda p: not fault_in(p, wanted))):
+        if fault_in(folder, wanted) and (place := find(folder, lambda p: fits(p, wanted))):
             with locked(folder):
                 aside = bring_back(folder, place)
             print(returned(folder, place, aside), file=sys.stderr)
@@ -55,9 +55,14 @@ def fault_in(folder: Path, wanted: str) -> str:
     if found != wanted:
         what = f"made with {found}" if record else "missing or unreadable"
         return f"{file}: {what}, but {wanted} was planned"
-    if record.get("status") not in COMPLETE:
-        return f"{file} lacks its status"
     return changed(folder, record)
+
+
+def fits(place: Path, wanted: str) -> bool:
+    """Return True if a former result is complete and matches a receipt's hash."""
+    record = read_json(place / "run.json")
+    complete = isinstance(record, dict) and record.get("status") in COMPLETE
+    return complete and not fault_in(place, wanted)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

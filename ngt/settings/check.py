@@ -26,6 +26,8 @@ def check(config: Config) -> None:
     check_name(config.scale, "scale")
     if config.study:
         check_name(config.study, "study")
+    if config.statistics.reference:
+        find_method(config, config.statistics.reference, "statistics.reference")
     for name, method in config.methods.items():
         check_name(name, f"methods.{name}")
         check_label(method.label, f"methods.{name}.label")

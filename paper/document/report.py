@@ -77,8 +77,11 @@ class Item:
 def target(config: Config, artefact: Artefact) -> str:
     """Return the command that makes an artefact."""
     ending = "pdf" if artefact.name in FIGURES else "csv"
-    choice = f" --config scale={config.scale}" * (config.scale != Config.scale)
-    return f"snakemake --cores all results/{artefact.name}.{ending}{choice}"
+    chosen = [f"scale={config.scale}"] * (config.scale != Config.scale)
+    chosen += [f"study={config.study}"] * bool(config.study)
+    choice = f" --config {' '.join(chosen)}" if chosen else ""
+    home = Layout.of(config).home
+    return f"snakemake --cores all {home}/{artefact.name}.{ending}{choice}"
 
 
 def items(

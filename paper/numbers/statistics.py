@@ -26,16 +26,29 @@ from ngt.errors import UserError
 from ngt.runs.keys import RunKey
 from ngt.runs.table import unscored_envs
 from ngt.seeding import derive
-from ngt.settings.config import StatisticsConfig
+from ngt.settings.config import Config, StatisticsConfig
 from paper.numbers.curves import AXES, usable
 from paper.numbers.scores import final_scores
+from paper.register import MAIN
 from paper.words import show
 
-OURS = "ngt"  # the method with which all others are compared
+OURS = "ngt"  # the paper's own method, which its claims are about
 UNEVALUATED = 0.0  # a random policy's score, for a run that diverged before an evaluation
 
 Array = NDArray[np.float64]
 Task = tuple[str, int]  # env, demonstrations
+
+
+def reference(config: Config) -> str:
+    """Return the method that others are compared with, or "" without one."""
+    plan = config.figures.get(MAIN[0])
+    name = config.statistics.reference or (plan.methods[0] if plan else "")
+    if plan and name not in plan.methods:
+        raise UserError(
+            f"statistics.reference: {name} is not among figures.{MAIN[0]}.methods; choose one of "
+            f"{', '.join(plan.methods)}"
+        )
+    return name
 
 
 class Estimate(NamedTuple):
@@ -250,7 +263,13 @@ def aggregates(
 
 def improvement(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
     """Return the probability that a run of x beats one of y, averaged over tasks. Ties are half."""
-    return estimates(metrics.probability_of_improvement, [x, y], settings, "improvement", *axes)[0]
+    return estimates(beats, [x, y], settings, "improvement", *axes)[0]
+
+
+def beats(x: Array, y: Array) -> float:
+    """Return the probability of `improvement`, as rliable's function does but 100 times faster."""
+    wins = (x[:, None] > y[None]) + 0.5 * (x[:, None] == y[None])
+    return float(np.mean(wins.sum(axis=(0, 1)) / (len(x) * len(y))))
 
 
 def profile(

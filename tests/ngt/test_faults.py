@@ -334,17 +334,6 @@ def test_a_clock_that_goes_backwards_changes_nothing(
 # ---------------------------------------------------------------- another run's folder
 
 
-def test_a_finished_run_of_other_settings_is_not_trained_over(tmp_path: Path, whole: Path) -> None:
-    shutil.copytree(whole, tmp_path / EXPERT)
-    code, line = run(tmp_path, "--set", "sac.gamma=0.5")
-    assert code == 2
-    assert line == (
-        f"ngt: error: expert Pendulum-v1: trained with other settings in {tmp_path / EXPERT}; "
-        "pass --replace to replace it, or --results DIR to keep both"
-    )
-    assert_same(tmp_path / EXPERT, whole)
-
-
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "ngt.cli", *command(tmp_path)],
