@@ -121,6 +121,17 @@ class Plan(Results):
             moves.append(f"runs that come back from {former} without training: {returning}")
         return [] if self.records else moves
 
+    def check_targets(self, words: Iterable[str]) -> None:
+        """Check that no word of a command names an artefact outside the study's folder.
+
+        Snakemake would take such a file, if it exists, for a source file.
+        """
+        for file in map(Path, words) if self.config.study else ():
+            if file.parent == self.layout.root and file.stem in ARTEFACTS:
+                raise UserError(
+                    f"{file}: not of study {self.config.study}; request {self.home}/{file.name}"
+                )
+
     # ---------------------------------------------------------------- receipts
 
     def run_hashes(self) -> list[str]:

@@ -24,8 +24,8 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
         clocks = [speed.clock(run, f"{env}/{method}") for _, run in some.groupby("seed")]
         means[env, method] = float(np.mean([speed.mean_rate(*clock) for clock in clocks]))
         ends[env, method] = float(np.mean([speed.stretches(*clock)[-1] for clock in clocks]))
-    name = statistics.reference(config)
-    label = method_label(config, name) if name else "reference"
+    name = statistics.reference(config) or speed.base(config, plan.methods[0])
+    label = method_label(config, name)
     ours = next((m for m in plan.methods if speed.base(config, m) == name), None)
     shown = REPORTED.get(name)
     columns = {"method": Column("method")}

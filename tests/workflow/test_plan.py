@@ -178,6 +178,16 @@ def test_a_former_expert_comes_back_without_a_job(tmp_path: Path) -> None:
     assert found.expert(env) == ([], []) and found.expert_hash[env] not in found.expert_hashes()
 
 
+def test_an_artefact_outside_the_studys_folder_is_refused() -> None:
+    config = load({**SMALL, "study": "mine"})
+    made = Plan(config, Layout.of(config), Site(), main=False)
+    made.check_targets(["results/mine/main_figure.pdf", "--config", "mine.yaml"])
+    with pytest.raises(UserError, match=r"request results/mine/main_figure\.pdf$"):
+        made.check_targets(["-n", "results/main_figure.pdf"])
+    assert made.everything()[0].startswith("results/mine/")
+    plan(Path(".")).check_targets(["results/main_figure.pdf"])
+
+
 def test_an_added_seed_leaves_finished_runs_alone(made: Plan, tmp_path: Path) -> None:
     figure = {**SMALL["figures"]["main_figure"], "seeds": [0, 1, 2]}
     found = plan(tmp_path, {"figures": {**SMALL["figures"], "main_figure": figure}})

@@ -36,6 +36,7 @@ CONFIG, WORK = PLAN.config, PLAN.work
 
 
 if workflow.is_main_process:
+    one_line(PLAN.check_targets, sys.argv[1:])
     for sentence in PLAN.moves():
         print(f"snakemake: {sentence}", file=sys.stderr)
 
