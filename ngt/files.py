@@ -1,4 +1,4 @@
-"""Files that are complete or absent, and digests of their content."""
+"""Atomic writing of files, reading of JSON, and digests of content."""
 
 import contextlib
 import functools
@@ -13,19 +13,20 @@ from zipfile import ZipFile
 
 from ngt.errors import UserError
 
-LARGEST = 4_000_000_000  # limit of the bytes that an archive may unpack to
+LARGEST = 4_000_000_000  # limit on an archive's unpacked size in bytes
 
 PACKAGE = Path(__file__).resolve().parent
-# An installed package holds its part of the checkout: baselines, configs and shipped experts.
+# An installed package has a copy of parts of the checkout: baselines, configs and shipped experts.
 INSTALLED = (PACKAGE / "checkout").is_dir()
 CHECKOUT = PACKAGE / "checkout" if INSTALLED else PACKAGE.parent
 
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary path next to `path`. If the block succeeds, flush it and rename it.
+    """Yield a temporary path next to `path`. If the block succeeds, rename the file to `path`.
 
-    An OSError from the block that names no file gets `path` as its file name.
+    The file is flushed to disk first. If an OSError from the block names no file, it gets `path` as
+    its file name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

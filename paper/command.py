@@ -28,7 +28,7 @@ from paper.drawing.table import Table
 from paper.numbers.statistics import reference
 from paper.register import ARTEFACTS, Artefact
 
-NAME = "paper"  # start of an error message if the user names no artefact
+NAME = "paper"  # prefix of error messages if the user names no artefact
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ def run(argv: Sequence[str]) -> None:
 
 
 def listing() -> str:
-    """Return a line for each artefact: its name, its label in the paper, its title."""
+    """Return a line for each artefact with its name, its label in the paper and its title."""
     rows = [(a.name, a.source or "-", a.title) for a in ARTEFACTS.values()]
     return "\n".join(aligned(rows, left=3))
 
 
 def find(name: str) -> Artefact:
-    """Return the artefact with a name. Raise UserError if there is none."""
+    """Return the artefact with this name. Raise UserError if there is none."""
     if name not in ARTEFACTS:
         near = suggest(name, list(ARTEFACTS))
         raise UserError(f"{name!r} is not an artefact; {near}; `python -m paper` lists them all")
@@ -158,7 +158,7 @@ def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layo
 def read(config: Config, layout: Layout, options: Options) -> tuple[pd.DataFrame, list[RunKey]]:
     """Return the rows of an artefact's runs and the keys of missing runs.
 
-    The artefact shows one entry of `figures`. Raise UserError if the scale lacks it.
+    The artefact shows a single entry of `figures`. Raise UserError if the scale lacks this entry.
     """
     (figure,) = options.artefact.runs
     if figure not in config.figures:
@@ -183,7 +183,7 @@ def figure_of_runs(draw: Draw, config: Config, layout: Layout, options: Options)
 
 
 def other_settings(artefact: Artefact, config: Config, layout: Layout) -> str:
-    """Return a warning if published records have other settings, else an empty text."""
+    """Return a warning if published records have other settings, or else an empty text."""
     keys, envs = artefact.keys(config), artefact.experts_of(config)
     if config.records != "published" or not (keys or envs):
         return ""
@@ -201,9 +201,9 @@ def other_settings(artefact: Artefact, config: Config, layout: Layout) -> str:
 def save(
     made: Made, mark: str, config: Config, layout: Layout, options: Options, png: Path | None
 ) -> str:
-    """Write the files of an artefact and return what to print.
+    """Write the files of an artefact and return the text to print.
 
-    mark: a warning, which is added to a figure or table; a document has its own.
+    mark: a warning to add to a figure or table. Documents add their own warning.
     """
     content, out = made.content, options.out
     if isinstance(content, bytes):

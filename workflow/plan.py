@@ -1,7 +1,7 @@
-"""The missing runs of a scale, the packs to train them in, and the outdated files.
+"""The missing runs of a scale, the packs in which to train them, and the outdated files.
 
 The plan follows from the config and from the content of existing files. It ignores time stamps and
-what Snakemake remembers. The rules query a `Plan`, which does not import Snakemake.
+Snakemake's own records. The rules query a `Plan`, which does not import Snakemake.
 """
 
 import os
@@ -36,7 +36,7 @@ from workflow.resources import Job, Site, pack_size, recording, site_of, trainin
 from workflow.results import Results
 
 ARTEFACTS = {**FIGURES, **TABLES, REPORT.name: REPORT, PAPER.name: PAPER}
-# The endings of an artefact's files that carry the hash of its inputs.
+# The endings of those files of an artefact that carry the hash of its inputs.
 STAMPED = {
     **dict.fromkeys(FIGURES, ("pdf", "png")),
     **dict.fromkeys(TABLES, ("json",)),
@@ -56,8 +56,8 @@ class Inputs(NamedTuple):
 class Plan(Results):
     """The existing and the missing results of a scale.
 
-    The workflow treats a complete run with its receipt as a source file. No rule makes it, so
-    nothing can train it again or delete it, whatever the pack size.
+    The workflow treats a complete run with a receipt as a source file. No rule makes such a run, so
+    the workflow can neither retrain nor delete it, whatever the pack size.
 
     Args:
         main: False in the process of a single job, which examines no runs.
@@ -71,7 +71,7 @@ class Plan(Results):
         self.records = (
             Published(layout.published, config) if config.records == "published" else None
         )
-        # An env without demonstrations stops only the targets that need it.
+        # If an env has no demonstrations, only the targets that need them fail.
         self.runs = [key for key in run_table(config) if main and self.has_demos(key.env)]
         self.statuses = {key: self.folders.status(key).status for key in self.runs}
         unfinished = [key for key in self.runs if self.statuses[key] not in COMPLETE]
@@ -84,8 +84,8 @@ class Plan(Results):
     def _packs(self) -> list[tuple[RunKey, ...]]:
         """Group the missing runs into packs as large as the site allows.
 
-        The runs of a pack belong to the same artefacts, so that one artefact's target trains no
-        run of another. A timed run is alone in its pack, so that its speed is its own.
+        The runs of a pack belong to the same artefacts, so that a target trains only runs that its
+        artefact needs. A timed run is alone in its pack, so that no other run affects its speed.
         """
         counted = {name: set(run_table(self.config, [name])) for name in self.config.figures}
 
@@ -100,7 +100,7 @@ class Plan(Results):
         return found
 
     def names(self) -> dict[str, Iterable[str]]:
-        """Return every value that each wildcard of the rules may take."""
+        """Return the values that each wildcard of the rules may take."""
         return {
             "env": TASKS,
             "method": self.config.methods,
@@ -155,7 +155,7 @@ class Plan(Results):
     def _hashes(self, receipt: Callable[[str], str], complete: Callable[[str], bool]) -> list[str]:
         """Return the hashes of receipts that are missing or whose results are incomplete.
 
-        Check only the experts that a target can request.
+        Only the experts that a target can request are checked.
         """
         used = {*self.unshipped(), *(key.env for key in self.missing)}
         return [
@@ -173,7 +173,7 @@ class Plan(Results):
         ]
 
     def shipping_receipts(self) -> list[str]:
-        """Return the receipts of the experts that are still to be shipped."""
+        """Return the receipts of the experts that do not ship yet."""
         return [
             f"{self.work}/shipped/{env}.done.{self.expert_hash[env]}" for env in self.unshipped()
         ]
@@ -181,7 +181,7 @@ class Plan(Results):
     # ---------------------------------------------------------------- inputs of rules
 
     def settings(self) -> Inputs:
-        """Return the settings file, which is outdated if its text was cut or changed."""
+        """Return the settings file. It is outdated if its text was truncated or changed."""
         file = Path(self.settings_file)
         intact = (
             not file.exists()
@@ -251,7 +251,10 @@ class Plan(Results):
         return Inputs(files, [] if intact else own)
 
     def parts(self, picture: str) -> list[str]:
-        """Return the files of every figure and table in a report; figures end in `picture`."""
+        """Return the files of every figure and table in a report.
+
+        picture: the file format of figures.
+        """
         return [str(file) for file in parts(self.config, self.layout, picture)]
 
     def everything(self) -> list[str]:
@@ -262,7 +265,7 @@ class Plan(Results):
     # ---------------------------------------------------------------- resources of jobs
 
     def members(self, env: str, method: str, mode: Mode, rate: str, members: str) -> list[str]:
-        """Return the runs of the pack with these parts of its path."""
+        """Return the runs of a pack, given the parts of its path."""
         return [str(key) for key in parse_pack((env, method, mode, int(rate)), members)]
 
     def pack_job(self, env: str, method: str, mode: Mode, rate: str, members: str) -> Job:
@@ -279,10 +282,10 @@ class Plan(Results):
         return recording(env, expert_config(self.config, env).episodes, self.site)
 
     def retries(self) -> int:
-        """Return how often a training job may be retried.
+        """Return how often a training job may be retried; 0 if this is a cluster job's process.
 
-        A job that fails resumes from its checkpoint. So does a job whose time is up, as often as
-        the longest training needs. Only the main process retries; in a cluster job this is 0.
+        A retried job resumes from its checkpoint. The number allows for a few failures, and for as
+        many time limits as the longest training run reaches.
         """
         jobs = [self.job(len(pack), *pack[0].cell) for pack in self.packs]
         jobs += [self.job(1, env) for env in {key.env for key in self.missing}]
@@ -304,9 +307,9 @@ class Plan(Results):
 
 
 def _as_input(file: str) -> str:
-    """Return a relative path as a rule's input.
+    """Return a relative path to use as a rule's input.
 
-    Raise UserError if it contains braces, which Snakemake would fill.
+    Raise UserError if the path contains braces, which Snakemake would fill.
     """
     path = os.path.relpath(file)
     if set(path) & set("{}"):
@@ -315,11 +318,12 @@ def _as_input(file: str) -> str:
 
 
 def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = True) -> Plan:
-    """Return the plan of a user's own settings, checked before any job starts.
+    """Return the plan for a user's own settings, which are checked first.
 
     Args:
         user: the user's settings, with the section `cluster`.
-        files: their config files, read to find duplicate keys, of which Snakemake keeps the last.
+        files: the config files of these settings, read to report duplicate keys, of which Snakemake
+            would keep the last.
         main: as for `Plan`.
     """
     for file in files:

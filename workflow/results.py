@@ -48,7 +48,7 @@ class Results:
     def has_demos(self, env: str) -> bool:
         """Return True if an env's demonstrations exist or can be made.
 
-        With shipped experts, some envs have none.
+        Shipped experts do not exist for all envs.
         """
         own = bool(own_file(self.config, env))
         return self.config.demos == "trained" or own or shipped.ships(env)
@@ -66,7 +66,7 @@ class Results:
     def _has_recording(self, env: str) -> bool:
         """Return True if an env's recording is intact.
 
-        If the expert is complete, the recording must be of this expert.
+        If the env's expert is complete, the recording must also be of this expert.
         """
         if not self.main:
             return True

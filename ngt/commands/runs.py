@@ -27,8 +27,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--status",
         help="list only runs with this status: finished, diverged (a tensor is not finite), stale "
-        "(complete, but settings or demonstrations differ), damaged (a file was changed after the "
-        "end), part (begun, not ended), missing",
+        "(complete, but settings or demonstrations differ), damaged (a file was changed after "
+        "training), part (started but not complete), missing",
     )
     parser.add_argument(
         "--former",
@@ -49,8 +49,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=60,
         metavar="SECONDS",
-        help="print how many runs are done and how far the rest are, every SECONDS (60), until all "
-        "are complete",
+        help="print the number of runs with each status and the progress of unfinished runs, every "
+        "SECONDS (default: 60), until all are complete",
     )
 
 
@@ -106,7 +106,7 @@ def list_former(layout: Layout, status: str | None, *, remove: bool) -> None:
 
 
 def check_known(option: str, name: str, known: Sequence[str]) -> None:
-    """Check that an option's value is one of the known names."""
+    """Raise UserError unless an option's value is one of the known names."""
     if name not in known:
         raise UserError(f"{option}: {name!r} is not known; {suggest(name, known)}")
 
@@ -119,7 +119,7 @@ def counted(counts: Counter[str], config: Config) -> str:
 
 
 def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float) -> None:
-    """Print how far the runs are, every `seconds`, until all are complete."""
+    """Print the runs' progress every `seconds` seconds until all are complete."""
     while True:
         folders = Folders(layout, config)
         statuses = {key: folders.status(key).status for key in keys}

@@ -30,7 +30,9 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="number of processes that step the envs; 0 (default) steps them in this process",
     )
-    parser.add_argument("--fresh", action="store_true", help="train even if finished already")
+    parser.add_argument(
+        "--fresh", action="store_true", help="train again even if the run is finished"
+    )
     parser.add_argument(
         "--restart", action="store_true", help="ignore checkpoints and start from the beginning"
     )
@@ -58,7 +60,7 @@ def add_outcome(parser: argparse.ArgumentParser) -> None:
 
 
 def one_thread(device: str = "cpu") -> None:
-    """Compute on one thread, since jobs fill the cores, and check that the device exists."""
+    """Compute on one thread, since jobs fill the cores; check that the device exists."""
     torch.set_num_threads(1)
     try:
         torch.device(device)
@@ -91,7 +93,7 @@ def read_demos(file: Path, env: str, **options: bool) -> Demos:
 
 
 def warn_of_scale(data: Demos) -> None:
-    """Print a line if these demonstrations cannot normalise a return."""
+    """Print a warning if these demonstrations cannot normalise returns."""
     if reason := unscored(reference_of(data)):
         say(f"warning: {data.env}: no return can be normalised: {reason}")
 
@@ -99,8 +101,8 @@ def warn_of_scale(data: Demos) -> None:
 def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.Namespace) -> bool:
     """Return True if a run must be trained.
 
-    A former result with these settings comes back instead. Print a line if the run need not be
-    trained, or if a result with other settings, or a damaged one, is in its folder.
+    If there is a former result with these settings, bring it back instead. Print a line if the run
+    need not be trained, or if its folder has a damaged result or one with other settings.
     """
     status, note, _ = job.member_state(cell, member)
     if status in COMPLETE and not args.fresh:

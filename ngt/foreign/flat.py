@@ -53,7 +53,7 @@ def read_npz(path: Path, env: str) -> Found:
 
 
 def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Arrays:
-    """Return a file's arrays, found under any of their names."""
+    """Return a file's arrays by their names in NAMES; the file may use the other names."""
     found, arrays = sorted(names), {}
     for name, others in NAMES.items():
         chosen = [other for other in (name, *others) if other in found]
@@ -68,7 +68,7 @@ def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Ar
 
 
 def split(arrays: Arrays, where: str) -> Found:
-    """Split flat arrays into episodes after each row in which either flag is set."""
+    """Split flat arrays into episodes after each row with `terminals` or `timeouts` set."""
     rows = len(arrays["actions"]) if arrays["actions"].ndim else 0
     for name, array in arrays.items():
         dims = 2 if name in ("observations", "actions", OPTIONAL) else 1

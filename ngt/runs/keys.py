@@ -69,7 +69,7 @@ class Layout:
 
     scale: str
     root: Path = Path("results")
-    records: Path | None = None  # published records, if they are not under home
+    records: Path | None = None  # file of published records, if it is not under home
     study: str = ""
 
     @staticmethod
@@ -117,10 +117,10 @@ class Layout:
 def run_table(
     config: Config, figures: Iterable[str] | None = None, *, beside: bool = False
 ) -> list[RunKey]:
-    """Return every run that these artefacts request, each once, sorted.
+    """Return the sorted keys of all runs that these artefacts request, without duplicates.
 
     figures: names of artefacts, or None for every run of the config.
-    beside: include the runs that the artefacts draw for comparison.
+    beside: include the runs that the artefacts draw only for comparison.
     """
     names, beside = (list(config.figures), True) if figures is None else (list(figures), beside)
     keys = set()
@@ -137,7 +137,7 @@ def run_table(
 def packs(
     keys: Sequence[RunKey], size: int, apart: Callable[[RunKey], Hashable] | None = None
 ) -> list[tuple[RunKey, ...]]:
-    """Return keys, each once, in packs of at most `size` that share a cell and `apart(key)`.
+    """Group the distinct keys into packs of at most `size` that share a cell and `apart(key)`.
 
     workflow/plan.py chooses `size` and `apart` for the workflow.
     """
@@ -163,7 +163,7 @@ def pack_name(pack: Sequence[RunKey]) -> str:
 
 
 def parse_pack(cell: tuple[str, str, Mode, int], name: str) -> list[RunKey]:
-    """Return the keys of the pack that `pack_name` gives this name."""
+    """Return the keys of the pack in a cell to which `pack_name` gives this name."""
     env, method, mode, rate = cell
     keys = []
     for group in name.split("_"):

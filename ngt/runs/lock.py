@@ -15,7 +15,7 @@ PATIENCE = 1.0  # seconds to wait for a lock, since its holder may just be finis
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock a run's folder, or raise UserError with the process that holds the lock."""
+    """Lock a run's folder. Raise UserError with the lock's holder if another process has it."""
     folder.mkdir(parents=True, exist_ok=True)
     path, holder = folder / ".lock", "another process"
     try:
@@ -29,4 +29,4 @@ def locked(folder: Path) -> Iterator[None]:
             path.write_text(f"process {os.getpid()} on {platform.node()}\n", encoding="utf-8")
             yield
         finally:
-            path.unlink(missing_ok=True)  # a process waiting for this file then makes a new one
+            path.unlink(missing_ok=True)  # a process that waits for this lock makes a new file

@@ -4,8 +4,8 @@ python -m ngt.runs.receipt RECEIPT...
 
 `<run>/done.<hash>`, `<expert>/done.<hash>` and `<env>.done.<hash>` are the receipts of a run, an
 expert and a recording. The hash identifies the settings. A receipt is written only if the result in
-the same folder is intact and has these settings, or if such a former result can come back to it;
-otherwise an error is raised.
+the same folder is intact and has these settings. Otherwise the command brings back a former result
+that is intact and has them. If there is none, it reports an error.
 """
 
 import sys

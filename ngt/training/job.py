@@ -1,4 +1,4 @@
-"""Training jobs, which lock the folders, resume from checkpoints, and stop on a signal."""
+"""Training jobs. They lock the runs' folders, resume from checkpoints, and stop on a signal."""
 
 import contextlib
 import signal
@@ -29,9 +29,9 @@ def train(
     fresh: bool,
     restart: bool,
 ) -> bool:
-    """Train runs of a cell together, but separately if they resume from different steps.
+    """Train runs of a cell together, or in groups if they resume from different steps.
 
-    Return True if a stop signal came when nothing was left to do; raise Interrupted if earlier.
+    Return True if a stop signal came after the last step. Raise Interrupted if it came earlier.
 
     fresh: train finished runs again.
     restart: ignore checkpoints.
@@ -75,9 +75,10 @@ def member_state(cell: CellConfig, member: Member) -> Status:
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
-    """Group members by the step from which they resume; None is the start.
+    """Group members by the step from which they resume, or None for those that start anew.
 
-    They resume from the newest step that all members have, or else each from its own newest step.
+    All resume from the newest step that they have in common. Without one, each resumes from its own
+    newest step.
     """
     steps = [checkpoint.usable(m.folder, made_with(cell, m), say) for m in members]
     for member, found in zip(members, steps, strict=True):
@@ -93,7 +94,7 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
 
 @contextlib.contextmanager
 def stops(trainer: Trainer) -> Iterator[None]:
-    """Stop on SIGTERM, SIGUSR1 or Ctrl-C after a checkpoint, and at once on a second Ctrl-C."""
+    """Stop after a checkpoint on SIGTERM, SIGUSR1 or Ctrl-C, and at once on a second Ctrl-C."""
 
     def stop(number: int, frame: Any) -> None:
         if number == signal.SIGINT and trainer.stop:

@@ -29,8 +29,8 @@ def gather(
 ) -> None:
     """Put main.tex, macros.tex and the scale's figures and tables into a folder.
 
-    Raise UserError for a missing run or file unless `allow_partial`; the text then names the gaps.
-    Raise UserError for published records with other settings unless `other_settings`.
+    Raise UserError if a run or file is missing; with `allow_partial`, the text names the gaps
+    instead. Raise UserError if published records have other settings, unless `other_settings`.
     """
     out = layout.home / f"{NAME}.pdf"
     found = report.items(config, layout, out, picture="pdf", allow_partial=allow_partial)
@@ -68,4 +68,4 @@ def make(config: Config, layout: Layout, options: command.Options) -> command.Ma
         log = layout.work / "logs" / "latex.log"
         pdf = latex.build(Path(temporary), log).read_bytes()
     stamp = stamps.stamp(config, layout, PAPER, "pdf")
-    return command.Made(pdf + f"% {stamp}\n".encode())  # a comment after the document's end
+    return command.Made(pdf + f"% {stamp}\n".encode())  # as a comment after the document's end

@@ -28,7 +28,8 @@ TAUS = 101  # scores at which a profile is evaluated
 def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
     """Draw IQM, optimality gap and P(reference > method) of each method, above the profiles.
 
-    runs: rows of `ngt.runs.table.read_runs`. absent: the keys of missing runs.
+    runs: rows of `ngt.runs.table.read_runs`.
+    absent: the keys of missing runs.
     """
     a = collect(runs, config, absent)
     looks = style.looks(a.methods)
@@ -76,7 +77,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
 def _rows(
     axes: Axes, a: Aggregates, looks: dict[str, Look], value: Callable[[str], Estimate | None]
 ) -> None:
-    """Draw each method's estimate as a marker on a bar for its interval. The first is on top."""
+    """Draw each method's estimate as a marker on a bar for its interval, in order from the top."""
     for y, method in enumerate(a.methods):
         e, look = value(method), looks[method]
         if e is None:

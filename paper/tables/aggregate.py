@@ -45,7 +45,7 @@ class Aggregates:
     scores: Scores
     diverged: Diverged
     absent: tuple[RunKey, ...]
-    unscored: tuple[str, ...] = ()  # sentences on envs without scores
+    unscored: tuple[str, ...] = ()  # a sentence on each env without scores
 
     @property
     def methods(self) -> list[str]:
@@ -54,11 +54,11 @@ class Aggregates:
 
     @property
     def seeds(self) -> int:
-        """Return the number of runs of a method on a task."""
+        """Return the number of seeds per method and task."""
         return len(self.config.figures[FIGURE].seeds)
 
     def groups(self) -> Iterator[tuple[str, Scores]]:
-        """Yield the scores of all tasks, then those of each number of demonstrations."""
+        """Yield the scores of all tasks, then the scores for each number of demonstrations."""
         yield "all", self.scores
         numbers = sorted({demos for _, demos in self.scores.tasks})
         if len(numbers) > 1:
@@ -74,13 +74,13 @@ class Aggregates:
     def both(
         self, method: str, scores: Scores, group: str = "all"
     ) -> tuple[Estimate | None, Estimate | None]:
-        """Return a method's interquartile mean and optimality gap, or None without scores."""
+        """Return a method's interquartile mean and optimality gap, or (None, None) if unscored."""
         if not scores.tasks:
             return None, None
         return statistics.aggregates(scores.of[method], self.config.statistics, group, method)
 
     def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
-        """Return the probability that the reference beats a method, or None for itself."""
+        """Return the probability that the reference beats a method, or None if it is the method."""
         if method == self.reference:
             return None
         return self.beats(self.reference, method, scores, group)

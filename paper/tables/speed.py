@@ -1,4 +1,4 @@
-"""The env steps per second of each method next to the paper's (the paper's table of speeds)."""
+"""The env steps per second of each method, next to the paper's table of speeds."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from paper.numbers.speed import NAME
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make a table with a row per method: its rates on each env, also relative to a reference's."""
+    """Make a table with a row per method: its rates, absolute and relative to the reference's."""
     runs, absent = read(config, layout, options)
     plan = plan_of(config, NAME, one=("modes", "rates", "demos"))
     means: dict[tuple[str, str], float] = {}
@@ -55,12 +55,12 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
     count = len(plan.seeds)
     repeats = f"Each is the mean of {count} repeats." if count > 1 else "Each is from one run."
     notes = [
-        f"Scale {config.scale}. Each run in its own process on: {'; '.join(machines)}. env "
+        f"Scale {config.scale}. Each run had its own process on: {'; '.join(machines)}. env "
         f"steps/s: the mean since the start, over {' or '.join(f'{s:,}' for s in steps)} env "
         f"steps, as the paper reports it. last fifth: the rate over the last "
-        f"{speed.STRETCH:.0%}. Evaluations are left out. {repeats}",
+        f"{speed.STRETCH:.0%} of the run. Evaluations are left out. {repeats}",
         "paper: one NVIDIA RTX 4090, at 200,000 env steps. Rates on different machines cannot be "
-        f"compared; the columns over {label}'s can.",
+        f"compared; the ratios to {label} can.",
     ]
     marks = [f"PARTIAL: {len(absent)} runs are missing."] if absent else []
     return Made(Table("Speed of training", columns, rows, notes, marks))

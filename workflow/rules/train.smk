@@ -1,7 +1,7 @@
-# Imitation: a pack of runs is one job, and each run has its own receipt.
+# Train imitation runs. A pack of runs is one job, and each run has its own receipt.
 #
 # The plan names a training job or a recording as an input only if it must run, so a time stamp alone
-# never starts it. Inputs are not `ancient`, because Snakemake would skip an outdated job whose ancient
+# never starts one. Inputs are not `ancient`, because Snakemake would skip an outdated job whose ancient
 # input is made in the same command.
 
 

@@ -1,4 +1,4 @@
-"""Training from Python, with the same runs as the commands."""
+"""Training from Python, which makes the same runs as the commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ngt.files import read_json
 FILE = Path(__file__).resolve().parents[2] / "data" / "Pendulum-v1.npz"
 SMALL: dict[str, Any] = {
     "train": {"eval_every": 20, "log_every": 20, "eval_episodes": 1},
-    "sac": {"lr_actor": 1e-5},  # JSON writes 1e-05, which YAML readers take for text
+    "sac": {"lr_actor": 1e-5},  # written in JSON as 1e-05, which YAML readers take for text
 }
 
 
@@ -39,7 +39,7 @@ def test_imitating(tmp_path: Path, capsys: Any) -> None:
     demos = ngt.load_demos(FILE)
     other = ngt.imitate("Pendulum-v1", demos, "bc-full", steps=20, **common)
     assert other.folder.parent.name == "state-action-demos4-rate1", (
-        "the method's own rate, and all demonstrations"
+        "the run must use the method's own rate and all demonstrations"
     )
     (file,) = (tmp_path / "test/demos").iterdir()
     assert ngt.load_demos(file).checksum == demos.checksum

@@ -1,4 +1,4 @@
-"""The run table: printing, filters and watching."""
+"""Tests of `ngt runs`: its table, filters and watching."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_runs_counts(ngt: Any, demos_file: str) -> None:
     assert ngt("runs", *steps, "--other-source", "--keys") == []
     missing = ngt("runs", *steps, "--status", "missing", "--keys")
     assert missing == [str(key) for key in table if str(key) != done]
-    assert all(RunKey.parse(line) for line in missing), "in the form that `ngt train` takes"
+    assert all(RunKey.parse(line) for line in missing), "`ngt train` must accept the printed keys"
 
 
 def test_runs_of_a_figure(ngt: Any) -> None:
@@ -50,7 +50,7 @@ def test_runs_of_a_figure(ngt: Any) -> None:
 def test_runs_watched_until_all_are_complete(
     ngt: Any, demos_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Watch no runs, then some, then all: three looks with two sleeps between them."""
+    """Check three reports, for no runs, part of a run and all runs, with a sleep between them."""
     keys = [KEY.format(1, seed) for seed in (0, 1)]
     own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}", "--set", "train.steps=80"]
     for name, value in (("methods", "[ngt]"), ("demos", "[1]"), ("seeds", "[0, 1]")):

@@ -1,4 +1,4 @@
-"""Training runs: skipping, replacing, refusing and packing."""
+"""Tests of `ngt train`: runs skipped, replaced, refused and packed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_told_to_stop_in_a_packs_last_step_no_other_begins(
         ngt("train", *both, *SHORT, "--demos", demos_file)
     assert stop.value.code == os.EX_TEMPFAIL and begun == ["bc"]
     ngt("train", both[1], *SHORT, "--demos", demos_file)
-    assert begun == ["bc", "ngt"], "nothing is left to do, so the command succeeds"
+    assert begun == ["bc", "ngt"], "the command must succeed, because no run remains"
 
 
 @pytest.mark.parametrize("command", ["train", "expert"])
@@ -125,7 +125,7 @@ def test_settings_changed_and_changed_back_lose_no_run_and_train_none_twice(
     assert "came back" in line and content() == second
     assert "finished already" in ngt(*changed)[0]
     assert len(list((work / "former").rglob("run.json"))) == 1
-    assert " finished in " in ngt(*base, "--fresh")[-1], "--fresh trains in any case"
+    assert " finished in " in ngt(*base, "--fresh")[-1], "--fresh must train in any case"
     assert len(list((work / "former").rglob("run.json"))) == 2
     table = ngt("runs", "--former", "--scale", "test")
     assert len(table) == 3 and all(place in line for line in table[:2])
@@ -165,11 +165,11 @@ def test_other_demonstrations_are_other_settings(
     assert "trained with other settings" in ngt(*command)[0]
     assert source() == own.source and status() == "finished"
     assert "finished already" in ngt(*command, "--demos", str(default))[0], (
-        "the same as the expert's recording"
+        "the file must be taken as the expert's recording"
     )
     demos.save(default, dataclasses.replace(own, source="toy"))
     expected = (
-        f"field 'source': found toy, expected {own.source}: these settings have another expert"
+        f"field 'source': found toy, expected {own.source}: these settings need another expert"
     )
     assert expected in refused(*command, "--fresh")
     assert status() == "finished"
@@ -180,7 +180,7 @@ def test_packs_hold_the_runs_that_are_left(ngt: Any, demos_file: str, tmp_path: 
     bc = KEY.format(1, 0).replace("/ngt/", "/bc/")
     ngt("train", keys[1], *SHORT, "--demos", demos_file)
     said = ngt("train", *keys, bc, keys[0], *SHORT, "--demos", demos_file)
-    assert len(said) == 4, "a repeated key is one run"
+    assert len(said) == 4, "a repeated key must be one run"
     packed = {
         key: read_json(tmp_path / "results/test/runs" / key / "run.json")["pack"]
         for key in [*keys, bc]
@@ -212,7 +212,7 @@ def test_a_divergence_is_said_and_is_no_error(
     own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]
     said = ngt("train", key, *own)
     assert said == [f"run {key}: diverged at step 8: agent.actor.net.layers.0.weight is not finite"]
-    assert ngt("train", key, *own) == [ALREADY.format(key)], "divergence is the run's result"
+    assert ngt("train", key, *own) == [ALREADY.format(key)], "divergence must count as finished"
     table = ngt("runs", *own, "--status", "diverged")
     assert table[0].split(maxsplit=2)[:2] == ["diverged", key]
     assert table[0].endswith("step 8: agent.actor.net.layers.0.weight is not finite")
@@ -237,4 +237,6 @@ def test_a_damaged_run_is_trained_again_by_the_same_command(
     other = demos.load(Path(demos_file))
     assert ngt("runs", *own, "--status", "stale")[0].startswith("0 runs")
     demos.save(Path(demos_file), dataclasses.replace(other, seeds=other.seeds + 1))
-    assert key in ngt("runs", *own, "--status", "stale")[0], "the demonstrations differ"
+    assert key in ngt("runs", *own, "--status", "stale")[0], (
+        "changed demonstrations must make the run stale"
+    )

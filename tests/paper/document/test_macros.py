@@ -1,4 +1,4 @@
-"""Numbers and outcomes in the text, which come from tables and runs."""
+"""The text's numbers and outcomes, which come from tables and runs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def named(text: str, kind: str, name: str) -> str:
 
 @pytest.fixture
 def made(make_study: Callable[..., Any], fill: Callable[..., None]) -> tuple[Any, Runs]:
-    """Return a study in which one run is missing and another one diverged, and its runs."""
+    """Return a study with one missing and one diverged run, and the study's runs."""
     study = make_study(methods=["ngt", "dac-r"], demos=[1, 4], seeds=[0, 1])
     fill(study, skip=[study.key("ngt", seed=1)])
     study.write(study.key("dac-r", demos=4), [0.1], diverged=True)
@@ -150,7 +150,7 @@ def test_ngt_is_placed_among_the_methods(made: tuple[Any, Runs]) -> None:
     assert (values["OtherMethods"], values["HigherMethods"]) == (3, 2)
     assert (values["BestMethod"], str(values["BestIqm"])) == ("PWIL", "1.04 [0.94, 1.14]")
     assert (values["ReferenceBetter"], values["ReferenceWorse"]) == (1, 1), (
-        "one interval contains one half"
+        "DAC's interval contains one half"
     )
     one_seed = [row | dict.fromkeys(("better_low", "better_high")) for row in AGGREGATES]
     values = of_aggregates(one_seed, config)
