@@ -25,12 +25,12 @@ class InverseConfig:
 
     objective: Objective = opt(
         "value",
-        "the policy's term in the loss: value is V(s) - gamma V(s') on both sides, value_expert "
-        "the same on the expert's side, v0 is (1 - gamma) V(s) on the expert's side",
+        "the policy's term in the loss: with value, V(s) - gamma V(s') over agent and expert rows; "
+        "with value_expert, the same over expert rows; with v0, (1 - gamma) V(s) over expert rows",
     )
     chi2: float = opt(0.5, "chi2 in the regulariser's weight 1 / (4 chi2)", 1e-8)
     target: bool = opt(
-        True, "take V(s') from the target critics; if false, from the critics, with gradient"
+        True, "take V(s') from the target critics; if false, from the critics, with gradients"
     )
 
 

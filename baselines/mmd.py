@@ -58,8 +58,8 @@ def rbf_mixture(u: Tensor, v: Tensor, sigmas: Sequence[float]) -> Tensor:
     """Return the sum of Gaussian kernels between u (R, B, m) and v (R, C, m), shape (R, B, C).
 
     Each sigma contributes 1 if u = v. Differences are computed explicitly for two reasons. The loss
-    does not constrain D's offset, and at an offset of 100 the expanded square is off by 0.1 in
-    float32 for a sigma of 0.1. Also, torch.cdist has no second derivative.
+    does not constrain D's offset, and at an offset of 100 the expanded square has an error of 0.1
+    in float32, which matters for a sigma of 0.1. Also, torch.cdist has no second derivative.
     """
     square = (u.unsqueeze(-2) - v.unsqueeze(-3)).square().sum(dim=-1)
     return torch.stack([torch.exp(square / (-2.0 * s * s)) for s in sigmas]).sum(dim=0)
@@ -76,7 +76,7 @@ def mmd_squared(u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> T
 
 
 def witness(u: Tensor, u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return u's mean kernel to the expert minus its mean kernel to the agent, shape (R, B)."""
+    """Return u's mean kernel with the expert minus its mean kernel to the agent, shape (R, B)."""
     to_expert = rbf_mixture(u, u_expert, sigmas).mean(dim=-1)
     return to_expert - rbf_mixture(u, u_agent, sigmas).mean(dim=-1)
 
@@ -90,16 +90,18 @@ class MmdDac(Adversarial):
     def __init__(self, config: MmdConfig, spec: Spec) -> None:
         if config.m > 1 and config.penalise == "net":
             raise UserError(
-                f"params.m: {config.m} outputs have no single slope; use 1, or penalise: witness"
+                f"params.m: {config.m} outputs have no single slope; use 1 or `penalise: witness`"
             )
         super().__init__(config, spec, outputs=config.m)
-        # The loss does not depend on D's offset; Adam would amplify its gradient's rounding.
+        # The loss does not depend on D's offset, so the offset's gradient is only rounding error,
+        # which Adam would amplify.
         self.net.layers[-1].bias.requires_grad_(False)
-        # The last batches, not all atoms, since D was trained on them and their cost is constant.
+        # Keep the last batches, not all atoms: D was trained on these batches, and their cost is
+        # constant.
         shape = len(spec.seeds), spec.batch, self.net.layers[0].weight.shape[-2]
         self.expert: Tensor
         self.agent: Tensor
-        # Both are equal before the first update, so the reward is 0.
+        # The two are equal before the first update, so the reward is 0.
         self.register_buffer("expert", torch.zeros(shape))
         self.register_buffer("agent", torch.zeros(shape))
 

@@ -10,10 +10,10 @@ not change the loss, so the reward's sign is arbitrary. If episodes can end earl
 staying alive is then arbitrary too, unless `absorbing` is set. With absorbing states no episode
 ends, so a constant adds the same amount to every return.
 
-Reward: D(x), the critic's raw value; high is expert-like, and its zero has no meaning.
+Reward: D(x), the critic's raw value; high values are expert-like, and zero has no meaning.
 Range: any real number. The reward has the scale of the inputs, since D has slope 1.
-Deviations: one critic step per iteration, as for every method here; WGAN papers take five. The
-reward is not scaled by percentiles, clamped or centred. The rest is as in DAC.
+Deviations: one critic step per iteration, as for every method here; the WGAN papers use five. The
+reward is not clamped, centred or scaled by percentiles. The rest is as in DAC.
 Sources: Arjovsky et al., Wasserstein GAN, ICML 2017; Gulrajani et al., Improved Training of
 Wasserstein GANs, NeurIPS 2017; Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019;
 lionelblonde/ngt.

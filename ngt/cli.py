@@ -65,7 +65,7 @@ def build_parser(command: str) -> argparse.ArgumentParser:
 def load_command(name: str) -> ModuleType:
     """Import the module of a command.
 
-    Raise UserError if the import fails in torch, for example because of a wrong TORCH_LOGS.
+    Raise UserError if the import fails in torch, for example because TORCH_LOGS is invalid.
     """
     try:
         return importlib.import_module(f"ngt.commands.{MODULES.get(name, name)}")

@@ -230,7 +230,7 @@ class Sac(nn.Module):
         return critic(obs, action).min(dim=1).values - cost
 
     def descend_critic(self, loss: Tensor, *further: Optimizer) -> None:
-        """Take one step of the critic, and of any further optimisers, down a loss (R,)."""
+        """Take one step of the critic's and any further optimisers down a loss (R,)."""
         descend(self.optimisers["critic"], loss, self.config.critic_grad_clip, further)
 
     def _by_hand(self, net: PackedMLP, obs: Tensor) -> bool:
@@ -294,7 +294,7 @@ class Sac(nn.Module):
 def fill_rows(x: Tensor) -> Tensor:
     """Return x (R, n, d) padded with rows of zeros to a multiple of ROWS.
 
-    Kernels of exp and tanh round the last elements of a tensor differently if they do not fill a
+    The kernels of exp and tanh round a tensor's last elements differently if these do not fill a
     vector register. The padding ensures that these elements never belong to a run, so its actions
     do not depend on its pack.
     """

@@ -1,4 +1,4 @@
-"""Make gradient steps of SBX's SAC on request.
+"""Run gradient steps of SBX's SAC on request.
 
 The Python that runs this file needs the packages in `peers.txt`. `python serve_sbx.py OBS ACT`
 fills the buffer and prints the library versions as JSON. For each input line `STEPS CALLS` it then

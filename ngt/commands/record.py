@@ -83,8 +83,8 @@ def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demo
 def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Policy:
     """Return the policy to record.
 
-    Raise UserError if the policy is of another env. Without --policy, also raise it if the expert
-    is not complete with the current settings.
+    Raise UserError if the policy was trained on another env or, without --policy, if the expert is
+    not complete with the current settings.
     """
     actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:

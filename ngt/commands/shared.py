@@ -54,8 +54,8 @@ def add_outcome(parser: argparse.ArgumentParser) -> None:
         "--outcome",
         type=Path,
         metavar="FILE",
-        help="for the workflow: write the reason for a refusal to this file and exit with 0; "
-        "without a refusal, the file is empty",
+        help="for the workflow: if the command refuses to run, write the reason to this file and "
+        "exit with 0; otherwise, leave the file empty",
     )
 
 
@@ -71,7 +71,7 @@ def one_thread(device: str = "cpu") -> None:
 
 
 def policy_file(path: Path) -> Path:
-    """Return the policy file at a path, which is the file itself or a run's folder."""
+    """Return the policy file of a path, which may be that file or a run's folder."""
     return path if path.suffix == ".safetensors" or path.is_file() else path / "policy.safetensors"
 
 

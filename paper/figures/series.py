@@ -84,7 +84,7 @@ def rates(config: Config, name: str) -> list[Series]:
 
 # ---------------------------------------------------------------- remarks
 
-Remark = tuple[str, str] | None  # a text above a panel, and its colour
+Remark = tuple[str, str] | None  # the text above a panel and its colour
 
 
 def spread(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
@@ -117,7 +117,7 @@ def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Confi
 
 
 def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
-    """Return the milliseconds per update of each line's packs, without evaluations."""
+    """Return the mean milliseconds of a pack's update for each line, without evaluations."""
     parts = []
     for one, runs in here:
         ends = runs.sort_values("step").groupby("seed").tail(1).dropna(subset=["seconds"])
@@ -128,5 +128,5 @@ def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) 
 
 
 def _percent(share: float) -> str:
-    """Return a positive share in whole per cent, never as 0%."""
+    """Return a positive share as a whole percentage, never as 0%."""
     return f"{share:.0%}" if share >= 0.005 else "under~1%"

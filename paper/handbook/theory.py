@@ -31,7 +31,7 @@ def by_hand(s: Study) -> str:
         "**Concentration (Th. rewloss).** Let both laws be a fair coin on {0, 1}, with h(x) = x "
         "and n = 1. Then Λ = diam = 1 and L = 0. L_n is the difference of two coins: −1, 0 or 1 "
         f"with probability 1/4, 1/2 and 1/4. So P(|L_n − L| ≥ 1) = {coin:g}, more than exp(−1) "
-        f"= {bound:.3f}. The two-sided McDiarmid inequality has a factor 2: 2 exp(−1) = "
+        f"= {bound:.3f}. The two-sided McDiarmid inequality has an extra factor of 2: 2 exp(−1) = "
         f"{2 * bound:.3f}.",
         f"**HL-Gauss (Th. sigma).** Take N = {HAND[0]} bins on [−1, 1], σ = {HAND[2]:g} and t = "
         f"−1. A normal table gives p = ({first:.4f}, {second:.4f}), where the first entry is "
@@ -42,7 +42,7 @@ def by_hand(s: Study) -> str:
         f"distance {emd:g}. Their earth mover's distance (EMD) is {emd:g}. Outputs squashed by "
         f"{c.rescale:g} tanh differ by at most {2 * c.rescale:g}. For all weights, Huber's h "
         f"therefore lies between 0 and {2 * c.rescale:g} − 1/2 = {most:g}, so −L ≤ {most:g}. "
-        "Without squashing, −L stays just as far from the EMD: spectral norm and the mean over "
+        "Without squashing, −L stays far below the EMD, too: spectral norm and the mean over "
         f"m = {c.m} outputs give Λ(h) ≤ 2/√m = {flat:.2f} (Th. hlip), so −L ≤ {flat:.2f} EMD.",
     )
     filled = (
