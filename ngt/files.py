@@ -9,6 +9,11 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
+
+from ngt.errors import UserError
+
+LARGEST = 4_000_000_000  # limit on an archive's unpacked size in bytes
 
 PACKAGE = Path(__file__).resolve().parent
 # An installed package has a copy of parts of the checkout: baselines, configs and shipped experts.
@@ -76,6 +81,14 @@ def sha256(content: bytes | Path) -> str:
 def checksum(content: bytes | Path) -> str:
     """Return the 128-bit BLAKE2b of bytes or of a file. It checks runs and checkpoints."""
     return _digest(content, functools.partial(hashlib.blake2b, digest_size=16))
+
+
+def check_unpacked(archive: ZipFile, where: str) -> None:
+    """Check the unpacked size of an archive, since a small one may unpack to any size."""
+    if (size := sum(info.file_size for info in archive.infolist())) > LARGEST:
+        raise UserError(
+            f"{where}: unpacks to {size:,} bytes, limit {LARGEST:,}; use a file with fewer episodes"
+        )
 
 
 def _digest(content: bytes | Path, algorithm: Callable[..., Any]) -> str:

@@ -25,6 +25,7 @@ from paper.drawing import labels, style
 from paper.drawing import table as tables
 from paper.drawing.stamps import stamp
 from paper.drawing.table import Table
+from paper.numbers.statistics import reference
 from paper.register import ARTEFACTS, Artefact
 
 NAME = "paper"  # prefix of error messages if the user names no artefact
@@ -70,7 +71,7 @@ def run(argv: Sequence[str]) -> None:
     if args.png and artefact.kind != "figure":
         raise UserError(f"--png: {artefact.name} is not a figure; leave the option out")
     config, layout = settings(args, artefact)
-    out = args.out or layout.root / artefact.file
+    out = args.out or layout.home / artefact.file
     if artefact.kind == "table" and out.suffix != ".csv":
         raise UserError(f"--out: found {out}; the file name of a table must end in .csv")
     options = Options(artefact, out, args.allow_partial, args.other_settings)
@@ -146,8 +147,9 @@ def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layo
     if artefact.scale and not args.planned and "scale" not in user_settings(args):
         args.scale = artefact.scale
     config = load_config(args)
-    layout = Layout(config.scale, args.results)
+    layout = Layout.of(config, args.results)
     labels.check(config)
+    reference(config)  # raises UserError
     if args.records is None:
         return config, layout
     return replace(config, records="published"), replace(layout, records=args.records)

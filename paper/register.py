@@ -148,6 +148,13 @@ ARTEFACTS = {
             runs=MAIN,
         ),
         Artefact(
+            "pairs_table",
+            "Each method against each other (not in the paper)",
+            "paper.tables.pairs:make",
+            kind="table",
+            runs=MAIN,
+        ),
+        Artefact(
             "speed_table",
             "Speed",
             "paper.tables.speed:make",

@@ -21,7 +21,7 @@ from ngt.experience.vector import VectorEnv
 from ngt.files import read_json
 from ngt.runs.folder import read_shipped
 from ngt.runs.keys import Layout, run_table
-from ngt.runs.ship import LARGEST, SAME_ACTION, distance
+from ngt.runs.shipping.ship import LARGEST, SAME_ACTION, distance
 from ngt.runs.table import read_runs
 from ngt.seeding import derive
 from ngt.settings.load import load, read_yaml

@@ -21,6 +21,7 @@ import pytest
 import torch
 import yaml
 
+from ngt import files
 from ngt.agent import policy
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
@@ -31,9 +32,9 @@ from ngt.experience.envs import TASKS
 from ngt.files import sha256, write_json
 from ngt.foreign import flat, imitation
 from ngt.runs.folder import Folders, expert_key, read_shipped
-from ngt.runs.gather import publish
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.published import Published
+from ngt.runs.shipping.gather import publish
 from ngt.runs.table import as_rows
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import Config, SacConfig
@@ -247,11 +248,12 @@ def mutate_arrays(arrays: dict[str, Any], rng: random.Random) -> dict[str, Any]:
 def test_an_archive_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demos, "LARGEST", 10_000)
+    monkeypatch.setattr(files, "LARGEST", 10_000)
     np.savez_compressed(tmp_path / "bomb.npz", obs=np.zeros(10_000))
     assert (tmp_path / "bomb.npz").stat().st_size < 1_000
-    with pytest.raises(UserError, match="limit 10000"):
-        demos.load(tmp_path / "bomb.npz")
+    for read in (demos.load, lambda file: flat.read_npz(file, "Pendulum-v1")):
+        with pytest.raises(UserError, match=r"bomb.npz: unpacks to 80,\d+ bytes, limit 10,000;"):
+            read(tmp_path / "bomb.npz")
 
 
 def test_policies(tmp_path: Path) -> None:

@@ -14,28 +14,26 @@ from typing import Any, NamedTuple
 from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.experience.envs import TASKS, check_registered
-from ngt.runs.folder import Folders
+from ngt.runs.former import FORMER
 from ngt.runs.keys import Layout, RunKey, pack_name, packs, parse_pack, run_table
 from ngt.runs.published import Published
-from ngt.runs.receipt import receipt_hash
-from ngt.runs.ship import is_of
 from ngt.runs.status import COMPLETE
 from ngt.settings.config import MODES, Config, Mode
 from ngt.settings.load import load, read_yaml, to_file
 from ngt.settings.resolve import (
-    config_hash,
     demos_file,
     expert_config,
     expert_ships,
-    own_file,
     resolve,
     resolve_expert,
 )
 from paper.document import latex
 from paper.drawing import labels
 from paper.drawing.stamps import carries, parts, stamp
+from paper.numbers.statistics import reference
 from paper.register import FIGURES, PAPER, REPORT, SPEED, TABLES, at_scale
 from workflow.resources import Job, Site, pack_size, recording, site_of, training
+from workflow.results import Results
 
 ARTEFACTS = {**FIGURES, **TABLES, REPORT.name: REPORT, PAPER.name: PAPER}
 # The endings of those files of an artefact that carry the hash of its inputs.
@@ -55,7 +53,7 @@ class Inputs(NamedTuple):
     outdated: list[str]
 
 
-class Plan:
+class Plan(Results):
     """The existing and the missing results of a scale.
 
     The workflow treats a complete run with a receipt as a source file. No rule makes such a run, so
@@ -66,21 +64,21 @@ class Plan:
     """
 
     def __init__(self, config: Config, layout: Layout, site: Site, *, main: bool = True) -> None:
-        self.config, self.layout, self.site, self.main = config, layout, site, main
-        self.work = f"{layout.root}/{layout.scale}"
+        super().__init__(config, layout, main=main)
+        self.site = site
         self.settings_file = str(layout.settings(config))
         self.settings_text = to_file(config)
-        self.folders = Folders(layout, config)
         self.records = (
             Published(layout.published, config) if config.records == "published" else None
         )
-        self.expert_hash = {env: config_hash(resolve_expert(config, env)) for env in TASKS}
         # If an env has no demonstrations, only the targets that need them fail.
-        self.runs = [key for key in run_table(config) if main and self._has_demos(key.env)]
-        self.missing = [k for k in self.runs if self.folders.status(k).status not in COMPLETE]
+        self.runs = [key for key in run_table(config) if main and self.has_demos(key.env)]
+        self.statuses = {key: self.folders.status(key).status for key in self.runs}
+        unfinished = [key for key in self.runs if self.statuses[key] not in COMPLETE]
+        self.returning = {key for key in unfinished if self.folders.former(key)}
+        self.missing = [key for key in unfinished if key not in self.returning]
         self.packs = self._packs()
         self.pack_of = {key: pack for pack in self.packs for key in pack}
-        self.has_expert, self.has_recording = cache(self._has_expert), cache(self._has_recording)
         self.job = cache(self._job)
 
     def _packs(self) -> list[tuple[RunKey, ...]]:
@@ -111,35 +109,44 @@ class Plan:
             "table": TABLES,
         }
 
+    def moves(self) -> list[str]:
+        """Return sentences on the results that move to or from the former results."""
+        former, moves = f"{self.work}/{FORMER}", []
+        if replaced := sum(self.statuses[key] in ("stale", "damaged") for key in self.missing):
+            moves.append(
+                f"runs with other settings, or damaged: {replaced}; training them again moves "
+                f"their results to {former}"
+            )
+        if returning := len(self.returning):
+            moves.append(f"runs that come back from {former} without training: {returning}")
+        return [] if self.records else moves
+
+    def check_targets(self, words: Iterable[str]) -> None:
+        """Check that no word of a command names an artefact outside the study's folder.
+
+        Snakemake would take such a file, if it exists, for a source file.
+        """
+        for file in map(Path, words) if self.config.study else ():
+            if file.parent == self.layout.root and file.stem in ARTEFACTS:
+                raise UserError(
+                    f"{file}: not of study {self.config.study}; request {self.home}/{file.name}"
+                )
+
     # ---------------------------------------------------------------- receipts
-
-    def run_hash(self, key: RunKey) -> str:
-        """Return the hash of a run's key and its planned settings."""
-        return receipt_hash(str(key), self.folders.hashes(key)[0])
-
-    def run_receipt(self, key: RunKey) -> str:
-        """Return the path of a run's receipt."""
-        return f"{self.layout.run(key)}/done.{self.run_hash(key)}"
-
-    def expert_receipt(self, env: str) -> str:
-        """Return the path of the receipt of an env's expert."""
-        return f"{self.layout.expert(env)}/done.{self.expert_hash[env]}"
-
-    def recording_receipt(self, env: str) -> str:
-        """Return the path of the receipt of an env's recorded demonstrations."""
-        return f"{self.layout.demos(env).with_suffix('')}.done.{self.expert_hash[env]}"
 
     def run_hashes(self) -> list[str]:
         """Return the hashes of the run receipts that a rule may write."""
         return [
             self.run_hash(key)
             for key in self.runs
-            if key in self.pack_of or not os.path.exists(self.run_receipt(key))
+            if key in self.pack_of
+            or key in self.returning
+            or not os.path.exists(self.run_receipt(key))
         ]
 
     def expert_hashes(self) -> list[str]:
         """Return the hashes of the expert receipts that a rule may write."""
-        return self._hashes(self.expert_receipt, self.has_expert)
+        return self._hashes(self.expert_receipt, self.expert_in_place)
 
     def recording_hashes(self) -> list[str]:
         """Return the hashes of the recording receipts that a rule may write."""
@@ -185,7 +192,8 @@ class Plan:
     def run(self, name: str) -> Inputs:
         """Return the receipt of the pack that trains a run.
 
-        There is no input if the run is complete and lacks only its receipt.
+        There is no input if the run is complete and lacks only its receipt, or if a former result
+        comes back. The run's own rule moves it.
         """
         key = RunKey.parse(name)
         receipt = self.run_receipt(key)
@@ -196,8 +204,14 @@ class Plan:
         return Inputs([f"{pack}.done"], [receipt, f"{pack}.done", f"{pack}.outcome"])
 
     def expert(self, env: str) -> Inputs:
-        """Return the outcome file of an expert's training, or no input if it is complete."""
-        return self._made("expert", env, self.has_expert(env), self.expert_receipt(env))
+        """Return the outcome file of an expert's training, or no input if it is complete.
+
+        If a former result comes back, only the receipt is outdated.
+        """
+        receipt = self.expert_receipt(env)
+        if self.expert_folder(env) and not self.expert_in_place(env):
+            return Inputs([], [receipt])
+        return self._made("expert", env, self.expert_in_place(env), receipt)
 
     def recording(self, env: str) -> Inputs:
         """Return the outcome file of an expert's recording, or no input if it is intact."""
@@ -218,10 +232,10 @@ class Plan:
 
         The artefact's own files are outdated if they were drawn from other inputs.
         """
-        artefact, root = ARTEFACTS[name], self.layout.root
+        artefact, home = ARTEFACTS[name], self.home
         if artefact is PAPER and (reason := latex.lacking()):
-            raise UserError(f"{root}/{name}.pdf: {reason}")
-        own = [f"{root}/{name}.{ending}" for ending in STAMPED[name]]
+            raise UserError(f"{home}/{name}.pdf: {reason}")
+        own = [f"{home}/{name}.{ending}" for ending in STAMPED[name]]
         text = stamp(self.config, self.layout, artefact, PICTURE.get(name, ""))
         intact = all(carries(Path(file), text) for file in own)
         runs, envs = artefact.keys(self.config), artefact.experts_of(self.config)
@@ -246,7 +260,7 @@ class Plan:
     def everything(self) -> list[str]:
         """Return every figure and table of the scale, the report, and the paper if LaTeX exists."""
         readings = [f"{REPORT.name}.html", *([] if latex.lacking() else [f"{PAPER.name}.pdf"])]
-        return [f"{self.layout.root}/{name}" for name in (*at_scale(self.config), *readings)]
+        return [f"{self.home}/{name}" for name in (*at_scale(self.config), *readings)]
 
     # ---------------------------------------------------------------- resources of jobs
 
@@ -278,28 +292,6 @@ class Plan:
         return 2 + max((job.parts for job in jobs), default=1) if self.main else 0
 
     # ---------------------------------------------------------------- helpers
-
-    def _has_demos(self, env: str) -> bool:
-        """Return True if an env's demonstrations exist or can be made.
-
-        Shipped experts do not exist for all envs.
-        """
-        own = bool(own_file(self.config, env))
-        return self.config.demos == "trained" or own or shipped.ships(env)
-
-    def _has_expert(self, env: str) -> bool:
-        """Return True if an env's expert is complete."""
-        return not self.main or self.folders.expert_status(env).status in COMPLETE
-
-    def _has_recording(self, env: str) -> bool:
-        """Return True if an env's recording is intact.
-
-        If the env's expert is complete, the recording must also be of this expert.
-        """
-        if not self.main:
-            return True
-        policy = self.layout.expert(env) / shipped.POLICY if self.has_expert(env) else None
-        return is_of(self.layout.demos(env), env, self.expert_hash[env], policy)
 
     def _expert_of(self, env: str) -> str:
         """Return the file that represents an env's expert: its shipped record or its receipt."""
@@ -339,6 +331,7 @@ def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = Tr
     site = site_of(user)
     config = load({key: value for key, value in user.items() if key != "cluster"})
     labels.check(config)
+    reference(config)  # raises UserError
     if main:
         check_registered(env for figure in config.figures.values() for env in figure.envs)
-    return Plan(config, Layout(config.scale), site, main=main)
+    return Plan(config, Layout.of(config), site, main=main)

@@ -87,7 +87,7 @@ def load_runs(
     import pandas as pd
 
     config = load({"scale": scale, **(settings or {})})
-    layout = Layout(config.scale, Path(results))
+    layout = Layout.of(config, Path(results))
     runs = read_keys(
         layout,
         config,

@@ -82,7 +82,7 @@ def imitate(
     if rate is None:
         rate = method_rate(config, method) or CellConfig.rate
     key = RunKey(env, method, mode, rate, episodes or len(data.length), seed)
-    layout = Layout(config.scale, root)
+    layout = Layout.of(config, root)
     if isinstance(demos, Demos):
         file = layout.demos(f"{env}-{data.checksum[:12]}")
         if not file.exists():
@@ -109,7 +109,7 @@ def expert(
         mine["expert"] = {**own, "train": {**own.get("train", {}), "steps": steps}}
     config, root = load(mine), Path(results)
     _command(mine, root, "expert", env, "--device", device)
-    return Run(Layout(config.scale, root).expert(env))
+    return Run(Layout.of(config, root).expert(env))
 
 
 def _command(settings: Mapping[str, Any], root: Path, *words: str) -> None:

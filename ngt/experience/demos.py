@@ -35,11 +35,10 @@ from ngt.experience.replay import Batch, hide
 from ngt.experience.rollout import Act, play_random, random_seeds, rollout
 from ngt.experience.units import ambiguity, to_unit
 from ngt.experience.vector import VectorEnv
-from ngt.files import atomic, sha256
+from ngt.files import atomic, check_unpacked, sha256
 from ngt.seeding import derive, rng
 
 FORMAT, VERSION = "ngt-demos", 1
-LARGEST = 4_000_000_000  # limit on the unpacked size in bytes, which a small archive may exceed
 
 
 @dataclass(frozen=True)
@@ -252,9 +251,7 @@ def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
     data, name = {}, ""
     try:
         with zipfile.ZipFile(path) as archive:
-            size = sum(info.file_size for info in archive.infolist())
-            if size > LARGEST:
-                raise ValueError(f"unpacks to {size} bytes, limit {LARGEST}")
+            check_unpacked(archive, where)
             for member in archive.namelist():
                 name = member.removesuffix(".npy")
                 with archive.open(member) as file:
@@ -263,6 +260,8 @@ def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
         raise UserError(
             f"{where}: no such file; `ngt record` writes it, or --demos names another"
         ) from None
+    except UserError:
+        raise
     except Exception as error:  # zipfile, zlib and NumPy may raise anything on a damaged file
         text = " ".join(str(error).split())[:120]
         raise UserError(

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ngt.errors import UserError
-from ngt.experience.demos import LARGEST, Episode
+from ngt.experience.demos import Episode
 from ngt.experience.examine import numbers
+from ngt.files import check_unpacked
 from ngt.foreign.found import Found, library, reading
 
 # Each array's name, and other names accepted for it.
@@ -46,8 +47,7 @@ def read_npz(path: Path, env: str) -> Found:
     where = f"npz {path}"
     with reading(where, "not a NumPy archive of numbers"):
         with zipfile.ZipFile(path) as archive:
-            if (size := sum(info.file_size for info in archive.infolist())) > LARGEST:
-                raise UserError(f"{where}: unpacks to {size} bytes, limit {LARGEST}")
+            check_unpacked(archive, where)
         with np.load(path, allow_pickle=False) as file:
             return split(_pick(file, lambda name: file[name], where), where)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,9 +11,19 @@ import numpy as np
 from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.files import read_json
+from ngt.runs.former import find
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.provenance import source_hash
-from ngt.runs.status import PART, Status, changed, described, last_step, run_in, status_of
+from ngt.runs.status import (
+    COMPLETE,
+    PART,
+    Status,
+    changed,
+    described,
+    last_step,
+    run_in,
+    status_of,
+)
 from ngt.settings.config import Config, Mode
 from ngt.settings.resolve import (
     config_hash,
@@ -67,6 +77,19 @@ class Folders:
             self.layout.run(key), key.record, settings, self.reference(key.env), source
         )
 
+    def former(self, key: RunKey) -> Path | None:
+        """Return the former result that can come back to an incomplete run without a training job.
+
+        There is none if only the demonstrations of the run in the folder differ, since a receipt
+        does not state them. Then `ngt train` compares them.
+        """
+        settings, _ = self.hashes(key)
+        place = _former(self.layout.run(key), key.record, settings)
+        if place is None:
+            return None
+        found = status_of(place, key.record, settings, self.reference(key.env))
+        return place if found.status in COMPLETE else None
+
     def expert_status(self, env: str) -> Status:
         """Return the status of an expert's folder, compared with the config."""
         cell = resolve_expert(self.config, env)
@@ -76,6 +99,12 @@ class Folders:
             config_hash(cell),
             source=source_hash(cell.model),
         )
+
+    def former_expert(self, env: str) -> Path | None:
+        """Return the former result that can come back to an incomplete expert."""
+        key = expert_key(env, expert_config(self.config, env).seed)
+        settings = config_hash(resolve_expert(self.config, env))
+        return _former(self.layout.expert(env), key, settings)
 
     def reference(self, env: str) -> dict[str, Any]:
         """Return the reference that an env's runs should have, or {} if its demos are missing."""
@@ -112,8 +141,7 @@ class Folders:
         status = self.expert_status(env)
         if status.status in ("stale", "damaged"):
             raise UserError(
-                f"expert {env}: {status.note} in {folder}; `ngt expert {env} --replace` trains it "
-                f"again"
+                f"expert {env}: {status.note} in {folder}; `ngt expert {env}` trains it again"
             )
         return read_folder(folder, f"expert {env}")
 
@@ -144,6 +172,15 @@ class Folders:
                         f"run {name}: {file} belongs to another run, {other}; move it away"
                     )
         return found
+
+
+def _former(folder: Path, key: Mapping[str, Any], settings: str) -> Path | None:
+    """Return the newest former result with these settings, if the folder has none itself."""
+
+    def fits(place: Path) -> bool:
+        return status_of(place, key, settings).status in COMPLETE
+
+    return None if fits(folder) else find(folder, fits)
 
 
 def expert_key(env: str, seed: int) -> dict[str, Any]:

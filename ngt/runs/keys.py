@@ -65,16 +65,32 @@ class RunKey:
 
 @dataclass(frozen=True)
 class Layout:
-    """The paths of a scale's results."""
+    """The paths of a scale's results, which a study keeps in its own folder under the root."""
 
     scale: str
     root: Path = Path("results")
-    records: Path | None = None  # file of published records, if it is not under root
+    records: Path | None = None  # file of published records, if it is not under home
+    study: str = ""
+
+    @staticmethod
+    def of(config: Config, root: Path = root) -> Layout:
+        """Return the paths of a config's results."""
+        return Layout(config.scale, root, study=config.study)
+
+    @property
+    def home(self) -> Path:
+        """Return the folder of the artefacts and of all scales: the root, or the study's folder."""
+        return self.root / self.study
+
+    @property
+    def work(self) -> Path:
+        """Return the folder of all that artefacts of the scale are made from."""
+        return self.home / self.scale
 
     @property
     def runs(self) -> Path:
         """Return the folder of all the scale's runs."""
-        return self.root / self.scale / "runs"
+        return self.work / "runs"
 
     def run(self, key: RunKey) -> Path:
         """Return the folder of a run."""
@@ -82,20 +98,20 @@ class Layout:
 
     def expert(self, env: str) -> Path:
         """Return the folder of an env's expert, which holds the same files as a run's folder."""
-        return self.root / self.scale / "experts" / env
+        return self.work / "experts" / env
 
     def settings(self, config: Config) -> Path:
         """Return the file of complete settings that the workflow's jobs read."""
-        return self.root / self.scale / "settings" / f"{config_hash(config)}.json"
+        return self.work / "settings" / f"{config_hash(config)}.json"
 
     @property
     def published(self) -> Path:
         """Return the file of published records; the manifest has the same name with .json."""
-        return self.records or self.root / "published" / f"{self.scale}.parquet"
+        return self.records or self.home / "published" / f"{self.scale}.parquet"
 
     def demos(self, env: str) -> Path:
         """Return the file of an env's recorded demonstrations."""
-        return self.root / self.scale / "demos" / f"{env}.npz"
+        return self.work / "demos" / f"{env}.npz"
 
 
 def run_table(

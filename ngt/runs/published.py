@@ -6,7 +6,7 @@
                   settings of cells, and the code, versions and machine, each stored once for all
                   runs that share them
 
-`ngt.runs.gather` writes both files.
+`ngt.runs.shipping.gather` writes both files.
 """
 
 from __future__ import annotations

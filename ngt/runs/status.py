@@ -110,6 +110,12 @@ def changed(folder: Path, record: Mapping[str, Any], names: Iterable[str] = ()) 
     return ""
 
 
+def drop_receipts(done: Path) -> None:
+    """Remove the receipts `<done>.<hash>` of a result that is being replaced."""
+    for receipt in done.parent.glob(f"{done.name}.*"):
+        receipt.unlink()
+
+
 def described(demos: Path) -> dict[str, Any]:
     """Return a demonstration file's env, source and checksum, or {} if it is unreadable.
 

@@ -17,6 +17,7 @@ from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.published import Published
 from ngt.runs.status import COMPLETE, Status
 from ngt.settings.config import Config
+from ngt.settings.options import chosen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,9 +81,7 @@ def read_keys(
             frames.append(as_rows(record, key))
         elif not allow_partial:
             why = f" ({status.note})" if status.status == "damaged" else ""
-            again = (
-                f"ngt train {key} --scale {config.scale}{' --replace' * (status.status == 'stale')}"
-            )
+            again = f"ngt train {key} {chosen(config)}"
             raise UserError(
                 f"run {key}: {status.status}{why}; train it with `{again}`, or omit missing runs "
                 f"with --allow-partial"

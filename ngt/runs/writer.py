@@ -21,8 +21,8 @@ from torch import Tensor
 
 from ngt.agent import policy
 from ngt.files import checksum, write_json
+from ngt.runs.former import set_aside
 from ngt.runs.provenance import provenance
-from ngt.runs.receipt import drop_receipts
 from ngt.runs.status import PART
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import config_hash
@@ -99,6 +99,8 @@ class RunWriter:
     def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
         """Replace the folder's old run, if any, by this one. run.json is replaced last.
 
+        The old run becomes a former result.
+
         All files are written before the old run is touched, so a full disk does not damage it.
         """
         self._flush()
@@ -119,7 +121,6 @@ class RunWriter:
                 **self.provenance,
             },
         )
-        drop_receipts(self.folder / "done")
-        (self.folder / "run.json").unlink(missing_ok=True)  # the old run is gone from here on
+        set_aside(self.folder)
         for name in (*names, "run.json"):
             self._part(name).replace(self.folder / name)

@@ -24,6 +24,10 @@ from ngt.text import check_label, check_name
 def check(config: Config) -> None:
     """Check a config's names, overrides, demonstrations and model parameters."""
     check_name(config.scale, "scale")
+    if config.study:
+        check_name(config.study, "study")
+    if config.statistics.reference:
+        find_method(config, config.statistics.reference, "statistics.reference")
     for name, method in config.methods.items():
         check_name(name, f"methods.{name}")
         check_label(method.label, f"methods.{name}.label")

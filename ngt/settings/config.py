@@ -184,6 +184,9 @@ class StatisticsConfig:
     # 9 ms.
     reps: int = opt(2000, "number of repetitions", 1)
     seed: int = opt(0, "seed of the draws", 0)
+    reference: str = opt(
+        "", "method that others are compared with; if empty, the first of main_figure"
+    )
 
 
 @dataclass(frozen=True)
@@ -191,6 +194,9 @@ class Config:
     """All settings of the workflow at one scale."""
 
     scale: str = "quick"
+    study: str = opt(
+        "", "name of a study, whose results are in results/<study>/; changes no result"
+    )
     imports: tuple[str, ...] = opt((), "modules to import first, which may register tasks")
     records: Literal["trained", "published"] = opt(
         "trained", "source of figures: runs trained here, or the published records"

@@ -59,6 +59,11 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
     scales = sorted(p.stem for p in directory.glob("*.yaml") if p.stem != "base")
     if scale not in scales:
         raise UserError(f"scale: {scale!r} is not known; {suggest(str(scale), scales)}")
+    if str(data.get("study")).lower() in (*scales, "published"):
+        raise UserError(
+            f"study: {data['study']!r} is the name of a folder under results/ already (scales: "
+            f"{', '.join(scales)}); choose another name"
+        )
     merged = merge(base, read_yaml(directory / f"{scale}.yaml"), data)
     for f in dataclasses.fields(Config):
         if f.metadata.get("null") and isinstance(merged.get(f.name), dict):  # null omits an entry

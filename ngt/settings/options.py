@@ -84,6 +84,11 @@ def load_config(args: argparse.Namespace) -> Config:
     return load_file(args.planned)
 
 
+def chosen(config: Config) -> str:
+    """Return the options that select a config's scale and study."""
+    return f"--scale {config.scale}" + f" --set study={config.study}" * bool(config.study)
+
+
 def at_least(low: int, **options: int | None) -> None:
     """Raise UserError if an integer option is below `low`."""
     for name, value in options.items():

@@ -262,9 +262,11 @@ def recorded(data: Any, where: str) -> CellConfig:
 def plain(config: Any) -> dict[str, Any]:
     """Return settings in the form used by records and hashes.
 
-    Settings of a cell that have their former values are omitted.
+    Settings of a cell that have their former values are omitted, and so is a study's name.
     """
     data = dataclasses.asdict(config)
+    if isinstance(config, Config):
+        del data["study"]
     if isinstance(config, CellConfig):
         parts = {n: without_former(c, data[n]) for n, c in _sections(data).items()}
         data = without_former(CellConfig, {**data, **parts})

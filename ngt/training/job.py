@@ -1,16 +1,12 @@
 """Training jobs. They lock the runs' folders, resume from checkpoints, and stop on a signal."""
 
 import contextlib
-import os
-import platform
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from ngt.errors import Interrupted, UserError
+from ngt.errors import Interrupted
+from ngt.runs.lock import locked
 from ngt.runs.status import COMPLETE, Status, status_of
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import config_hash
@@ -19,7 +15,6 @@ from ngt.training.learner import Member
 from ngt.training.trainer import Trainer, made_with
 
 Say = Callable[[str], None]
-PATIENCE = 1.0  # seconds to wait for a lock, since its holder may just be finishing
 
 
 def train(
@@ -95,25 +90,6 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
     for member, found in zip(members, steps, strict=True):
         out.setdefault(max(found, default=None), []).append(member)
     return out
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock a run's folder. Raise UserError with the lock's holder if another process has it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path, holder = folder / ".lock", "another process"
-    try:
-        lock = FileLock(path, timeout=PATIENCE, fallback_to_soft=False).acquire()
-    except Timeout:
-        with contextlib.suppress(FileNotFoundError):
-            holder = path.read_text(encoding="utf-8").strip() or holder
-        raise UserError(f"{folder}: being trained by {holder}; wait for it, or stop it") from None
-    with lock:
-        try:
-            path.write_text(f"process {os.getpid()} on {platform.node()}\n", encoding="utf-8")
-            yield
-        finally:
-            path.unlink(missing_ok=True)  # a process that waits for this lock makes a new file
 
 
 @contextlib.contextmanager

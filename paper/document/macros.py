@@ -21,7 +21,7 @@ from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table
 from paper.drawing.tex import escape
 from paper.numbers.coverage import caution
-from paper.numbers.statistics import OURS, Estimate
+from paper.numbers.statistics import Estimate, reference
 from paper.register import FIGURES, TABLES, Artefact, envs
 from paper.words import listed, show
 
@@ -141,8 +141,9 @@ def of_verdicts(tables: Tables) -> dict[str, Any]:
 
 
 def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
-    """Return NGT's interquartile mean, and how the other methods compare with it."""
-    label = method_label(config, OURS)
+    """Return the reference's interquartile mean, and how the other methods compare with it."""
+    name = reference(config)
+    label = method_label(config, name) if name else ""
     ours = {str(r["demos"]): _estimate(r, "iqm") for r in rows if r["method"] == label}
     unscored = "all" in ours and ours["all"] is None
     mine = ours.pop("all", None)
@@ -152,15 +153,16 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
     chances = [chance for r in others if (chance := _estimate(r, "better"))]
     known = best and any(not math.isnan(chance.low) for chance in chances)
     return {
-        "NgtIqm": mine or "",
-        "NgtIqmByDemos": listed(f"{mean} with {demos}" for demos, mean in ours.items()),
+        "ReferenceLabel": label,
+        "ReferenceIqm": mine or "",
+        "ReferenceIqmByDemos": listed(f"{mean} with {demos}" for demos, mean in ours.items()),
         "NoScores": "no task of the main figure has scores" if unscored else "",
         "OtherMethods": len(means),
         "HigherMethods": sum(mean.value > mine.value for mean in means.values() if mine),
         "BestMethod": best,
         "BestIqm": means.get(best, ""),
-        "NgtBetter": sum(chance.low > 0.5 for chance in chances) if known else "",
-        "NgtWorse": sum(chance.high < 0.5 for chance in chances) if known else "",
+        "ReferenceBetter": sum(chance.low > 0.5 for chance in chances) if known else "",
+        "ReferenceWorse": sum(chance.high < 0.5 for chance in chances) if known else "",
     }
 
 

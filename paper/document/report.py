@@ -77,8 +77,11 @@ class Item:
 def target(config: Config, artefact: Artefact) -> str:
     """Return the command that makes an artefact."""
     ending = "pdf" if artefact.name in FIGURES else "csv"
-    choice = f" --config scale={config.scale}" * (config.scale != Config.scale)
-    return f"snakemake --cores all results/{artefact.name}.{ending}{choice}"
+    chosen = [f"scale={config.scale}"] * (config.scale != Config.scale)
+    chosen += [f"study={config.study}"] * bool(config.study)
+    choice = f" --config {' '.join(chosen)}" if chosen else ""
+    home = Layout.of(config).home
+    return f"snakemake --cores all {home}/{artefact.name}.{ending}{choice}"
 
 
 def items(
@@ -100,7 +103,7 @@ def items(
 def _item(
     artefact: Artefact, kind: str, config: Config, layout: Layout, out: Path, allow_partial: bool
 ) -> Item:
-    file = layout.root / f"{artefact.name}.{kind}"
+    file = layout.home / f"{artefact.name}.{kind}"
     if not file.exists():
         why, command = f"{file} is missing", target(config, artefact)
         if not allow_partial:
@@ -220,7 +223,7 @@ def page(
     content["stamp"] = stamps.stamp(config, layout, REPORT, "png")
     content["other_settings"] = command.other_settings(REPORT, config, layout)
     files = {
-        item.anchor: layout.root / f"{item.anchor}.png"
+        item.anchor: layout.home / f"{item.anchor}.png"
         for item in content["figures"]
         if not item.gap
     }

@@ -183,6 +183,7 @@ def facts(config: Config, runs: Runs) -> list[Fact]:
     total = hours(records)
     return [
         Fact("Scale", config.scale),
+        *([Fact("Study", config.study)] if config.study else []),
         Fact("Records", made),
         Fact("Runs", f"{len(runs.statuses)}: {counted}", found["finished"] < len(runs.statuses)),
         *(Fact("Scores", f"none on {env}: {reason}", True) for env, reason in unscored),

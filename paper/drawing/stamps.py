@@ -39,7 +39,7 @@ def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path
 def parts(config: Config, layout: Layout, picture: str) -> list[Path]:
     """Return the files of the artefacts that a report shows. picture: `png` or `pdf`."""
     return [
-        layout.root / f"{a.name}.{ending}"
+        layout.home / f"{a.name}.{ending}"
         for artefacts, ending in ((FIGURES, picture), (TABLES, "json"))
         for a in artefacts.values()
         if a.at(config)

@@ -27,16 +27,29 @@ from ngt.errors import UserError
 from ngt.runs.keys import RunKey
 from ngt.runs.table import unscored_envs
 from ngt.seeding import derive
-from ngt.settings.config import StatisticsConfig
+from ngt.settings.config import Config, StatisticsConfig
 from paper.numbers.curves import AXES, usable
 from paper.numbers.scores import final_scores
+from paper.register import MAIN
 from paper.words import show
 
-OURS = "ngt"  # the method with which all others are compared
+OURS = "ngt"  # the paper's own method, which its claims are about
 UNEVALUATED = 0.0  # the score of a run that diverged before an evaluation: a random policy's
 
 Array = NDArray[np.float64]
 Task = tuple[str, int]  # env, demonstrations
+
+
+def reference(config: Config) -> str:
+    """Return the method that others are compared with, or "" without one."""
+    plan = config.figures.get(MAIN[0])
+    name = config.statistics.reference or (plan.methods[0] if plan else "")
+    if plan and name not in plan.methods:
+        raise UserError(
+            f"statistics.reference: {name} is not among figures.{MAIN[0]}.methods; choose one of "
+            f"{', '.join(plan.methods)}"
+        )
+    return name
 
 
 class Estimate(NamedTuple):

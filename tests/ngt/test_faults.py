@@ -25,7 +25,8 @@ import pytest
 
 from ngt import cli
 from ngt.experience.envs import TASKS, Task, register
-from ngt.training import checkpoint, job
+from ngt.runs.lock import locked
+from ngt.training import checkpoint
 
 pytestmark = pytest.mark.slow
 
@@ -214,7 +215,7 @@ def test_a_disk_on_which_nobody_may_write(tmpfs: Path, whole: Path) -> None:
 
 
 def test_a_second_trainer_says_who_holds_the_folder(tmp_path: Path) -> None:
-    with job.locked(tmp_path / EXPERT):
+    with locked(tmp_path / EXPERT):
         code, line = run(tmp_path)
     assert code == 2
     assert line == (
@@ -227,8 +228,8 @@ def test_a_second_trainer_says_who_holds_the_folder(tmp_path: Path) -> None:
 def test_a_killed_trainer_holds_nothing(tmp_path: Path) -> None:
     code = f"""
         import time, pathlib
-        from ngt.training import job
-        with job.locked(pathlib.Path({str(tmp_path / EXPERT)!r})):
+        from ngt.runs.lock import locked
+        with locked(pathlib.Path({str(tmp_path / EXPERT)!r})):
             print("held", flush=True)
             time.sleep(60)
     """
@@ -332,17 +333,6 @@ def test_a_clock_that_goes_backwards_changes_nothing(
 
 
 # ---------------------------------------------------------------- another run's folder
-
-
-def test_a_finished_run_of_other_settings_is_not_trained_over(tmp_path: Path, whole: Path) -> None:
-    shutil.copytree(whole, tmp_path / EXPERT)
-    code, line = run(tmp_path, "--set", "sac.gamma=0.5")
-    assert code == 2
-    assert line == (
-        f"ngt: error: expert Pendulum-v1: trained with other settings in {tmp_path / EXPERT}; "
-        "pass --replace to replace it, or --results DIR to keep both"
-    )
-    assert_same(tmp_path / EXPERT, whole)
 
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:

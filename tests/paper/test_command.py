@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ngt.runs.gather import publish
+from ngt.runs.shipping.gather import publish
 from ngt.settings.load import load
 from paper.command import build_parser, find, main, maker, one_line_errors, settings
 from paper.drawing import style

@@ -14,7 +14,10 @@ from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.experience.envs import TASKS
 from ngt.files import write_json
+from ngt.runs.folder import expert_key
+from ngt.runs.former import set_aside
 from ngt.runs.keys import Layout, RunKey, run_table
+from ngt.runs.receipt import certify
 from ngt.settings.load import load
 from ngt.settings.resolve import resolve
 from paper.document import latex
@@ -134,6 +137,55 @@ def test_a_changed_setting_retrains_what_uses_it(
         == len(found.run_hashes())
         == sum(key.method in expected for key in made.runs)
     )
+
+
+def test_former_runs_come_back_without_a_pack(made: Plan, tmp_path: Path) -> None:
+    other = {"methods": {"bc": {"train": {"batch": 8}}}}
+    runs = [key for key in made.runs if key.method == "bc"]
+    changed = plan(tmp_path, other)
+    assert changed.moves() == [
+        f"runs with other settings, or damaged: {len(runs)}; training them again moves their "
+        f"results to {tmp_path}/results/test/former"
+    ]
+    for key in runs:
+        set_aside(made.layout.run(key))
+    complete(changed, runs)
+    back = plan(tmp_path)
+    assert back.missing == [] and back.packs == [] and len(back.run_hashes()) == len(runs)
+    assert back.run(str(runs[0])) == ([], [back.run_receipt(runs[0])])
+    (said,) = back.moves()
+    assert "without training: 4" in said
+    for key in runs:
+        certify(Path(back.run_receipt(key)))
+    assert plan(tmp_path).run_hashes() == []
+    assert plan(tmp_path, other).missing == []
+
+
+def test_a_former_expert_comes_back_without_a_job(tmp_path: Path) -> None:
+    own = {"envs": {"Pendulum-v1": {"demos": ""}}}
+    made, env = plan(tmp_path, own), "Pendulum-v1"
+    folder = made.layout.expert(env)
+    folder.mkdir(parents=True)
+    (folder / "eval.csv").touch()
+    record = {"key": expert_key(env, 1000), "config_hash": made.expert_hash[env]}
+    write_json(folder / "run.json", {**record, "status": "finished"})
+    set_aside(folder)
+    back = plan(tmp_path, own)
+    receipt = back.expert_receipt(env)
+    assert back.expert(env) == ([], [receipt]) and back.expert_hash[env] in back.expert_hashes()
+    certify(Path(receipt))
+    found = plan(tmp_path, own)
+    assert found.expert(env) == ([], []) and found.expert_hash[env] not in found.expert_hashes()
+
+
+def test_an_artefact_outside_the_studys_folder_is_refused() -> None:
+    config = load({**SMALL, "study": "mine"})
+    made = Plan(config, Layout.of(config), Site(), main=False)
+    made.check_targets(["results/mine/main_figure.pdf", "--config", "mine.yaml"])
+    with pytest.raises(UserError, match=r"request results/mine/main_figure\.pdf$"):
+        made.check_targets(["-n", "results/main_figure.pdf"])
+    assert made.everything()[0].startswith("results/mine/")
+    plan(Path(".")).check_targets(["results/main_figure.pdf"])
 
 
 def test_an_added_seed_leaves_finished_runs_alone(made: Plan, tmp_path: Path) -> None:

@@ -547,9 +547,46 @@ def test_there_and_back_and_a_false_receipt(drawn: Path, tmp_path: Path) -> None
         drawn / FIGURE, folder / FIGURE
     )  # drawn with the former settings, but now the newest file
     assert planned_small(folder, "other", *mtime) == {"figure": 1}
-    assert planned_small(folder, "base", *mtime) == {
-        k: v for k, v in EVERY.items() if k != "settings"
-    }
+    back = {"run": 2, "figure": 1}
+    before = state(folder / "results/test")
+    assert planned_small(folder, "base", *mtime) == back, "former runs are not trained again"
+    assert state(folder / "results/test") == before, "a dry run moves nothing"
+    done = run_small(folder, "base", *mtime)
+    assert done.returncode == 0 and jobs(done.stdout) == back, done.stdout
+    assert done.stdout.count("came back from results/test/former/") == 2
+    for seed in (0, 1):
+        file = f"{RUN.format(seed)}/run.json"
+        assert (folder / file).read_bytes() == (drawn / file).read_bytes()
+    others = (folder / "results/test/former").rglob("config.json")
+    assert [json.loads(file.read_text())["params"]["m"] for file in others] == [7, 7]
+    assert unstamped((folder / FIGURE).read_bytes()) == unstamped(first)
+
+
+def state(folder: Path) -> dict[Path, int]:
+    """Return the time of each run's and each former run's file."""
+    parts = (folder / "runs", folder / "former")
+    return {p: p.stat().st_mtime_ns for part in parts for p in part.rglob("*")}
+
+
+def test_two_studies_at_one_scale_side_by_side(drawn: Path, tmp_path: Path) -> None:
+    """Run two studies at the same time in a checkout that has runs of its own."""
+    folder = copied(drawn, tmp_path)
+    before = state(folder / "results/test")
+    studies = {"one": SMALL, "two": OTHER}
+    running = []
+    for name, settings in studies.items():
+        figure = {**settings["figures"]["main_figure"], "seeds": [0]}
+        own = {**settings, "study": name, "figures": {"main_figure": figure}}
+        (folder / f"{name}.json").write_text(json.dumps(own))
+        args = ("--configfile", f"{name}.json", "--", f"results/{name}/main_figure.pdf")
+        running.append(begin(folder, *args))
+    assert [process.wait(600) for process in running] == [0, 0]
+    for name, m in (("one", 4), ("two", 7)):
+        run = folder / RUN.format(0).replace("results/", f"results/{name}/")
+        assert json.loads((run / "config.json").read_text())["params"]["m"] == m
+        assert (folder / f"results/{name}/main_figure.pdf").read_bytes().startswith(b"%PDF")
+    assert state(folder / "results/test") == before, "the checkout's own runs stay as they were"
+    assert (folder / FIGURE).read_bytes() == (drawn / FIGURE).read_bytes()
 
 
 def other_at(folder: Path) -> dict[str, Any]:
@@ -566,6 +603,8 @@ def test_a_damaged_run_and_settings_file_are_made_again(drawn: Path, tmp_path: P
     done = run_small(folder, "base", "--rerun-triggers", "mtime")
     assert done.returncode == 0 and jobs(done.stdout) == {**EVERY, "run": 1}, done.stdout
     assert {file: file.read_bytes() for file in whole} == whole
+    (damaged,) = (folder / "results/test/former").rglob("policy.safetensors")
+    assert damaged.read_bytes() == whole[policy][:-9]
 
 
 # ---------------------------------------------------------------- refusals

@@ -35,6 +35,12 @@ PLAN = one_line(
 CONFIG, WORK = PLAN.config, PLAN.work
 
 
+if workflow.is_main_process:
+    one_line(PLAN.check_targets, sys.argv[1:])
+    for sentence in PLAN.moves():
+        print(f"snakemake: {sentence}", file=sys.stderr)
+
+
 def inputs(find, *args):
     """Return the input files that the plan finds, and force the outdated files to be made again.
 

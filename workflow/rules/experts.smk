@@ -19,7 +19,7 @@ rule expert:
     message:
         "train the expert of {wildcards.env}; see {log}"
     shell:
-        "exec python -m ngt expert {wildcards.env} --planned {input.settings} --replace"
+        "exec python -m ngt expert {wildcards.env} --planned {input.settings}"
         " --device {resources.device} --env-workers {resources.env_workers}"
         " --outcome {output} > {log} 2>&1"
 

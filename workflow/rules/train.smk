@@ -26,7 +26,7 @@ rule train:
     message:
         "train {wildcards.method} on {wildcards.env}, demos.seeds {wildcards.members}; see {log}"
     shell:
-        "exec python -m ngt train {params.runs} --planned {input.settings} --replace"
+        "exec python -m ngt train {params.runs} --planned {input.settings}"
         " --device {resources.device} --env-workers {resources.env_workers}"
         " --outcome {output} > {log} 2>&1"
 

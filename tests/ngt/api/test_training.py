@@ -45,8 +45,10 @@ def test_imitating(tmp_path: Path, capsys: Any) -> None:
     assert ngt.load_demos(file).checksum == demos.checksum
     with pytest.raises(UserError, match="they are of Pendulum-v1, not of Hopper-v4"):
         ngt.imitate("Hopper-v4", demos, **common)
-    with pytest.raises(UserError, match="--replace"):
-        ngt.imitate("Pendulum-v1", FILE, steps=20, seed=0, episodes=1, **common)
+    shorter = ngt.imitate("Pendulum-v1", FILE, steps=20, seed=0, episodes=1, **common)
+    assert shorter == run and run.evaluations["step"].max() == 20
+    ngt.imitate("Pendulum-v1", FILE, steps=40, seed=0, episodes=1, **common)
+    assert "came back" in capsys.readouterr().out and run.evaluations["step"].max() == 40
 
 
 def test_an_expert_is_trained(tmp_path: Path) -> None:

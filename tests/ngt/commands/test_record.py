@@ -102,4 +102,4 @@ def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, refused: Any) -> 
     ngt("expert", "Pendulum-v1", *SHORT)
     said = refused("record", "Pendulum-v1", *SHORT, "--set", "sac.gamma=0.5")
     assert "expert Pendulum-v1: trained with other settings" in said
-    assert "`ngt expert Pendulum-v1 --replace`" in said
+    assert "`ngt expert Pendulum-v1`" in said

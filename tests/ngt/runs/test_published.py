@@ -17,9 +17,9 @@ from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.files import read_json, sha256, write_json
 from ngt.runs.folder import Folders
-from ngt.runs.gather import publish, summary, to_parquet
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.published import COLUMNS, Published, settings_hash
+from ngt.runs.shipping.gather import publish, summary, to_parquet
 from ngt.runs.status import described
 from ngt.runs.table import read_runs
 from ngt.runs.writer import RunWriter

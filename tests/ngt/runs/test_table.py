@@ -82,7 +82,7 @@ def test_an_absent_run_is_an_error_that_names_it(
         train(load({**settings, "sac": {"gamma": 0.5}}), absent, {200: [-800.0]})
     with pytest.raises(UserError) as caught:
         read_runs(layout, config, "f")
-    command = f"ngt train {absent} --scale test{' --replace' * (state == 'stale')}"
+    command = f"ngt train {absent} --scale test"
     assert str(caught.value) == (
         f"run {absent}: {state}; train it with `{command}`, or omit missing runs with "
         "--allow-partial"

@@ -127,7 +127,10 @@ def test_until_the_end_the_former_run_is_whole(tmp_path: Path) -> None:
     assert set(PARTS) < set(names(tmp_path)) and (tmp_path / "done.abc").exists()
     assert status_of(tmp_path, {"run": "a/b", "seed": 3}, config_hash(CELL)).status == "finished"
     writer.finish(tensors(), {"status": "finished", "step": 100, "reference": {}})
-    assert names(tmp_path) == sorted([*FILES, "done", "other.abc"]), "the receipts must be removed"
+    kept = sorted([*FILES, "done", "former", "other.abc"])
+    assert names(tmp_path) == kept, "the receipts must be removed"
+    (place,) = (tmp_path / "former").iterdir()
+    assert contents(place) == former and place.name.startswith(config_hash(CELL))
     assert (tmp_path / "eval.csv").read_text() == text
     assert read_json(tmp_path / "config.json")["rate"] == 5
     assert status_of(tmp_path, {"run": "a/b"}, config_hash(writer.cell)).status == "finished"

@@ -13,6 +13,8 @@ import pytest
 
 from ngt.bench.cases import random_batch
 from ngt.errors import Interrupted, UserError
+from ngt.runs import lock
+from ngt.runs.lock import locked
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.training import checkpoint, job
 from ngt.training.learner import Member
@@ -161,12 +163,12 @@ def test_what_another_process_has_just_finished_is_left(tmp_path: Path) -> None:
 
 def test_a_folder_has_one_trainer(tmp_path: Path) -> None:
     with (
-        job.locked(tmp_path / "run"),
+        locked(tmp_path / "run"),
         pytest.raises(UserError, match=rf"process {os.getpid()} on .*; wait for it"),
-        job.locked(tmp_path / "run"),
+        locked(tmp_path / "run"),
     ):
         pass
-    with job.locked(tmp_path / "run"):  # the folder is free again
+    with locked(tmp_path / "run"):  # the folder is free again
         pass
     assert list((tmp_path / "run").iterdir()) == []
 
@@ -175,22 +177,22 @@ def test_a_trainer_that_is_just_finishing_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Check that a trainer that finishes does not remove the lock of the next trainer."""
-    monkeypatch.setattr(job, "PATIENCE", 60.0)
+    monkeypatch.setattr(lock, "PATIENCE", 60.0)
     held, free = threading.Event(), threading.Event()
 
     def first() -> None:
-        with job.locked(tmp_path):
+        with locked(tmp_path):
             held.set()
             free.wait(0.2)
 
     thread = threading.Thread(target=first)
     thread.start()
     assert held.wait(60)
-    with job.locked(tmp_path):
+    with locked(tmp_path):
         thread.join()
         assert (tmp_path / ".lock").exists()
-        monkeypatch.setattr(job, "PATIENCE", 0.0)
-        with pytest.raises(UserError, match="being trained"), job.locked(tmp_path):
+        monkeypatch.setattr(lock, "PATIENCE", 0.0)
+        with pytest.raises(UserError, match="being trained"), locked(tmp_path):
             pass
     assert list(tmp_path.iterdir()) == []
 

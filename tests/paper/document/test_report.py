@@ -17,8 +17,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from ngt.errors import UserError
-from ngt.runs.gather import publish
 from ngt.runs.keys import Layout
+from ngt.runs.shipping.gather import publish
 from ngt.settings.load import load
 from paper import command
 from paper.document import report

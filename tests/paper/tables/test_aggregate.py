@@ -126,11 +126,26 @@ def test_a_partial_table_says_what_is_left_out(make_study: Make, fill: Make) -> 
     assert [(r["method"], r["runs"]) for r in table(a).rows] == [("NGT", 3), ("DAC (R)", 3)]
 
 
-def test_without_ngt_it_is_an_error(make_study: Make, fill: Make) -> None:
-    study = make_study(methods=["dac-r", "bc"])
-    fill(study)
-    with pytest.raises(UserError, match=r"figures.main_figure.methods: ngt, with which all others"):
+def test_any_method_may_be_the_reference(make_study: Make) -> None:
+    """Compare without NGT, with the first method and with a chosen one."""
+    study = make_study(methods=["dac-r", "bc"], demos=[1], seeds=[0, 1])
+    write(study, {("dac-r", 1): (0.8, 1.0), ("bc", 1): (0.1, 0.9)})
+    dac, bc = table(aggregates(study)).rows
+    assert (dac["better"], bc["better"]) == (None, pytest.approx(3 / 4))
+    assert "P(DAC (R) > method): probability that a run of DAC (R)" in words(aggregates(study))
+    study.settings["statistics"]["reference"] = "bc"
+    dac, bc = table(aggregates(study)).rows
+    assert (dac["better"], bc["better"]) == (pytest.approx(1 / 4), None)
+    study.settings["statistics"]["reference"] = "red"
+    with pytest.raises(UserError, match=r"statistics.reference: red is not among"):
         aggregates(study)
+
+
+def test_a_reference_without_runs_is_an_error(make_study: Make, fill: Make) -> None:
+    study = make_study(methods=["ngt", "dac-r", "bc"])
+    fill(study, skip=[key for key in study.table() if key.method == "ngt"])
+    with pytest.raises(UserError, match=r"figures.main_figure.methods: ngt, with which all others"):
+        aggregates(study, allow_partial=True)
 
 
 def test_command(

@@ -17,8 +17,8 @@ from ngt.cli import main
 from ngt.errors import UserError
 from ngt.experience import demos, shipped
 from ngt.files import read_json, write_json
-from ngt.runs import ship
 from ngt.runs.keys import Layout
+from ngt.runs.shipping import ship
 from ngt.settings.config import Config
 from ngt.settings.load import load
 from ngt.settings.resolve import config_hash, expert_ships, resolve_expert

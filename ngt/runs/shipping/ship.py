@@ -53,7 +53,7 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
     run = read_folder(folder, name).run
     if run.get("config_hash") != config_hash(cell):
         raise UserError(
-            f"{name}: trained with other settings in {folder}; `ngt expert {env} --replace` "
+            f"{name}: trained with other settings in {folder}; `ngt expert {env}` "
             f"retrains it with the current settings"
         )
     if run.get("status") != "finished":
