@@ -18,10 +18,12 @@ The parts of the package, from the bottom up:
 - `training/`: Algorithm 1, with learner, collector, trainer, checkpoints and jobs
 - `foreign/`: demonstrations in other projects' formats
 - `runs/`: the keys, files and tables of runs
+- `views/`: curves in the terminal, TensorBoard files and videos
 - `bench/`: speed measurements on a CPU and on a GPU
 - `commands/`: one module per command of `ngt`; `cli.py` is the entry point
 - `api/`: what `import ngt` offers
-- `seeding.py`, `state.py`, `files.py`, `text.py`, `errors.py`: small tools that all parts use
+- `seeding.py`, `state.py`, `files.py`, `text.py`, `extras.py`, `errors.py`: small tools for all
+  parts
 """
 
 import importlib

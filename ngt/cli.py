@@ -27,6 +27,8 @@ COMMANDS = {
     "train": "Train imitation runs. Runs that share a cell are trained in packs.",
     "evaluate": "Run a policy's deterministic episodes and print the returns.",
     "runs": "Print the run table: every key with its status.",
+    "watch": "Draw the learning curves of runs in training, or write them for TensorBoard.",
+    "video": "Film a policy beside its env's expert, as GIF or mp4.",
     "publish": "Gather a scale's complete runs into one file of records and a manifest, which "
     "can ship.",
     "bench": "Measure updates per second on one thread; compare with peers or between methods.",
@@ -34,7 +36,12 @@ COMMANDS = {
 }
 
 # Modules of ngt.commands whose names differ from their commands'.
-MODULES = {"import": "exchange.imports", "export": "exchange.exports"}
+MODULES = {
+    "import": "exchange.imports",
+    "export": "exchange.exports",
+    "watch": "views.watch",
+    "video": "views.video",
+}
 
 
 def build_parser(command: str) -> argparse.ArgumentParser:
@@ -42,8 +49,8 @@ def build_parser(command: str) -> argparse.ArgumentParser:
     parser = Parser(
         prog="ngt",
         description="Low-data imitation learning, reproduced.",
-        epilog="Figures, tables, videos and the workflow need a checkout, where make, snakemake "
-        "and `python -m paper` work.",
+        epilog="Figures, tables and the workflow need a checkout, where make, snakemake and "
+        "`python -m paper` work.",
     )
     parser.add_argument("--version", action="version", version=f"ngt {ngt.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)

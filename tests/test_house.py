@@ -19,14 +19,14 @@ NGT = (
     ("ngt.api",),
     ("ngt.cli",),
     ("ngt.commands",),
-    ("ngt.bench",),
+    ("ngt.bench", "ngt.views"),
     ("ngt.training", "ngt.potential"),
     ("ngt.runs", "ngt.reward", "ngt.penalty"),
     ("ngt.agent",),
     ("ngt.settings",),
     ("ngt.foreign",),
     ("ngt.experience",),
-    ("ngt.seeding", "ngt.state", "ngt.errors", "ngt.files", "ngt.text"),
+    ("ngt.seeding", "ngt.state", "ngt.errors", "ngt.extras", "ngt.files", "ngt.text"),
 )
 PAPER = (
     ("paper.__main__",),

@@ -1,29 +1,23 @@
 """ngt runs: print the run table, which has every run's key and status."""
 
 import argparse
-import time
 from collections import Counter
 from collections.abc import Sequence
 
 from ngt.errors import UserError, suggest
 from ngt.runs import former
-from ngt.runs.folder import Folders, how_far
 from ngt.runs.keys import Layout, RunKey, run_table
-from ngt.runs.status import COMPLETE, STATUSES
+from ngt.runs.status import STATUSES
 from ngt.runs.table import source
 from ngt.settings.config import Config
-from ngt.settings.options import at_least, load_config
+from ngt.settings.options import load_config
 from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.epilog = "example: ngt runs --scale paper --figure main_figure --status missing"
-    parser.add_argument(
-        "--figure",
-        action="append",
-        help="list only the runs of this entry of the config's `figures` (repeatable)",
-    )
+    add_figure(parser, "list")
     parser.add_argument(
         "--status",
         help="list only runs with this status: finished, diverged (a tensor is not finite), stale "
@@ -43,41 +37,31 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--other-source", action="store_true", help="list only runs made by other code"
     )
     parser.add_argument("--keys", action="store_true", help="print only the keys, one per line")
+
+
+def add_figure(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Add the option that `chosen_keys` takes. verb: what the command does with the runs."""
     parser.add_argument(
-        "--watch",
-        type=int,
-        nargs="?",
-        const=60,
-        metavar="SECONDS",
-        help="print the number of runs with each status and the progress of unfinished runs, every "
-        "SECONDS (default: 60), until all are complete",
+        "--figure",
+        action="append",
+        help=f"{verb} only the runs of this entry of the config's `figures` (repeatable)",
     )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the run table or the former results, or watch the run table."""
+    """Print the run table or the former results."""
     config = load_config(args)
     layout = Layout.of(config, args.results)
-    for name in args.figure or []:
-        check_known("--figure", name, list(config.figures))
+    keys = chosen_keys(config, args.figure)
     if args.status:
         check_known("--status", args.status, STATUSES)
     if args.former:
-        if args.figure or args.keys or args.other_source or args.watch is not None:
+        if args.figure or args.keys or args.other_source:
             raise UserError("--former: takes only --status and --remove; leave out other options")
         list_former(layout, args.status, remove=args.remove)
         return
     if args.remove:
         raise UserError("--remove: deletes former results; add --former")
-    keys = run_table(config, args.figure)
-    if args.watch is not None:
-        at_least(1, watch=args.watch)
-        if args.keys or args.status or args.other_source:
-            raise UserError(
-                "--watch counts every status; leave out --keys, --status and --other-source"
-            )
-        watch(layout, config, keys, args.watch)
-        return
     counts: Counter[str] = Counter()
     records = source(layout, config)
     for key in keys:
@@ -88,6 +72,13 @@ def run(args: argparse.Namespace) -> None:
             say(str(key) if args.keys else f"{status.status:<9} {key!s:<70} {status.note}".rstrip())
     if not args.keys:
         say(counted(counts, config))
+
+
+def chosen_keys(config: Config, figures: Sequence[str] | None) -> list[RunKey]:
+    """Return the keys of the runs of the named entries of `figures`, or of all."""
+    for name in figures or []:
+        check_known("--figure", name, list(config.figures))
+    return run_table(config, figures)
 
 
 def list_former(layout: Layout, status: str | None, *, remove: bool) -> None:
@@ -116,16 +107,3 @@ def counted(counts: Counter[str], config: Config) -> str:
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     of = f" of study {config.study}" if config.study else ""
     return f"{counts.total()} runs at scale {config.scale}{of}" + (f": {parts}" if parts else "")
-
-
-def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float) -> None:
-    """Print the runs' progress every `seconds` seconds until all are complete."""
-    while True:
-        folders = Folders(layout, config)
-        statuses = {key: folders.status(key).status for key in keys}
-        say(f"{time.strftime('%H:%M:%S')}  {counted(Counter(statuses.values()), config)}")
-        for line in how_far(layout, config, keys):
-            say(f"  {line}")
-        if set(statuses.values()) <= set(COMPLETE):
-            return
-        time.sleep(seconds)

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from ngt.errors import UserError
 from ngt.experience.demos import Episode
 from ngt.experience.examine import numbers
+from ngt.extras import library
 from ngt.files import check_unpacked
-from ngt.foreign.found import Found, library, reading
+from ngt.foreign.found import Found, reading
 
 # Each array's name, and other names accepted for it.
 NAMES = {
@@ -37,7 +38,7 @@ Arrays = dict[str, NDArray[Any]]
 def read_hdf5(path: Path, env: str) -> Found:
     """Return the episodes of a D4RL file."""
     where = f"d4rl {path}"
-    h5py = library("h5py", where)
+    h5py = library("h5py", where, "formats")
     with reading(where, "not a readable HDF5 file"), h5py.File(path) as file:
         return split(_pick(file, lambda name: file[name][()], where), where)
 

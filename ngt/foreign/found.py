@@ -1,12 +1,10 @@
-"""The result of a reader of a foreign format, and the import of optional libraries."""
+"""The result of a reader of a foreign format, and a guard against damaged files."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from ngt.errors import UserError
 from ngt.experience.demos import Episode
@@ -18,17 +16,6 @@ class Found:
 
     episodes: list[Episode]
     notes: list[str] = field(default_factory=list)
-
-
-def library(name: str, where: str) -> Any:
-    """Import a library that only foreign formats need."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UserError(
-            f"{where}: reading it needs the package {name.split('.')[0]} ({error}); "
-            f"pip install h5py 'minari[hdf5]', which are the extra `formats`"
-        ) from None
 
 
 @contextlib.contextmanager

@@ -20,13 +20,14 @@ from ngt.experience import envs
 from ngt.experience.demos import Demos, Episode
 from ngt.experience.envs import get_task
 from ngt.experience.units import to_env
-from ngt.foreign.found import Found, library, reading
+from ngt.extras import library
+from ngt.foreign.found import Found, reading
 
 
 def read(path: Path, env: str) -> Found:
     """Return the episodes of a dataset, given its folder or its id in Minari's own folder."""
     where = f"minari {path}"
-    minari = library("minari", where)
+    minari = library("minari", where, "formats")
     with reading(where, "minari can't read it"):
         data = minari.MinariDataset(_data_folder(path, where))
         metas = data.storage.get_episode_metadata(data.episode_indices)
@@ -47,9 +48,15 @@ def read(path: Path, env: str) -> Found:
     return Found(episodes, [f"it was recorded on {made_on}, not on {env}"] if other else [])
 
 
+def _own_folder(where: str, *name: str) -> Path:
+    """Return Minari's own folder of datasets, or that of the dataset with this name."""
+    storage = library("minari.storage.datasets_root_dir", where, "formats")
+    return Path(storage.get_dataset_path(*name))
+
+
 def _data_folder(path: Path, where: str) -> Path:
     """Return the folder of a dataset's files."""
-    root = library("minari.storage.datasets_root_dir", where).get_dataset_path()
+    root = _own_folder(where)
     for folder in (path / "data", path, root / path / "data"):
         if (folder / "metadata.json").is_file():
             return folder
@@ -76,8 +83,8 @@ def write(demos: Demos, name: str, where: str) -> Path:
     The reference returns are those of the demonstrations, so that Minari normalises returns as the
     suite does.
     """
-    minari = library("minari", where)
-    folder: Path = library("minari.storage.datasets_root_dir", where).get_dataset_path(name)
+    minari = library("minari", where, "formats")
+    folder = _own_folder(where, name)
     if folder.exists():
         raise UserError(f"--id: dataset {name} exists in {folder}; choose another id")
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,11 +16,9 @@ from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.provenance import source_hash
 from ngt.runs.status import (
     COMPLETE,
-    PART,
     Status,
     changed,
     described,
-    last_step,
     run_in,
     status_of,
 )
@@ -30,7 +28,6 @@ from ngt.settings.resolve import (
     demos_file,
     expert_config,
     own_file,
-    resolve,
     resolve_expert,
 )
 
@@ -186,25 +183,6 @@ def _former(folder: Path, key: Mapping[str, Any], settings: str) -> Path | None:
 def expert_key(env: str, seed: int) -> dict[str, Any]:
     """Return an expert's key in the form used by its run.json."""
     return {"env": env, "method": "expert", "seed": seed}
-
-
-def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]:
-    """Return one line for each cell with unfinished runs: their number and progress."""
-    reached: dict[tuple[str, str, Mode, int], list[int]] = {}
-    for key in keys:
-        file = layout.run(key) / f"eval.csv{PART}"
-        if file.exists():
-            reached.setdefault(key.cell, []).append(last_step(file))
-    lines = []
-    for cell, found in reached.items():
-        steps, (env, method, mode, rate) = resolve(config, *cell).train.steps, cell
-        low, high = min(found), max(found)
-        at = f"step {low}" if low == high else f"steps {low} to {high}"
-        lines.append(
-            f"{env}/{method}/{mode}-rate{rate}: {len(found)} at {at} of {steps}, "
-            f"{100 * sum(found) / len(found) / steps:.0f}%"
-        )
-    return lines
 
 
 def read_folder(folder: Path, name: str) -> Record:

@@ -1,0 +1,78 @@
+"""ngt watch: the learning curves of runs in training, in the terminal or for TensorBoard."""
+
+import argparse
+import os
+import shutil
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from ngt.commands.runs import add_figure, chosen_keys, counted
+from ngt.errors import UserError
+from ngt.runs.keys import Layout
+from ngt.settings.options import at_least, load_config
+from ngt.text import say
+from ngt.views.events import Events
+from ngt.views.progress import Progress
+from ngt.views.sketch import draw
+
+WIDTH = 120  # columns without a terminal
+HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"  # terminal codes: go to, clear
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.epilog = "example: ngt watch --scale quick --tensorboard results/tensorboard"
+    add_figure(parser, "watch")
+    parser.add_argument(
+        "--every",
+        type=int,
+        default=10,
+        metavar="SECONDS",
+        help="time between two looks (default: 10)",
+    )
+    parser.add_argument(
+        "--tensorboard",
+        type=Path,
+        metavar="DIR",
+        help="instead of drawing, write all rows of eval.csv and train.csv to event files in DIR, "
+        "until all runs are complete",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Look at the runs until all are complete. Without a terminal, draw their curves once."""
+    at_least(1, every=args.every)
+    config = load_config(args)
+    layout = Layout.of(config, args.results)
+    progress = Progress(layout, config, chosen_keys(config, args.figure))
+    events = events_in(args.tensorboard, layout)
+    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    while True:
+        begun = progress.look()
+        head = counted(Counter(progress.statuses.values()), config)
+        if events is not None:
+            rows = sum(events.write(run, progress) for run in begun)
+            say(f"{time.strftime('%H:%M:%S')}  {head}; {rows} new rows in {args.tensorboard}")
+        elif terminal:
+            size = shutil.get_terminal_size()
+            lines = draw(progress, begun, head, size.columns, size.lines - 1)
+            say(HOME + "".join(f"{line}{REST_OF_LINE}\n" for line in lines) + REST)
+        else:
+            say("\n".join(draw(progress, begun, head, WIDTH, None)))
+        if progress.over or not (terminal or events):
+            return
+        time.sleep(args.every)
+
+
+def events_in(folder: Path | None, layout: Layout) -> Events | None:
+    """Return the event files in a folder, which must not be among the scale's own files."""
+    if folder is None:
+        return None
+    if folder.resolve().is_relative_to(layout.work.resolve()):
+        raise UserError(
+            f"--tensorboard: {folder} is among the results of the scale, in {layout.work}; "
+            f"choose another folder, such as {layout.root / 'tensorboard'}"
+        )
+    return Events(folder)

@@ -1,0 +1,111 @@
+"""TensorBoard event files of runs: one folder per run, continued where its files end.
+
+Each row of a run's CSV files is one event: an evaluation as `eval/<column>`, with means over its
+episodes, and a row of train.csv as `train/<column>`. Values have single precision.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ngt.extras import library
+from ngt.views.progress import Progress, Stamp, Started, stamp, training
+
+FILES = "events.out.tfevents.*"  # TensorBoard and other readers recognise this name
+VERSION = "brain.Event:2"  # the version of the format, which the first event of a file states
+
+Written = dict[tuple[str, int], int]  # the hash of each row, by the CSV file's kind and the step
+
+
+class Events:
+    """The event files in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        where, extra = "--tensorboard", "tensorboard"
+        self.folder = folder
+        proto = "tensorboard.compat.proto"
+        self.event = library(f"{proto}.event_pb2", where, extra)
+        self.summary = library(f"{proto}.summary_pb2", where, extra).Summary
+        self.record = library("tensorboard.summary.writer.record_writer", where, extra).RecordWriter
+        loading = library("tensorboard.backend.event_processing.event_file_loader", where, extra)
+        self.load = loading.LegacyEventFileLoader
+        self._written: dict[str, Written] = {}
+        self._stamps: dict[str, tuple[Stamp, Stamp]] = {}
+        self._files: dict[str, Path] = {}
+
+    def write(self, run: Started, progress: Progress) -> int:
+        """Write a run's new rows and return their number.
+
+        If a former row has changed, the run was trained anew. An event then tells readers to drop
+        the former rows, and all rows are written.
+        """
+        stamps = stamp(run.eval), stamp(run.train)
+        if self._stamps.get(run.name) == stamps:
+            return 0
+        kinds = {"eval": progress.evaluations(run), "train": training(run.train)}
+        rows = {
+            (kind, step): {f"{kind}/{name}": value for name, value in row.items() if name != "step"}
+            for kind, table in kinds.items()
+            for step, row in table.items()
+        }
+        if run.name not in self._written:
+            self._written[run.name] = self.read(run.name)
+        written = self._written[run.name]
+        content = []
+        if any(written.get(key, digest(row)) != digest(row) for key, row in rows.items()):
+            written.clear()
+            start = self.event.SessionLog(status=self.event.SessionLog.START)
+            content.append(self.event.Event(wall_time=time.time(), step=0, session_log=start))
+        new = sorted(rows.keys() - written.keys(), key=lambda key: (key[1], key[0]))
+        content += [self._event(step, rows[kind, step]) for kind, step in new]
+        if content:
+            self._append(run.name, content)
+        written |= {key: digest(rows[key]) for key in new}
+        self._stamps[run.name] = stamps
+        return len(new)
+
+    def _event(self, step: int, row: Mapping[str, float]) -> Any:
+        values = [self.summary.Value(tag=tag, simple_value=value) for tag, value in row.items()]
+        return self.event.Event(
+            wall_time=time.time(), step=step, summary=self.summary(value=values)
+        )
+
+    def _append(self, name: str, content: list[Any]) -> None:
+        """Append events to a run's file; each process begins its own."""
+        if name not in self._files:
+            now = time.time()
+            title = FILES.replace("*", f"{now:.6f}.{socket.gethostname()}.{os.getpid()}")
+            self._files[name] = self.folder / name / title
+            self._files[name].parent.mkdir(parents=True, exist_ok=True)
+            content = [self.event.Event(wall_time=now, file_version=VERSION), *content]
+        with open(self._files[name], "ab") as file:
+            writer = self.record(file)
+            for event in content:
+                writer.write(event.SerializeToString())
+
+    def read(self, name: str) -> Written:
+        """Return the rows in a run's event files."""
+        found: Written = {}
+        for event in self._events(name):
+            if event.HasField("session_log"):
+                found.clear()
+            row = {value.tag: value.simple_value for value in event.summary.value}
+            if row:
+                found[next(iter(row)).partition("/")[0], event.step] = digest(row)
+        return found
+
+    def _events(self, name: str) -> Iterator[Any]:
+        for file in sorted((self.folder / name).glob(FILES)):
+            yield from self.load(str(file)).Load()
+
+
+def digest(row: Mapping[str, float]) -> int:
+    """Return a hash of a row's names and its values in single precision."""
+    return hash((*row, np.array(list(row.values()), np.float32).tobytes()))
