@@ -33,8 +33,8 @@ SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES
   --workflow-profile workflow/profiles/default
 
 # Snakemake prints a line when a pack starts and a line when it ends, and nothing for minutes between.
-WATCH = $(if $(RECORDS),:,echo "to see how far the runs are, use another terminal: \
-  $(BIN)/ngt runs$(SCALE:%= --scale %) --watch")
+WATCH = $(if $(RECORDS),:,echo "to see the curves of the runs, use another terminal: \
+  $(BIN)/ngt watch$(SCALE:%= --scale %)")
 
 # Print "ok VERSION COMMAND" for the first Python that runs, has a supported version and can make
 # environments. Otherwise list the Pythons found. Each Python is run, because a version manager may have

@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from ngt.agent import policy
+from ngt.commands.views.video import comment_of
 from ngt.experience import demos, shipped
 from ngt.experience.reference import reference_of
 from ngt.experience.rollout import rollout
@@ -26,8 +27,9 @@ from ngt.runs.table import read_runs
 from ngt.seeding import derive
 from ngt.settings.load import load, read_yaml
 from ngt.settings.resolve import expert_ships, method_label
+from ngt.views import clip
 from paper.drawing.table import show
-from paper.handbook import experts, video
+from paper.handbook import experts
 from paper.numbers import coverage
 from paper.numbers.scores import final_scores
 from paper.tables.scores import rows
@@ -98,13 +100,13 @@ def test_the_page_says_how_good_it_is(env: str) -> None:
 
 def test_a_video_is_of_the_policy_that_ships(env: str) -> None:
     file = experts.VIDEOS / f"{env}.gif"
-    remedy = f"run: python -m paper.handbook.video {env} --out docs/experts/{env}.gif"
+    remedy = f"run: ngt video {env} --out docs/experts/{env}.gif"
     assert file.exists(), remedy
-    assert file.stat().st_size <= video.LARGEST
+    assert file.stat().st_size <= clip.LARGEST
     with Image.open(file) as image:
-        assert image.info["comment"].decode() == video.comment_of(
-            shipped.DATA / env / shipped.POLICY
-        ), remedy
+        assert image.info["comment"].decode() == comment_of(shipped.DATA / env / shipped.POLICY), (
+            remedy
+        )
 
 
 def test_its_settings_are_those_of_scale_lite(env: str) -> None:

@@ -89,10 +89,10 @@ def test_a_setting_that_torch_refuses_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_renderer_that_is_wrong_is_one_line_where_it_is_used(tmp_path: Path) -> None:
-    code = "from paper.handbook.video import main; main(['Hopper-v4', '--out', 'x.gif'])"
+    code = "from ngt.cli import main; main(['video', 'Hopper-v4', '--out', 'x.gif'])"
     done = python(code, tmp_path, MUJOCO_GL="nonsense")
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
-    assert "video: error: MUJOCO_GL: nonsense" in done.stderr
+    assert "ngt: error: MUJOCO_GL: nonsense" in done.stderr
 
 
 def test_every_text_file_names_its_encoding() -> None:

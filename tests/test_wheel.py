@@ -121,4 +121,3 @@ def test_the_commands_work_in_an_empty_folder(place: SimpleNamespace, run: Any) 
 def test_what_needs_a_checkout_says_so(run: Any) -> None:
     assert "need a checkout" in " ".join(run("ngt", "--help").split())
     assert "ship with a checkout" in run("ngt", "ship", "Pendulum-v1", code=2)
-    assert "No module named" in run("python", "-m", "paper.handbook.video", "Hopper-v4", code=1)

@@ -26,7 +26,7 @@ from paper.figures.experts import Expert
 from paper.numbers.statistics import share
 
 NAME = "experts"
-VIDEOS = Path(__file__).resolve().parents[2] / "docs" / "experts"  # made by paper.handbook.video
+VIDEOS = Path(__file__).resolve().parents[2] / "docs" / "experts"  # made by `ngt video`
 
 COLUMNS = {
     "env": Column("env"),

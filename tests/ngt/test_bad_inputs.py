@@ -352,12 +352,16 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["--status: 'done' is not known; ", "finished"],
     ),
     "watch interval of zero": (
-        ["runs", "--watch", "0"],
-        ["--watch: must be at least 1, found 0"],
+        ["watch", "--every", "0"],
+        ["--every: must be at least 1, found 0"],
     ),
-    "watching selected runs": (
-        ["runs", "--watch", "5", "--keys"],
-        ["--watch counts every status; leave out --keys, --status and --other-source"],
+    "watching an unknown figure": (
+        ["watch", "--figure", "main_figur"],
+        ["--figure: 'main_figur' is not known; did you mean main_figure"],
+    ),
+    "event files among the runs": (
+        ["watch", "--scale", "test", "--tensorboard", "results/test/runs"],
+        ["--tensorboard: results/test/runs is among the results", "such as results/tensorboard"],
     ),
     "file as the results folder": (
         train(KEY, "--results", "{place}/good.npz"),

@@ -1,20 +1,12 @@
-"""Tests of `ngt runs`: its table, filters and watching."""
+"""Tests of `ngt runs`: its table, filters and former results."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ngt.runs.keys import RunKey, run_table
 from ngt.settings.load import load
-
-KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
-SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
-SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
-SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use the recording, not the file of scale `test`
 
 
 def test_runs_counts(ngt: Any, demos_file: str) -> None:
@@ -45,42 +37,6 @@ def test_runs_of_a_figure(ngt: Any) -> None:
     assert one == [f"Reacher-v5/bc/state-action-demos1-rate20/seed{s}" for s in (0, 1)]
     both = ngt(*common, *sets, "--figure", "one", "--figure", "main_figure")
     assert set(both) == set(one) | set(ngt(*common, "--figure", "main_figure"))
-
-
-def test_runs_watched_until_all_are_complete(
-    ngt: Any, demos_file: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Check three reports, for no runs, part of a run and all runs, with a sleep between them."""
-    keys = [KEY.format(1, seed) for seed in (0, 1)]
-    own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}", "--set", "train.steps=80"]
-    for name, value in (("methods", "[ngt]"), ("demos", "[1]"), ("seeds", "[0, 1]")):
-        own += ["--set", f"figures.main_figure.{name}={value}"]
-    part = Path("results/test/runs") / keys[1] / "eval.csv.part"
-
-    def some() -> None:
-        part.parent.mkdir(parents=True)
-        part.write_text("step,episode,return,length\n20,0,-9.5,200\n")
-
-    said: list[str] = []
-    monkeypatch.setattr("ngt.commands.runs.say", lambda text: said.append(text))
-    happens = iter([some, lambda: ngt("train", *keys, *own)])
-
-    def sleep(seconds: float) -> None:
-        assert seconds == 7
-        said.append("slept")
-        next(happens)()
-
-    monkeypatch.setattr(time, "sleep", sleep)
-    ngt("runs", *own, "--figure", "main_figure", "--watch", "7")
-    looks = "\n".join(said).split("slept\n")
-    assert [look.splitlines()[0][10:] for look in looks[:2]] == [
-        "2 runs at scale test: 2 missing",
-        "2 runs at scale test: 1 part, 1 missing",
-    ]
-    assert looks[1].splitlines()[1:] == [
-        "  Pendulum-v1/ngt/state-action-rate20: 1 at step 20 of 80, 25%"
-    ]
-    assert said[-1].endswith("2 runs at scale test: 2 finished")
 
 
 def test_the_papers_main_figure(ngt: Any) -> None:

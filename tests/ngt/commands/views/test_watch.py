@@ -1,0 +1,105 @@
+"""Tests of `ngt watch`: looks at runs in training, which leave no trace in their results."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ngt.files import checksum
+from ngt.runs.keys import Layout, run_table
+from ngt.settings.load import load
+from ngt.views.events import Events
+from ngt.views.progress import Progress
+from ngt.views.sketch import draw
+
+KEYS = [f"Pendulum-v1/ngt/state-action-demos1-rate20/seed{seed}" for seed in (0, 1)]
+SHORT = ["--scale", "test", "--set", "train.steps=60", "--set", "train.eval_every=20"]
+SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
+for name, value in (("methods", "[ngt]"), ("demos", "[1]"), ("seeds", "[0, 1]")):
+    SHORT += ["--set", f"figures.main_figure.{name}={value}"]
+ONE = [*SHORT, "--figure", "main_figure"]
+
+
+def part(folder: str = KEYS[1]) -> None:
+    """Write the files of a run in training."""
+    place = Path("results/test/runs") / folder
+    place.mkdir(parents=True)
+    (place / "config.json.part").write_text('{"train": {"steps": 60, "eval_episodes": 1}}')
+    (place / "eval.csv.part").write_text("step,episode,return,length\n20,0,-900.5,200\n")
+    (place / "train.csv.part").write_text("step,update,loss\n20,20,0.5\n")
+
+
+def test_without_a_terminal_it_draws_once(ngt: Any) -> None:
+    (said,) = ngt("watch", *ONE)
+    assert said[10:] == "2 runs at scale test: 2 missing"
+    part()
+    head, env, line = ngt("watch", *ONE)
+    assert head[10:] == "2 runs at scale test: 1 part, 1 missing"
+    assert env.startswith("Pendulum-v1: mean score") and "1/2   17% |" in line
+
+
+def test_a_terminal_shows_the_newest_look(ngt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check that a look replaces the former one, and that the command ends with the last run."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    looks: list[str] = []
+    monkeypatch.setattr("ngt.commands.views.watch.say", looks.append)
+    happens = iter([part, lambda: ngt("train", *KEYS, *SHORT)])
+
+    def sleep(seconds: float) -> None:
+        assert seconds == 7
+        next(happens)()
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    ngt("watch", *ONE, "--every", "7")
+    assert [look.startswith("\x1b[H") for look in looks] == [True] * 3
+    assert "2 missing" in looks[0] and "1 part, 1 missing" in looks[1]
+    assert "2 finished" in looks[2] and "2/2  100%" in looks[2]
+
+
+def test_without_tensorboard_a_line_says_what_to_install(
+    refused: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [name for name in sys.modules if name.split(".")[0] == "tensorboard"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    line = refused("watch", "--scale", "test", "--tensorboard", "tb")
+    assert "--tensorboard: needs the package tensorboard" in line
+    assert "pip install tensorboard (the extra `tensorboard`)" in line and not Path("tb").exists()
+
+
+@pytest.mark.slow
+def test_training_gives_the_same_bytes_while_it_is_watched(ngt: Any, tmp_path: Path) -> None:
+    """Train with and without a follower that looks as often as it can."""
+    pytest.importorskip("tensorboard")
+    long = [*SHORT, "--set", "train.steps=200"]
+    ngt("train", KEYS[0], *long)
+    runs = Path("results/test/runs")
+    names = ("config.json", "eval.csv", "train.csv", "policy.safetensors")
+    alone = {name: checksum(runs / KEYS[0] / name) for name in names}
+    shutil.rmtree("results")
+
+    config = load({"scale": "test"})
+    progress = Progress(Layout.of(config), config, run_table(config, ["main_figure"]))
+    follower, done, seen = Events(tmp_path / "tb"), threading.Event(), []
+
+    def follow() -> None:
+        while not done.is_set():
+            begun = progress.look()
+            seen.append(sum(follower.write(run, progress) for run in begun))
+            draw(progress, begun, "", 80, None)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    ngt("train", KEYS[0], *long)
+    done.set()
+    thread.join()
+    assert sum(map(bool, seen)) > 1, "the follower must have seen the run grow"
+    assert {name: checksum(runs / KEYS[0] / name) for name in names} == alone
+    assert {file.name for file in (runs / KEYS[0]).iterdir()} >= {*names, "run.json"}
