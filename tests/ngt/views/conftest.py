@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ngt.runs.folder import Folders
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import Config
@@ -14,7 +15,7 @@ from ngt.settings.load import load
 from ngt.views.progress import Progress
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def config() -> Config:
     """Return the settings of two runs of one curve, with demonstrations that exist."""
     figure = {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0, 1]}
@@ -44,10 +45,12 @@ def begin(layout: Layout, config: Config) -> Callable[[RunKey], RunWriter]:
 
 
 @pytest.fixture
-def finish() -> Callable[..., None]:
+def finish(layout: Layout, config: Config) -> Callable[..., None]:
     """Return a function that completes a run."""
+    reference = Folders(layout, config).reference("Pendulum-v1")
 
     def complete(writer: RunWriter, status: str = "finished") -> None:
-        writer.finish({}, {"status": status, "step": 100, "steps_per_second": 1.0})
+        record = {"status": status, "step": 100, "steps_per_second": 1.0, "reference": reference}
+        writer.finish({}, record)
 
     return complete

@@ -15,7 +15,7 @@ from ngt.views.sketch import ASCII, BLOCKS, draw, spark
 def test_a_curve_by_hand() -> None:
     curve = {25: 0.0, 50: 0.5, 75: 2.0}
     assert spark(curve, 100, 0.0, 1.0, 4, BLOCKS) == "▁▅█ "
-    assert spark(curve, 100, 0.0, 1.0, 8, ASCII) == " __::## "
+    assert spark(curve, 100, 0.0, 1.0, 8, ASCII) == " __==#  "
     assert spark({100: -9.0}, 100, 0.0, 1.0, 4, BLOCKS) == "   ▁"
     assert spark({}, 100, 0.0, 1.0, 4, BLOCKS) == "    "
     assert spark({10: 3.0, 100: 3.0}, 100, 3.0, 3.0, 3, BLOCKS) == "▁▁▁", "a flat curve"
@@ -37,7 +37,7 @@ def test_runs_in_training(
     assert line.endswith("| 0.375"), "the mean of 0.5 and 0.25"
     curve = line.split("|")[1]
     half = len(curve) // 2
-    assert set(curve[: half - 1]) == {" "} and curve[half] == "▁" and curve[-1] == "▄"
+    assert set(curve[: half - 1]) == {" "} and curve[half] == "▂" and curve[-1] == "▄"
 
     monkeypatch.setattr(Progress, "reference", lambda *_: None)
     _, env, line = draw(progress, begun, "", 80, None)
