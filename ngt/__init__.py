@@ -22,8 +22,7 @@ The parts of the package, from the bottom up:
 - `bench/`: speed measurements on a CPU and on a GPU
 - `commands/`: one module per command of `ngt`; `cli.py` is the entry point
 - `api/`: what `import ngt` offers
-- `seeding.py`, `state.py`, `files.py`, `text.py`, `extras.py`, `errors.py`: small tools for all
-  parts
+- `seeding.py`, `state.py`, `files.py`, `text.py`, `errors.py`: small tools that all parts use
 """
 
 import importlib

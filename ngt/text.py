@@ -26,15 +26,6 @@ def show_any_text() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def encodable(text: str) -> bool:
-    """Return True if the standard output can show all characters of a text."""
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def say(text: str) -> None:
     """Print a line and flush it, so that it appears at once even in a pipe."""
     print(text, flush=True)

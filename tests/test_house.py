@@ -26,7 +26,7 @@ NGT = (
     ("ngt.settings",),
     ("ngt.foreign",),
     ("ngt.experience",),
-    ("ngt.seeding", "ngt.state", "ngt.errors", "ngt.extras", "ngt.files", "ngt.text"),
+    ("ngt.seeding", "ngt.state", "ngt.errors", "ngt.files", "ngt.text"),
 )
 PAPER = (
     ("paper.__main__",),

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ngt.errors import UserError
 from ngt.experience.demos import Episode
 from ngt.experience.examine import numbers
-from ngt.extras import library
 from ngt.files import check_unpacked
+from ngt.foreign.extras import library
 from ngt.foreign.found import Found, reading
 
 # Each array's name, and other names accepted for it.

@@ -20,7 +20,7 @@ from ngt.experience import envs
 from ngt.experience.demos import Demos, Episode
 from ngt.experience.envs import get_task
 from ngt.experience.units import to_env
-from ngt.extras import library
+from ngt.foreign.extras import library
 from ngt.foreign.found import Found, reading
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from ngt.errors import UserError
-from ngt.extras import library
+from ngt.foreign.extras import library
 
 LARGEST = 300_000  # bytes of a GIF for each policy that it shows
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ngt.extras import library
+from ngt.foreign.extras import library
 from ngt.views.progress import Progress, Stamp, Started, stamp, training
 
 FILES = "events.out.tfevents.*"  # TensorBoard and other readers recognise this name

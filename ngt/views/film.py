@@ -15,7 +15,7 @@ from ngt.agent.policy import Policy
 from ngt.errors import UserError
 from ngt.experience.envs import make
 from ngt.experience.workers import Env, reason
-from ngt.extras import install
+from ngt.foreign.extras import install
 from ngt.views.clip import Clip
 
 RATE = 25  # maximum frames per second; a GIF's times are multiples of 0.01 seconds

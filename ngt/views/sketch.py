@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from ngt.text import encodable
 from ngt.views.progress import Progress, Started, curve_of
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-:=+*#"  # from low to high
@@ -120,6 +120,15 @@ def show(block: Block, width: int) -> list[str]:
             f"  {item.name:<{names}}  {runs:>{counts}}  {item.share:4.0%} |{curve}| {last}".rstrip()
         )
     return text
+
+
+def encodable(text: str) -> bool:
+    """Return True if the standard output can show all characters of a text."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def spark(

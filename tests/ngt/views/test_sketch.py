@@ -37,7 +37,7 @@ def test_runs_in_training(
     assert line.endswith("| 0.375"), "the mean of 0.5 and 0.25"
     curve = line.split("|")[1]
     half = len(curve) // 2
-    assert set(curve[: half - 1]) == {" "} and curve[half] == "▂" and curve[-1] == "▄"
+    assert set(curve[: half - 1]) == {" "} and curve[half] == "▂" and curve[-1] == "▅"
 
     monkeypatch.setattr(Progress, "reference", lambda *_: None)
     _, env, line = draw(progress, begun, "", 80, None)

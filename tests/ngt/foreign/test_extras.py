@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ngt.errors import UserError
-from ngt.extras import EXTRAS, library
+from ngt.foreign.extras import EXTRAS, library
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_extras_are_those_of_the_package() -> None:
