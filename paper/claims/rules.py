@@ -17,7 +17,7 @@ from ngt.runs.keys import RunKey
 from ngt.settings.config import Config, StatisticsConfig
 from ngt.settings.resolve import method_label
 from paper.claims.verdicts import NO_EXPERTS, Cells, Check, Evidence, Grouping, Outcome, Verdict
-from paper.numbers import statistics
+from paper.numbers import bootstrap, statistics
 from paper.numbers.statistics import OURS, Estimate, Scores
 
 # Thresholds of normalised scores: 0 is a random policy, 1 the expert. For a decision, a whole
@@ -70,7 +70,7 @@ class Bound:
         else:
             function, (x, y) = COMPARED[self.stat], (scores.of[method] for method in pair)
             if self.stat == "IQM":
-                found = statistics.iqm_difference(x, y, settings, *pair, name)
+                found = bootstrap.iqm_difference(x, y, settings, *pair, name)
             else:
                 found = statistics.difference(x, y)
             text = f"{function(x):.2f} − {function(y):.2f} = {found}".replace("-", "−")

@@ -1,33 +1,27 @@
 """Final scores, and statistics over seeds and tasks with 95% intervals.
 
 A task is an env with a number of demonstrations. A score is a run's final score: the mean of its
-last evaluations (paper/numbers/scores.py). Means have t intervals. The intervals of interquartile
-means and probabilities of improvement come from rliable's stratified bootstrap, which resamples
-seeds within each task. `paper.numbers.coverage` simulates how often the intervals cover the true
-value.
+last evaluations (paper/numbers/scores.py). Means have t intervals; interquartile means and
+probabilities of improvement have bootstrap intervals (paper/numbers/bootstrap.py).
+`paper.numbers.coverage` simulates how often the intervals cover the true value.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from rliable import library, metrics
-from scipy import stats
+from scipy.special import chdtri, stdtrit
 
 from ngt.errors import UserError
 from ngt.runs.keys import RunKey
 from ngt.runs.table import unscored_envs
-from ngt.seeding import derive
-from ngt.settings.config import Config, StatisticsConfig
+from ngt.settings.config import Config
 from paper.numbers.curves import AXES, usable
 from paper.numbers.scores import final_scores
 from paper.register import MAIN
@@ -208,82 +202,6 @@ def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
 # ---------------------------------------------------------------- estimates
 
 
-@contextlib.contextmanager
-def seeded(seed: int, *axes: str | int) -> Iterator[None]:
-    """Seed NumPy's global generator from the named axes, and restore its state at the end.
-
-    rliable draws from that generator alone and ignores its own argument `random_state`.
-    """
-    state = np.random.get_state()
-    np.random.seed(derive(seed, *axes) % 2**32)
-    try:
-        yield
-    finally:
-        np.random.set_state(state)
-
-
-@cache
-def say_once(text: str) -> None:
-    """Print a line on stderr for a waiting user, at most once per text."""
-    print(text, file=sys.stderr, flush=True)
-
-
-def estimates(
-    function: Callable[..., Any],
-    arrays: Sequence[Array],
-    settings: StatisticsConfig,
-    *axes: str | int,
-) -> list[Estimate]:
-    """Return an estimate, with its interval, of each number that function(*arrays) returns.
-
-    arrays: scores of shape (seeds, tasks), each resampled independently.
-    axes: names for the random draws, so that different intervals use independent draws.
-    """
-    data: Any = list(arrays) if len(arrays) > 1 else arrays[0]
-    if min(len(a) for a in arrays) < 2:
-        values = np.ravel(function(*arrays))
-        return [Estimate(float(v), math.nan, math.nan) for v in values]
-    say_once(f"paper: bootstrap of {settings.reps} repetitions per interval; this takes minutes")
-    with seeded(settings.seed, *axes):
-        points, ends = library.get_interval_estimates(
-            {"": data}, lambda *a: np.ravel(function(*a)), reps=settings.reps
-        )
-    return [Estimate(*map(float, row)) for row in zip(points[""], *ends[""], strict=True)]
-
-
-def aggregates(
-    scores: Array, settings: StatisticsConfig, *axes: str | int
-) -> tuple[Estimate, Estimate]:
-    """Return the interquartile mean and the optimality gap over all runs and tasks.
-
-    The gap is the mean shortfall of the scores from 1.
-    """
-    iqm = estimates(metrics.aggregate_iqm, [scores], settings, "aggregates", *axes)[0]
-    return iqm, mean(1 - np.minimum(scores, 1))
-
-
-def improvement(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the probability that a run of x beats a run of y, averaged over tasks.
-
-    A tie counts half.
-    """
-    return estimates(metrics.probability_of_improvement, [x, y], settings, "improvement", *axes)[0]
-
-
-def profile(
-    scores: Array, taus: Array, settings: StatisticsConfig, *axes: str | int
-) -> list[Estimate]:
-    """Return the share of runs that score strictly above each tau."""
-    function = library.score_distributions
-    return estimates(lambda s: function(s, taus), [scores], settings, "profile", *axes)
-
-
-def iqm_difference(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the difference of the interquartile means, x minus y, with its interval."""
-    iqm = metrics.aggregate_iqm
-    return estimates(lambda a, b: iqm(a) - iqm(b), [x, y], settings, "difference", *axes)[0]
-
-
 def mean(scores: Array) -> Estimate:
     """Return the mean over all runs and tasks, with its t interval."""
     return difference(scores)
@@ -323,7 +241,7 @@ def t_interval(x: Array, y: Array | None = None) -> tuple[Array, Array, Array]:
             per_freedom = per_freedom + (each**2).sum(axis=-1) / (seeds - 1)
     # Without any variance, the interval is a point for all degrees of freedom.
     freedom = np.where(per_freedom > 0, variance**2 / np.where(per_freedom > 0, per_freedom, 1), 1)
-    half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
+    half = stdtrit(freedom, 0.975) * np.sqrt(variance)
     return value, value - half, value + half
 
 
@@ -336,5 +254,5 @@ def chi_square_bounds(scores: Array) -> tuple[Array, Array, Array]:
     seeds, tasks = scores.shape[-2:]
     freedom = (seeds - 1) * tasks
     variance = np.var(scores, axis=-2, ddof=1).mean(axis=-1)
-    low, high = (np.sqrt(variance * freedom / stats.chi2.ppf(q, freedom)) for q in (0.95, 0.05))
+    low, high = (np.sqrt(variance * freedom / chdtri(freedom, q)) for q in (0.05, 0.95))
     return np.sqrt(variance), low, high

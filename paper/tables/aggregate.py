@@ -14,7 +14,7 @@ from ngt.settings.resolve import method_label
 from paper.command import Made, Options, read
 from paper.drawing.style import Note
 from paper.drawing.table import Cell, Column, Table
-from paper.numbers import coverage, statistics
+from paper.numbers import bootstrap, coverage, statistics
 from paper.numbers.statistics import Diverged, Estimate, Scores
 
 FIGURE = "main_figure"
@@ -77,7 +77,7 @@ class Aggregates:
         """Return a method's interquartile mean and optimality gap, or (None, None) if unscored."""
         if not scores.tasks:
             return None, None
-        return statistics.aggregates(scores.of[method], self.config.statistics, group, method)
+        return bootstrap.aggregates(scores.of[method], self.config.statistics, group, method)
 
     def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
         """Return the probability that the reference beats a method, or None if it is the method."""
@@ -94,7 +94,7 @@ class Aggregates:
             return Estimate(1 - value, 1 - high, 1 - low)
         draws = (group, y) if x == self.reference else (group, x, y)
         pair = (scores.of[x], scores.of[y])
-        return statistics.improvement(*pair, self.config.statistics, *draws)
+        return bootstrap.improvement(*pair, self.config.statistics, *draws)
 
     @property
     def label(self) -> str:
