@@ -216,6 +216,7 @@ CURVE_FIGURES = {
         CurveFigure("penalty_figure", series=compared, remark=cost),
         CurveFigure("controls_figure", series=compared),
         CurveFigure("readings_figure", series=compared),
+        CurveFigure("beyond_figure"),
     )
 }
 

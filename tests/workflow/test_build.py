@@ -30,7 +30,7 @@ from tests.workflow.checkouts import (
 pytestmark = pytest.mark.long
 
 READINGS = {"report": 1} | ({} if latex.lacking() else {"paper": 1})
-TRAINED = {"train": 40, "pack": 40, "run": 95}  # all jobs at scale `test`
+TRAINED = {"train": 42, "pack": 42, "run": 97}  # all jobs at scale `test`
 # Scale `test` imitates a recorded file, so it has no figure of experts.
 SHOWN = [name for name, figure in FIGURES.items() if not figure.experts]
 

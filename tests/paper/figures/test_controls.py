@@ -1,4 +1,4 @@
-"""The figures of pairings, penalties, controls and readings: lines, panels and cost."""
+"""Our own figures (pairings, penalties, controls, readings, other methods): lines and cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 Make = Callable[..., Any]
-NAMES = ["pairing_figure", "penalty_figure", "controls_figure", "readings_figure"]
+NAMES = ["pairing_figure", "penalty_figure", "controls_figure", "readings_figure", "beyond_figure"]
 
 
 @pytest.mark.parametrize("name", NAMES)
