@@ -1,4 +1,4 @@
-"""ngt evaluate: run deterministic episodes of a policy and print the returns."""
+"""ngt evaluate: run episodes of a policy without exploration noise and print their returns."""
 
 import argparse
 from pathlib import Path
@@ -28,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Evaluate the policy."""
+    """Print the return of each episode, their mean and, with --demos, the normalised mean."""
     one_thread()
     at_least(1, episodes=args.episodes)
     file = policy_file(args.policy)

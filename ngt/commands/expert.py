@@ -19,7 +19,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train the expert, unless it is finished."""
+    """Train the expert, unless it is already finished."""
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
     config = load_config(args)

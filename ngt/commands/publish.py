@@ -1,4 +1,4 @@
-"""ngt publish: gather a scale's complete runs into one file of records to ship."""
+"""ngt publish: gather the results of a scale's complete runs in one file of records to ship."""
 
 import argparse
 
@@ -17,7 +17,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the records and their manifest."""
+    """Write the file of records, and the manifest that lists the settings of the runs."""
     config = load_config(args)
     layout = Layout.of(config, args.results)
     say(f"{layout.published}: {summary(publish(layout, config, allow_partial=args.allow_partial))}")

@@ -44,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Record the demonstrations."""
+    """Record episodes, save them as a demonstration file, and print their returns."""
     one_thread()
     at_least(1, episodes=args.episodes)
     config = load_config(args)
@@ -63,7 +63,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demos:
-    """Return newly played episodes of the expert, of --policy, or of the random policy."""
+    """Play and return the demonstrations: episodes of the expert, of --policy, or with --random.
+
+    The returns of a random policy are part of all of them.
+    """
     expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
     episodes = args.episodes or expert.episodes
     seed = expert.seed if args.seed is None else args.seed

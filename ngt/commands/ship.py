@@ -1,4 +1,4 @@
-"""ngt ship: add an env's recorded expert to the shipped experts in data/."""
+"""ngt ship: copy an expert and its recorded demonstrations to the shipped experts in data/."""
 
 import argparse
 
@@ -22,7 +22,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Ship the expert."""
+    """Copy the expert to data/ and print what was done."""
     one_thread()
     if INSTALLED:
         raise UserError("ship: experts ship with a checkout; run this command in one")

@@ -25,7 +25,10 @@ rule expert:
 
 
 rule trained:
-    """Write an expert's receipt if its folder matches the plan."""
+    """Write the receipt of an expert if the expert is finished and has the plan's settings.
+
+    The receipt is an empty file, with a hash in its name, that marks the expert as complete.
+    """
     input:
         lambda wildcards: inputs(PLAN.expert, wildcards.env),
     output:
@@ -80,6 +83,6 @@ rule experts_page:
 
 
 rule experts:
-    """Train and ship the experts that should ship but do not ship yet."""
+    """Train the experts that data/ should have but lacks, and copy them there."""
     input:
         rules.experts_page.output,
