@@ -20,8 +20,8 @@ from paper.claims.verdicts import NO_EXPERTS, Cells, Check, Evidence, Grouping, 
 from paper.numbers import bootstrap, statistics
 from paper.numbers.statistics import OURS, Estimate, Scores
 
-# Thresholds of normalised scores, where 0 is a random policy and 1 the expert. A check holds only if
-# the whole confidence interval lies on the right side of its threshold.
+# Thresholds of normalised scores, where 0 is a random policy and 1 the expert. A check holds only
+# if the whole confidence interval lies on the right side of its threshold.
 EXPERT = 0.9  # not 1, because two evaluations of the same policy may differ by 0.1
 STRONG = 0.75  # halfway between LEARNS and the expert
 LEARNS = 0.5  # a method learns if its interval lies above this, and fails if it lies below

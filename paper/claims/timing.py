@@ -93,7 +93,7 @@ def order(env: str) -> TimingRule:
 
 
 def flat(base: str) -> TimingRule:
-    """Return the rule that a method's env steps per second are equal in the last two fifths of runs.
+    """Return the rule that a method is equally fast in the last two fifths of its runs.
 
     This rule is stricter than the paper: the paper's curves show means since the start of training,
     which hide a change at the end.
@@ -158,7 +158,7 @@ def _percent(change: float) -> str:
 def _on_one_gpu(
     e: Evidence, cells: Cells, checks: Sequence[Check], runs: Iterable[RunKey], ours: str = ""
 ) -> Outcome:
-    """Return an outcome that can decide a claim only if all runs are from one machine with a GPU."""
+    """Return an outcome that decides a claim only if all runs are from one machine with a GPU."""
     machines = e.machines(cells)
     gpu = len(machines) == 1 and all(device.startswith("cuda") for device, _ in machines)
     on = "; ".join(sorted(f"{machine}, {device}" for device, machine in machines))
