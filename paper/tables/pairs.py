@@ -20,7 +20,7 @@ COLUMNS = {
 
 
 def rows(a: Aggregates) -> Iterator[dict[str, Cell]]:
-    """Yield a row for each pair of methods, in the config's order."""
+    """Yield one row for each pair of methods, in the config's order."""
     for pair in itertools.combinations(a.methods, 2):
         labels = (method_label(a.config, method) for method in pair)
         found = a.beats(*pair, a.scores) or [None] * 3
