@@ -32,8 +32,8 @@ PYTEST = $(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
 SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES)) \
   --workflow-profile workflow/profiles/default
 
-# Snakemake prints one line when a pack (a job that trains several runs) starts and one when it ends.
-# In the minutes between, it prints nothing, so name the command that shows the progress.
+# Snakemake prints a line when a pack (a job that trains several runs) starts and when it ends. In
+# the minutes between, it prints nothing, so name the command that shows the progress.
 WATCH = $(if $(RECORDS),:,echo "to see how far the runs are, use another terminal: \
   $(BIN)/ngt runs$(SCALE:%= --scale %) --watch")
 
@@ -53,8 +53,8 @@ PICK_PYTHON = found=; \
   done; \
   echo "$${found:-; no Python}" | cut -c 3-
 
-# If the checkout was copied, make a new .venv, because the copied .venv runs the code of the original
-# folder.
+# If the checkout was copied, make a new .venv, because the copied .venv runs the code of the
+# original folder.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 .PHONY: $(READY)
 endif
@@ -92,9 +92,9 @@ check: setup  ## run only linters and mypy
 	@echo "check: mypy"
 	@$(BIN)/python -m mypy
 
-# This target does not set up .venv and uses the `python3` of the shell. That Python needs a torch that
-# fits the machine's CUDA, and the packages that ngt/bench/gpu.py names. The tests' conftest.py is not
-# loaded, because it needs more packages.
+# This target does not set up .venv and uses the `python3` of the shell. That Python needs a torch
+# that fits the machine's CUDA, and the packages that ngt/bench/gpu.py names. The tests' conftest.py
+# is not loaded, because it needs more packages.
 gpu-check:  ## on a CUDA machine: run tests marked gpu and write rates to results/published/gpu.json
 	@$(or $(PYTHON),python3) -m pytest -q -o minversion=7 -o filterwarnings= -p no:cacheprovider \
 	  --noconftest tests/ngt/training/test_graphs.py
@@ -110,8 +110,8 @@ clean:  ## remove .venv and caches; results stay
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The file $(READY) is removed first and written last. After an interrupted set-up, the next set-up
-# therefore starts with an empty environment; after a finished one, it updates the environment in place.
-# PIP_CONSTRAINT pins setuptools, which builds the packages that are distributed as source.
+# therefore starts with an empty environment; after a finished one, it updates the environment in
+# place. PIP_CONSTRAINT pins setuptools, which builds the packages that are distributed as source.
 $(READY): requirements.lock pyproject.toml
 	$(eval PICKED := $(shell $(PICK_PYTHON)))
 	$(if $(filter ok,$(firstword $(PICKED))),,$(error needs Python $(subst $() , or ,$(PYTHONS)); \
