@@ -35,7 +35,7 @@ from workflow.resources import (
 )
 
 EXPERTS = "experts"
-BUFFERS = (1, 2, 4)  # millions of transitions
+BUFFERS = (1, 2, 4)  # buffer sizes of the table of memory, in millions of transitions
 ASKED = ("rule", "jobs", "CPU-hours", "GPU-hours", "hours per job", "memory per job", "disk")
 
 ABOUT = (
@@ -223,7 +223,7 @@ def _number(value: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print every table of a scale."""
+    """Print all tables of the cost of a scale."""
     parser = argparse.ArgumentParser(prog="python -m workflow.cost", description=__doc__)
     parser.add_argument("scale")
     parser.add_argument("--site", type=Path, help="the cluster's YAML file, as for the workflow")

@@ -287,7 +287,7 @@ class Plan(Results):
         return self.job(1, env)
 
     def record_job(self, env: str, **_: str) -> Job:
-        """Return the resources to record an expert."""
+        """Return the resources to record episodes of an expert and of a random policy."""
         return recording(env, expert_config(self.config, env).episodes, self.site)
 
     def retries(self) -> int:

@@ -89,7 +89,7 @@ class Job(NamedTuple):
     mem_mb: int
     runtime: int  # minutes
     disk_mb: int  # size of the job's checkpoints, which are removed at its end
-    parts: int = 1  # number of consecutive jobs; above 1 if a single job would exceed max_hours
+    parts: int = 1  # number of consecutive jobs; above 1 if training takes more than max_hours
     device: str = "cpu"
     env_workers: int = 0
     gpu: int = 0

@@ -15,7 +15,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt bench` to its parser."""
     parser.epilog = "example: ngt bench --methods all --scale paper --json bench.json"
     parser.add_argument(
         "--env",

@@ -13,7 +13,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt config` to its parser."""
     parser.epilog = "example: ngt config Pendulum-v1/ngt/state-action-demos4-rate20/seed0"
     parser.add_argument("key", nargs="?", metavar="RUN", help=RUN_HELP)
     parser.add_argument(

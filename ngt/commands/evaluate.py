@@ -17,7 +17,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt evaluate` to its parser."""
     parser.epilog = "example: ngt evaluate results/quick/experts/Pendulum-v1/policy.safetensors"
     parser.add_argument("policy", type=Path, help="policy file, or a run's folder")
     parser.add_argument("--episodes", type=int, default=16, help="number of episodes (default: 16)")

@@ -12,7 +12,7 @@ from ngt.training.learner import Member
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt expert` to its parser."""
     parser.epilog = "example: ngt expert Pendulum-v1 --scale quick"
     parser.add_argument("env", help="env id, e.g. HalfCheetah-v4")
     add_training(parser)

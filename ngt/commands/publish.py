@@ -9,7 +9,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt publish` to its parser."""
     parser.epilog = "example: ngt publish --scale quick"
     parser.add_argument(
         "--allow-partial", action="store_true", help="publish even if some runs are missing"

@@ -26,7 +26,7 @@ from ngt.settings.resolve import config_hash, expert_config, resolve_expert
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt record` to its parser."""
     parser.epilog = "example: ngt record Pendulum-v1 --scale quick"
     parser.add_argument("env", help="env id")
     actor = parser.add_mutually_exclusive_group()
@@ -84,10 +84,10 @@ def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demo
 
 
 def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Policy:
-    """Return the policy to record.
+    """Return the policy to record: that of --policy, or else the env's expert.
 
-    Raise UserError if the policy was trained on another env or, without --policy, if the expert is
-    not complete with the current settings.
+    Raise UserError if the policy was trained on another env, or if the expert is not complete or
+    was trained with other settings than the current ones.
     """
     actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:

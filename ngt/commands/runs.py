@@ -17,7 +17,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt runs` to its parser."""
     parser.epilog = "example: ngt runs --scale paper --figure main_figure --status missing"
     parser.add_argument(
         "--figure",
@@ -55,7 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the run table or the former results, or watch the run table."""
+    """Print the run table once, or with --watch repeatedly; with --former, print former results."""
     config = load_config(args)
     layout = Layout.of(config, args.results)
     for name in args.figure or []:

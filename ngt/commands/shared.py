@@ -1,4 +1,4 @@
-"""Functions shared by the commands that train or run a policy."""
+"""Functions that several commands of `ngt` use to train a policy or to run it."""
 
 import argparse
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from ngt.training.learner import Member
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a training job."""
+    """Add the options that `ngt train` and `ngt expert` have in common."""
     parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
     parser.add_argument(
         "--env-workers",
@@ -144,9 +144,9 @@ def came_back(cell: CellConfig, member: Member) -> bool:
 def train_members(
     cell: CellConfig, members: Sequence[Member], name: str, config: Config, args: argparse.Namespace
 ) -> bool:
-    """Train runs, resuming from their checkpoints if there are any.
+    """Train the runs of a pack together, from their checkpoints if there are any.
 
-    Return True if a stop signal came after the last step.
+    Return True if a signal to stop came after the last step, so that the runs are complete.
     """
     return job.train(
         cell,

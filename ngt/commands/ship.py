@@ -13,7 +13,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt ship` to its parser."""
     parser.epilog = "example: ngt ship HalfCheetah-v4 --scale lite"
     parser.add_argument("env", help="env id")
     parser.add_argument(

@@ -31,7 +31,7 @@ from ngt.training.learner import Member
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt train` to its parser."""
     parser.epilog = (
         "example: ngt train Pendulum-v1/ngt/state-action-demos4-rate20/seed0 --scale quick"
     )
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     for key in keys:
         get_task(key.env)
     jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
-    read = functools.cache(read_demos)  # so that a file's warnings appear only once
+    read = functools.cache(read_demos)  # so that warnings about a file are printed only once
     for i, (cell, pack) in enumerate(jobs, 1):
         source = args.demos or Path(demos_file(config, cell.env) or layout.demos(cell.env))
         data = read(

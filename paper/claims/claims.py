@@ -35,7 +35,7 @@ from paper.claims.timing import (
 from paper.claims.verdicts import Cells, Claim
 from paper.numbers.statistics import OURS
 
-# The baselines that step the env.
+# The baselines that step an env during training.
 ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")
 BASELINES = ("bc", "bc-full", *ONLINE)
 

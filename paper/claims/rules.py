@@ -22,10 +22,10 @@ from paper.numbers.statistics import OURS, Estimate, Scores
 
 # Thresholds of normalised scores, where 0 is a random policy and 1 the expert. A check holds only
 # if the whole confidence interval lies on the right side of its threshold.
-EXPERT = 0.9  # not 1, because two evaluations of the same policy may differ by 0.1
-STRONG = 0.75  # halfway between LEARNS and the expert
-LEARNS = 0.5  # a method learns if its interval lies above this, and fails if it lies below
-MARGIN = 0.1  # smallest difference that matters
+EXPERT = 0.9  # score of an expert; not 1, as two evaluations of a policy may differ by 0.1
+STRONG = 0.75  # score of a strong method, halfway between LEARNS and the expert's score of 1
+LEARNS = 0.5  # a method learns if its interval lies above this score, and fails if it lies below
+MARGIN = 0.1  # smallest difference between two scores that matters
 TIGHT = 0.1  # a standard deviation over seeds below this is small; checked with its 95% bounds
 
 Stat = Literal["mean", "IQM", "std"]
@@ -129,7 +129,7 @@ class ScoreRule:
         keys = frozenset(key for some in self.judged for key in e.complete(some))
         checks = self._checks(e, self.judged, self.by)
         decides = e.decides(*self.judged)
-        named = decides or self.by != "all"  # the envs are known from the claim or the checks
+        named = decides or self.by != "all"  # the claim or the checks already name the envs
         return Outcome(
             _more_than_half(checks) if self.most else checks,
             decides,
@@ -149,7 +149,7 @@ class ScoreRule:
         ]
 
     def _beside(self, e: Evidence) -> str:
-        """Describe the results on the env that is not judged."""
+        """Return a text with the results on the env `beside`, which is not judged."""
         if not self.beside:
             return ""
         cells = (replace(some, envs=(self.beside,)) for some in self.cells)
@@ -163,7 +163,8 @@ class ScoreRule:
         if lost:
             return Check(name, f"{lost} diverged before an evaluation", -math.inf)
         checks = [bound.check(name, scores, pair, e.config.statistics) for bound in self.bounds]
-        # One bound is enough, so the best margin counts. With a single seed, all margins are NaN.
+        # The rule holds if one bound holds, so the largest margin counts. With a single seed, all
+        # margins are NaN.
         text = ", ".join(check.text for check in reversed(checks))
         return checks[0]._replace(text=text, margin=max(check.margin for check in checks))
 

@@ -49,7 +49,10 @@ class Stated:
 
 
 def silent(key: str, code: str | None, method: str = BACKBONE, **more: Any) -> Stated:
-    """Return an entry for a setting on which the paper is silent."""
+    """Return the entry of a setting for which the paper gives no value.
+
+    more: other fields of Stated.
+    """
     return Stated(more.pop("name", key), SILENT, key, method, code=code, **more)
 
 

@@ -27,7 +27,7 @@ REPORTED = {
     "mmd-dac": (749, 977),
     "wdac": (763, 978),
 }
-STEADY = 0.05  # relative difference up to which two rates count as equal
+STEADY = 0.05  # two speeds count as equal up to this relative difference
 _WITHIN = f"{100 * STEADY:g} %"
 
 

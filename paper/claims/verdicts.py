@@ -86,7 +86,7 @@ class Check(NamedTuple):
     name: str
     text: str
     margin: float
-    strict: bool = False  # the check fails at a margin of 0
+    strict: bool = False  # True if the check fails at a margin of exactly 0
 
     @property
     def holds(self) -> bool | None:
@@ -107,7 +107,7 @@ class Experts(NamedTuple):
     unknown: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        """Return a note on weak and unknown experts, or an empty text if there are none."""
+        """Return a note on weak experts and on envs without a published return, or ""."""
         weak = (
             f"{env}'s has {share:.0%} of the published return" for env, share in self.weak.items()
         )
@@ -129,7 +129,7 @@ class Outcome:
     keys: frozenset[RunKey] = frozenset()  # the runs on which the checks are based
     ours: str = ""  # text to show in place of the checks
     on: str = ""  # the machine that was measured, or the envs if the checks do not name them
-    unscored: frozenset[str] = frozenset()  # envs of the claim that have no scores
+    unscored: frozenset[str] = frozenset()  # envs of the claim without scores (no usable expert)
     instead: Verdict | None = None  # a verdict that replaces the verdict of the checks
     experts: Experts = NO_EXPERTS
     beside: str = ""  # results that are shown but not judged
@@ -201,7 +201,7 @@ class Evidence:
     silent: frozenset[RunKey] = field(init=False)  # diverged before their first evaluation
 
     def __post_init__(self) -> None:
-        """Compute the final scores once for all claims."""
+        """Compute the final scores of all runs, which all rules use."""
         scores = statistics.final(self.runs.rows, self.runs.records, self.config.window)
         object.__setattr__(self, "scores", scores)
         silent = statistics.diverged(self.runs.rows, self.runs.records).silent

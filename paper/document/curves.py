@@ -15,7 +15,7 @@ from paper.drawing import style
 from paper.numbers import curves
 from paper.register import CURVES
 
-POINTS = 200  # maximum number of points per curve, about four CSS pixels apart
+POINTS = 200  # maximum number of points per curve; they are about four CSS pixels apart
 UNIT = 10_000  # scores are rounded to multiples of 1 / UNIT, which is finer than a screen shows
 
 
@@ -141,5 +141,8 @@ def _whole(score: float) -> int:
 
 
 def thin(length: int) -> NDArray[np.intp]:
-    """Return at most POINTS evenly spread indices of a curve, including both ends."""
+    """Return the indices of at most POINTS points of a curve of this length.
+
+    They are evenly spread and include both ends.
+    """
     return np.unique(np.linspace(0, length - 1, min(POINTS, length)).round().astype(np.intp))

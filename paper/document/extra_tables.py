@@ -42,7 +42,7 @@ def _methods(config: Config) -> Iterator[dict[str, Cell]]:
         try:
             text = methods.text_of(model)
             what, reward = text.summary, text.labelled["Reward"]
-        except UserError:  # the docstring of a user's own method may have another form
+        except UserError:  # a method that a user added may have a docstring without these parts
             what, reward = (model.__doc__ or "").partition("\n")[0], None
         yield {
             "method": resolve.method_label(config, name),

@@ -50,7 +50,8 @@ def labels(config: Config, methods: Sequence[str], envs: Sequence[str]) -> dict[
         for name, cells in settings.items()
     }
     told = all(words.values()) and len(set(words.values())) == len(words)
-    if not told or any(map(label_fault, words.values())):  # a parameter may be any text
+    # A setting of a user's method may have any text as its value.
+    if not told or any(map(label_fault, words.values())):
         return own_labels
     root = method_label(config, roots.pop())
     return {name: f"{root} ({text})" for name, text in words.items()}

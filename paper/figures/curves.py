@@ -230,5 +230,5 @@ CURVE_FIGURES = {
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Read the runs of one of CURVE_FIGURES and draw them."""
+    """Read the runs of the requested figure, one of CURVE_FIGURES, and draw them."""
     return figure_of_runs(CURVE_FIGURES[options.artefact.name].draw, config, layout, options)

@@ -33,7 +33,7 @@ SCALED = {  # formulas of those scalings of the reward that use only the current
 
 
 def widths(hidden: Sequence[int]) -> str:
-    """Return the number and widths of layers as text."""
+    """Return the number and widths of hidden layers as text, such as `2 × 256`."""
     same = len(set(hidden)) == 1
     return f"{len(hidden)} × {hidden[0]}" if same else ", ".join(map(str, hidden))
 
@@ -184,7 +184,7 @@ def _reward_arrows(box: dict[str, Box]) -> list[Arrow]:
 
 
 def _around(flow: Flow, a: tuple[float, float], b: tuple[float, float], y: float) -> Arrow:
-    """Return an arrow from a to b that passes at height y."""
+    """Return an arrow from a to b that goes around the boxes between them at height y."""
     return Arrow(flow, (a, (a[0], y), (b[0], y), b))
 
 

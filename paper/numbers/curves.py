@@ -16,7 +16,7 @@ from paper.numbers.scores import final_scores
 
 AXES = ["env", "method", "mode", "rate", "demos", "seed"]  # columns that identify a run
 
-CELL = AXES[:-1]  # columns that are equal for all runs of a curve
+CELL = AXES[:-1]  # columns whose values are equal for all runs of a curve
 
 Array = NDArray[np.float64]
 

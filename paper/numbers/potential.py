@@ -104,7 +104,7 @@ def recent(replay: Replay) -> Floats:
 
 
 def points(obs: Tensor) -> Floats:
-    """Return the angle and velocity of observations (cos, sin, velocity)."""
+    """Return angle and velocity, shape (N, 2), for observations (cos, sin, velocity)."""
     x = obs.double().numpy()
     return np.stack([np.arctan2(x[:, 1], x[:, 0]), x[:, 2]], axis=-1)
 

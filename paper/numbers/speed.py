@@ -9,7 +9,7 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import find_method
 from paper.register import SPEED
 
-NAME = SPEED  # the entry of the config's `figures` that has the timed runs
+NAME = SPEED  # the entry of the config's `figures` with the runs whose speed is reported
 STRETCH = 0.2  # a stretch is this fraction of a run; speeds are measured over stretches
 
 Array = NDArray[np.float64]
@@ -35,7 +35,10 @@ def clock(run: pd.DataFrame, name: str) -> tuple[Array, Array]:
 
 
 def reach(steps: Array) -> int:
-    """Return the number of evaluations in a stretch."""
+    """Return the number of evaluations in a stretch of a run.
+
+    steps: the env steps of the run's evaluations, as `clock` returns them.
+    """
     return max(1, round(STRETCH * (len(steps) - 1)))
 
 

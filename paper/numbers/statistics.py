@@ -27,7 +27,7 @@ from paper.numbers.scores import final_scores
 from paper.register import MAIN
 from paper.words import show
 
-OURS = "ngt"  # the paper's own method, which its claims are about
+OURS = "ngt"  # the method that the paper introduces; its claims are about this method
 UNEVALUATED = 0.0  # score of a run that diverged before an evaluation: that of a random policy
 
 Array = NDArray[np.float64]
@@ -244,8 +244,10 @@ def spread(scores: Array) -> Estimate:
 def t_interval(x: Array, y: Array | None = None) -> tuple[Array, Array, Array]:
     """Return a mean, or the difference x minus y of two means, and the ends of its 95% interval.
 
-    x, y: scores of shape (..., seeds, tasks). Means are over seeds and tasks. Each task has its own
-    variance over seeds, so the degrees of freedom follow Welch and Satterthwaite.
+    Means are over seeds and tasks. Since the variance over seeds differs between tasks, the degrees
+    of freedom follow Welch and Satterthwaite.
+
+    x, y: scores of shape (..., seeds, tasks).
     """
     value, variance, per_freedom = np.zeros(()), np.zeros(()), np.zeros(())
     for sign, scores in ((1, x), (-1, y)):

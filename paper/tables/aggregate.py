@@ -211,6 +211,6 @@ def table(a: Aggregates) -> Table:
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make the table from the scale's runs."""
+    """Read the runs of the main figure and make the table from them."""
     runs, absent = read(config, layout, options)
     return Made(table(collect(runs, config, absent)))

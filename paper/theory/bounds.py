@@ -124,12 +124,12 @@ def bound_mass(mass: float) -> float:
 
 
 def hlg_target_slope(sigma: float, logit: float) -> float:
-    """Return the Lipschitz constant of the HL-Gauss loss in its target t.
+    """Return the Lipschitz constant of the HL-Gauss loss l in its target t.
 
     With logits x_i in [-logit, logit],
     |dl/dt| = |sum_i p_i'(t) x_i| <= logit sum_i |p_i'(t)| <= logit sqrt(2/pi) / sigma. The bound is
-    reached with t on an inner edge far from the ends, between logits of opposite signs. It is
-    infinite for unbounded logits.
+    reached if t is on an edge between two bins far from the ends of the support, and the logits
+    have opposite signs on its two sides. Without a limit on the logits, there is no bound.
     """
     return logit * math.sqrt(2.0 / math.pi) / sigma
 
@@ -162,9 +162,9 @@ class Slopes(NamedTuple):
 
 
 def huber_slopes(m: int, delta: float = 1.0) -> Slopes:
-    """Return the constants of Huber's mean over m outputs.
+    """Return the constants of the mean Huber loss over m outputs.
 
-    The derivative in each output is at most delta / m.
+    Its derivative in each output is at most delta / m.
     """
     return Slopes(delta / math.sqrt(m), delta / math.sqrt(m))
 
@@ -192,7 +192,7 @@ def hl_gauss_slopes(m: int, bins: int, width: float, sigma: float, logit: float)
 
 
 def largest_huber(scale: float, delta: float = 1.0) -> float:
-    """Return the largest mean Huber loss between two outputs squashed by scale * tanh."""
+    """Return the largest mean Huber loss between two vectors in the range of scale * tanh."""
     gap = 2.0 * scale
     return gap**2 / 2.0 if gap <= delta else delta * (gap - delta / 2.0)
 

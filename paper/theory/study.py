@@ -31,7 +31,7 @@ from paper.theory.bounds import Floats, Slopes
 DEMOS = Path(__file__).resolve().parents[2] / "data" / "HalfCheetah-v4" / "demos.npz"
 PAIRINGS = ("huber", "mse_softmax", "hl_gauss")
 SAMPLES = 64  # number of samples of the expert, and also of the agent
-STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)  # updates after which a potential is measured
+STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)  # a potential is measured after these updates
 BINS = (2, 5, 21, 51, 101)
 WIDTH = 2.0  # width of the support [-1, 1]
 SIGMAS = np.geomspace(0.01, 10.0, 121)
@@ -45,8 +45,8 @@ TRIALS = 100_000  # number of trials of the Monte Carlo estimate of the concentr
 class Hlg:
     """Constants of HL-Gauss, each with one row per number in BINS and one column per sigma."""
 
-    slope: Floats  # exact Lipschitz constant in the logits
-    mass: Floats  # exact p_max
+    slope: Floats  # exact Lipschitz constant of the loss in the logits
+    mass: Floats  # exact p_max, the largest mass of a bin
     estimate: Floats  # the estimate of p_max (Lemma pmax)
     bound_p_max: Floats  # the bound of Theorem pmax
     bound_sigma: Floats  # the bound of Theorem sigma
@@ -72,8 +72,8 @@ class Training:
 class Layers:
     """The layers of a newly made prior, which are initialised orthogonally, in order of depth."""
 
-    shapes: tuple[tuple[int, int], ...]  # (in, out)
-    singular: tuple[Floats, ...]  # singular values
+    shapes: tuple[tuple[int, int], ...]  # (in, out) of each layer
+    singular: tuple[Floats, ...]  # singular values of each layer
     least_gain: Floats  # smallest |x W| / |x| over all x, by layer
     change: Floats  # largest change of a weight by spectral norm, by layer
     local: float  # largest slope of the net (all layers) at a sample
@@ -269,7 +269,7 @@ def layers(points: Tensor) -> Layers:
     return Layers(
         shapes=tuple(itertools.pairwise(sizes)),
         singular=tuple(torch.linalg.svdvals(w).numpy() for w in before),
-        # The smallest |x W| over unit vectors x: 0 if W has fewer columns than rows.
+        # The smallest |x W| over unit vectors x. It is 0 if W has fewer columns than rows.
         least_gain=np.array(
             [torch.linalg.eigvalsh(w @ w.mT).clamp(min=0.0).min().sqrt().item() for w in before]
         ),

@@ -9,7 +9,7 @@ sys.path.insert(0, workflow.basedir)  # use the checkout's own packages, even if
 
 from workflow.plan import UserError, read
 
-# Snakemake fills braces in a rule's paths, so braces in the checkout's own path are escaped.
+# Snakemake replaces braces in the paths of rules, so braces in the checkout's path are escaped.
 ENVIRONMENT = f"{workflow.basedir}/environment.yml".replace("{", "{{").replace("}", "}}")
 RUN = "{env}/{method}/{mode}-demos{demos}-rate{rate}/seed{seed}"  # the key that names a run
 PACK = "{env}/{method}/{mode}-rate{rate}/{members}"
@@ -21,7 +21,7 @@ def one_line(function, *args, hint=""):
         return function(*args)
     except UserError as error:
         print(f"snakemake: error: {error}{hint if 'found text' in str(error) else ''}", file=sys.stderr)
-        sys.exit(2)  # also ends Snakemake from within an input function
+        sys.exit(2)  # this also ends Snakemake if an input function was called
 
 
 def read_plan():
@@ -61,7 +61,7 @@ def settings_file(_):
 
 
 def one_of(values):
-    """Return a pattern that matches exactly these values, or nothing if there are none."""
+    """Return a regular expression that matches only these values; without any, it never matches."""
     return "|".join(map(re.escape, values)) or "(?!)"
 
 

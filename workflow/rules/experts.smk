@@ -47,9 +47,10 @@ rule trained:
 
 
 rule ship:
-    """Copy an expert to data/, unless a better one ships already.
+    """Copy an expert to data/, unless a better expert of this env is there already.
 
-    Files in data/ are not outputs, because Snakemake removes outputs before a job starts.
+    Files in data/ are not outputs of the rule, because Snakemake removes outputs before a job
+    starts.
     """
     input:
         settings=ancient(settings_file),
@@ -67,7 +68,7 @@ rule ship:
 
 
 rule experts_page:
-    """Write the page that shows how good each expert is."""
+    """Write data/README.md, the page that shows how good each expert in data/ is."""
     input:
         PLAN.shipping_receipts(),
     output:

@@ -1,4 +1,5 @@
-# Each job's resources and number of retries, and the commands that write receipts.
+# The resources and the number of retries of each job, and the commands that write receipts: empty
+# files that mark runs, experts and recordings as complete.
 
 from snakemake.logging import logger
 from workflow.cost import Asked
