@@ -1,7 +1,8 @@
-"""Estimates with bootstrap intervals: interquartile means, improvements and profiles.
+"""Estimates with bootstrap intervals.
 
-rliable's stratified bootstrap resamples seeds within each task. rliable takes seconds to import, so
-only modules that draw such an estimate import this one.
+These are interquartile means, probabilities of improvement and performance profiles. rliable's
+stratified bootstrap resamples seeds within each task. rliable takes seconds to import, so only
+modules that need such an estimate import this module.
 """
 
 import contextlib
@@ -21,9 +22,11 @@ from paper.numbers.statistics import Array, Estimate, mean
 
 @contextlib.contextmanager
 def seeded(seed: int, *axes: str | int) -> Iterator[None]:
-    """Seed NumPy's global generator from the named axes, and restore its state at the end.
+    """Seed NumPy's global generator inside a `with` block, and restore its state at the end.
 
-    rliable draws from that generator alone and ignores its own argument `random_state`.
+    rliable uses only this generator and ignores its own argument `random_state`.
+
+    axes: names and numbers; each combination gives independent draws.
     """
     state = np.random.get_state()
     np.random.seed(derive(seed, *axes) % 2**32)
@@ -35,7 +38,7 @@ def seeded(seed: int, *axes: str | int) -> Iterator[None]:
 
 @cache
 def say_once(text: str) -> None:
-    """Print a line on stderr for a waiting user, at most once per text."""
+    """Print a line on stderr for a user who waits. Print each text at most once."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -45,9 +48,9 @@ def estimates(
     settings: StatisticsConfig,
     *axes: str | int,
 ) -> list[Estimate]:
-    """Return an estimate, with its interval, of each number that function(*arrays) returns.
+    """Return an estimate of each number that function(*arrays) returns, with a bootstrap interval.
 
-    arrays: scores of shape (seeds, tasks), each resampled independently.
+    arrays: scores of shape (seeds, tasks); each array is resampled independently.
     axes: names for the random draws, so that different intervals use independent draws.
     """
     data: Any = list(arrays) if len(arrays) > 1 else arrays[0]
@@ -65,18 +68,18 @@ def estimates(
 def aggregates(
     scores: Array, settings: StatisticsConfig, *axes: str | int
 ) -> tuple[Estimate, Estimate]:
-    """Return the interquartile mean and the optimality gap over all runs and tasks.
+    """Return the interquartile mean of all scores, and their optimality gap.
 
-    The gap is the mean shortfall of the scores from 1.
+    The optimality gap is the mean of max(0, 1 - score).
     """
     iqm = estimates(metrics.aggregate_iqm, [scores], settings, "aggregates", *axes)[0]
     return iqm, mean(1 - np.minimum(scores, 1))
 
 
 def improvement(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the probability that a run of x beats a run of y, averaged over tasks.
+    """Return the probability that a score in x exceeds a score in y on the same task.
 
-    A tie counts half.
+    The probability is averaged over tasks. A tie counts half.
     """
     return estimates(metrics.probability_of_improvement, [x, y], settings, "improvement", *axes)[0]
 
@@ -84,12 +87,12 @@ def improvement(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int
 def profile(
     scores: Array, taus: Array, settings: StatisticsConfig, *axes: str | int
 ) -> list[Estimate]:
-    """Return the share of runs that score strictly above each tau."""
+    """Return, for each threshold in `taus`, the share of scores that are strictly above it."""
     function = library.score_distributions
     return estimates(lambda s: function(s, taus), [scores], settings, "profile", *axes)
 
 
 def iqm_difference(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the difference of the interquartile means, x minus y, with its interval."""
+    """Return the interquartile mean of x minus that of y."""
     iqm = metrics.aggregate_iqm
     return estimates(lambda a, b: iqm(a) - iqm(b), [x, y], settings, "difference", *axes)[0]

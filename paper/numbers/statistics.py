@@ -27,15 +27,18 @@ from paper.numbers.scores import final_scores
 from paper.register import MAIN
 from paper.words import show
 
-OURS = "ngt"  # the paper's own method, which its claims are about
-UNEVALUATED = 0.0  # the score of a run that diverged before an evaluation: a random policy's
+OURS = "ngt"  # the method that the paper introduces; its claims are about this method
+UNEVALUATED = 0.0  # score of a run that diverged before an evaluation: that of a random policy
 
 Array = NDArray[np.float64]
-Task = tuple[str, int]  # env, demonstrations
+Task = tuple[str, int]  # env and number of demonstrations
 
 
 def reference(config: Config) -> str:
-    """Return the method that others are compared with, or "" without one."""
+    """Return the method with which others are compared, or "" if the config has none.
+
+    Raise UserError if the main figure does not show this method.
+    """
     plan = config.figures.get(MAIN[0])
     name = config.statistics.reference or (plan.methods[0] if plan else "")
     if plan and name not in plan.methods:
@@ -69,9 +72,11 @@ class Estimate(NamedTuple):
 
 
 def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> dict[RunKey, float]:
-    """Return the final score of each present run, except runs on `unscored_envs`.
+    """Return the final score of each run, except for runs on envs without scores.
 
-    runs: rows of `ngt.runs.table.read_runs`, or None if there is no run.
+    runs: the rows of `ngt.runs.table.read_runs`, or None if there is no run.
+    present: the keys of the runs that exist, including those without an evaluation.
+    window: number of last evaluations to average.
     """
     if runs is None:
         return {}
@@ -83,10 +88,10 @@ def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> 
 def final_returns(
     runs: pd.DataFrame, present: Iterable[RunKey], window: int
 ) -> dict[RunKey, float]:
-    """Return the final return of each present run. For the arguments, see `final`.
+    """Return the final return (not normalised) of each run. For the arguments, see `final`.
 
-    A run without an evaluation counts with the return of a random policy, or NaN if no run of its
-    env has an evaluation.
+    The final return of a run without an evaluation is that of a random policy, or NaN if no run on
+    its env has an evaluation.
     """
     found = _by_run(final_scores(usable(runs), window, "return"))
     random: dict[str, float] = dict(zip(runs["env"], runs["random"], strict=True))
@@ -94,9 +99,9 @@ def final_returns(
 
 
 def share(value: float, random: float, published: float) -> float:
-    """Return the position of a value between the random return (0) and the published return (1).
+    """Return where a return lies on the scale from a random policy (0) to a published return (1).
 
-    This is not a ratio of returns, because returns may be negative.
+    This is not the ratio to the published return, because returns may be negative.
     """
     return (value - random) / (published - random)
 
@@ -112,7 +117,7 @@ def unscored(runs: pd.DataFrame | None) -> list[str]:
 
 
 class Diverged(NamedTuple):
-    """Runs that ended early, because a number was not finite."""
+    """Runs that ended early, because a number in training was not finite."""
 
     runs: frozenset[RunKey]
     silent: frozenset[RunKey]  # the runs among them without an evaluation
@@ -128,7 +133,7 @@ class Diverged(NamedTuple):
 
 
 def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
-    """Return the diverged runs among the present runs. For the arguments, see `final`."""
+    """Return those of the existing runs that diverged. For the arguments, see `final`."""
     status: dict[RunKey, str] = {}
     if runs is not None:
         rows = runs[[*AXES, "status"]].drop_duplicates().itertuples(index=False, name=None)
@@ -143,7 +148,8 @@ class Scores:
 
     of: one matrix (seeds, tasks) per method.
     silent: methods without any run.
-    left_out: tasks on which some method lacks a run, since rliable needs all seeds of all tasks.
+    left_out: tasks that are not in `tasks` because a method lacks a run there. rliable needs all
+    seeds of all tasks.
     """
 
     tasks: tuple[Task, ...]
@@ -163,11 +169,12 @@ class Scores:
 
 
 def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -> Scores:
-    """Return the scores of all methods among the keys. All tasks must have the same seeds.
+    """Return the scores of all methods that the keys name. All tasks must have the same seeds.
 
-    scores: the scores of the present runs, from `final`.
-    where: the artefact, for error messages.
-    Raise UserError if no task has all its runs, or if a task has two input modes or rates.
+    Raise UserError if no task has all of its runs, or if a task has two input modes or rates.
+
+    scores: the final scores of the existing runs, from `final`.
+    where: the name of the figure or table, for error messages.
     """
     cells: dict[str, dict[Task, list[RunKey]]] = {}
     for key in sorted(keys):
@@ -194,7 +201,10 @@ def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -
 
 
 def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
-    """Return scores without any task, for the methods that have runs."""
+    """Return scores of no tasks, for those methods that have runs.
+
+    seeds: the number of rows of each method's empty matrix.
+    """
     methods = dict.fromkeys(key.method for key in present)
     return Scores((), {method: np.empty((seeds, 0)) for method in methods})
 
@@ -203,12 +213,15 @@ def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
 
 
 def mean(scores: Array) -> Estimate:
-    """Return the mean over all runs and tasks, with its t interval."""
+    """Return the mean of scores (seeds, tasks), with its t interval."""
     return difference(scores)
 
 
 def difference(x: Array, y: Array | None = None) -> Estimate:
-    """Return the difference of the means, x minus y, with its t interval; without y, x's mean."""
+    """Return the mean of x minus the mean of y, with its t interval.
+
+    Without y, return the mean of x.
+    """
     if min(len(a) for a in (x, y) if a is not None) < 2:
         value = float(np.mean(x) - (0 if y is None else np.mean(y)))
         return Estimate(value, math.nan, math.nan)
@@ -216,7 +229,10 @@ def difference(x: Array, y: Array | None = None) -> Estimate:
 
 
 def spread(scores: Array) -> Estimate:
-    """Return the standard deviation over seeds, pooled over tasks, with its chi-square bounds."""
+    """Return the standard deviation over seeds of scores (seeds, tasks), pooled over tasks.
+
+    The ends of its interval are chi-square bounds.
+    """
     if len(scores) < 2:
         return Estimate(math.nan, math.nan, math.nan)
     return Estimate(*map(float, chi_square_bounds(scores)))
@@ -228,8 +244,10 @@ def spread(scores: Array) -> Estimate:
 def t_interval(x: Array, y: Array | None = None) -> tuple[Array, Array, Array]:
     """Return a mean, or the difference x minus y of two means, and the ends of its 95% interval.
 
-    x, y: scores of shape (..., seeds, tasks). Means are over seeds and tasks. Each task has its own
-    variance over seeds, so the degrees of freedom follow Welch and Satterthwaite.
+    Means are over seeds and tasks. Since the variance over seeds differs between tasks, the degrees
+    of freedom follow Welch and Satterthwaite.
+
+    x, y: scores of shape (..., seeds, tasks).
     """
     value, variance, per_freedom = np.zeros(()), np.zeros(()), np.zeros(())
     for sign, scores in ((1, x), (-1, y)):
@@ -239,16 +257,18 @@ def t_interval(x: Array, y: Array | None = None) -> tuple[Array, Array, Array]:
             value = value + sign * scores.mean(axis=(-2, -1))
             variance = variance + each.sum(axis=-1)
             per_freedom = per_freedom + (each**2).sum(axis=-1) / (seeds - 1)
-    # Without any variance, the interval is a point for all degrees of freedom.
+    # If no task has any variance, the interval is a point, whatever the degrees of freedom are.
     freedom = np.where(per_freedom > 0, variance**2 / np.where(per_freedom > 0, per_freedom, 1), 1)
     half = stdtrit(freedom, 0.975) * np.sqrt(variance)
     return value, value - half, value + half
 
 
 def chi_square_bounds(scores: Array) -> tuple[Array, Array, Array]:
-    """Return a standard deviation over seeds, its lower bound and its upper bound.
+    """Return the standard deviation over seeds, its lower bound and its upper bound.
 
-    Each bound is a one-sided 95% bound. The variance is the mean over tasks of the sample variance.
+    Each bound is a one-sided 95% bound. The standard deviation is the root of the sample variance,
+    averaged over tasks.
+
     scores: shape (..., seeds, tasks).
     """
     seeds, tasks = scores.shape[-2:]
