@@ -1,4 +1,4 @@
-"""The learner, which updates the agents and reward models of a pack together."""
+"""The learner, which updates the agents and reward models of a pack, i.e. of R runs, together."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def shown(model: RewardModel, batch: Batch) -> Batch:
 
 
 def drawn(model: RewardModel, batch: Batch) -> Batch:
-    """Return transitions from the buffer, with a reward only if the model stores or uses it."""
+    """Return transitions from the buffer, with the reward only if the model set or may read it."""
     return batch if model.stores else shown(model, batch)
 
 
@@ -281,7 +281,7 @@ class Learner:
         return None
 
     def _trained(self) -> dict[str, tuple[Optimizer, Tensor]]:
-        """Return each trained parameter with its optimiser, by a name for the pair."""
+        """Return each trained parameter with its optimiser, by a name that identifies both."""
         own = {f"model.{name}": each for name, each in optimisers(self.model).items()}
         return {
             f"optimiser.{name}.{i}": (optimiser, parameter)
