@@ -108,7 +108,7 @@ def _first(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
 
 
 def _row(demos: Demos, name: str, row: int) -> str:
-    """Return as text the episode of a row of an array, and the row's number in the episode."""
+    """Return a text with the episode that a row of an array belongs to, and its number there."""
     if name in ("returns", "random_returns"):
         return f"episode {row}"
     ends = np.cumsum(demos.length + (name == "obs"))
@@ -181,7 +181,10 @@ def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
 
 
 def _still(demos: Demos) -> list[str]:
-    """Return doubts about columns that are constant in an episode but not for a random policy."""
+    """Return a line on each set of columns that are constant, though a random policy varies them.
+
+    Columns count if they are constant within an episode.
+    """
     if demos.spread is None:
         return []
     where: dict[str, list[int]] = {}  # columns -> episodes
@@ -190,7 +193,7 @@ def _still(demos: Demos) -> list[str]:
         still = np.ptp(demos.obs[start : start + length + 1], axis=0) == 0
         columns = list[int]()
         for constant, group in itertools.groupby(range(len(still)), key=lambda c: bool(still[c])):
-            block = list(group)  # reported whole, even if some columns are constant in the env
+            block = list(group)  # all are reported, even if some are constant in the env itself
             if constant and (demos.spread[block] > 0).any():
                 columns += block
         if columns:
