@@ -1,4 +1,4 @@
-"""Measurements for the benchmarks: rates, the floor, agreement and profiles."""
+"""Measurements for the benchmarks: update rates, matrix products alone, agreement and profiles."""
 
 import itertools
 import re
@@ -34,10 +34,11 @@ KINDS = {
 def measure(
     contenders: Mapping[str, Contender], repeats: int, updates: int
 ) -> dict[str, list[float]]:
-    """Return each contender's updates per second in each round, after a burn-in.
+    """Return each contender's updates per second in each of `repeats` rounds, after a burn-in.
 
-    The contenders take turns within a round, so that a slow phase of the machine affects all of
-    them. The updates of all runs of a contender are counted.
+    Contenders are the functions whose calls are timed. They take turns within a round, so that a
+    slow phase of the machine affects all of them. If a contender updates several runs in a call,
+    the updates of all runs are counted.
     """
     counts = {name: max(updates // c.runs, 3) for name, c in contenders.items()}
     for name, contender in contenders.items():
@@ -68,7 +69,7 @@ def seconds(call: Callable[[], None], count: int) -> float:
 
 
 def rate(rates: Sequence[float], unit: str) -> dict[str, float]:
-    """Return the median of the rounds' rates, as `<unit>_per_second`, and their range."""
+    """Return the median of the rates of all rounds, as `<unit>_per_second`, and their range."""
     return {
         f"{unit}_per_second": round(statistics.median(rates), 2),
         "slowest": round(min(rates), 2),
@@ -81,7 +82,9 @@ def ratio(
     theirs: Sequence[float],
     of: Callable[[list[float]], float] = statistics.median,
 ) -> float:
-    """Return the median of the rounds' ratios, which a slow phase of the machine does not change.
+    """Return the median over rounds of the ratio of two rates, `ours` / `theirs`.
+
+    A slow phase of the machine changes both rates of a round, so it hardly affects their ratio.
 
     of: the function that reduces the ratios to one number, if not the median.
     """

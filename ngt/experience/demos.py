@@ -170,7 +170,7 @@ def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32
 def record(
     env: str, act: Act, episodes: int, seed: int, *, source: str, terminate_when_unhealthy: bool
 ) -> Demos:
-    """Record whole episodes of a policy, and the returns of as many uniform-random ones.
+    """Record episodes of a policy, and the returns of as many of a uniform-random policy.
 
     act: maps observations (1, n, obs) to actions (1, n, act) in [-1, 1].
     """
@@ -194,7 +194,7 @@ def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealth
 
 
 def save(path: Path, demos: Demos) -> None:
-    """Check demonstrations like `load`, with its errors and warnings; write a file atomically."""
+    """Write a demonstration file atomically. Raise errors and warn in the same cases as `load`."""
     where = f"demonstrations {path}"
     check(demos, where)
     tell(demos, where)

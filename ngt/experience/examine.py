@@ -108,7 +108,7 @@ def _first(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
 
 
 def _row(demos: Demos, name: str, row: int) -> str:
-    """Return a text with the episode that a row of an array belongs to, and its number there."""
+    """Return as text the episode to which a row of an array belongs, and the row's number in it."""
     if name in ("returns", "random_returns"):
         return f"episode {row}"
     ends = np.cumsum(demos.length + (name == "obs"))
@@ -181,9 +181,9 @@ def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
 
 
 def _still(demos: Demos) -> list[str]:
-    """Return a line on each set of columns that are constant, though a random policy varies them.
+    """Return a line for each set of observation columns that never change in some episodes.
 
-    Columns count if they are constant within an episode.
+    A block of such columns is reported only if a random policy changes at least one of them.
     """
     if demos.spread is None:
         return []

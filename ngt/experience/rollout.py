@@ -19,7 +19,7 @@ Trace = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], boo
 
 @dataclass
 class Rollout:
-    """One episode of each of R runs' n envs: returns and lengths, (R, n), and episodes if kept."""
+    """One episode in each of R * n envs: returns and lengths, (R, n), and the episodes if kept."""
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]

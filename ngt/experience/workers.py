@@ -1,4 +1,4 @@
-"""Groups of envs that are stepped one after another: one here, or one in each of several processes.
+"""Groups of envs. The envs of a group are stepped one after another, in this or another process.
 
 The inputs and outputs of a step are in arrays at fixed addresses. Several processes share the
 arrays' memory, so each step needs only a short message to and from each process.
