@@ -44,8 +44,8 @@ class AdversarialConfig:
 class Adversarial(RewardModel):
     """The net D of R runs; subclasses define `loss` and `value`.
 
-    With absorbing states (Kostrikov et al., 2019), observations carry a flag. It is 1 in the state
-    after the end of an episode, called absorbing, whose other coordinates are 0.
+    With absorbing states (Kostrikov et al., 2019), observations carry a flag. The flag is 1 in the
+    absorbing state, which follows the end of an episode and whose other coordinates are 0.
 
     In D's batches a fair coin decides whether a terminated transition is kept or replaced by the
     absorbing state's own transition, which leads back to that state. Each of the two transitions

@@ -20,10 +20,10 @@ gradient, and only the critic distinguishes expert from agent. The logged reward
 critic implies, Q - y.
 Range: any real number. The regulariser pulls r and Q to 0.
 Deviations: reward net and critic take one step per update. The original takes 20 steps on a batch,
-each with new actions. Here a higher `train.updates_per_step` gives more steps, but each is an
-update that also takes a step of the actor. The batch is half the agent's and half the expert's, 512
-together. The agent updates once every four env steps, not at every step. There is one reward net;
-the original has two and takes the smaller of their outputs.
+each with new actions. Here a higher `train.updates_per_step` gives more steps, but each comes with
+a step of the actor. The batch is half the agent's and half the expert's, 512 together. The agent
+updates once every four env steps, not at every step. There is one reward net; the original has two
+and takes the smaller of their outputs.
 Traps: the public commands for MuJoCo turn `online` off, so the agent's transitions affect only the
 regulariser and the actor. The commands use 10 whole demonstrations. They set tau to 0.08 on
 HalfCheetah and 1 elsewhere, use no target critics, and choose the objective `value_expert`.

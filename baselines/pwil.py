@@ -119,7 +119,7 @@ class Pwil(RewardModel):
         self.sigma = config.beta * spec.time_limit / spec.input**0.5
 
     def standardise(self, x: Tensor) -> Tensor:
-        """Return (x - mean) / std, (R, B, d). A row equal to an expert row gives its exact atom."""
+        """Return (x - mean) / std, (R, B, d). An expert's row gives exactly the row's atom."""
         return (x - self.mean) / self.scale
 
     @torch.no_grad()

@@ -13,7 +13,7 @@ mean error on its demonstrations gives a reward of 0.9. RED's paper chooses the 
 most of the expert's rewards are close to 1.
 
 Reward: exp(-temperature * squared error); high is expert-like.
-Range: (0, 1]. It rewards staying alive if episodes can end early.
+Range: (0, 1]. Since the reward is positive, it rewards staying alive if episodes can end early.
 Deviations: SAC replaces TRPO, with gamma 0.99 instead of 0.97. The policy is not pretrained; the
 original pretrains it by behavioural cloning on HalfCheetah and Ant. Initial weights are orthogonal
 with gain 1, not Glorot's. Inputs are raw, as in the original, even with `normalise_obs`.
@@ -97,7 +97,7 @@ class RedOriginal(RewardModel):
     def _fit(self, run: int, seed: int, x: Tensor) -> Tensor:
         """Fit one run's predictor to its demonstrations x (1, N, input); return the final error.
 
-        Each run is fitted separately, so that its numbers do not depend on its pack.
+        Each run is fitted separately, so that its numbers are the same alone and with other runs.
         """
         c, order = self.config, torch_generator(seed, "init", "order")
         net = self._net("predictor", c.hidden, [seed])

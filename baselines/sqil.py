@@ -10,7 +10,7 @@ discounted soft value of the next state. The agent is drawn back to the demonstr
 all other states have no reward. Only the agent learns.
 
 Reward: 1 if the expert took the transition, 0 if the agent did, whatever its content.
-Range: {0, 1}. It never punishes, so it rewards staying alive if episodes can end early.
+Range: {0, 1}. The reward is never negative, so it rewards staying alive if episodes can end early.
 Deviations: batches are drawn with replacement. The temperature is learned, as for every method
 here. The weight of the agent's transitions in the loss, lambda in SQIL's paper, is 1. Training is
 not stopped early.

@@ -1,4 +1,4 @@
-"""The entry point of `ngt` and `python -m ngt`. It handles signals before the slow imports."""
+"""The entry point of `ngt` and `python -m ngt`, which handles signals before the slow imports."""
 
 import importlib
 import os
@@ -16,7 +16,7 @@ def stop(number: int, frame: Any) -> None:
 
 
 def main() -> None:
-    """Run the `ngt` command. A trainer replaces these handlers once it has something to save."""
+    """Set the signal handlers, which a trainer replaces later, and run the `ngt` command."""
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         signal.signal(number, stop)
     importlib.import_module("ngt.cli").main()  # imported after the handlers; it takes seconds

@@ -16,9 +16,8 @@ def gradient_penalty(
 ) -> Tensor:
     """Return each run's mean of (|grad net(x)| - 1)^2 over points x between expert and agent rows.
 
-    The result has shape (R,) for R runs.
-
-    It is differentiable with respect to the net's parameters, even where the gradient is zero.
+    The result has shape (R,) for R runs. It is differentiable with respect to the net's parameters,
+    even where the gradient is zero.
 
     net: maps (R, B, dims) to one value per row; several values per row are summed.
     expert, agent: a batch of rows from each, (R, B, dims).

@@ -1,6 +1,7 @@
 """The interface that a method implements to be trained.
 
-A method is a RewardModel. It defines `loss` and `reward`, or overrides some of these methods:
+A method such as NGT is a RewardModel. It defines the functions `loss` and `reward`, or overrides
+some of the following functions:
 
 - `observe`, if the reward is known when the step is taken
 - `fit`, if no env is stepped

@@ -35,9 +35,9 @@ def torch_generator(seed: int, *axes: str | int) -> torch.Generator:
 class Draw(NamedTuple):
     """The kind and shape of a random tensor that each run consumes in an iteration.
 
-    Draws of kind `index` are integers in [0, 2^48), for choosing rows of a table. Their user takes
-    them modulo the number of rows, which is not known when they are drawn. Some rows are therefore
-    more likely than others, but by a factor of less than 1 + 2e-8 for 4e6 rows.
+    Draws of kind `index` are integers in [0, 2^48) that choose rows of a table. They are taken
+    modulo the number of rows when they are used, since this number is not known earlier. Some rows
+    are therefore more likely than others, but by a factor of less than 1 + 2e-8 for 4e6 rows.
     """
 
     kind: Literal["normal", "uniform", "index"]

@@ -32,7 +32,10 @@ def served(net: PackedMLP, x: Tensor) -> bool:
 
 
 class Run(NamedTuple):
-    """The part of a net that belongs to one run or one twin, as views of the net's tensors."""
+    """The part of a net that belongs to one run, or to one of its twins, the two critics.
+
+    Tensors are views of the net's tensors, one per layer.
+    """
 
     weights: list[Tensor]  # (in, out)
     biases: list[Tensor]  # (out,)
@@ -58,7 +61,7 @@ class Run(NamedTuple):
 
 
 def runs_of(net: PackedMLP, trained: bool = False) -> list[Run]:
-    """Return the runs of a net. For a twin net, the order is run 0 twin 0, run 0 twin 1, and so on.
+    """Return a net's parts, one per run, or one per twin: run 0 twin 0, run 0 twin 1, and so on.
 
     trained: allocate gradients of the parameters, which `Run.backward` writes.
     """
@@ -133,7 +136,7 @@ class Squashed(NamedTuple):
 
 
 def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None = None) -> Tensor:
-    """Return the outputs of N runs, shape (N, B, out).
+    """Return the outputs of N runs or twins, shape (N, B, out).
 
     inputs: shape (N, B, in), or (N / 2, B, in) if the two twins of each pair share an input.
     kept: a list to which each run's layer inputs are appended, or None.

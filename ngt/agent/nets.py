@@ -184,7 +184,7 @@ class PackedMLP(nn.Module):
         return self.layers[-1](x, frozen)
 
     def power_iteration(self, iterations: int = 1) -> None:
-        """Advance the singular vectors of every spectrally normalised layer."""
+        """Improve the estimated singular vectors of every spectrally normalised layer."""
         for linear in self.layers:
             if isinstance(linear, SpectralLinear):
                 linear.step(iterations)

@@ -62,7 +62,7 @@ def descend(
 ) -> None:
     """Take one step down the sum of the runs' losses, shape (R,).
 
-    Each run has its own parameters, so their gradients in the sum are those of the run's own loss.
+    Each run has its own parameters, so the sum's gradient for them is that of the run's own loss.
 
     limit: the largest gradient norm of a run, or None for no clipping.
     further: optimisers of other parameters of the loss, which take a step without clipping.

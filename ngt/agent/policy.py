@@ -64,7 +64,7 @@ def save(path: Path, tensors: dict[str, Tensor], env: str, sac: SacConfig) -> No
 
 
 def load(path: Path) -> tuple[Policy, str]:
-    """Return a policy and its env.
+    """Return a policy and the id of its env.
 
     Raise UserError with the file and the field if the file cannot be used.
     """

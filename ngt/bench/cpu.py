@@ -119,8 +119,8 @@ def bench_methods(
 ) -> dict[str, Any]:
     """Return the iterations per second of these methods and their cost relative to `relative_to`.
 
-    The cost is the ratio of the times of one iteration, and the median of this ratio over rounds.
-    Each method is measured as a single run on one thread.
+    The cost is the median over rounds of the ratio of the two methods' times per iteration. Each
+    method is measured as a single run on one thread.
     """
     torch.set_num_threads(1)
     every = {name: method_rate(config, name) or CellConfig.rate for name in (*names, relative_to)}

@@ -31,7 +31,7 @@ from ngt.training.trainer import Trainer
 DEVICE = "cuda"
 FILLED = 100_000  # transitions in the buffer of a measured learner
 REPEATS = 5
-COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # updates in a round
+COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # what is timed -> number of updates in a round
 WHOLE = 2000  # env steps of a training run whose memory is measured
 METHODS = {  # every online method of the paper, except DAC with reward R+
     "ngt": "ngt.potential:Potential",
@@ -46,7 +46,7 @@ TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # env steps of a whole training run, 
 
 
 def agreement(model: str, env: str) -> list[dict[str, Any]]:
-    """Return the differences between CPU and eager CUDA, and between eager CUDA and a graph."""
+    """Return how far parameters differ between CPU and eager CUDA, and between eager and graph."""
     sides = {
         name: [pack_of(cell_of(model, env), range(2), device, graphs=name == "graph", filled=5000)]
         for name, device in (("cpu", "cpu"), ("eager", DEVICE), ("graph", DEVICE))

@@ -106,7 +106,7 @@ class Products(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         product = re.match(KINDS["matrix products"], func.name().removesuffix(".default"))
         if product and self.device is not None:
-            plain = func.namespace == "aten"  # the last two arguments are the factors
+            plain = func.namespace == "aten"  # if so, the last two arguments are the factors
             copies = [_like(x, self.device) for x in (args[-2:] if plain else args)]
             self.calls.append((torch.matmul if plain else func, copies))
         start = time.perf_counter()

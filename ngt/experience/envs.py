@@ -174,7 +174,7 @@ def _renderer(wanted: bool) -> Iterator[None]:
         os.environ["MUJOCO_GL"] = "disable"  # otherwise dm_control looks for a window system
     try:
         yield
-    except (ImportError, RuntimeError, AttributeError) as error:  # each from some GL library
+    except (ImportError, RuntimeError, AttributeError) as error:  # GL libraries raise all of these
         if not wanted:
             raise
         raise UserError(

@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 
 class Hidden(Batch):
-    """Transitions without the env's reward: entry 3 is NaN, and the attribute raises an error."""
+    """Transitions without the env's reward: entry 3 is NaN, and the attribute raises UserError."""
 
     @property
     def reward(self) -> Tensor:

@@ -1,7 +1,8 @@
 """Flat arrays of transitions: D4RL's HDF5 files, and NumPy archives with the same arrays.
 
-The rows of one episode follow those of another. A row ends its episode if `terminals` or `timeouts`
-is set in it. An episode's last observation is in `next_observations`, an array that may be missing.
+In every array, episodes follow one another, with one row per step. A row ends its episode if
+`terminals` or `timeouts` is set in it. The final observation of an episode is in
+`next_observations`, an array that a file may lack.
 """
 
 from __future__ import annotations

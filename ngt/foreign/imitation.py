@@ -82,8 +82,8 @@ def _flat(scalar: Any) -> NDArray[Any]:
 def _terminated(infos: Any, steps: int, env: str) -> bool:
     """Return True if the env itself ended the episode.
 
-    The file's field `terminal` does not tell, since it is also set at the time limit. The episode's
-    last info tells, if infos were saved.
+    The file's field `terminal` does not show this, since it is also set at the time limit. If infos
+    were saved, the episode's last info shows it.
     """
     if never_terminates(env) or steps >= get_task(env).time_limit:
         return False

@@ -81,8 +81,8 @@ class Folders:
         """Return the former result that can replace an incomplete run without a training job.
 
         Return None if there is no such result. Also return None if the run in the folder differs
-        only in its demonstrations. The workflow's receipts do not state demonstrations, so `ngt
-        train` compares them.
+        only in its demonstrations. The workflow's receipts do not state the demonstrations, so `ngt
+        train` compares these.
         """
         settings, _ = self.hashes(key)
         place = _former(self.layout.run(key), key.record, settings)
@@ -131,7 +131,7 @@ class Folders:
         return record
 
     def has_expert(self, env: str) -> bool:
-        """Return True if the config uses an expert's demonstrations on an env, and it exists."""
+        """Return True if the config uses an expert's demonstrations on an env, and one exists."""
         if own_file(self.config, env):
             return False
         if self.config.demos == "shipped":

@@ -49,7 +49,7 @@ class RunKey:
 
     @staticmethod
     def parse(text: str) -> RunKey:
-        """Return the key that `str` turns into this text. Raise UserError if there is none."""
+        """Return the key of a run from its text. Raise UserError if the text is not a key."""
         match = _KEY.fullmatch(text.strip("/"))
         if match is None or match[3] not in MODES:
             raise UserError(
@@ -164,7 +164,7 @@ def pack_name(pack: Sequence[RunKey]) -> str:
 
 
 def parse_pack(cell: tuple[str, str, Mode, int], name: str) -> list[RunKey]:
-    """Return the keys of the pack of this cell that `pack_name` gives this name."""
+    """Return the keys of a pack, given its cell and its name from `pack_name`."""
     env, method, mode, rate = cell
     keys = []
     for group in name.split("_"):

@@ -64,7 +64,7 @@ def difference(made: CellConfig, wanted: CellConfig) -> str:
 
     `demos_source` comes last, since a reader learns little from its hash.
 
-    made, wanted: a run's settings in the records and by the config.
+    made, wanted: a run's settings in the records, and those that the config gives it.
     """
     theirs, ours = flat(dataclasses.asdict(made)), flat(dataclasses.asdict(wanted))
     for name in sorted(ours | theirs, key=lambda name: name == "demos_source"):
@@ -196,7 +196,8 @@ class Published:
     def differences(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> dict[str, str]:
         """Return, for these runs and experts, the first setting that differs from the config.
 
-        The result is by name, such as "expert <env>", and omits those without a difference.
+        The result maps names, such as "expert <env>", to settings. A run or expert that does not
+        differ is left out.
 
         envs: envs whose experts are compared.
         """

@@ -1,8 +1,8 @@
 """The tables from which figures are drawn: all evaluations of a set of runs, with their scores.
 
 A run's record comes from its folder, or from published records (`records: published`). In both
-cases an error names each run that is missing, stale (made with other settings or demonstrations),
-a duplicate, or in the folder of another run.
+cases an error names a run that is missing, stale (made with other settings or demonstrations), a
+duplicate, or in the folder of another run.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def read_keys(
     rows = pd.concat(full, ignore_index=True) if full else None
     if rows is not None:
         reasons = {f.attrs["env"]: f.attrs["unscored"] for f in frames if f.attrs["unscored"]}
-        # If one run of an env cannot be scored, no run of this env is. Some runs may seem to be
-        # scored, since older records lack standard errors.
+        # If one run of an env cannot be scored, no run of the env is. The others may lack a reason,
+        # since older records lack the standard errors that give it.
         rows.loc[rows["env"].isin(reasons), "score"] = float("nan")
         rows.attrs = {"unscored": reasons}
     return Runs(rows, statuses, records)
@@ -116,7 +116,7 @@ def read_runs(
     allow_partial: bool = False,
     other_settings: bool = False,
 ) -> tuple[pd.DataFrame, list[RunKey]]:
-    """Return every evaluation of an artefact's runs, and the keys of missing runs.
+    """Return every evaluation of a figure's or table's runs, and the keys of missing runs.
 
     There is one row per run and step. The columns are env, method, mode, rate, demos, seed, step,
     `ngt.runs.folder.VALUES`, score, random, expert and status. The score is the normalised mean

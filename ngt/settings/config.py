@@ -3,7 +3,8 @@
 A config file holds only differences from these defaults. `load` merges base.yaml, the scale's file
 and the user's settings, of which later ones win, and parses the result strictly. `resolve` merges
 the settings of a cell, i.e. of runs that differ only in demonstrations and seed. An env's settings
-override the shared ones, a method's override the env's, and those of a method on an env win.
+override the shared ones, a method's override the env's, and those of a method on an env override
+all of these.
 """
 
 from __future__ import annotations

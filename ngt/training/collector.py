@@ -1,9 +1,9 @@
 """The collector, which acts in the envs and stores transitions in tensors at fixed addresses.
 
 In a vector step, every env takes one step. On CUDA, the device's work before and after the envs'
-step is captured once and then replayed. One copy to the device and one from it go
-through pinned memory. The vector step waits for the device only once, when it reads the actions. At
-that time, all work launched earlier has finished, including the copy of the last vector step.
+step is captured once and then replayed. One copy to the device and one from it go through pinned
+memory. The vector step waits for the device only once, when it reads the actions. At that time, all
+work launched earlier has finished, including the copy to the device in the last vector step.
 """
 
 import warnings

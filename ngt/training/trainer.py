@@ -7,10 +7,10 @@ with any number of env processes, so a run's numbers depend on neither. The pric
 that the policy lags one vector step behind the buffer.
 
 Vector steps with random actions make no updates. The first vector step makes none either, because
-the buffer is empty, unless the method fills it beforehand. If it does not, N vector steps, of which
-K are random, make (N - max(1, K)) * `updates_per_step` updates. Nothing is pending when a step
-ends. A log row, an evaluation or a checkpoint may therefore follow any step, and includes that
-step's transitions and updates.
+the buffer is empty, unless the method fills it beforehand. For all other methods, N vector steps,
+of which the first K have random actions, make (N - max(1, K)) * `updates_per_step` updates. Nothing
+is pending when a step ends. A log row, an evaluation or a checkpoint may therefore follow any step,
+and includes that step's transitions and updates.
 
 The loop is the same for every method. The RewardModel decides what is learned and stored, and
 whether envs are used at all. If a tensor of a run is no longer finite, the run ends, and its record
