@@ -49,7 +49,7 @@ class IqConfig(InverseConfig):
 
 
 class IqLearn(Inverse):
-    """IQ-Learn for R runs. It has no parameters of its own."""
+    """IQ-Learn for R runs. Only the agent has learned parameters."""
 
     Config = IqConfig
     config: IqConfig

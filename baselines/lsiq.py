@@ -62,7 +62,7 @@ class LsIqConfig:
 
 
 class LsIq(Inverse):
-    """LS-IQ for R runs. It has no parameters of its own."""
+    """LS-IQ for R runs. Only the agent has learned parameters."""
 
     Config = LsIqConfig
     config: LsIqConfig

@@ -162,10 +162,11 @@ def parameters(learner: Any) -> Tensor:
 def agreement(
     sides: Mapping[str, Sequence[Pack]], updates: Sequence[int] = (1, 10, 100)
 ) -> list[dict[str, Any]]:
-    """Update all sides; return the largest difference of any parameter between consecutive sides.
+    """Update all packs; return how far parameters differ between the sides, i.e. lists of packs.
 
-    A side is one or more packs. All sides hold the same runs. The field `a_b` is the difference
-    between sides a and b.
+    All sides hold the same runs, but may divide them into packs differently or be on other devices.
+    After each number of updates in `updates`, compare each side with the next. The field `a_b` is
+    the largest difference of any parameter between sides a and b.
     """
     rows = []
     for count in range(1, max(updates) + 1):

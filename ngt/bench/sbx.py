@@ -1,4 +1,4 @@
-"""SBX, the JAX version of stable-baselines3, in a process with a Python environment of its own.
+"""SBX, the JAX version of stable-baselines3, run by a process in another Python environment.
 
 `python -m venv PATH` and `PATH/bin/pip install -r ngt/bench/peers.txt` make the environment.
 """
@@ -39,7 +39,7 @@ NONE = Peers({}, {})
 
 @contextmanager
 def sbx(env: str, python: Path | None) -> Iterator[Peers]:
-    """Run SBX's SAC with this Python in the context, and yield the functions that call it.
+    """In this context, run SBX's SAC with this Python; yield functions to time that call it.
 
     If `python` is None, yield no peers.
     """

@@ -37,8 +37,8 @@ def rollout(
 ) -> Rollout:
     """Reset every env with its own seed and run one whole episode in each.
 
-    The envs run in lockstep until the last of these episodes has ended. An env's steps after its
-    episode are dropped.
+    The envs run in lockstep until the last of these episodes has ended. The steps that an env takes
+    after its episode are dropped.
     """
     total = len(seeds)
     obs = env.reset(seeds)

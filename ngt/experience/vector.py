@@ -16,11 +16,11 @@ from ngt.state import State
 
 
 class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
-    """An env that gives each episode its own seed, so that the episode can be replayed.
+    """An env that gives each episode a seed, so that the episode can be replayed.
 
-    The first episode after a reset with a seed uses that seed. Later episodes mix the seed with
-    their number. Infos are dropped, since nothing reads them and batching them costs a tenth of the
-    speed.
+    The first episode after a reset with a seed uses this seed. The seeds of later episodes are
+    derived from this seed and the episode's number. Infos are dropped, since nothing reads them and
+    batching them costs a tenth of the speed.
     """
 
     base, episode = 0, 0  # the last seed passed to `reset`, and the number of episodes since then

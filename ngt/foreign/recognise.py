@@ -48,5 +48,5 @@ def recognise(path: Path) -> tuple[str, str] | None:
             if names and "meta.npy" not in names and any(n.endswith(".npy") for n in names):
                 return "npz", "a NumPy archive of another layout"
     except (OSError, zipfile.BadZipFile):
-        pass  # the reader of our own format reports the fault
+        pass  # the reader of the suite's own format reports the fault
     return None

@@ -65,11 +65,11 @@ class RunKey:
 
 @dataclass(frozen=True)
 class Layout:
-    """The paths of a scale's results, which a study keeps in its own folder under the root."""
+    """The paths of a scale's results. Those of a study are in a folder of the study's name."""
 
     scale: str
     root: Path = Path("results")
-    records: Path | None = None  # file of published records, if it is not under home
+    records: Path | None = None  # file of published records, if it is not in `home`
     study: str = ""
 
     @staticmethod

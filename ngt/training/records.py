@@ -21,7 +21,7 @@ class Records:
     def __init__(self, cell: CellConfig, members: Sequence[Member], learner: Learner) -> None:
         self.cell, self.members, self.learner = cell, list(members), learner
         self.writers = [RunWriter(m.folder, m.key, cell) for m in members]
-        self.kept = [State()] * len(members)  # the best policies so far, if `keep` is "best"
+        self.kept = [State()] * len(members)  # best policy of each run so far, if `keep` is "best"
         self.evaluations = 0
         self.timing: list[tuple[int, float]] = []  # (step, seconds of training so far)
         self.start = time.monotonic()  # start of training, moved forward by each pause's length

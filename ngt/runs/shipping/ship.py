@@ -97,7 +97,7 @@ def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None
 
 
 def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
-    """Return True if a file holds an intact recording from this source and this policy.
+    """Return True if a file holds an intact recording of this policy from this source.
 
     source: hash of the recorded expert's settings.
     policy_file: file of the policy, or None to accept any policy.
