@@ -73,7 +73,7 @@ def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor
     step may use 80 of 200 atoms.
 
     Sums are sequential. They are therefore rounded the same with and without the atoms of mass 0
-    that pad a run's set in a pack.
+    that pad a run's set when several runs train together.
     """
     near, order = distance.sort(dim=-1, stable=True)
     held = mass.gather(-1, order)

@@ -4,8 +4,8 @@ The function `plain` defines the kernels' results. On a CPU the kernels use oneD
 multiplies float32 matrices with MKL, which uses only old instructions on processors that are not
 Intel's. oneDNN also comes with torch and also computes in float32. It was twice as fast on an AMD
 processor with AVX-512 (docs/performance.md). All layers of one run are computed before the next run
-starts. The run's activations therefore stay in the cache, and its numbers are the same alone and in
-a pack. In formulas, x' is x transposed.
+starts. The run's activations therefore stay in the cache, and its numbers are the same alone and
+together with other runs. In formulas, x' is x transposed.
 """
 
 from __future__ import annotations

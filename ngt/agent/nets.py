@@ -94,7 +94,7 @@ class SpectralLinear(PackedLinear):
         weight, right = self.weight.flatten(0, -3), self.right.flatten(0, -3)
         for _ in range(iterations):
             # W r is computed as r' W', since torch multiplies by a column vector with different
-            # kernels for one run and for a pack.
+            # kernels for one run and for several.
             left = unit_(torch.bmm(right.view_as(right.mT), weight.mT).view(*weight.shape[:2], 1))
             right = unit_(torch.bmm(weight.mT, left))
         self.left.copy_(left.view_as(self.left))
@@ -102,7 +102,7 @@ class SpectralLinear(PackedLinear):
 
     def matrix(self) -> Tensor:
         # sigma = l' W r, with constant l and r. The last product is not a dot product, since torch
-        # computes dot products with different kernels for one run and for a pack.
+        # computes dot products with different kernels for one run and for several.
         sigma = ((self.left.mT @ self.weight).mT * self.right).sum(dim=-2, keepdim=True)
         return self.weight / sigma
 

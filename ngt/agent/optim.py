@@ -23,7 +23,7 @@ def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Adam:
 
 @torch.no_grad()
 def step_(optimiser: torch.optim.Optimizer) -> None:
-    """Take a step of Adam. On a CPU, each run is rounded the same alone and in a pack.
+    """Take a step of Adam. On a CPU, a run's numbers are rounded the same alone and in a pack.
 
     The fused kernel works in vector registers. It rounds the last elements of a tensor differently
     if they do not fill a register. If one run's part of a tensor could end in such elements, it is

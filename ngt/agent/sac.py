@@ -297,6 +297,6 @@ def fill_rows(x: Tensor) -> Tensor:
 
     The kernels of exp and tanh round a tensor's last elements differently if these do not fill a
     vector register. With the padding, values of a run are never among these elements, so a run's
-    actions are the same alone and in a pack.
+    actions are the same alone and together with other runs.
     """
     return F.pad(x, (0, 0, 0, -x.shape[1] % ROWS))

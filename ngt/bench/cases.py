@@ -31,7 +31,7 @@ class Contender(NamedTuple):
     """A function whose calls are timed."""
 
     call: Callable[[], None]
-    runs: int = 1  # number of updates per call, one for each run of a pack
+    runs: int = 1  # number of updates per call, one for each run of a pack (trained together)
     many: Callable[[int], None] | None = None  # makes a given number of calls with less overhead
 
 

@@ -164,7 +164,8 @@ def agreement(
 ) -> list[dict[str, Any]]:
     """Update all packs; return how far parameters differ between the sides, i.e. lists of packs.
 
-    All sides hold the same runs, but may divide them into packs differently or be on other devices.
+    A pack is a set of runs that are updated together. All sides hold the same runs, but may divide
+    them into packs differently, or be on other devices.
     After each number of updates in `updates`, compare each side with the next. The field `a_b` is
     the largest difference of any parameter between sides a and b.
     """

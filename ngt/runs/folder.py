@@ -80,6 +80,7 @@ class Folders:
     def former(self, key: RunKey) -> Path | None:
         """Return the former result that can replace an incomplete run without a training job.
 
+        A former result is a complete one that was replaced (ngt.runs.former).
         Return None if there is no such result. Also return None if the run in the folder differs
         only in its demonstrations. The workflow's receipts do not state the demonstrations, so `ngt
         train` compares these.

@@ -1,4 +1,4 @@
-"""Run keys, the run table, packs, and every path under results/.
+"""Run keys, the run table, packs (runs to train together), and every path under results/.
 
 A run's name identifies the run. It contains no time, host or hyper-parameter.
 """

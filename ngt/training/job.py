@@ -29,7 +29,7 @@ def train(
     fresh: bool,
     restart: bool,
 ) -> bool:
-    """Train runs of a cell together, or in groups if they resume from different steps.
+    """Train runs with the same settings together, or in groups if they resume from other steps.
 
     Return True if a stop signal came after the last step. Raise Interrupted if it came earlier.
 

@@ -34,20 +34,20 @@ MOMENTS = ("exp_avg", "exp_avg_sq")  # tensors that Adam keeps per parameter, be
 
 @dataclass(frozen=True)
 class Member:
-    """One run of a pack."""
+    """One of the runs that train together."""
 
     folder: Path
     key: Mapping[str, Any]  # the run key in the form used by records
     seed: int
     demos: int  # number of demonstrations; 0 if none are used
     data: Batch | None = None  # the subsampled demonstrations, (1, N, ·)
-    reference: Mapping[str, Any] | None = None  # see `ngt.experience.reference`
+    reference: Mapping[str, Any] | None = None  # returns that define the scores 0 and 1
 
 
 def build_model(
     cell: CellConfig, seeds: Sequence[int], demos: DemoSet | None = None
 ) -> RewardModel:
-    """Return a cell's reward model for runs with these seeds and demonstrations."""
+    """Return the reward model that `cell` names, for runs with these seeds and demonstrations."""
     task = get_task(cell.env)
     cls = load_model(cell.model, f"methods.{cell.method}.model")
     config = parse(cls.Config, cell.params, f"methods.{cell.method}.params")

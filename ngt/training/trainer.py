@@ -47,7 +47,7 @@ Part = Learner | Records | Collector  # each has `state` and `restore`
 
 
 def made_with(cell: CellConfig, member: Member) -> dict[str, Any]:
-    """Return a run's key, settings, code hash and reference returns.
+    """Return a run's key, settings, code hash and reference (the returns with scores 0 and 1).
 
     The run resumes from a checkpoint only if all of these are equal to the checkpoint's.
     """
