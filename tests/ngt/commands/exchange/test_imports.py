@@ -43,7 +43,7 @@ def test_the_unit_is_asked_for_and_nothing_is_replaced(
 
 
 def test_episodes_of_stable_baselines3_are_imported(ngt: Any, tmp_path: Path, capsys: Any) -> None:
-    """Check that actions in the env's units are imported, and that --demos refuses such a file."""
+    """Import episodes in the env's units; --demos must refuse the file that is not imported."""
     from stable_baselines3 import SAC
 
     env = gym.make("Pendulum-v1")
