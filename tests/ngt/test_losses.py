@@ -1,3 +1,5 @@
+"""The pairing losses, compared with plain loops and with the paper's HL-Gauss snippet."""
+
 from __future__ import annotations
 
 import math

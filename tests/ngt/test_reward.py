@@ -1,3 +1,5 @@
+"""The interface of reward models: defaults, checked results, hidden rewards and the AUC."""
+
 from __future__ import annotations
 
 import sys

@@ -1,3 +1,5 @@
+"""Seeds derived from keys, and streams of random draws for each run of a pack."""
+
 from __future__ import annotations
 
 import itertools

@@ -1,4 +1,4 @@
-"""Tests of a run's state: joining states, slicing a pack and reading a ring."""
+"""Tests of a run's state: joining states, slicing a pack and reading a ring buffer."""
 
 from __future__ import annotations
 

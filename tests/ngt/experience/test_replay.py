@@ -1,4 +1,4 @@
-"""The packed buffer, compared with a plain one that stores each next_obs with its obs."""
+"""A pack's replay buffer, compared with a plain one that stores next_obs with each obs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Plain:
 
 
 class Stream:
-    """Transitions of `runs` times `n` envs. All observations differ; `ends` decides which end."""
+    """Transitions of `runs` times `n` envs, whose observations all differ; `ends` ends episodes."""
 
     def __init__(self, runs: int, n: int, ends: Ends) -> None:
         self.shape, self.ends, self.rng, self.steps = (runs, n), ends, np.random.default_rng(0), 0
@@ -91,7 +91,10 @@ def assert_equal(a: Batch, b: Batch) -> None:
 def test_draws_are_those_of_a_plain_buffer(
     capacity: int, pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Compare every transition bit by bit after each of 60 steps, starting with a tiny table."""
+    """Compare every transition bit by bit after each of 60 steps.
+
+    The table of final observations starts with one slot.
+    """
     monkeypatch.setattr(replay, "SLOTS", 1)
     ours, plain = Replay(3, capacity, OBS, ACT, envs=4), Plain(3, capacity)
     stream = Stream(3, 4, PATTERNS[pattern])
@@ -111,7 +114,7 @@ def test_draws_are_those_of_a_plain_buffer(
 
 
 def test_the_table_grows_only_where_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that the table grows with the ends in the buffer, not with all ends so far."""
+    """Check that the table of final observations grows only with the ends still in the buffer."""
     monkeypatch.setattr(replay, "SLOTS", 2)
     ours, stream = Replay(3, 40, OBS, ACT, envs=4), Stream(3, 4, PATTERNS["one env at every step"])
     sizes = []
@@ -214,7 +217,7 @@ def test_only_whole_vector_steps_that_fit_are_taken(shape: tuple[int, int]) -> N
 
 
 def test_bytes_are_those_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check the peak number of bytes, which includes the old table while the table grows."""
+    """Check the peak number of bytes: while the table of finals grows, the old one exists too."""
     for first, ends in ((64, 50), (8, 50), (1, 1)):
         monkeypatch.setattr(replay, "SLOTS", first)
         ours, stream = Replay(3, 50, OBS, ACT, envs=4), Stream(3, 4, PATTERNS["always"])

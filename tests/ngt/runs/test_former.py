@@ -1,4 +1,4 @@
-"""Former results: setting aside, bringing back, and interrupted moves."""
+"""Former results: how they are set aside and brought back, also after interrupted moves."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_equal_settings_and_code_keep_both_results(run: Path) -> None:
         "a-s-2": "second",
         "a-s-3": "third",
     }
-    assert find(run, fits("a")) == former_of(run) / "a-s-3", "the newest"
+    assert find(run, fits("a")) == former_of(run) / "a-s-3", "the newest result must be found"
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"config_hash": "../..", "source_hash": 3}'])

@@ -147,7 +147,7 @@ def test_a_run_of_its_cells_that_no_artefact_names_is_an_error(
     elsewhere = dataclasses.replace(one, method="bc", seed=9)
     for key in (one, four, elsewhere):
         train(config, key, {200: [-800.0]})
-    assert len(read_runs(layout, config, "f")[0]) == 2, "other cells must not be in this table"
+    assert len(read_runs(layout, config, "f")[0]) == 2, "the table must omit runs of other methods"
     train(config, stray, {200: [-800.0]})
     for partial in (False, True):
         with pytest.raises(UserError) as caught:

@@ -607,7 +607,7 @@ def test_shipped_demonstrations_are_named_alike_in_every_clone(
     assert here == named(expert={"sac": {"gamma": 0.5}}), "the expert's settings must not matter"
     own = {"envs": {"HalfCheetah-v4": {"demos": str(file)}}}
     assert hash_of(own, env="HalfCheetah-v4") == here == named(**own), (
-        "both must name the same file"
+        "both settings must name the same file"
     )
     config = load({"scale": "paper", "demos": "shipped"})
     assert demos_source(config, "HalfCheetah-v4") == file_hash(file, "x")
@@ -650,7 +650,7 @@ def test_an_expert_ships_if_its_settings_do(
 ) -> None:
     """Check that an expert still ships after settings were added, if these have their defaults.
 
-    The expert's hash covers only the settings of its time.
+    The expert's hash covers only the settings that existed when it was trained.
     """
     lite, data = load({"scale": "lite"}), clone(tmp_path, monkeypatch)
     expert = json.loads((data / "HalfCheetah-v4" / shipped.EXPERT).read_text())
@@ -785,7 +785,7 @@ def test_a_config_file_nested_too_deep_is_one_line(tmp_path: Path) -> None:
 def test_a_file_of_the_checkout_is_found_from_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check a relative path, such as that of scale `test`. The working folder comes first."""
+    """Check that a relative path is sought in the working folder first, then in the checkout."""
     config, name = load({"scale": "test"}), "tests/data/Pendulum-v1.npz"
     monkeypatch.chdir(tmp_path)
     assert own_file(config, "Pendulum-v1") == str(CONFIG_DIR.parents[1] / name)

@@ -46,18 +46,18 @@ def level(value: float, spread: float = HALF) -> Score:
 
 
 def minus(gap: float, of: str = "bc") -> Score:
-    """Return a score function: method `of` lies a gap below the others, which score 0.8."""
+    """Return a score function that puts method `of` a gap below the others, which score 0.8."""
     return lambda key: 0.8 - gap * (key.method == of) + HALF * (-1.5 + key.seed)
 
 
 def apart(gap: float) -> Score:
-    """Return a score function: a variant's mean lies a gap below NGT's; its seeds are far apart."""
+    """Return a score function that puts a variant's mean a gap below NGT's, with wide seeds."""
     return lambda key: 0.8 - (gap + 0.3 * (key.seed - 1.5)) * (key.method != "ngt")
 
 
 @pytest.fixture
 def judged(make_evidence: Make, paper_config: Any) -> Callable[..., Outcome]:
-    """Return judged(rule, score, cells), which judges all of the paper's runs in these cells."""
+    """Return judged(rule, score, cells), which applies a rule to the paper's runs in `cells`."""
 
     def find(rule: Rule, score: Score, *cells: Cells) -> Outcome:
         keys = {key for some in cells for key in some.keys(paper_config)}
@@ -204,7 +204,7 @@ def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
 ) -> None:
     """Check runs without any score.
 
-    Other rules count each such run as 0. Here that would hide every difference.
+    Other rules count each such run as 0. In these rules, that would hide every difference.
     """
     beside = dict.fromkeys(Cells("main_figure", ("bc",)).keys(paper_config), 0.5)
     found = TIGHT_NGT.judge(make_evidence(beside, silent=NGT.keys(paper_config)))
@@ -219,7 +219,7 @@ def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
     failed = bounded("mean", "<", LEARNS, NGT).judge(
         make_evidence(beside, silent=NGT.keys(paper_config))
     )
-    assert failed.verdict == "reproduced", "this rule must count them as 0"
+    assert failed.verdict == "reproduced", "this rule must count runs without a score as 0"
 
 
 def test_iqm_not_mean_decides_who_is_ahead(judged: Make) -> None:
@@ -289,7 +289,7 @@ def test_all_checks_of_several_rules_or_none(judged: Make, make_evidence: Make) 
     found = judged(rule, score, NGT, bc)
     assert found.verdict == "reproduced" and len(found.keys) == 24
     found = judged(rule, lambda key: 0.2 if key.demos == 1 else score(key), NGT, bc)
-    assert found.verdict == "not reproduced", "it must not hold partly"
+    assert found.verdict == "not reproduced", "a joint rule must not hold partly"
     name = "Ant-v4, 1 demonstration: 0.20 [0.20, 0.20]"
     assert found.text() == f"5 of 6 hold; closest to failing: {name}"
     assert judged(rule, score, NGT).verdict == "not run at this scale", "one rule has no runs"

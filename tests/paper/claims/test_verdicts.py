@@ -1,4 +1,4 @@
-"""Verdicts: the cells of a claim, complete evidence, and verdicts from several checks."""
+"""Verdicts: the runs that a claim covers, complete evidence, and verdicts of several checks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAIN = Cells("main_figure", ("ngt",))
 def test_cells_are_chosen_by_every_axis() -> None:
     assert len(MAIN.keys(PAPER)) == 6 * 3 * 4
     assert len(Cells("main_figure", ("ngt", "bc-full")).keys(PAPER)) == 2 * 72, (
-        "cells at all rates must be found"
+        "runs at all rates must be found"
     )
     one = Cells("main_figure", ("ngt",), envs=("Ant-v4",), demos=(4,)).keys(PAPER)
     assert one == [RunKey("Ant-v4", "ngt", "state-action", 20, 4, seed) for seed in range(4)]
@@ -36,7 +36,7 @@ def test_cells_are_chosen_by_every_axis() -> None:
     states = Cells("grid_figure", ("ngt",), mode="state-state", rate=50).keys(PAPER)
     assert {(key.mode, key.rate) for key in states} == {("state-state", 50)} and len(states) == 12
     assert Cells("ablation_init", ("ngt-kaiming", "ngt")).keys(PAPER)[0].method == "ngt", (
-        "methods shown beside must be included"
+        "methods drawn for comparison must be included"
     )
     assert Cells("dmc_figure", ("ngt",)).keys(load({"scale": "quick"})) == [], (
         "this scale lacks the figure"

@@ -16,7 +16,7 @@ ROWS = {row[0]: row for row in readings.rows(PAPER)}
 
 
 def otherwise(setting: str) -> dict[str, tuple[str, ...]]:
-    """Return the rows under one `--set` option."""
+    """Return the table's rows by name, with one `--set` option given."""
     parser = Parser()
     add_settings(parser)
     config = load_config(parser.parse_args(["--scale", "paper", "--set", setting]))
