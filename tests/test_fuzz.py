@@ -55,7 +55,7 @@ from paper.handbook import experts
 COUNT = int(os.environ.get("NGT_FUZZ", "150"))
 STUDY = {
     "scale": "test",
-    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the scale's own file
+    "envs": {"Pendulum-v1": {"demos": ""}},  # use recorded demos, not those of scale `test`
     "figures": {
         **dict.fromkeys(load({"scale": "test"}).figures),
         "f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0, 1]},

@@ -44,7 +44,7 @@ configs: Callable[[str], Config] = functools.cache(lambda scale: load({"scale": 
 
 
 def distinct_models(config: Config) -> tuple[str, ...]:
-    """Return one method for each pair of model and params; only the trainer uses other settings."""
+    """Return one method for each pair of model and params; other settings concern the trainer."""
     found: dict[str, str] = {}
     for name in distinct_methods(config):
         found.setdefault(repr(model_params(config, name, "")), name)
@@ -77,7 +77,7 @@ def cell_of(
     scale: str = "paper",
     **changes: Any,
 ) -> CellConfig:
-    """Return the method's cell at a scale, with small nets for the agent.
+    """Return the method's settings on an env (its cell), with small nets for the agent.
 
     At scale `test`, the method's own nets are also small.
     """
@@ -195,7 +195,7 @@ class Rig:
         self.learner.update(self.replay)
 
     def probe(self) -> Batch:
-        """Return a batch whose values can be read: one vector step if the method stores rewards."""
+        """Return a batch for `values`: one vector step if the method stores rewards."""
         rows = self.n if stores(type(self.model)) else self.learner.cell.train.batch
         batch = self.transitions(rows, 999)
         return self.model.feed(hide(batch), hide(fixed(self)[1])) if self.model.feeds else batch
@@ -335,7 +335,7 @@ def fixed(rig: Rig) -> tuple[Batch, Batch]:
 
 
 def critic_step(rig: Rig, agent: Batch, expert: Batch) -> dict[str, Tensor]:
-    """Update only the critic of a method that supplies its loss; return the loss by name."""
+    """Update only the critic of a method that supplies the critic's loss; return {name: loss}."""
     model, noise = rig.model, torch.zeros(len(rig.runs), agent.obs.shape[1], rig.task.act)
     loss = model.critic_loss(rig.learner.agent, model.feed(agent, expert), noise)
     rig.learner.agent.descend_critic(loss, *optimisers(model).values())
@@ -375,7 +375,7 @@ def test_updates_lower_the_loss(method: str) -> None:
     print(f"{name} {table[0].tolist()} -> {table[-1].tolist()}")
     assert table.shape == (30, len(RUNS))
     assert (table[-1] < table[0]).all()
-    assert (table.diff(dim=0) < 0).float().mean() > 0.7, "the loss falls only by chance"
+    assert (table.diff(dim=0) < 0).float().mean() > 0.7, "the loss must fall in most updates"
 
 
 @every_method
@@ -525,7 +525,7 @@ def test_runs_of_a_pack_do_not_touch_each_other(method: str, poison: float) -> N
 
 @every_method
 def test_a_run_repeats_to_the_byte_beside_one_that_diverges(method: str, tmp_path: Path) -> None:
-    """Train 500 steps twice; the second time, the other run's demonstrations are NaN."""
+    """Train two runs for 500 steps twice; the second time, run 1's demonstrations are NaN."""
     config = configs("test")
     rate = method_rate(config, method) or 20
     cell = resolve(config, "Pendulum-v1", method, "state-action", rate)

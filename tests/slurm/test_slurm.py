@@ -1,4 +1,4 @@
-"""The workflow through a real Slurm: jobs lost in every way, yet the same numbers."""
+"""The workflow on a real Slurm: jobs are lost in four ways, and the numbers stay the same."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ pytestmark = [pytest.mark.long, pytest.mark.slurm]
 
 
 class Grid(NamedTuple):
-    """A grid that was run through Slurm, and the same grid run without it."""
+    """A grid of runs made through Slurm, and the same grid made without Slurm."""
 
-    here: Path
-    there: Path
+    here: Path  # the checkout that ran without Slurm
+    there: Path  # the checkout that ran through Slurm
     lost: dict[str, str]  # how each method's job was lost
     said: str  # Snakemake's output
 

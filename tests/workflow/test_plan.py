@@ -291,9 +291,9 @@ def test_the_docs_count_the_runs(paper: Plan) -> None:
 
 
 def test_the_papers_packs_are_cells(paper: Plan) -> None:
-    """Check that each cell is one pack, except for NGT on HalfCheetah-v4.
+    """Check that a method's runs on an env are one pack, except for NGT on HalfCheetah-v4.
 
-    That cell has two packs, because seeds_figure also uses some of its runs.
+    These have two packs, because seeds_figure also uses some of the runs.
     """
     keys = run_table(paper.config, ["main_figure"])
     assert len({paper.pack_of[key] for key in keys}) == 10 * 6 + 1

@@ -49,9 +49,9 @@ def cell(config: Config, env: str, method: str = "ngt", **train: Any) -> CellCon
 
 
 def test_a_pack_asks_for_its_buffers(paper: Config) -> None:
-    """Count two buffers for each run on a CPU, and one more.
+    """Count the buffers in memory: on a CPU, two for each run and one more.
 
-    A training run that resumes reads all buffers in addition to its own.
+    Training that resumes reads the saved buffers of all runs in addition to its own buffers.
     """
     humanoid = cell(paper, "Humanoid-v4")
     envs = 4 + 10  # for training and for evaluation

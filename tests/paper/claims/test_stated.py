@@ -19,4 +19,4 @@ def test_each_setting_of_a_method_is_stated_once() -> None:
     keys = [(s.method, s.key) for s in STATED if s.key]
     assert len(set(keys)) == len(keys)
     assert all(s.key or s.why for s in STATED), "a setting without a key needs a reason"
-    assert all(s.code for s in STATED if s.other), "a choice must name both values"
+    assert all(s.code for s in STATED if s.other), "an alternative needs the code's value"

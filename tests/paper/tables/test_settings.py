@@ -170,7 +170,7 @@ def test_a_changed_value_shows_and_no_longer_agrees() -> None:
 
 
 def test_a_changed_default_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that values come from the dataclasses."""
+    """Check that the table takes values from the dataclasses' defaults."""
 
     @dataclasses.dataclass(frozen=True)
     class Other(PotentialConfig):
