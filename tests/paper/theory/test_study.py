@@ -79,7 +79,7 @@ def test_training(monkeypatch: pytest.MonkeyPatch) -> None:
     with torch.no_grad():
         h = model.potential(points[None], "expert")[0]
     gap = (h[SAMPLES:].mean() - h[:SAMPLES].mean()).item()
-    assert t.objective[0] == pytest.approx(gap, rel=1e-9), "it must be -L at first"
+    assert t.objective[0] == pytest.approx(gap, rel=1e-9), "the first value must be -L"
     slope = bounds.slope_on(points.numpy(), h.numpy())
     assert t.dual[0] == pytest.approx(gap / slope, rel=1e-9)
     assert t.objective[1] > 3 * t.objective[0] and t.dual[1] > 1.5 * t.dual[0]
