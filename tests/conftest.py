@@ -122,7 +122,7 @@ def of_run() -> Callable[[Batch, int], Batch]:
 
 @pytest.fixture(scope="session")
 def broken_run_stays_alone(make_batch: Callable[..., Batch]) -> Callable[..., None]:
-    """Return a function that checks that a broken run leaves its pack's other two runs alone."""
+    """Return a function that checks that one run's broken data changes no other run of a pack."""
 
     def check(
         build: Callable[[], RewardModel], batch: int, obs: int, act: int, poison: float

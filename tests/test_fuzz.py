@@ -130,7 +130,7 @@ def mutate_tree(data: Any, rng: random.Random) -> Any:
 
 
 def attempt(rng: random.Random, path: Path, original: bytes, tree: Any = None) -> None:
-    """Write a mutant to `path`. Given a tree, make half of the mutants from the tree, as JSON."""
+    """Write a mutant of `original` to `path` or, in half of the cases, one of `tree` as JSON."""
     if tree is not None and rng.random() < 0.5:
         path.write_text(json.dumps(mutate_tree(tree, rng)))
     else:

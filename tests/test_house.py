@@ -13,7 +13,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("ngt", "baselines", "paper", "workflow")
 
-# Floors of the house, from the top down. A module may import from its own floor or a lower one.
+# Floors are layers of the code, here from the top down. A module may import from its own floor
+# or from a lower one.
 NGT = (
     ("ngt.__main__",),
     ("ngt.api",),

@@ -268,10 +268,10 @@ def check_values(rig: Rig, batch: Batch) -> None:
         order = rig.model.score(alive).argsort(dim=1)
         rise = rig.values(alive).gather(1, order).diff(dim=1)
         assert (rise >= -1e-5 * values.abs().amax()).all(), (
-            "the value falls although the score rises"
+            "values must not fall if the score rises"
         )
     for mine, theirs in zip(batch, before, strict=True):
-        assert torch.allclose(mine, theirs, 0.0, 0.0, equal_nan=True), "the batch was changed"
+        assert torch.allclose(mine, theirs, 0.0, 0.0, equal_nan=True), "the batch must not change"
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_values_are_finite_on_raw_humanoid_inputs(method: str, mode: str, normal
     for name, value in rig.model.metrics.items():
         assert value.shape == (2,) and not value.requires_grad and value.isfinite().all(), name
     check_values(rig, rig.learner.normalise(batch))
-    assert torch.equal(torch.get_rng_state(), random_states[0]), "the global generator was used"
+    assert torch.equal(torch.get_rng_state(), random_states[0]), "the generator must stay"
     assert np.array_equal(np.random.get_state()[1], random_states[1])
 
 
@@ -352,7 +352,7 @@ def advantage(rig: Rig, expert: Batch) -> Tensor:
 
 @every_method
 def test_updates_lower_the_loss(method: str) -> None:
-    """Check thirty updates with the same batch and the same draws."""
+    """Check the losses of thirty updates with the same batch and the same draws."""
     cls = class_of(method)
     if not cls.learns and not cls.offline and not implicit(cls):
         pytest.skip("the method learns nothing")
@@ -415,7 +415,7 @@ def test_high_is_expert_like(method: str) -> None:
 
 @every_method
 def test_no_number_depends_on_the_envs_reward(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Change the env's rewards in the agent's steps and in the demonstrations."""
+    """Change the env's rewards in steps and demonstrations; no number may change."""
     assert not class_of(method).uses_env_reward
     cell = cell_of(method, scale="test")
     found = []

@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class Case(NamedTuple):
-    """An agent, a model, the batch that the model feeds to the agent, and action noise at s'."""
+    """An agent and a model, with the batch fed to the agent and the noise for next actions."""
 
     agent: Sac
     model: RewardModel

@@ -161,7 +161,7 @@ def test_penalty_is_finite_where_the_gradient_vanishes(make_batch, one_sided: bo
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_double_backward_through_leaky_relu_in_place(float64, make_batch, one_sided, outputs):
-    """Compare the penalty's derivative in every third weight with a central difference."""
+    """Compare the penalty's derivative by every third weight with a central difference."""
     model = build((1, 2), one_sided=one_sided, outputs=outputs, hidden=(7, 5), leak=0.3)
     for i, p in enumerate(model.net.parameters()):
         p.data.mul_(1.5).add_(0.1 * rows(*p.shape, seed=i))
@@ -236,7 +236,7 @@ def test_nets_differ_between_runs_and_are_those_a_run_has_alone():
 @pytest.mark.parametrize("absorbing", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_no_value_is_read_back(make_batch, mode, absorbing: bool):
-    """Check on the meta device, where code that needs the values of a tensor fails."""
+    """Compute loss and rewards on the meta device, where code that needs tensor values fails."""
     for model in (build((1, 2), mode, absorbing=absorbing), build_toy(Dac, absorbing, mode=mode)):
         model.to("meta")
         model.noise = {k: v.to("meta") for k, v in model.noise.items()}
@@ -272,7 +272,7 @@ def test_inputs_with_and_without_flags(make_batch, mode):
     assert flagged.absorbing(x).tolist() == [[[*[0.0] * OBS, 1.0, *ends[mode]]]] * 2
     assert 0 < batch.terminated.sum() < batch.terminated.numel()
     flagged.pair(batch, batch)
-    assert all(map(torch.equal, batch, kept)), "the batch was changed"
+    assert all(map(torch.equal, batch, kept)), "the batch must not change"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -307,7 +307,7 @@ def test_coins_are_drawn_where_they_are_used():
 def test_the_reward_of_an_end_holds_all_that_follows(float64, make_batch, mode):
     """Check that a terminated transition's reward also includes all later absorbing rewards.
 
-    Their discounted sum is that of gamma^k r_absorbing over k = 1, 2, ...
+    Their discounted sum is the sum of gamma^k r_absorbing over k = 1, 2, ...
     All other transitions get only their own reward r.
     """
     gamma, batch = 0.9, make_batch(2, BATCH, OBS, ACT)

@@ -22,7 +22,7 @@ SAC = SacConfig(hidden=(16, 16))
 
 
 def build(seeds: Sequence[int], lr: float = 3e-3) -> tuple[Bc, Sac, Streams]:
-    """Return a model, an agent with separate nets for each run, and the random streams."""
+    """Return a model, an agent with separate nets per run, and the streams of random draws."""
     model = Bc(NoParams(), Spec(OBS, ACT, "state-action", BATCH, seeds, 200, 4, 0.99))
     return model, Sac(OBS, ACT, replace(SAC, lr_actor=lr), seeds), Streams(seeds, model.draws())
 

@@ -162,7 +162,7 @@ def test_rewards_do_not_saturate(make_batch, z: float):
 
 
 def test_the_logits_gradient_does_not_vanish_for_a_wrong_answer(make_batch):
-    """Check that a confident but wrong discriminator gets the full gradient, whichever its sign."""
+    """Check that the logit's gradient has full size if a discriminator is confident but wrong."""
     batch = make_batch(1, BATCH, OBS, ACT)
     for z, push in ((-200.0, -1.0), (200.0, 1.0)):
         model = build(penalty=0.0)
@@ -255,7 +255,7 @@ def test_raw_inputs_are_no_matter(raw_inputs_stay_finite, form, one_sided: bool)
 
 @pytest.mark.parametrize("absorbing", [False, True])
 def test_a_demonstration_of_one_transition_will_do(make_batch, absorbing: bool):
-    """Train on one expert transition, which fills the agent's batch too from step 10 on.
+    """Train on a single expert transition; from step 10 on, it also fills the agent's batch.
 
     From that step on, all interpolates between the two batches are equal.
     """

@@ -540,7 +540,7 @@ def test_one_transition_is_enough_to_learn_from():
 
 
 def train(seeds: Sequence[int], updates: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """Train a pack whose runs have their own draws and data; return its weights and last reward."""
+    """Train a pack whose runs have separate draws and data; return weights and last rewards."""
     model = build(seeds, lr=1e-3)
     streams = Streams(seeds, model.draws())
     for step in range(updates):

@@ -54,7 +54,7 @@ def states(x: Tensor) -> Batch:
 
 
 def transitions(g: torch.Generator, size: int, middle: float = 0.0) -> Batch:
-    """Return one run's transitions with normal observations and actions, mean `middle`, std 1."""
+    """Return one run's transitions with normal observations and actions (`middle` is the mean)."""
     x = middle + torch.randn(1, size, OBS + ACT, generator=g)
     return states(x[..., :OBS])._replace(action=x[..., OBS:])
 
@@ -163,7 +163,7 @@ def test_identical_samples_have_no_discrepancy_and_distant_ones_all_of_it() -> N
     u = torch.randn(1, 9, 2, generator=torch.Generator().manual_seed(0))
     assert mmd_squared(u, u, SIGMAS).item() == pytest.approx(0.0, abs=1e-6)
     one = torch.zeros(1, 4, 2)
-    assert mmd_squared(one, one + 1e4, SIGMAS).item() == 6.0, "the maximum is 2 per sigma"
+    assert mmd_squared(one, one + 1e4, SIGMAS).item() == 6.0, "it must be the maximum, 2 per sigma"
     assert torch.equal(witness(one, one, one + 1e4, SIGMAS), torch.full((1, 4), 3.0))
 
 
@@ -256,7 +256,7 @@ def test_whose_slope_is_penalised(float64: None, one_sided: bool) -> None:
         Batch(*(middle + 0.1 * t for t in transitions(g, BATCH))) for middle in (0.0, 0.1)
     )
     model = build(penalise="witness", one_sided=one_sided)
-    model.net.layers[-1].weight.data *= 5.0  # agent and expert are near: a steep witness
+    model.net.layers[-1].weight.data *= 5.0  # steep witness, since agent and expert are near
     loss = model.loss(agent, expert).item()
     x_agent, x_expert = model.inputs(agent), model.inputs(expert)
     x = x_agent + model.noise["epsilon"][..., None] * (x_expert - x_agent)
@@ -381,7 +381,7 @@ def test_the_reward_is_of_the_last_batches_and_the_present_net(
                 assert reward[run, i].item() == pytest.approx(by_hand / BATCH, rel=1e-8, abs=1e-12)
         torch.testing.assert_close(model.reward(Batch(*(t[:, 2:5] for t in batch))), reward[:, 2:5])
     assert held.keys() == {"expert", "agent"}
-    assert all(held[name] is buffer for name, buffer in model.named_buffers()), "buffer replaced"
+    assert all(held[name] is buffer for name, buffer in model.named_buffers()), "buffers must stay"
     seen = {"obs", *{"state-action": ["action"], "state-state": ["next_obs"]}.get(mode, [])}
     for name in Batch._fields:
         shuffled = batch._replace(**{name: getattr(batch, name).roll(1, dims=1)})
@@ -500,7 +500,7 @@ def test_a_pack_is_its_runs_side_by_side(float64: None, options: dict[str, Any])
 
 
 def test_a_pack_is_its_runs_side_by_side_in_float32() -> None:
-    """Allow for Adam, whose first steps have full size even if a gradient is only rounding."""
+    """Compare loosely: Adam turns rounding errors of gradients into first steps of full size."""
     assert max(largest_difference(1), largest_difference(30)) < 2e-2
 
 

@@ -102,7 +102,7 @@ def reward_of(cost: Array, limit: int, width: int) -> Array:
     return 5.0 * np.exp(-5.0 * limit / math.sqrt(width) * cost)
 
 
-# --- the official numbers
+# --- comparison with the official code's numbers
 
 VECTORS = [(file, kind) for file in ("plain", "constant", "manyatoms") for kind in ("sa", "obs")]
 
@@ -305,7 +305,7 @@ def test_an_episode_starts_like_the_first() -> None:
 
 @pytest.mark.parametrize("mode", ["state-action", "state-state", "state-only"])
 def test_packed_equals_single(mode: Mode) -> None:
-    """Compare runs of a pack with runs alone. They have 50, 1 and 9 atoms.
+    """Compare a pack of three runs, which have 50, 1 and 9 atoms, with each run alone.
 
     The agent also visits the origin, where the padding atoms lie.
     """
@@ -360,7 +360,7 @@ def test_features_without_spread_are_divided_by_one() -> None:
     assert model.scale[0, 0, :5].tolist() == [1.0] * 5
     want = obs[0].double().std(dim=0, correction=0)[5:].float()
     torch.testing.assert_close(model.scale[0, 0, 5:], want)
-    # A deviation in a constant feature counts unscaled.
+    # A deviation in a constant feature must enter the distance unscaled.
     for column in range(5):
         away = obs[:, :1].clone()
         away[..., column] += 0.5

@@ -73,7 +73,7 @@ def test_the_fit_is_adam_on_shuffled_batches(float64: None) -> None:
 
 
 def test_a_run_of_a_pack_is_the_run_alone() -> None:
-    """Check that a pack's runs have the weights of single runs to the bit, despite unequal data."""
+    """Check that a pack's runs get the bits of single runs, although their data sizes differ."""
     sizes = {1: 5, 2: 40, 3: 17}
     pack = build(sizes, epochs=3)
     for place, (seed, size) in enumerate(sizes.items()):

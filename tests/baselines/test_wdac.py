@@ -173,7 +173,7 @@ def test_raw_inputs_are_no_matter(raw_inputs_stay_finite, one_sided: bool):
 
 
 def test_a_demonstration_of_one_transition_will_do(make_batch):
-    """Train on one expert transition, which fills the agent's batch too from step 10 on.
+    """Train on a single expert transition; from step 10 on, it also fills the agent's batch.
 
     From that step on, all interpolates between the two batches are equal.
     """

@@ -295,4 +295,4 @@ def test_a_refusal_leaves_its_reason_and_is_no_failure(
     monkeypatch.setattr("ngt.commands.train.member_of", fail)
     with pytest.raises(SystemExit) as stop:
         ngt(*command, demos_file)
-    assert stop.value.code == 2 and not out.exists(), "only without an outcome the workflow retries"
+    assert stop.value.code == 2 and not out.exists(), "the workflow retries only without an outcome"

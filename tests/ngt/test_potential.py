@@ -239,7 +239,7 @@ def test_head_init_changes_the_head_of_both_nets_alone(head_init, net):
     ],
 )
 def test_spectral_norm_bounds_the_net_through_training(pairing, settings, holds: bool):
-    """Check that spectral norm bounds the net under Adam at rate 1e-3; without it, it grows."""
+    """Check that spectral norm bounds the net under Adam at rate 1e-3; a plain net grows."""
     model, g = build(pairing=pairing, **settings), torch.Generator().manual_seed(0)
     expert = 0.3 * torch.randn(1, 20, OBS + ACT, generator=g) + 1.0
     for _ in range(1000):

@@ -25,7 +25,7 @@ from tests.workflow.checkouts import (
     unstamped,
 )
 
-# It takes minutes. `make test` has smaller workflows: tests/workflow/test_triggers.py.
+# The build takes minutes. `make test` has smaller workflows: tests/workflow/test_triggers.py.
 # --dist loadfile runs this file in one process, so that its tests share the build.
 pytestmark = pytest.mark.long
 

@@ -98,7 +98,7 @@ def test_from_nothing_each_run_has_one_pack(tmp_path: Path) -> None:
     assert empty.missing == run_table(empty.config) and len(empty.missing) == 13
     assert sorted(key for pack in empty.packs for key in pack) == empty.missing
     assert len(empty.run_hashes()) == 13
-    # seeds_figure also uses some of NGT's runs. These get separate packs, like its third seed.
+    # seeds_figure also uses two of NGT's runs. These get their own pack, as does its third seed.
     assert sorted(map(len, empty.packs)) == [1, 2, 2, 4, 4]
     found = empty.run("Pendulum-v1/bc/state-action-demos2-rate20/seed1")
     pack = f"{empty.work}/packs/Pendulum-v1/bc/state-action-rate20/1.0-1_2.0-1"

@@ -116,7 +116,7 @@ class Sac:
     def named(
         self, prefix: str = "", of: Callable[[Tensor], Tensor | None] = torch.clone
     ) -> Arrays:
-        """Return of(weight) for each name in the file; leave out weights for which it is None."""
+        """Return {name in the file: of(weight)}; leave out weights for which `of` returns None."""
         nets = {"pi": self.pi[:-1]} | {f"q{k}": net for k, net in enumerate(self.q)}
         nets |= {f"qt{k}": net for k, net in enumerate(self.target)}
         out: Arrays = {}

@@ -167,7 +167,7 @@ def test_whole_updates_in_float64(float64, monkeypatch, make_batch, runs: int, c
 
 @CLIPS
 def test_updates_equal_those_by_autograd(monkeypatch, make_batch, clip: float | None):
-    """Compare updates in float32, for which `update` computes gradients by hand."""
+    """Compare float32 updates, whose gradients are hand-written, with updates by autograd."""
     config = replace(CONFIG, actor_grad_clip=clip or 1e9, critic_grad_clip=clip)
     update = partial(updated, monkeypatch, make_batch, config)
     found, metrics = update(**BY_HAND)

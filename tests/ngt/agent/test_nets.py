@@ -90,7 +90,7 @@ def test_in_place_activations_change_no_gradient(float64, in_place, plain, spect
 
 @pytest.mark.parametrize("name", GP)
 def test_gradient_penalty(vectors, load_layers, float64, name):
-    """Check outputs, input gradients and second derivatives through in-place activations."""
+    """Compare outputs, gradients and second derivatives with vectors; activations are in place."""
     v = vectors(name)
     depth = sum(key[0] == "w" for key in v)
     sizes = [v["w1"].shape[1], *(v[f"w{i}"].shape[0] for i in range(1, depth + 1))]

@@ -1,4 +1,4 @@
-"""SAC, compared with plain loops, with saved numbers of two public codes and with SB3 itself."""
+"""SAC compared with plain loops, with saved results of two public codes and with SB3 itself."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_softplus_temperature(float64, make_batch):
 @pytest.mark.parametrize("alpha_form", ["exp", "softplus"])
 @pytest.mark.parametrize("alpha_loss", ["alpha", "log_alpha"])
 def test_weight_of_the_temperature_loss(float64, make_batch, alpha_form, alpha_loss):
-    """Check the gradient with respect to the learned parameter x.
+    """Check the temperature loss's gradient with respect to the learned parameter x.
 
     The gradient is d alpha / dx or d log alpha / dx, times the gap to the target entropy.
     """
@@ -354,7 +354,7 @@ def test_actor_gradient_is_clipped_per_run(float64, make_batch):
 
 @pytest.mark.parametrize("limit", [1e-3, 5.0, None])
 def test_critic_gradient_is_clipped_per_run_if_asked(float64, make_batch, limit):
-    """Check that a run's two critics are clipped by their joint norm, whatever other runs have."""
+    """Check that a run's two critics are clipped by their joint norm, whatever the other runs."""
     batch, noise = make_batch(3, 8, OBS, ACT), noises(3, 8)
     reward = batch.reward * torch.tensor([[1.0], [10.0], [100.0]])
     free, clipped = agent_of([1, 2, 3]), agent_of([1, 2, 3], replace(SMALL, critic_grad_clip=limit))
@@ -755,7 +755,10 @@ class Live:
         self.grads[name] = [p.grad.clone() for p in group["params"]]
 
     def nets(self, values=None):
-        """Yield for each net ours, the peer's (weight, bias) pairs after `values`, and the twin."""
+        """Yield (our net, stable-baselines3's layers, twin) for each net.
+
+        A layer is a pair of weight and bias, each passed through `values` if that is given.
+        """
         value = values or (lambda p: p.detach())
 
         def linear(*modules):

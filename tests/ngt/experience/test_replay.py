@@ -45,7 +45,7 @@ class Plain:
 
 
 class Stream:
-    """Transitions of `runs` times `n` envs, whose observations all differ; `ends` ends episodes."""
+    """Transitions of `runs` times `n` envs, all distinct; `ends` decides which episodes end."""
 
     def __init__(self, runs: int, n: int, ends: Ends) -> None:
         self.shape, self.ends, self.rng, self.steps = (runs, n), ends, np.random.default_rng(0), 0
@@ -217,7 +217,7 @@ def test_only_whole_vector_steps_that_fit_are_taken(shape: tuple[int, int]) -> N
 
 
 def test_bytes_are_those_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check the peak number of bytes: while the table of finals grows, the old one exists too."""
+    """Check the peak bytes: while the table of final observations grows, two copies exist."""
     for first, ends in ((64, 50), (8, 50), (1, 1)):
         monkeypatch.setattr(replay, "SLOTS", first)
         ours, stream = Replay(3, 50, OBS, ACT, envs=4), Stream(3, 4, PATTERNS["always"])

@@ -18,7 +18,7 @@ LAYOUT = Layout("test")
 
 
 def write(folder: Path, config: str, source: str = "s", text: str = "") -> Path:
-    """Write a complete run."""
+    """Write a complete run with these config and source hashes, and return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in FILES[:-1]:
         (folder / name).write_text(f"{name} {config} {source} {text}")

@@ -49,7 +49,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_writer_resumes_another_one(tmp_path: Path) -> None:
-    """Check that restoring a state drops later rows and keeps the columns."""
+    """Check that restoring a writer's state drops later rows and keeps the columns."""
     first = RunWriter(tmp_path / "a", {}, CELL)
     first.training({"step": 100, "update": 25, "loss": 0.5})
     first.evaluation(100, [1.0], [2])

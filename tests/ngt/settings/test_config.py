@@ -327,7 +327,7 @@ def test_merge() -> None:
     assert merge(first, second, third)["d"] == {"m": 1}
     assert merge(first, second, third)["a"] is None
     assert merge() == {}
-    assert json.dumps([first, second, third]) == kept, "the layers themselves must not change"
+    assert json.dumps([first, second, third]) == kept, "merging must not change the layers"
 
 
 def test_read_yaml(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ def test_an_older_format_is_refused_in_one_line(
 
 
 def test_a_ring_of_any_name_is_a_name(tmp_path: Path) -> None:
-    """Check names with special characters, because a regular expression contains the name."""
+    """Check ring names with special characters, since a regular expression contains the name."""
     checkpoint.save(tmp_path, {}, 4, {"part": State({"x": torch.zeros(1)})})
     file = checkpoint.folder_of(tmp_path) / "step-4.json"
     for name in ("(", "(([a-z]+)+)+x"):

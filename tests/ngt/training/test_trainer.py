@@ -237,7 +237,7 @@ def steps_of(file: Path) -> list[int]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Return the content of the files that contain a run's numbers."""
+    """Return the contents of the files with a run's numbers, by file name."""
     return {n: (folder / n).read_bytes() for n in ("eval.csv", "train.csv", "policy.safetensors")}
 
 
@@ -579,7 +579,7 @@ def test_termination_ends_the_bootstrap_and_truncation_does_not(
     expected = torch.arange(20).remainder(length).repeat_interleave(4).float()
     assert torch.equal(obs[..., 0], expected.expand(2, -1))
     assert torch.equal(after[..., 0], expected.expand(2, -1) + 1), (
-        "next_obs must be the final one at an end"
+        "at an end, next_obs must be the final observation"
     )
     assert torch.equal(after[..., 1], obs[..., 1]), "next_obs must come from the same episode"
     last = after[..., 0] == length

@@ -51,7 +51,7 @@ def minus(gap: float, of: str = "bc") -> Score:
 
 
 def apart(gap: float) -> Score:
-    """Return a score function that puts a variant's mean a gap below NGT's, with wide seeds."""
+    """Return a score function: a variant's mean is a gap below NGT's, and its seeds vary a lot."""
     return lambda key: 0.8 - (gap + 0.3 * (key.seed - 1.5)) * (key.method != "ngt")
 
 
@@ -137,9 +137,9 @@ def test_both_sides_of_a_threshold(
 
 
 def test_standard_deviations_by_hand(judged: Make) -> None:
-    """Check four seeds at equal steps.
+    """Check the std over four seeds whose scores are equally spaced.
 
-    Their std is 1.29 steps, and its bounds are 0.62 and 2.92 times the std.
+    It is 1.29 steps, and its confidence bounds are 0.62 and 2.92 times the std.
     """
     std = 0.1 * math.sqrt(5 / 3)
     tight = judged(TIGHT_NGT, level(0.5, spread=0.1), NGT).checks[0]
@@ -150,7 +150,7 @@ def test_standard_deviations_by_hand(judged: Make) -> None:
 
 
 def test_a_spread_can_be_neither_tight_nor_wide(judged: Make) -> None:
-    """Check that a middling spread over four seeds satisfies neither rule.
+    """Check that a middling spread over four seeds counts as neither tight nor unsteady.
 
     Each rule compares the confidence bound on its own side with the threshold.
     """
@@ -223,7 +223,7 @@ def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
 
 
 def test_iqm_not_mean_decides_who_is_ahead(judged: Make) -> None:
-    """Check a bad seed in the worst quarter, which the IQM leaves out."""
+    """Check that one bad seed does not decide: the IQM leaves out the worst quarter of scores."""
 
     def score(key: RunKey) -> float:
         if key.method == "bc":

@@ -12,7 +12,7 @@ def test_agreement() -> None:
     assert Stated("γ", SILENT, "sac.gamma", code="0.9").agreement("0.99") == SILENT
     by_env = Stated("ℓ", "huber", "params.pairing", on={"a": "hl_gauss"})
     assert [by_env.agreement(v, ["a"]) for v in ("hl_gauss", "huber")] == [AGREE, "differs"]
-    assert by_env.agreement("huber", ["a", "b"]) == "differs", "it differs on one env"
+    assert by_env.agreement("huber", ["a", "b"]) == "differs", "our value differs on one env"
 
 
 def test_each_setting_of_a_method_is_stated_once() -> None:

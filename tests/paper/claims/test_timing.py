@@ -1,4 +1,4 @@
-"""Rules for training speeds: both sides of each threshold."""
+"""Rules for training speeds: verdicts on both sides of each threshold."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_order(make_evidence: Make) -> None:
     assert verdict("Humanoid-v4", RISING) == "reproduced"
     assert verdict("Walker2d-v4", RISING) == "reproduced", "NGT and DAC tie there in the paper"
     swapped = {**RISING, "speed-pwil": 2.0, "speed-diffail": 1.0}
-    assert verdict("Humanoid-v4", swapped) == "reproduced", "the paper has them 4.4 % apart"
-    assert verdict("Walker2d-v4", swapped) == "partly", "the paper has them 24 % apart"
+    assert verdict("Humanoid-v4", swapped) == "reproduced", "the paper has DiffAIL 4.4 % above PWIL"
+    assert verdict("Walker2d-v4", swapped) == "partly", "the paper has DiffAIL 24 % above PWIL"
     backwards = {method: 10 - rate for method, rate in RISING.items()}
     assert verdict("Humanoid-v4", backwards) == "not reproduced"
     assert verdict("Humanoid-v4", dict.fromkeys(RISING, 5.0)) == "not reproduced"

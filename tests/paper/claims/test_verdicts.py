@@ -52,7 +52,7 @@ def test_what_is_whole(make_evidence: Make) -> None:
     fewer = {key: score for key, score in scores.items() if key != gone}
     assert not evidence(fewer).decides(MAIN), "a run is missing"
     others = Cells("main_figure", ("ngt",), without=(gone.env,))
-    assert evidence(fewer).decides(others), "the missing run is in other cells"
+    assert evidence(fewer).decides(others), "these cells do not need the missing run"
     short = load({"scale": "paper", "train": {"steps": 9_999_999}})
     assert not evidence(scores, short).decides(MAIN), "fewer steps than in the paper"
     long = load({"scale": "paper", "train": {"steps": 10_000_001}})
@@ -131,7 +131,7 @@ def test_runs_and_seeds() -> None:
 def test_rates_are_of_stretches_that_do_not_overlap(
     make_evidence: Make, evaluations: int, expected: list[float]
 ) -> None:
-    """Check the rate of each stretch, and that the last stretch ends with the run."""
+    """Check the speed in each stretch of a run, the last of which ends with the run."""
     timed, other = (
         RunKey("Humanoid-v4", "speed-ngt", "state-action", 20, 4, seed) for seed in (0, 1)
     )

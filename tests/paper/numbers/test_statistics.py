@@ -45,7 +45,7 @@ def test_a_difference_has_a_sign() -> None:
 
 
 def test_the_interval_of_a_mean_is_student_s() -> None:
-    """Check that the interval of three seeds extends 4.303 standard errors to each side."""
+    """Check that the t interval of three seeds extends 4.303 standard errors to each side."""
     e = statistics.mean(column(0.0, 1.0, 2.0))
     half = 4.30265 / math.sqrt(3)
     assert e == pytest.approx((1.0, 1 - half, 1 + half), rel=1e-5)

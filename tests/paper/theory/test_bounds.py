@@ -101,7 +101,7 @@ def test_probabilities_are_those_of_the_code(float64) -> None:
 def test_theorem_sigma_fails_with_two_bins_by_hand(float64) -> None:
     """Check N = 2 bins on [-1, 1] with sigma = 1/2 and the target t = -1.
 
-    Its probabilities are p = (0.9546, 0.0454). The prediction q = (0, 1) is sqrt(2) 0.9546 away.
+    The target has the probabilities p = (0.9546, 0.0454), and q = (0, 1) is sqrt(2) 0.9546 away.
     A normal table gives 0.9546 as (Phi(2) - 1/2) / (Phi(4) - 1/2) = 0.47725 / 0.49997.
     """
     slope, bound = bounds.hlg_slope(2, 2.0, 0.5), bounds.bound_sigma(2, 2.0, 0.5)
