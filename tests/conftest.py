@@ -1,4 +1,7 @@
-"""Fixtures that several test files share."""
+"""Fixtures that several test files share.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

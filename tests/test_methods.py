@@ -2,6 +2,7 @@
 
 A method's own test file checks its numbers; this file checks what every method must do. A method
 that is added to the config is checked without a change to this file.
+A pack is a group of runs trained together.
 """
 
 from __future__ import annotations
@@ -295,7 +296,7 @@ def test_values_are_finite_on_raw_humanoid_inputs(method: str, mode: str, normal
     for name, value in rig.model.metrics.items():
         assert value.shape == (2,) and not value.requires_grad and value.isfinite().all(), name
     check_values(rig, rig.learner.normalise(batch))
-    assert torch.equal(torch.get_rng_state(), random_states[0]), "the generator must stay"
+    assert torch.equal(torch.get_rng_state(), random_states[0]), "global draws are not allowed"
     assert np.array_equal(np.random.get_state()[1], random_states[1])
 
 

@@ -1,4 +1,7 @@
-"""The adversarial methods' gradient penalty, and how absorbing states affect survival."""
+"""The adversarial methods' gradient penalty, and how absorbing states affect survival.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

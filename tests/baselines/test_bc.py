@@ -1,4 +1,7 @@
-"""Behavioural cloning: loss, learned policy and packs."""
+"""Behavioural cloning: loss, learned policy and packs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

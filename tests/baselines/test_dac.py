@@ -1,4 +1,7 @@
-"""DAC: its loss and rewards compared with plain loops, its optimum, packs and bad input."""
+"""DAC: its loss and rewards compared with plain loops, its optimum, packs and bad input.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DiffAIL: values compared with vectors and plain loops, finite numbers, packs and learning."""
+"""DiffAIL: values compared with vectors and plain loops, finite numbers, packs and learning.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

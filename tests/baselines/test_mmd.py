@@ -1,4 +1,7 @@
-"""MMD-DAC: kernels and witness compared with known numbers; loss, reward and packs."""
+"""MMD-DAC: kernels and witness compared with known numbers; loss, reward and packs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

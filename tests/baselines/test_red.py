@@ -1,4 +1,7 @@
-"""RED*: NGT's potential, trained with only the expert's term."""
+"""RED*: NGT's potential, trained with only the expert's term.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

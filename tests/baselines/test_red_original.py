@@ -1,4 +1,7 @@
-"""RED: fit and reward compared with plain loops, packs, and rewards of near and far inputs."""
+"""RED: fit and reward compared with plain loops, packs, and rewards of near and far inputs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""W-DAC: its loss compared with plain loops, sign, offset, slope, packs and bad input."""
+"""W-DAC: its loss compared with plain loops, sign, offset, slope, packs and bad input.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""NGT's potential, compared with plain loops for each option, and its numerical properties."""
+"""NGT's potential, compared with plain loops for each option, and its numerical properties.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

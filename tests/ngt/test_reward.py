@@ -1,4 +1,7 @@
-"""The interface of reward models: defaults, checked results, hidden rewards and the AUC."""
+"""The interface of reward models: defaults, checked results, hidden rewards and the AUC.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every artefact of scale `test`, made by one command in a new checkout."""
+"""Every artefact (figure, table or report) of scale `test`, made by one command in a checkout."""
 
 from __future__ import annotations
 

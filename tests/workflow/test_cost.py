@@ -1,4 +1,7 @@
-"""The resources that a dry run reports for its jobs, and the costs of scales."""
+"""The resources that a dry run reports for its jobs, and the costs of scales.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The plan: missing runs and their packs, receipts, and outdated files."""
+"""The plan: missing runs and their packs, receipts, and outdated files.
+
+A pack is a group of runs trained together.
+A receipt is a file `done.HASH` beside a result, which certifies that the result is complete.
+"""
 
 from __future__ import annotations
 
@@ -268,7 +272,7 @@ def test_a_timed_run_is_alone(paper: Plan) -> None:
     ],
 )
 def test_runs_of_the_papers_artefacts(paper: Plan, name: str, runs: int) -> None:
-    """Count the runs of each artefact.
+    """Count the runs that each artefact (figure or table) shows.
 
     The paper's total is 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 14 = 1150. The split into
     these numbers is ours. Our grids add 28 repeats for the speed table, 12 runs for ablation_sigma,

@@ -1,4 +1,7 @@
-"""Resources of jobs: hand-computed sizes, and speeds compared with measured training runs."""
+"""Resources of jobs: hand-computed sizes, and speeds compared with measured training runs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""SAC's hand-written gradients compared with autograd, in float64 and in `Sac.update`."""
+"""SAC's hand-written gradients compared with autograd, in float64 and in `Sac.update`.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

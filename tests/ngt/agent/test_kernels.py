@@ -1,4 +1,7 @@
-"""A net's layers computed by oneDNN, compared with torch's products in float64."""
+"""A net's layers computed by oneDNN, compared with torch's products in float64.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Nets of a pack: outputs, gradients, layer norm, initialisation, spectral norm, observations."""
+"""Nets of a pack: outputs, gradients, layer norm, initialisation, spectral norm, observations.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

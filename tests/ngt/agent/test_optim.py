@@ -1,4 +1,7 @@
-"""Adam for a pack and gradient clipping per run, compared with torch's versions."""
+"""Adam for a pack and gradient clipping per run, compared with torch's versions.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

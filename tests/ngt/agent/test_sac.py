@@ -1,4 +1,7 @@
-"""SAC compared with plain loops, with saved results of two public codes and with SB3 itself."""
+"""SAC compared with plain loops, with saved results of two public codes and with SB3 itself.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

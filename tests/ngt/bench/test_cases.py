@@ -1,4 +1,7 @@
-"""Tests of the benchmarks' cases."""
+"""Tests of the benchmarks' cases.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

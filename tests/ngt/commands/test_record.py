@@ -95,7 +95,7 @@ def test_recording_a_runs_folder(
         assert len(said) == lines and said[0].startswith("out.npz: 2 episodes, return ")
         assert all("no return can be normalised: the expert's mean" in x for x in said[1:])
     left = sorted(p.name for p in tmp_path.glob("*.done.*"))
-    assert left == ["other.done.abc"], "receipts of the replaced file must be removed"
+    assert left == ["other.done.abc"], "receipts (done.*) of the replaced file must be removed"
 
 
 def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, refused: Any) -> None:

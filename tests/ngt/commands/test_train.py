@@ -1,4 +1,4 @@
-"""Tests of `ngt train`: runs skipped, replaced, refused and packed."""
+"""Tests of `ngt train`: which runs it skips, replaces, refuses and trains together (packs)."""
 
 from __future__ import annotations
 

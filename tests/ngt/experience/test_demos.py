@@ -1,4 +1,7 @@
-"""Tests of demonstrations: recording, subsampling, files, units of actions and packs."""
+"""Tests of demonstrations: recording, subsampling, files, units of actions and packs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A pack's replay buffer, compared with a plain one that stores next_obs with each obs."""
+"""A pack's replay buffer, compared with a plain one that stores next_obs with each obs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tests of rollouts, which play one whole episode in each env, each with its own seed."""
+"""Tests of rollouts, which play one whole episode in each env, each with its own seed.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_until_the_end_the_former_run_is_whole(tmp_path: Path) -> None:
     assert status_of(tmp_path, {"run": "a/b", "seed": 3}, config_hash(CELL)).status == "finished"
     writer.finish(tensors(), {"status": "finished", "step": 100, "reference": {}})
     kept = sorted([*FILES, "done", "former", "other.abc"])
-    assert names(tmp_path) == kept, "the receipts must be removed"
+    assert names(tmp_path) == kept, "the receipts (done.*) must be removed"
     (place,) = (tmp_path / "former").iterdir()
     assert contents(place) == former and place.name.startswith(config_hash(CELL))
     assert (tmp_path / "eval.csv").read_text() == text

@@ -696,7 +696,7 @@ def test_hash_stays_with_what_does_not_matter(change: dict[str, Any]) -> None:
 def test_hash_is_of_the_content() -> None:
     cell = resolve(load({"scale": "test"}), "Pendulum-v1", "ngt", "state-action", 20)
     again = parse(CellConfig, json.loads(to_json(cell)))
-    assert again != cell, "params must be lists in JSON and tuples in a cell"
+    assert again != cell, "params must be lists in JSON and tuples in a CellConfig"
     assert config_hash(again) == config_hash(cell)
     assert len(config_hash(cell)) == 16 and int(config_hash(cell), 16) >= 0
 

@@ -1,4 +1,7 @@
-"""Tests of checkpoints: they are complete or absent, and training resumes as if never stopped."""
+"""Tests of checkpoints: they are complete or absent, and training resumes as if never stopped.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tests of a pack's training loop: equal results, counts, stored transitions and divergence."""
+"""Tests of a pack's training loop: equal results, counts, stored transitions and divergence.
+
+A pack is a group of runs trained together. A vector step is one step in each of its envs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The LaTeX report: its text, missing artefacts, and its PDF if LaTeX is installed."""
+"""The LaTeX report: its text, missing figures and tables, and its PDF if LaTeX is installed."""
 
 from __future__ import annotations
 
