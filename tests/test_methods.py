@@ -145,7 +145,7 @@ def demonstrations(make: Make, task: Task, run: int) -> Batch:
 
 
 def members(make: Make, task: Task, runs: Sequence[int], poison: dict[int, float]) -> list[Member]:
-    """Return runs with different numbers of demonstrations; `poison` maps runs to data factors."""
+    """Return runs with unequal numbers of demonstrations; `poison` gives factors for their data."""
     data = [Batch(*(x * poison.get(r, 1.0) for x in demonstrations(make, task, r))) for r in runs]
     return [Member(Path(), {}, r, r + 1, d) for r, d in zip(runs, data, strict=True)]
 

@@ -230,7 +230,7 @@ def test_loss_equals_plain_loops(float64, make_batch, mode):
 @pytest.mark.parametrize("form", ["softplus", "logit"])
 @pytest.mark.parametrize("mode", MODES)
 def test_reward_equals_a_loop_over_times(float64, make_batch, mode, form):
-    """Check that row i uses row i - t's noise at diffusion time t, so its noise varies with t."""
+    """Check that row i at diffusion time t uses the noise of row i - t, which varies with t."""
     model, batch = build((1, 2), mode, form=form), make_batch(2, BATCH, OBS, ACT)
     reward = model.reward(batch)
     assert not reward.requires_grad and torch.equal(reward, model.score(batch))

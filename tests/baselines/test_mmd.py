@@ -166,7 +166,7 @@ def test_identical_samples_have_no_discrepancy_and_distant_ones_all_of_it() -> N
     u = torch.randn(1, 9, 2, generator=torch.Generator().manual_seed(0))
     assert mmd_squared(u, u, SIGMAS).item() == pytest.approx(0.0, abs=1e-6)
     one = torch.zeros(1, 4, 2)
-    assert mmd_squared(one, one + 1e4, SIGMAS).item() == 6.0, "it must be the maximum, 2 per sigma"
+    assert mmd_squared(one, one + 1e4, SIGMAS).item() == 6.0, "MMD^2 must be maximal, 2 per sigma"
     assert torch.equal(witness(one, one, one + 1e4, SIGMAS), torch.full((1, 4), 3.0))
 
 

@@ -133,4 +133,4 @@ def test_published_records_train_nothing(built: Path) -> None:
     assert done.returncode == 0, done.stdout
     after = (built / FIGURE).read_bytes()
     assert unstamped(after) == unstamped(before), "the same numbers must give the same picture"
-    assert after != before, "its stamp, a hash of the inputs, must differ"
+    assert after != before, "the figure's stamp, a hash of its inputs, must differ"

@@ -1,4 +1,4 @@
-"""The resources that a dry run reports for its jobs, and the costs of scales.
+"""The resources that a dry run reports for its jobs, and the cost of all runs at a scale.
 
 A pack is a group of runs trained together.
 """

@@ -86,7 +86,7 @@ def test_a_damaged_record_is_kept_but_never_comes_back(run: Path, content: str) 
 def test_an_interrupted_move_is_completed_by_the_next(
     run: Path, monkeypatch: pytest.MonkeyPatch, moved: int
 ) -> None:
-    """Stop a move after some files, and check that no result is lost and each comes back."""
+    """Stop a move after some files; check that no result is lost and each can be brought back."""
     replace = Path.replace
 
     def stopping(self: Path, target: Path) -> Path:
