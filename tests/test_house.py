@@ -53,7 +53,7 @@ OPTIONAL = {
     "snakemake", "pyarrow",
 }  # fmt: skip
 
-MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # limits; METHOD is for a file in baselines
+MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # limits; METHOD: lines of a baseline's file
 
 
 def modules(root: Path) -> dict[str, Path]:

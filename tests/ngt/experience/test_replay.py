@@ -75,7 +75,7 @@ def at_random(chance: float) -> Ends:
 
 PATTERNS: dict[str, Ends] = {
     "never": at_random(0.0),
-    "now and then": at_random(0.1),  # the rates of the runs differ; the last run never ends
+    "now and then": at_random(0.1),  # the runs end at different rates, the last run never
     "always": lambda rng, step: np.ones((3, 4), bool),
     "one env at every step": lambda rng, step: np.array([[True, False, False, False]] * 3),
     "in bursts": lambda rng, step: np.full((3, 4), step // 7 % 3 == 1),
@@ -235,7 +235,7 @@ def test_bytes_are_those_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_papers_largest_buffer_is_under_7_gb() -> None:
-    """Check the buffer of Humanoid-v4 with 4 million transitions.
+    """Check the size of Humanoid-v4's buffer with 4 million transitions.
 
     An episode ends every 22 steps, as it does under a random policy.
     """

@@ -1,4 +1,4 @@
-"""Tests of `imitation`'s trajectories, in a folder that Hugging Face's `datasets` wrote."""
+"""Tests of trajectories of the package imitation, as Hugging Face's `datasets` writes them."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ SETTINGS: dict[str, Any] = {
     "envs": {"Pendulum-v1": {"demos": ""}},  # use recorded demos, not those of scale `test`
     "figures": {
         **dict.fromkeys(
-            [name for name in load({"scale": "test"}).figures]  # only `f` remains
+            [name for name in load({"scale": "test"}).figures]  # so that only figure `f` remains
         ),
         "f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0, 1]},
     },

@@ -443,7 +443,7 @@ def test_later_layers_win() -> None:
     assert [cell.params[k] for k in ("m", "bins", "lr", "delta")] == [3, 4, 0.5, 0.6]
     assert cell.train.batch == 3
     assert (cell.terminate_when_unhealthy, cell.normalise_obs) == (False, False)
-    assert sac.hidden == (16, 16), "hidden must come from the scale's file"
+    assert sac.hidden == (16, 16), "`hidden` must come from the scale's file"
     assert cell.model == "ngt.potential:Potential"
 
 
