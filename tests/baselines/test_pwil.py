@@ -476,7 +476,7 @@ def test_a_checkpoint_is_the_masses() -> None:
 
 
 def test_a_step_needs_no_value_and_keeps_its_storage() -> None:
-    """Step on the meta device, where code that needs the values of a tensor fails."""
+    """Observe a step on the meta device, where code that needs the values of a tensor fails."""
     model = build([make(20), make(3)], 50, envs=2)
     place, spend = model.mass.data_ptr(), model.spend
     step = Batch(*(torch.cat([x] * 4).reshape(2, 2, *x.shape[2:]) for x in make(1, seed=1)))

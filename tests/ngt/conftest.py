@@ -1,4 +1,4 @@
-"""Fixtures that run the command."""
+"""Fixtures that run the `ngt` command, and a file of demonstrations."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_a_run_of_the_largest_env_takes_7_gb_where_it_trains(paper: Config) -> N
     assert 6900 < device_mb(humanoid) == BUFFER + RUN < 7000
     standing = dataclasses.replace(humanoid, terminate_when_unhealthy=False)
     assert device_mb(standing) < 6450, (
-        "with an end only every 1000 steps, the buffer must be smaller"
+        "if episodes end only every 1000 steps, the buffer must be smaller"
     )
 
 

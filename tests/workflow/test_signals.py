@@ -1,4 +1,4 @@
-"""The workflow and its jobs under signals."""
+"""The workflow and its jobs when signals stop or kill them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of printed settings and the precedence of options."""
+"""Tests of `ngt config`: the settings that it prints, and which option wins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of tables of runs."""
+"""Tests of the table that is read from runs: its rows, its scores and errors."""
 
 from __future__ import annotations
 

@@ -210,7 +210,10 @@ def test_a_smaller_scale_shows_its_runs_without_a_verdict(
 
 
 def test_rules_on_pairing_losses_leave_hl_gauss_out(every: list[Claim]) -> None:
-    """Check that no such rule uses HL-Gauss: its one claim beyond Humanoid is not comparable."""
+    """Check that no rule on pairing losses uses HL-Gauss.
+
+    Its only claim beyond Humanoid-v4 is not comparable.
+    """
     keys = [claim.key for claim in every if claim.rule.artefact == "pairing_figure"]
     cells = [some for key in keys for some in rule_of(every, key).cells]
     named = {method for some in cells for method in some.methods}

@@ -1,4 +1,4 @@
-"""P(A > B) of each pair: numbers by hand, and agreement with the table of aggregates."""
+"""P(A > B) for each pair of methods: numbers by hand, and agreement with the aggregates."""
 
 from __future__ import annotations
 
