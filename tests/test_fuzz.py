@@ -357,7 +357,7 @@ def test_published_records(study: tuple[Config, Layout], end: str) -> None:
 
 @pytest.mark.parametrize("name", [shipped.EXPERT, shipped.CURVE])
 def test_shipped_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Mutate a file. Update the curve's checksum, which would otherwise reveal every change."""
+    """Mutate a shipped file; update the curve's checksum, which would reveal every change."""
     env, rng = "HalfCheetah-v4", random.Random(0)
     shutil.copytree(shipped.DATA / env, tmp_path / env)
     monkeypatch.setattr(shipped, "DATA", tmp_path)

@@ -139,7 +139,7 @@ def test_explicit_double_sums_with_sizes_of_their_own(m: int) -> None:
 def test_a_witness_by_hand() -> None:
     """Check the witness function if the expert's only point is 0 and the agent's is 1.
 
-    It is 3 - (e^-50 + e^-0.5 + e^-0.005) at the expert's point and 0 halfway between the two.
+    Its value is 3 - (e^-50 + e^-0.5 + e^-0.005) at the expert's point and 0 halfway to the agent's.
     """
     e, a = torch.zeros(1, 1, 1).double(), torch.ones(1, 1, 1).double()
     x = torch.tensor([0.0, 0.5, 1.0, 1e6]).double().view(1, 4, 1)
