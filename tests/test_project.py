@@ -200,7 +200,7 @@ def test_lock_is_closed() -> None:
 def test_conda_takes_its_pins_from_the_lock() -> None:
     assert conda()["name"] == "ngt"
     assert "-r requirements.lock" in conda_pip()
-    assert all(line.startswith("-") for line in conda_pip()), "environment.yml has its own pin"
+    assert all(line.startswith("-") for line in conda_pip()), "environment.yml must have no pins"
 
 
 # --- set-up

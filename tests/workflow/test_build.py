@@ -1,4 +1,4 @@
-"""Every artefact of scale `test`, made by one command in a new checkout."""
+"""Every artefact (figure, table or report) of scale `test`, made by one command in a checkout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.workflow.checkouts import (
     unstamped,
 )
 
-# It takes minutes. `make test` has smaller workflows: tests/workflow/test_triggers.py.
+# The build takes minutes. `make test` has smaller workflows: tests/workflow/test_triggers.py.
 # --dist loadfile runs this file in one process, so that its tests share the build.
 pytestmark = pytest.mark.long
 
@@ -133,4 +133,4 @@ def test_published_records_train_nothing(built: Path) -> None:
     assert done.returncode == 0, done.stdout
     after = (built / FIGURE).read_bytes()
     assert unstamped(after) == unstamped(before), "the same numbers must give the same picture"
-    assert after != before, "the stamp must differ with the inputs"
+    assert after != before, "the figure's stamp, a hash of its inputs, must differ"

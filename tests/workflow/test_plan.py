@@ -1,4 +1,8 @@
-"""The plan: missing runs and their packs, receipts, and outdated files."""
+"""The plan: missing runs and their packs, receipts, and outdated files.
+
+A pack is a group of runs trained together.
+A receipt is a file `done.HASH` beside a result, which certifies that the result is complete.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +103,7 @@ def test_from_nothing_each_run_has_one_pack(tmp_path: Path) -> None:
     assert empty.missing == run_table(empty.config) and len(empty.missing) == 13
     assert sorted(key for pack in empty.packs for key in pack) == empty.missing
     assert len(empty.run_hashes()) == 13
-    # seeds_figure also uses some of NGT's runs. These get separate packs, like its third seed.
+    # seeds_figure also uses two of NGT's runs. These get their own pack, as does its third seed.
     assert sorted(map(len, empty.packs)) == [1, 2, 2, 4, 4]
     found = empty.run("Pendulum-v1/bc/state-action-demos2-rate20/seed1")
     pack = f"{empty.work}/packs/Pendulum-v1/bc/state-action-rate20/1.0-1_2.0-1"
@@ -270,7 +274,7 @@ def test_a_timed_run_is_alone(paper: Plan) -> None:
     ],
 )
 def test_runs_of_the_papers_artefacts(paper: Plan, name: str, runs: int) -> None:
-    """Count the runs of each artefact.
+    """Count the runs that each artefact (figure or table) shows.
 
     The paper's total is 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 14 = 1150. The split into
     these numbers is ours. Our grids add 28 repeats for the speed table, 12 runs for ablation_sigma,
@@ -294,9 +298,9 @@ def test_the_docs_count_the_runs(paper: Plan) -> None:
 
 
 def test_the_papers_packs_are_cells(paper: Plan) -> None:
-    """Check that each cell is one pack, except for NGT on HalfCheetah-v4.
+    """Check that a method's runs on an env are one pack, except for NGT on HalfCheetah-v4.
 
-    That cell has two packs, because seeds_figure also uses some of its runs.
+    These have two packs, because seeds_figure also uses some of the runs.
     """
     keys = run_table(paper.config, ["main_figure"])
     assert len({paper.pack_of[key] for key in keys}) == 10 * 6 + 1

@@ -1,4 +1,4 @@
-"""The workflow and its jobs under signals."""
+"""The workflow and its jobs when signals stop or kill them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_sigterm_to_the_whole_group_ends_it_and_the_last_job_leaves_a_checkpoint
 
 
 def begin_one_run(folder: Path, steps: int, *profile: str) -> subprocess.Popen[bytes]:
-    """Start to make the main figure from one run with a checkpoint every 100 steps."""
+    """Start Snakemake on the main figure of a single run, with a checkpoint every 100 steps."""
     grid = f"""
         figures: {{main_figure: {{methods: [ngt], demos: [1], seeds: [0]}}}}
         train: {{steps: {steps}}}

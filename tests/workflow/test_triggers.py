@@ -99,8 +99,8 @@ def test_there_and_back_and_a_false_receipt(drawn: Path, tmp_path: Path) -> None
     assert planned_small(folder, "other", *mtime) == {"figure": 1}
     back = {"run": 2, "figure": 1}
     before = state(folder / "results/test")
-    assert planned_small(folder, "base", *mtime) == back, "former runs are not trained again"
-    assert state(folder / "results/test") == before, "a dry run moves nothing"
+    assert planned_small(folder, "base", *mtime) == back, "former runs must come back untrained"
+    assert state(folder / "results/test") == before, "a dry run must move nothing"
     done = run_small(folder, "base", *mtime)
     assert done.returncode == 0 and jobs(done.stdout) == back, done.stdout
     assert done.stdout.count("came back from results/test/former/") == 2
@@ -113,13 +113,13 @@ def test_there_and_back_and_a_false_receipt(drawn: Path, tmp_path: Path) -> None
 
 
 def state(folder: Path) -> dict[Path, int]:
-    """Return the time of each run's and each former run's file."""
+    """Return the modification time of every file of the runs and the former runs."""
     parts = (folder / "runs", folder / "former")
     return {p: p.stat().st_mtime_ns for part in parts for p in part.rglob("*")}
 
 
 def test_two_studies_at_one_scale_side_by_side(drawn: Path, tmp_path: Path) -> None:
-    """Run two studies at the same time in a checkout that has runs of its own."""
+    """Run two studies at the same time in a checkout that already has other runs."""
     folder = copied(drawn, tmp_path)
     before = state(folder / "results/test")
     studies = {"one": SMALL, "two": OTHER}
@@ -135,7 +135,7 @@ def test_two_studies_at_one_scale_side_by_side(drawn: Path, tmp_path: Path) -> N
         run = folder / RUN.format(0).replace("results/", f"results/{name}/")
         assert json.loads((run / "config.json").read_text())["params"]["m"] == m
         assert (folder / f"results/{name}/main_figure.pdf").read_bytes().startswith(b"%PDF")
-    assert state(folder / "results/test") == before, "the checkout's own runs stay as they were"
+    assert state(folder / "results/test") == before, "the other runs must not change"
     assert (folder / FIGURE).read_bytes() == (drawn / FIGURE).read_bytes()
 
 

@@ -55,7 +55,7 @@ def test_a_mistake_that_an_input_function_finds_is_one_line(tmp_path: Path) -> N
 
 
 def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
-    """Ship an expert by one target, then train a run without any job for an expert.
+    """Ship an expert by one Snakemake target, then train a run without any job for an expert.
 
     With so few steps, the expert is no better than random and does not ship. So the test lowers the
     random returns in its recording.

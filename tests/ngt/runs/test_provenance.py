@@ -30,7 +30,7 @@ MODELS = sorted({m.model for m in load({"scale": "paper"}).methods.values()} - {
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the folder of a small package."""
+    """Return a folder with a small package, whose code is hashed in place of the suite's."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -41,7 +41,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def hashed(*models: str) -> str:
-    """Return the hash of the current code."""
+    """Return the source hash, computed anew from the files."""
     provenance.source_hash.cache_clear()
     return provenance.source_hash(*models)
 

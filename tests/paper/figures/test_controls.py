@@ -33,7 +33,7 @@ def test_a_panel_shows_the_methods_that_run_there(
         for axes in seen.figure.axes
     )), strict=True))  # fmt: skip
     assert counts["HalfCheetah-v4"] == 8  # four methods, each with and without normalisation
-    assert counts["Walker2d-v4"] == 5  # the constant; two methods with and without termination
+    assert counts["Walker2d-v4"] == 5  # constant reward; two methods with and without termination
     assert counts["Hopper-v4"] == 11
 
 

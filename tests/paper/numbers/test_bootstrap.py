@@ -1,4 +1,4 @@
-"""Bootstrap estimates, compared with hand-computed numbers and rliable's; its pitfalls."""
+"""Bootstrap estimates, compared with hand-computed numbers and rliable's, and their pitfalls."""
 
 import subprocess
 import sys
@@ -75,7 +75,7 @@ def test_draws_are_named_and_leave_the_global_generator_alone() -> None:
     np.random.seed(7)
     with pytest.raises(ZeroDivisionError):
         bootstrap.estimates(lambda s: 1 / 0, [scores], FEW)
-    assert (np.random.random(3) == expected).all(), "also after an error"
+    assert (np.random.random(3) == expected).all(), "an error must leave the generator alone"
 
 
 def test_the_number_of_repetitions_is_the_config_s() -> None:

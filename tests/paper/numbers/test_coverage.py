@@ -1,4 +1,4 @@
-"""The stated coverage of intervals, compared with simulations of the functions in use."""
+"""The coverage that texts state for intervals, compared with simulations of the intervals."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_a_difference_has_a_sign() -> None:
 
 
 def test_the_interval_of_a_mean_is_student_s() -> None:
-    """Check that the interval of three seeds extends 4.303 standard errors to each side."""
+    """Check that the t interval of three seeds extends 4.303 standard errors to each side."""
     e = statistics.mean(column(0.0, 1.0, 2.0))
     half = 4.30265 / math.sqrt(3)
     assert e == pytest.approx((1.0, 1 - half, 1 + half), rel=1e-5)
@@ -53,7 +53,7 @@ def test_the_interval_of_a_mean_is_student_s() -> None:
 
 
 def test_tasks_and_methods_keep_their_own_variances() -> None:
-    """Check that neither distant tasks nor tasks with equal seeds widen an interval."""
+    """Check that an interval is not widened by distant tasks or by tasks with equal scores."""
     assert statistics.mean(np.array([[0.0, 10.0], [0.0, 10.0]])) == (5.0, 5.0, 5.0)
     alone = statistics.mean(column(0.0, 1.0, 2.0))
     both = statistics.mean(np.array([[0.0, 7.0], [1.0, 7.0], [2.0, 7.0]]))
