@@ -323,7 +323,7 @@ def test_the_reward_of_an_end_holds_all_that_follows(float64, make_batch, mode):
         for i in range(BATCH):
             r = model.value(x)[run, i].item() + float(batch.terminated[run, i]) * after
             assert reward[run, i].item() == pytest.approx(r, rel=1e-9)
-    torch.testing.assert_close(model.score(batch), model.value(x)), "the score must be D alone"
+    torch.testing.assert_close(model.score(batch), model.value(x))  # the score must be D alone
     torch.testing.assert_close(model.metrics["reward_std"], reward.std(dim=1, correction=0))
     plain = build((1, 2), mode, gamma=gamma)
     torch.testing.assert_close(plain.reward(batch), plain.value(plain.inputs(batch)))
