@@ -1,4 +1,4 @@
-"""ngt runs: print the run table, which has every run's key and status."""
+"""ngt runs: print the run table, which lists the key and status of every run of a scale."""
 
 import argparse
 from collections import Counter
@@ -15,7 +15,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt runs` to its parser."""
     parser.epilog = "example: ngt runs --scale paper --figure main_figure --status missing"
     add_figure(parser, "list")
     parser.add_argument(
@@ -49,7 +49,7 @@ def add_figure(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the run table or the former results."""
+    """Print the run table, or with --former, the former results."""
     config = load_config(args)
     layout = Layout.of(config, args.results)
     keys = chosen_keys(config, args.figure)
@@ -82,7 +82,11 @@ def chosen_keys(config: Config, figures: Sequence[str] | None) -> list[RunKey]:
 
 
 def list_former(layout: Layout, status: str | None, *, remove: bool) -> None:
-    """Print the former results, or those with a status, and delete them if `remove` is set."""
+    """Print the former results, i.e. those of runs that were trained again.
+
+    status: if given, list only results with this status.
+    remove: delete the listed results.
+    """
     count = size = 0
     for result in list(former.listed(layout.work)):
         if status in (None, result.status.status):
@@ -103,7 +107,7 @@ def check_known(option: str, name: str, known: Sequence[str]) -> None:
 
 
 def counted(counts: Counter[str], config: Config) -> str:
-    """Return the number of runs with each status, in words."""
+    """Return a line with the number of runs in total and with each status."""
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     of = f" of study {config.study}" if config.study else ""
     return f"{counts.total()} runs at scale {config.scale}{of}" + (f": {parts}" if parts else "")

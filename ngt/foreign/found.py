@@ -1,4 +1,4 @@
-"""The result of a reader of a foreign format, and a guard against damaged files."""
+"""The result of reading a file in another project's format, and a guard against damaged files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ngt.experience.demos import Episode
 
 @dataclass
 class Found:
-    """The episodes in a file, unconverted, and notes on them for the user."""
+    """The episodes in a file, with values as in the file, and notes on them for the user."""
 
     episodes: list[Episode]
     notes: list[str] = field(default_factory=list)

@@ -19,7 +19,7 @@ from ngt.views.film import film, need_no_display
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt video` to its parser."""
     parser.epilog = "example: ngt video Hopper-v4 --out hopper.gif --out hopper.mp4"
     parser.add_argument(
         "source",

@@ -22,7 +22,7 @@ HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"  # terminal codes: go to
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt watch` to its parser."""
     parser.epilog = "example: ngt watch --scale quick --tensorboard results/tensorboard"
     add_figure(parser, "watch")
     parser.add_argument(
