@@ -61,6 +61,12 @@ register(Task("Column-v0", "Column-v0", obs=2, act=1, low=-1.0, high=1.0, time_l
 RUN = "Column-v0/ngt/state-action-demos1-rate20/seed0"
 
 
+@pytest.fixture(autouse=True)
+def renderer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo the command's choice of a renderer after the test."""
+    monkeypatch.setenv("MUJOCO_GL", "egl")
+
+
 def save(file: Path, env: str, bias: float = 0.0) -> Path:
     """Save a policy whose mean action is shifted by a bias."""
     task, sac = get_task(env), SacConfig(hidden=(8,))

@@ -76,7 +76,7 @@ def test_without_tensorboard_a_line_says_what_to_install(
 
 @pytest.mark.slow
 def test_training_gives_the_same_bytes_while_it_is_watched(ngt: Any, tmp_path: Path) -> None:
-    """Train with and without a follower that looks as often as it can."""
+    """Train with and without a follower that looks many times a second."""
     pytest.importorskip("tensorboard")
     long = [*SHORT, "--set", "train.steps=200"]
     ngt("train", KEYS[0], *long)
@@ -90,7 +90,7 @@ def test_training_gives_the_same_bytes_while_it_is_watched(ngt: Any, tmp_path: P
     follower, done, seen = Events(tmp_path / "tb"), threading.Event(), []
 
     def follow() -> None:
-        while not done.is_set():
+        while not done.wait(0.05):
             begun = progress.look()
             seen.append(sum(follower.write(run, progress) for run in begun))
             draw(progress, begun, "", 80, None)
