@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -119,7 +119,7 @@ def mp4(clip: Clip, comment: str) -> bytes:
     return out.getvalue()
 
 
-FORMATS = {".gif": gif, ".mp4": mp4}  # by the ending of a file's name
+FORMATS: dict[str, Callable[[Clip, str], bytes]] = {".gif": gif, ".mp4": mp4}  # by file ending
 
 
 def check_name(file: Path) -> None:

@@ -73,8 +73,10 @@ class Progress:
         known, former = self._complete.get(folder, (None, ""))
         if now and known == now:
             return former
-        of = self.folders.expert_status if isinstance(what, str) else self.folders.status
-        status = of(what).status  # type: ignore[arg-type]
+        if isinstance(what, str):
+            status = self.folders.expert_status(what).status
+        else:
+            status = self.folders.status(what).status
         if status in COMPLETE:
             self._complete[folder] = now, status
         return status
@@ -109,9 +111,17 @@ def started(folder: Path, complete: bool, name: str, env: str, curve: str) -> St
     settings = read_json(folder / f"config.json{ending}") if training or complete else None
     if settings is None:
         return None
-    steps, episodes = (int(settings["train"][field]) for field in ("steps", "eval_episodes"))
-    files = (folder / f"{file}.csv{ending}" for file in ("eval", "train"))
-    return Started(name, env, curve, steps, episodes, *files, complete and not training)
+    train = settings["train"]
+    return Started(
+        name,
+        env,
+        curve,
+        steps=int(train["steps"]),
+        episodes=int(train["eval_episodes"]),
+        eval=folder / f"eval.csv{ending}",
+        train=folder / f"train.csv{ending}",
+        complete=complete and not training,
+    )
 
 
 def stamp(path: Path) -> Stamp:
