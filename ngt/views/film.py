@@ -22,12 +22,14 @@ RATE = 25  # maximum frames per second; a GIF's times are multiples of 0.01 seco
 
 
 def need_no_display() -> None:
-    """Render MuJoCo with EGL, which needs no display, unless the user has chosen otherwise.
+    """Render without a display, unless the user has chosen otherwise: MuJoCo with EGL, pygame too.
 
     Call this before an env is made.
     """
     if sys.platform == "linux":
         os.environ.setdefault("MUJOCO_GL", "egl")
+        for device in ("VIDEO", "AUDIO"):
+            os.environ.setdefault(f"SDL_{device}DRIVER", "dummy")
 
 
 def film(

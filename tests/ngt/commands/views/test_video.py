@@ -63,8 +63,10 @@ RUN = "Column-v0/ngt/state-action-demos1-rate20/seed0"
 
 @pytest.fixture(autouse=True)
 def renderer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Undo the command's choice of a renderer after the test."""
+    """Undo the command's choice of renderers after the test."""
     monkeypatch.setenv("MUJOCO_GL", "egl")
+    for device in ("VIDEO", "AUDIO"):
+        monkeypatch.setenv(f"SDL_{device}DRIVER", "dummy")
 
 
 def save(file: Path, env: str, bias: float = 0.0) -> Path:
