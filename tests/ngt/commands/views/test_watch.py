@@ -7,10 +7,12 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ngt.commands.views import watch
 from ngt.files import checksum
 from ngt.runs.keys import Layout, run_table
 from ngt.settings.load import load
@@ -49,18 +51,37 @@ def test_a_terminal_shows_the_newest_look(ngt: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     looks: list[str] = []
-    monkeypatch.setattr("ngt.commands.views.watch.say", looks.append)
+    monkeypatch.setattr(watch, "say", looks.append)
     happens = iter([part, lambda: ngt("train", *KEYS, *SHORT)])
 
     def sleep(seconds: float) -> None:
         assert seconds == 7
         next(happens)()
 
-    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(watch, "time", SimpleNamespace(sleep=sleep, strftime=time.strftime))
     ngt("watch", *ONE, "--every", "7")
     assert [look.startswith("\x1b[H") for look in looks] == [True] * 3
     assert "2 missing" in looks[0] and "1 part, 1 missing" in looks[1]
     assert "2 finished" in looks[2] and "2/2  100%" in looks[2]
+
+
+def test_event_files_grow_until_the_user_stops(
+    ngt: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorboard")
+    part()
+
+    def stop(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watch, "time", SimpleNamespace(sleep=stop, strftime=time.strftime))
+    for rows in (2, 0):
+        with pytest.raises(SystemExit) as stopped:
+            ngt("watch", *ONE, "--tensorboard", "results/tensorboard")
+        assert stopped.value.code == 130
+        said = capsys.readouterr().out
+        assert said.endswith(f"1 part, 1 missing; {rows} new rows in results/tensorboard\n")
+    assert len(list(Path("results/tensorboard", KEYS[1]).iterdir())) == 1
 
 
 def test_without_tensorboard_a_line_says_what_to_install(
