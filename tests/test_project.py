@@ -210,6 +210,7 @@ def test_make_lists_its_targets(checkout: Path) -> None:
         "figure",
         "report",
         "experts",
+        "smoke",
         "test",
         "long",
         "check",
