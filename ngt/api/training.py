@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its folder, and what is in it."""
+    """A finished run: its folder, and what is in it.
+
+    Attributes:
+        folder: the run's folder, which holds the files that `ngt train` writes.
+    """
 
     folder: Path
 
@@ -65,9 +69,26 @@ def imitate(
 ) -> Run:
     """Imitate demonstrations, as `ngt train` does; a finished run is not trained again.
 
-    demos is a file of demonstrations, demonstrations, or the env id of an expert that ships. By
-    default all its episodes are imitated, for the scale's number of env steps. `settings` holds
-    further settings, as a config file does. UserError for what the command would refuse.
+    Args:
+        env: the id of a registered env.
+        demos: a demonstration file, demonstrations, or the env id of an expert that ships.
+        method: a method of the config.
+        steps: the number of env steps, over all parallel envs. Default: the scale's.
+        seed: the seed of the run.
+        episodes: the number of episodes to imitate. Default: all that demos has.
+        rate: keep every n-th transition of an episode. Default: the method's, or else the suite's.
+        mode: the inputs of the reward, such as "state-action".
+        scale: the name of the scale whose settings apply.
+        settings: further settings, as in a config file.
+        results: the root folder of results.
+        device: "cpu" or "cuda".
+
+    Returns:
+        The finished run.
+
+    Raises:
+        UserError: for everything that the command refuses, such as an unknown env or method,
+            demonstrations of another env, or a finished run with other settings.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
@@ -99,7 +120,23 @@ def expert(
     results: str | Path = "results",
     device: str = "cpu",
 ) -> Run:
-    """Train an env's SAC expert on the env's own reward, as `ngt expert` does."""
+    """Train an env's SAC expert on the env's own reward, as `ngt expert` does.
+
+    Args:
+        env: the id of a registered env.
+        steps: the number of env steps, over all parallel envs. Default: the scale's.
+        scale: the name of the scale whose settings apply.
+        settings: further settings, as in a config file.
+        results: the root folder of results.
+        device: "cpu" or "cuda".
+
+    Returns:
+        The finished run of the expert. A finished expert is not trained again.
+
+    Raises:
+        UserError: for everything that the command refuses, such as an unknown env or a finished
+            expert with other settings.
+    """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
         own = mine.get("expert", {})
