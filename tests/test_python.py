@@ -89,8 +89,7 @@ def test_every_function_of_the_api_states_its_arguments_result_and_errors() -> N
             assert name == "self" or f"\n    {name}: " in text, f"{function.__name__}: {name}"
 
 
-def test_the_version_is_the_installed_ones(
-capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_is_the_installed_ones(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for version in ("9.8.7", None):
 
         def found(name: str, version: str | None = version) -> str:
