@@ -87,28 +87,32 @@ def imitate(
         The finished run.
 
     Raises:
-        UserError: for everything that the command refuses, such as an unknown env or method,
-            demonstrations of another env, or a finished run with other settings.
+        UserError: for everything that the command refuses.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
         mine["train"] = {**mine.get("train", {}), "steps": steps}
     config, root = load(mine), Path(results)
+    layout = Layout(config.scale, root)
+    if rate is None:
+        rate = method_rate(config, method) or CellConfig.rate
+    data, file = _read(demos, env, layout)
+    key = RunKey(env, method, mode, rate, episodes or len(data.length), seed)
+    _command(mine, root, "train", str(key), "--demos", str(file), "--device", device)
+    return Run(layout.run(key))
+
+
+def _read(demos: str | Path | Demos, env: str, layout: Layout) -> tuple[Demos, Path]:
+    """Return an env's demonstrations and their file. Save them first if they have no file."""
     data = demos if isinstance(demos, Demos) else load_demos(demos, env)
     if data.env != env:
         raise UserError(f"demos: they are of {data.env}, not of {env}")
-    if rate is None:
-        rate = method_rate(config, method) or CellConfig.rate
-    key = RunKey(env, method, mode, rate, episodes or len(data.length), seed)
-    layout = Layout(config.scale, root)
-    if isinstance(demos, Demos):
-        file = layout.demos(f"{env}-{data.checksum[:12]}")
-        if not file.exists():
-            save(file, data)
-    else:
-        file = find(demos, SHIPPED)
-    _command(mine, root, "train", str(key), "--demos", str(file), "--device", device)
-    return Run(layout.run(key))
+    if not isinstance(demos, Demos):
+        return data, find(demos, SHIPPED)
+    file = layout.demos(f"{env}-{data.checksum[:12]}")
+    if not file.exists():
+        save(file, data)
+    return data, file
 
 
 def expert(
