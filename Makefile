@@ -30,7 +30,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 CHOICES = $(strip $(SCALE:%=scale=%) $(RECORDS:%=records=%) $(DEMOS:%=demos=%))
 PYTEST = $(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
 
-# A file for each part of the tree, seconds each. CONTRIBUTING.md names the parts and what is left out.
+# A file for each part of the tree. CONTRIBUTING.md names the parts and what is left out.
 SMOKE := tests/test_house.py tests/test_contributing.py tests/ngt/test_losses.py tests/ngt/test_reward.py \
   tests/ngt/runs/test_keys.py tests/ngt/settings/test_check.py tests/ngt/training/test_learner.py \
   tests/baselines/test_dac.py tests/paper/numbers/test_scores.py tests/workflow/test_plan.py
@@ -80,7 +80,7 @@ experts: setup  ## train and ship the experts that data/ lacks (at present none)
 	@$(SNAKEMAKE) experts
 	@echo "experts: data/README.md"
 
-smoke: setup  ## check a change in under a minute: ruff and a small part of the test suite
+smoke: setup  ## check a change quickly: ruff and a small part of the test suite
 	@echo "smoke: ruff, then pytest on $(TEST_JOBS) processes"
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m ruff format --check --quiet .
