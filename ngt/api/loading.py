@@ -101,7 +101,7 @@ def load_demos(source: str | Path, env: str | None = None) -> Demos:
 
 
 def find(source: str | Path, name: str) -> Path:
-    """Return a path as it is, or the file of this name of a shipped expert if given its env."""
+    """Return `source` as a path, or the file `name` of the shipped expert if `source` is an env."""
     env = str(source)
     if Path(source).exists() or not shipped.ships(env):
         return Path(source)
@@ -137,7 +137,7 @@ def load_runs(
     import pandas as pd
 
     config = load({"scale": scale, **(settings or {})})
-    layout = Layout(config.scale, Path(results))
+    layout = Layout.of(config, Path(results))
     runs = read_keys(
         layout,
         config,

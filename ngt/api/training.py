@@ -1,4 +1,4 @@
-"""Train from Python: the commands `ngt train` and `ngt expert`, with their runs as objects."""
+"""Functions that train like the commands `ngt train` and `ngt expert` and return the run."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Run:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return run.json: how the run ended, its settings, and what made it."""
+        """Return the contents of run.json: how the run ended, its settings and its provenance."""
         return read_json(self.folder / "run.json") or {}
 
     @property
     def evaluations(self) -> pd.DataFrame:
-        """Return eval.csv: one row per episode of each evaluation."""
+        """Return the contents of eval.csv, with one row per episode of each evaluation."""
         import pandas as pd
 
         return pd.read_csv(self.folder / "eval.csv")
@@ -67,7 +67,7 @@ def imitate(
     results: str | Path = "results",
     device: str = "cpu",
 ) -> Run:
-    """Imitate demonstrations, as `ngt train` does; a finished run is not trained again.
+    """Imitate demonstrations, as `ngt train` does, and return the run.
 
     Args:
         env: the id of a registered env.
@@ -84,7 +84,7 @@ def imitate(
         device: "cpu" or "cuda".
 
     Returns:
-        The finished run.
+        The finished run. A finished run is not trained again.
 
     Raises:
         UserError: for everything that the command refuses.
@@ -93,7 +93,7 @@ def imitate(
     if steps is not None:
         mine["train"] = {**mine.get("train", {}), "steps": steps}
     config, root = load(mine), Path(results)
-    layout = Layout(config.scale, root)
+    layout = Layout.of(config, root)
     if rate is None:
         rate = method_rate(config, method) or CellConfig.rate
     data, file = _read(demos, env, layout)
@@ -147,7 +147,7 @@ def expert(
         mine["expert"] = {**own, "train": {**own.get("train", {}), "steps": steps}}
     config, root = load(mine), Path(results)
     _command(mine, root, "expert", env, "--device", device)
-    return Run(Layout(config.scale, root).expert(env))
+    return Run(Layout.of(config, root).expert(env))
 
 
 def _command(settings: Mapping[str, Any], root: Path, *words: str) -> None:

@@ -33,7 +33,7 @@ LIMIT = (-0.5, 1.5)  # largest y range of a panel, in normalised returns
 
 
 def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates")) -> FigureConfig:
-    """Return an artefact's entry; check that each axis in `one` has a single value."""
+    """Return an artefact's entry of `figures`. Check that each axis in `one` has a single value."""
     plan = config.figures[name]
     for axis in one:
         values = getattr(plan, axis)
@@ -49,8 +49,9 @@ def demonstrations(count: int) -> str:
 
 
 class Measure(NamedTuple):
-    """The quantity on the y axis: a column of `ngt.runs.table.read_runs`.
+    """The quantity on the y axis.
 
+    column: its column in the rows of `ngt.runs.table.read_runs`.
     label: the label of the axis.
     tick: the distance between ticks; None lets matplotlib choose.
     """
@@ -72,7 +73,7 @@ class Series(NamedTuple):
     rate: int
     label: str
     look: Look
-    width: float = 1.1  # points
+    width: float = 1.1  # line width in points
 
 
 class Place(NamedTuple):
@@ -121,10 +122,11 @@ class Panel:
     def add(
         self, runs: pd.DataFrame, series: Series, number: int, count: int, *, each: bool = False
     ) -> None:
-        """Draw series `number` of `count`. The first lies on top, and markers are staggered.
+        """Draw series `number` of `count`. The first series lies on top, and markers are staggered.
 
-        runs: the cell's rows with the measure as `score`.
-        each: draw thin lines for the seeds, otherwise for the unsmoothed mean.
+        runs: the cell's rows, with the panel's measure in column `score`.
+        each: if True, thin lines show single seeds; otherwise a thin line shows the unsmoothed
+        mean.
         """
         if runs.empty:
             return
@@ -180,14 +182,14 @@ class Panel:
         return measure, self.place.env if measure == RETURN else ""
 
     def values(self) -> Array:
-        """Return every y value that is drawn."""
+        """Return every finite y value that is drawn."""
         own = [0.42, 1.0] if self.place.measure == AUC else list(self.ends or ())
         ys = [y for _, _, y in self.lines] + [y for _, y in self.levels]
         every = np.concatenate([own, *ys])
         return every[np.isfinite(every)]
 
     def limits(self) -> tuple[float, float]:
-        """Return the smallest and largest y that the panel needs, within LIMIT."""
+        """Return the y limits that the panel needs, within LIMIT."""
         values = self.values()
         if not len(values):
             return 0.0, 1.0
@@ -204,7 +206,7 @@ class Panel:
         return low, min(max(shown[1], values.max() + pad), limit[1])
 
     def finish(self, steps: float, low: float, high: float) -> list[float]:
-        """Set the limits; draw references, crosses, and an arrow at each cut series.
+        """Set the limits, and draw references, crosses, and an arrow at each series that is cut.
 
         Return the most extreme values that are cut, as normalised returns.
         """
@@ -226,14 +228,17 @@ class Panel:
             y, marker = (high, "^") if above else (low, "v")
             self.axes.plot(x, y, color=look.color, marker=marker, clip_on=False, **arrow)
         random, expert = self.ends or (0.0, 1.0)
-        if not worst:  # in a panel without scores nothing is cut, and the ends may be equal
+        if not worst:  # a panel without scores cuts nothing, and its ends may be equal
             return []
         return [(y - random) / (expert - random) for _, y in worst.values()]
 
     def _cut(
         self, steps: float, low: float, high: float
     ) -> dict[tuple[Look, bool], tuple[float, float]]:
-        """Return the point farthest outside the limits, by look and by whether it is above."""
+        """Return each line's point farthest below the limits, and its point farthest above them.
+
+        A key is the line's look, and True for the point above. Lines within the limits have none.
+        """
         worst: dict[tuple[Look, bool], tuple[float, float]] = {}
         levels = [
             (look, np.full(2, steps * (0.95 - 0.05 * i)), y)
@@ -251,7 +256,7 @@ Rows = Sequence[Sequence[Panel]]
 
 
 def finish(rows: Rows) -> list[float]:
-    """Set limits and ticks, shared by the panels of a row that have the same unit.
+    """Set limits and ticks. Panels of a row that have the same unit share them.
 
     Return the most extreme values that are cut, as normalised returns.
     """
@@ -281,7 +286,7 @@ def finish(rows: Rows) -> list[float]:
 
 
 def headings(figure: Figure, rows: Rows, titles: Sequence[Sequence[str]]) -> None:
-    """Write titles and, below them, the panels' remarks. Enlarge the figure to make room."""
+    """Write the titles, with the panels' remarks below them. Enlarge the figure to make room."""
     whole, height = figure.get_size_inches()
     width = (whole - 0.6) / len(rows[0]) - 0.15
     line, grown = REMARK_SIZE * 1.4, 0.0  # points

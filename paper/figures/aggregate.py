@@ -26,9 +26,10 @@ TAUS = 101  # scores at which a profile is evaluated
 
 @style.context()
 def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-    """Draw IQM, optimality gap and P(NGT > method) of each method, above performance profiles.
+    """Draw IQM, optimality gap and P(reference > method) of each method, above the profiles.
 
-    runs: rows of `ngt.runs.table.read_runs`. absent: the keys of missing runs.
+    runs: rows of `ngt.runs.table.read_runs`.
+    absent: the keys of missing runs.
     """
     a = collect(runs, config, absent)
     looks = style.looks(a.methods)
@@ -43,7 +44,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     _rows(better, a, looks, lambda m: a.better(m, a.scores))
     first.axvline(1, **EXPERT)
     better.axvline(0.5, **EXPERT)
-    better.set(xlim=(0, 1), xlabel="P(NGT > method)")
+    better.set(xlim=(0, 1), xlabel=f"P({a.label} > method)")
     gap.set(xlim=(0, None), xlabel="optimality gap (lower is better)")
     first.set_yticks(range(len(a.methods)), [method_label(config, m) for m in a.methods])
     first.set(xlabel="interquartile mean (higher is better)", ylim=(len(a.methods) - 0.5, -0.5))
@@ -76,7 +77,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
 def _rows(
     axes: Axes, a: Aggregates, looks: dict[str, Look], value: Callable[[str], Estimate | None]
 ) -> None:
-    """Draw each method's estimate as a marker on a bar for its interval. The first is on top."""
+    """Draw each method's estimate as a marker on a bar for its interval, in order from the top."""
     for y, method in enumerate(a.methods):
         e, look = value(method), looks[method]
         if e is None:

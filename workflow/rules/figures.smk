@@ -6,8 +6,8 @@ rule figure:
         settings=settings_file,
         records=lambda wildcards: inputs(PLAN.artefact, wildcards.figure),
     output:
-        pdf="results/{figure}.pdf",
-        png="results/{figure}.png",
+        pdf=f"{PLAN.home}/{{figure}}.pdf",
+        png=f"{PLAN.home}/{{figure}}.png",
     log:
         f"{WORK}/logs/{{figure}}.log",
     conda:
