@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help figure report experts smoke test long check gpu-check setup unlock clean
+.PHONY: help figure report experts docs smoke test long check gpu-check setup unlock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -80,6 +80,11 @@ experts: setup  ## train and ship the experts that data/ lacks (at present none)
 	@$(SNAKEMAKE) experts
 	@echo "experts: data/README.md"
 
+docs: setup  ## build the docs site, which needs no server and no network: site/index.html
+	@echo "docs: mkdocs (a minute)"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "docs: site/index.html"
+
 smoke: setup  ## check a change quickly: ruff and a small part of the test suite
 	@echo "smoke: ruff, then pytest on $(TEST_JOBS) processes"
 	@$(BIN)/python -m ruff check --quiet .
@@ -115,7 +120,7 @@ unlock: setup  ## free the working folder after the workflow was killed
 	@$(SNAKEMAKE) --unlock
 
 clean:  ## remove .venv and caches; results stay
-	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build site *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp file is removed first and written last. An interrupted set-up therefore starts again from an

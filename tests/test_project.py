@@ -212,6 +212,7 @@ def test_make_lists_its_targets(checkout: Path) -> None:
         "figure",
         "report",
         "experts",
+        "docs",
         "smoke",
         "test",
         "long",
