@@ -5,10 +5,12 @@ warned in advance, writes a checkpoint and is retried.
 """
 
 import math
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ngt.errors import UserError
 from ngt.experience.envs import get_task
 from ngt.experience.replay import peak_bytes
 from ngt.settings.config import CellConfig
@@ -95,6 +97,15 @@ class Job(NamedTuple):
 def site_of(config: Mapping[str, Any]) -> Site:
     """Return the site that a user's config describes. Raise UserError if an entry is wrong."""
     return parse(Site, config.get("cluster", {}), "cluster")
+
+
+def check_executor(name: str) -> None:
+    """Check that Snakemake's executor can submit jobs."""
+    if name == "slurm" and shutil.which("sbatch") is None:
+        raise UserError(
+            "executor: slurm, but this machine has no `sbatch`; run the command on a login node, "
+            "or train here with --workflow-profile workflow/profiles/default"
+        )
 
 
 def training(cell: CellConfig, runs: int, site: Site) -> Job:

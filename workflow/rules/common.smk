@@ -7,6 +7,7 @@ from pathlib import Path
 sys.path.insert(0, workflow.basedir)  # use the checkout's own packages, even if not installed
 
 from workflow.plan import UserError, read
+from workflow.resources import check_executor
 
 # Snakemake fills braces in a rule's paths, so braces in the checkout's own path are escaped.
 ENVIRONMENT = f"{workflow.basedir}/environment.yml".replace("{", "{{").replace("}", "}}")
@@ -55,6 +56,13 @@ def inputs(find, *args):
 def settings_file(_):
     """Return the file of the complete settings."""
     return inputs(PLAN.settings)
+
+
+def settings_to_submit(wildcards):
+    """Return the settings file of a job that a cluster runs; first check that it can be submitted."""
+    if workflow.executor_plugin is not None:  # None with --lint, for example
+        one_line(check_executor, workflow.executor_plugin.name)
+    return settings_file(wildcards)
 
 
 def one_of(values):
