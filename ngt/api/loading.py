@@ -64,10 +64,10 @@ class Controller:
 
 
 def load_policy(source: str | Path) -> Controller:
-    """Return a policy of a run, of a file, or of an expert that ships.
+    """Return the policy of a run, of a policy file, or of the shipped expert of an env.
 
     Args:
-        source: a run's folder, a policy file, or the env id of an expert that ships.
+        source: a run's folder, a policy file, or the env id of a shipped expert.
 
     Returns:
         The policy, on the CPU.
@@ -80,10 +80,10 @@ def load_policy(source: str | Path) -> Controller:
 
 
 def load_demos(source: str | Path, env: str | None = None) -> Demos:
-    """Return demonstrations of a file, or of an expert that ships.
+    """Return the demonstrations in a file, or those of the shipped expert of an env.
 
     Args:
-        source: a demonstration file, or the env id of an expert that ships.
+        source: a demonstration file, or the env id of a shipped expert.
         env: the env that the demonstrations must be of, or None to accept any.
 
     Returns:
@@ -101,7 +101,10 @@ def load_demos(source: str | Path, env: str | None = None) -> Demos:
 
 
 def find(source: str | Path, name: str) -> Path:
-    """Return `source` as a path, or the file `name` of the shipped expert if `source` is an env."""
+    """Return the path `source`, or a file of the shipped expert if `source` is an env id.
+
+    name: the name of this file.
+    """
     env = str(source)
     if Path(source).exists() or not shipped.ships(env):
         return Path(source)
@@ -122,7 +125,7 @@ def load_runs(
         scale: the name of a scale, such as "quick".
         settings: further settings, as in a config file. {"records": "published"} reads the records
             that ship with a checkout.
-        results: the root folder of results.
+        results: the folder of results.
         other_settings: take published records even if their settings differ from the config's.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Functions that train like the commands `ngt train` and `ngt expert` and return the run."""
+"""Functions that do the same as the commands `ngt train` and `ngt expert`, and return the run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Run:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return the contents of run.json: how the run ended, its settings and its provenance."""
+        """Return the contents of run.json: how the run ended, its settings and its code version."""
         return read_json(self.folder / "run.json") or {}
 
     @property
@@ -71,20 +71,20 @@ def imitate(
 
     Args:
         env: the id of a registered env.
-        demos: a demonstration file, demonstrations, or the env id of an expert that ships.
+        demos: a demonstration file, demonstrations, or the env id of a shipped expert.
         method: a method of the config.
         steps: the number of env steps, over all parallel envs. Default: the scale's.
         seed: the seed of the run.
         episodes: the number of episodes to imitate. Default: all that demos has.
         rate: keep every n-th transition of an episode. Default: the method's, or else the suite's.
-        mode: the inputs of the reward, such as "state-action".
+        mode: the inputs of the learned reward: "state-action", "state-state" or "state-only".
         scale: the name of the scale whose settings apply.
         settings: further settings, as in a config file.
-        results: the root folder of results.
+        results: the folder of results.
         device: "cpu" or "cuda".
 
     Returns:
-        The finished run. A finished run is not trained again.
+        The finished run. It is not trained again if it exists.
 
     Raises:
         UserError: for everything that the command refuses.
@@ -131,11 +131,11 @@ def expert(
         steps: the number of env steps, over all parallel envs. Default: the scale's.
         scale: the name of the scale whose settings apply.
         settings: further settings, as in a config file.
-        results: the root folder of results.
+        results: the folder of results.
         device: "cpu" or "cuda".
 
     Returns:
-        The finished run of the expert. A finished expert is not trained again.
+        The finished run of the expert. It is not trained again if it exists.
 
     Raises:
         UserError: for everything that the command refuses, such as an unknown env or a finished
@@ -151,7 +151,7 @@ def expert(
 
 
 def _command(settings: Mapping[str, Any], root: Path, *words: str) -> None:
-    """Run a command of `ngt` in this process, with these settings."""
+    """Run a command of `ngt` in this process, with these settings and this results folder."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(settings, file)
         file.flush()
