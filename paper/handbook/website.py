@@ -10,7 +10,9 @@ import argparse
 import logging
 import posixpath
 import re
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -102,18 +104,15 @@ def sub_parser(name: str) -> argparse.ArgumentParser:
 
 def fenced(parser: argparse.ArgumentParser) -> str:
     """Return a parser's help, of the same width on every terminal."""
-    kind = parser.formatter_class
-
-    def of_fixed_width(prog: str) -> argparse.HelpFormatter:
-        return kind(prog, width=WIDTH)
-
-    parser.formatter_class = of_fixed_width  # type: ignore[assignment]
+    kind: Any = parser.formatter_class
+    parser.formatter_class = partial(kind, width=WIDTH)
     return f"```text\n{parser.format_help()}```"
 
 
 def api() -> str:
     """Return a page with every public name of `import ngt`, whose text mkdocstrings inserts."""
-    things = {f"ngt.{name}": getattr(ngt, name) for name in ngt.__all__ if name != "__version__"}
+    names = vars(ngt)["__all__"]  # which the types of `ngt` leave out
+    things = {f"ngt.{name}": getattr(ngt, name) for name in names if name != "__version__"}
     things["ngt.experience.demos.Demos"] = Demos
     parts = [f"## {name}\n\n::: {it.__module__}.{it.__name__}" for name, it in things.items()]
     return "\n\n".join([API, *parts])
