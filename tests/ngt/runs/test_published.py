@@ -398,7 +398,7 @@ def test_records_of_another_scale_are_refused(trained: Layout, config: Config) -
 @pytest.fixture
 def apart(trained: Layout, config: Config) -> tuple[Layout, Layout]:
     """Move the runs with 4 demonstrations to another results folder; return both layouts."""
-    other = Layout("test", trained.root.parent / "other")
+    other = Layout("test", trained.root / "other")
     for key in run_table(config):
         if key.demos == 4:
             other.run(key).parent.mkdir(parents=True, exist_ok=True)
