@@ -7,13 +7,12 @@ rules of the workflow query a `Plan`; this module does not import Snakemake.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
 from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ngt.errors import UserError, suggest
+from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.experience.envs import TASKS, check_registered
 from ngt.runs.former import FORMER
@@ -342,10 +341,6 @@ def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = Tr
     for file in files:
         read_yaml(file)
     site = site_of(user)
-    known = [*(field.name for field in fields(Config)), "cluster"]
-    for name in user:
-        if name not in known:
-            raise UserError(f"{name}: unknown key; {suggest(str(name), known)}")
     config = load({key: value for key, value in user.items() if key != "cluster"})
     labels.check(config)
     reference(config)  # raises UserError

@@ -7,13 +7,13 @@ warns it in advance. It then writes a checkpoint and is retried.
 import math
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from ngt.errors import UserError
+from ngt.errors import UserError, suggest
 from ngt.experience.envs import get_task
 from ngt.experience.replay import peak_bytes
-from ngt.settings.config import CellConfig
+from ngt.settings.config import CellConfig, Config
 from ngt.settings.resolve import load_model
 from ngt.settings.schema import opt, parse
 
@@ -101,7 +101,14 @@ class Job(NamedTuple):
 
 
 def site_of(config: Mapping[str, Any]) -> Site:
-    """Return the site that a user's config describes. Raise UserError if an entry is wrong."""
+    """Return the site that a user's config describes. Raise UserError if an entry is wrong.
+
+    All names at the top of the config are checked, so that a misspelt `cluster` is found.
+    """
+    known = [*(field.name for field in fields(Config)), "cluster"]
+    for name in config:
+        if name not in known:
+            raise UserError(f"{name}: unknown key; {suggest(str(name), known)}")
     return parse(Site, config.get("cluster", {}), "cluster")
 
 

@@ -65,18 +65,12 @@ def publish(
     places, keys = [Folders(source, config) for source in sources or (layout,)], run_table(config)
     gathered: dict[str, Record] = {}
     for key in keys:
-        statuses = [place.status(key).status for place in places]
-        found = {
-            str(place.layout.run(key)): place.read(key)
-            for place, status in zip(places, statuses, strict=True)
-            if status in COMPLETE
-        }
-        if found:
+        if found := complete(places, key):
             gathered[str(key)] = the_same(f"run {key}", found)
         elif not allow_partial:
             raise UserError(
-                f"run {key}: {statuses[0]}; train it first, or publish the complete runs with "
-                f"--allow-partial"
+                f"run {key}: {places[0].status(key).status}; train it first, or publish the "
+                f"complete runs with --allow-partial"
             )
     check_demos(gathered)
     for env in sorted({RunKey.parse(name).env for name in gathered}):
@@ -98,6 +92,15 @@ def publish(
         temporary.write_bytes(content)
     write_json(layout.published.with_suffix(".json"), manifest)
     return manifest
+
+
+def complete(places: Sequence[Folders], key: RunKey) -> dict[str, Record]:
+    """Return the records of a run's complete folders, by folder."""
+    return {
+        str(place.layout.run(key)): place.read(key)
+        for place in places
+        if place.status(key).status in COMPLETE
+    }
 
 
 def the_same(name: str, found: dict[str, Record]) -> Record:
