@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help figure report experts test long check gpu-check setup unlock clean
+.PHONY: help figure report experts docs smoke test long check gpu-check setup unlock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,6 +29,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 CHOICES = $(strip $(SCALE:%=scale=%) $(RECORDS:%=records=%) $(DEMOS:%=demos=%))
 PYTEST = $(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
+
+# A file for each part of the tree. CONTRIBUTING.md names the parts and what is left out.
+SMOKE := tests/test_house.py tests/test_contributing.py tests/ngt/test_losses.py tests/ngt/test_reward.py \
+  tests/ngt/runs/test_keys.py tests/ngt/settings/test_check.py tests/ngt/training/test_learner.py \
+  tests/baselines/test_dac.py tests/paper/numbers/test_scores.py tests/workflow/test_plan.py
 SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES)) \
   --workflow-profile workflow/profiles/default
 
@@ -77,6 +82,17 @@ experts: setup  ## train and ship the experts that data/ lacks (at present none)
 	@$(SNAKEMAKE) experts
 	@echo "experts: data/README.md"
 
+docs: setup  ## build the docs site, which needs no server and no network: site/index.html
+	@echo "docs: mkdocs (a minute)"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "docs: site/index.html"
+
+smoke: setup  ## check a change quickly: ruff and a small part of the test suite
+	@echo "smoke: ruff, then pytest on $(TEST_JOBS) processes"
+	@$(BIN)/python -m ruff check --quiet .
+	@$(BIN)/python -m ruff format --check --quiet .
+	@$(PYTEST) -q -m "not slow and not long and not gpu" $(SMOKE) $(ARGS)
+
 test: check  ## run linters, mypy and the test suite, except for tests marked long
 	@echo "test: pytest on $(TEST_JOBS) processes"
 	@$(PYTEST) -m "not long" $(ARGS)
@@ -106,7 +122,7 @@ unlock: setup  ## free the working folder after the workflow was killed
 	@$(SNAKEMAKE) --unlock
 
 clean:  ## remove .venv and caches; results stay
-	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build site *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The file $(READY) is removed first and written last. After an interrupted set-up, the next set-up

@@ -5,6 +5,10 @@
 # Without a target, everything is made. Settings are in workflow/config/, and logs of jobs are in
 # results/<scale>/logs/.
 
+from snakemake.utils import min_version
+
+min_version("9.0")
+
 
 rule all:
     """Make every figure and table of the scale, the report, and the paper if LaTeX is installed."""

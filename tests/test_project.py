@@ -203,6 +203,26 @@ def test_conda_takes_its_pins_from_the_lock() -> None:
     assert all(line.startswith("-") for line in conda_pip()), "environment.yml must have no pins"
 
 
+def test_both_container_recipes_install_the_lock_in_the_same_way() -> None:
+    docker = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    apptainer = (ROOT / "apptainer.def").read_text(encoding="utf-8")
+
+    def steps(recipe: str) -> list[str]:
+        parts = re.split(r"\n|&&", recipe.replace("\\\n", "").replace("RUN ", ""))
+        starts = ("apt-get", "grep", "PIP_CONSTRAINT", "printf", "chmod")
+        return [part.strip() for part in parts if part.strip().startswith(starts)]
+
+    assert steps(docker) == steps(apptainer) and len(steps(docker)) == 6
+    assert any(step.endswith("--requirement /opt/ngt/requirements.lock") for step in steps(docker))
+    for recipe in (docker, apptainer):
+        image = re.search(r"^(?:FROM|From:) python:(3\.\d+)-slim$", recipe, re.M)
+        assert image is not None
+        assert SpecifierSet(PROJECT["requires-python"]).contains(f"{image[1]}.1")
+        pins = [w for w in recipe.split() if "==" in w and "setuptools==" not in w]
+        assert pins == [], "a version that the lock should have"
+    assert "!requirements.lock" in (ROOT / ".dockerignore").read_text(encoding="utf-8")
+
+
 # --- set-up
 
 
@@ -215,6 +235,8 @@ def test_make_lists_its_targets(checkout: Path) -> None:
         "figure",
         "report",
         "experts",
+        "docs",
+        "smoke",
         "test",
         "long",
         "check",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -75,6 +76,17 @@ def test_every_name_of_the_api_exists_and_has_a_type() -> None:
     assert (ROOT / "ngt" / "py.typed").exists()
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         ngt.nothing  # noqa: B018
+
+
+def test_every_function_of_the_api_states_its_arguments_result_and_errors() -> None:
+    things = [getattr(ngt, name) for name in ngt.__all__ if name != "__version__"]
+    functions = [thing for thing in things if inspect.isfunction(thing)]
+    assert len(functions) == 5
+    for function in (*functions, ngt.Controller.predict):
+        text = inspect.getdoc(function) or ""
+        assert "\nReturns:\n" in text and "\nRaises:\n    UserError: " in text, function
+        for name in inspect.signature(function).parameters:
+            assert name == "self" or f"\n    {name}: " in text, f"{function.__name__}: {name}"
 
 
 def test_the_version_is_the_installed_ones(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,7 @@ from workflow.resources import (
 )
 
 EXPERTS = "experts"
+DAY = 24  # hours; many clusters stop a job after a day
 BUFFERS = (1, 2, 4)  # buffer sizes of the table of memory, in millions of transitions
 ASKED = ("rule", "jobs", "CPU-hours", "GPU-hours", "hours per job", "memory per job", "disk")
 
@@ -58,10 +59,14 @@ class Asked(logging.Handler):
     """A log handler that collects the resources of a dry run's jobs and prints their sums.
 
     Rules that request no resources are left out; they run on the machine of Snakemake itself.
+
+    Args:
+        limited: True if the user's site has a time limit, which no job then exceeds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, limited: bool = False) -> None:
         super().__init__()
+        self.limited = limited
         self.jobs: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -70,7 +75,7 @@ class Asked(logging.Handler):
         if asked is not None and asked.get("parts"):
             self.jobs[getattr(record, "rule_name", "")].append(dict(asked.items()))
         elif self.jobs and record.getMessage().startswith("This was a dry-run"):
-            atexit.register(print, f"\n{ABOUT}\n\n{self.table()}")
+            atexit.register(print, f"\n{ABOUT}\n\n{self.table()}\n{self.too_long()}")
 
     def table(self) -> str:
         """Return a table of requested resources, with one row per rule and a row of sums."""
@@ -86,6 +91,18 @@ class Asked(logging.Handler):
         ]
         total = [sum(column) for column in zip(*sums.values(), strict=True)]
         return markdown(ASKED, [*rows, _row("total", total, "", "")])
+
+    def too_long(self) -> str:
+        """Return a sentence on the jobs above DAY hours if no time limit is known, or no text."""
+        hours = [job["runtime"] / 60 for jobs in self.jobs.values() for job in jobs]
+        if self.limited or not (long := [h for h in hours if h > DAY]):
+            return ""
+        return (
+            f"\n{len(long)} of these jobs request more than {DAY} hours, and the longest "
+            f"{max(long):.0f}. If your cluster allows less, write its limit as cluster.max_hours "
+            "in site.yaml (docs/cluster.md). Packs are then split, and longer training becomes "
+            "several jobs.\n"
+        )
 
 
 def _sums(jobs: Sequence[Mapping[str, Any]]) -> list[float]:

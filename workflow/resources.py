@@ -5,13 +5,15 @@ warns it in advance. It then writes a checkpoint and is retried.
 """
 
 import math
+import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
+from ngt.errors import UserError, suggest
 from ngt.experience.envs import get_task
 from ngt.experience.replay import peak_bytes
-from ngt.settings.config import CellConfig
+from ngt.settings.config import CellConfig, Config
 from ngt.settings.resolve import load_model
 from ngt.settings.schema import opt, parse
 
@@ -99,8 +101,24 @@ class Job(NamedTuple):
 
 
 def site_of(config: Mapping[str, Any]) -> Site:
-    """Return the site that a user's config describes. Raise UserError if an entry is wrong."""
+    """Return the site that a user's config describes. Raise UserError if an entry is wrong.
+
+    All names at the top of the config are checked, so that a misspelt `cluster` is found.
+    """
+    known = [*(field.name for field in fields(Config)), "cluster"]
+    for name in config:
+        if name not in known:
+            raise UserError(f"{name}: unknown key; {suggest(str(name), known)}")
     return parse(Site, config.get("cluster", {}), "cluster")
+
+
+def check_executor(name: str) -> None:
+    """Check that Snakemake's executor can submit jobs."""
+    if name == "slurm" and shutil.which("sbatch") is None:
+        raise UserError(
+            "executor: slurm, but this machine has no `sbatch`; run the command on a login node, "
+            "or train here with --workflow-profile workflow/profiles/default"
+        )
 
 
 def training(cell: CellConfig, runs: int, site: Site) -> Job:

@@ -27,13 +27,29 @@ if TYPE_CHECKING:
 
 
 class Controller:
-    """A deterministic policy whose actions are in the env's own units."""
+    """A deterministic policy that acts in the env's own units.
+
+    Attributes:
+        actor: the network; it takes and returns tensors, with actions in [-1, 1].
+        env: the id of the env that the policy was trained on.
+    """
 
     def __init__(self, actor: Policy, env: str) -> None:
         self.actor, self.env = actor, env
 
     def predict(self, obs: ArrayLike) -> NDArray[np.float32]:
-        """Return the action for one observation (obs,), or one action per row of (n, obs)."""
+        """Return the action for one observation, or one action per row.
+
+        Args:
+            obs: flat observations in the env's own units, shape (obs,) or (n, obs), where obs is
+                the size of the task's observation.
+
+        Returns:
+            Actions in the env's own units, within its bounds, shape (act,) or (n, act), float32.
+
+        Raises:
+            UserError: obs has another shape; the message names the shape expected.
+        """
         task = get_task(self.env)
         rows = np.asarray(obs, np.float32)
         if rows.ndim not in (1, 2) or rows.shape[-1] != task.obs:
@@ -50,7 +66,14 @@ class Controller:
 def load_policy(source: str | Path) -> Controller:
     """Return the policy of a run, of a policy file, or of the shipped expert of an env.
 
-    source: the run's folder, the policy file, or the env id.
+    Args:
+        source: a run's folder, a policy file, or the env id of a shipped expert.
+
+    Returns:
+        The policy, on the CPU.
+
+    Raises:
+        UserError: the file is missing, damaged, of another format, or of an unknown env.
     """
     path = find(source, shipped.POLICY)
     return Controller(*policy.load(path / shipped.POLICY if path.is_dir() else path))
@@ -59,8 +82,18 @@ def load_policy(source: str | Path) -> Controller:
 def load_demos(source: str | Path, env: str | None = None) -> Demos:
     """Return the demonstrations in a file, or those of the shipped expert of an env.
 
-    source: the file or the env id.
-    env: if given, raise UserError unless the file's demonstrations are of this env.
+    Args:
+        source: a demonstration file, or the env id of a shipped expert.
+        env: the env that the demonstrations must be of, or None to accept any.
+
+    Returns:
+        Whole episodes, one after another. Of T transitions in n episodes, `obs` has shape
+        (T + n, obs) in the env's own units, `action` (T, act) in [-1, 1], and `reward` (T,) is the
+        env's own. `length`, `terminated`, `returns` and `seeds` have shape (n,).
+
+    Raises:
+        UserError: the file is missing, damaged, of another env, or of another project; the message
+            then names the `ngt import` command.
     """
     path = find(source, shipped.DEMOS)
     refuse_foreign(path, env or "ENV")
@@ -86,14 +119,23 @@ def load_runs(
     results: str | Path = "results",
     other_settings: bool = False,
 ) -> pd.DataFrame:
-    """Return the evaluations of a scale's finished runs, one row per evaluation of a run.
+    """Return the evaluations of a scale's finished runs.
 
-    Missing runs are left out.
+    Args:
+        scale: the name of a scale, such as "quick".
+        settings: further settings, as in a config file. {"records": "published"} reads the records
+            that ship with a checkout.
+        results: the folder of results.
+        other_settings: take published records even if their settings differ from the config's.
 
-    settings: further settings, as in a config file. {"records": "published"} reads the published
-    records, which ship with a checkout, instead of the runs under `results`.
-    results: the folder of results.
-    other_settings: accept published records that were made with other settings.
+    Returns:
+        A table with one row per evaluation of each finished run. `step` counts env steps, `return`
+        is the mean of the evaluation's undiscounted returns, and `score` is the return normalised
+        so that a random policy has 0 and the expert 1. Runs that are missing are left out. Without
+        any run, the table is empty.
+
+    Raises:
+        UserError: a setting is wrong, or a run's files are damaged.
     """
     import pandas as pd
 

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """The folder of a finished run. The properties return the contents of its files."""
+    """A finished run: its folder, and what is in it.
+
+    Attributes:
+        folder: the run's folder, which holds the files that `ngt train` writes.
+    """
 
     folder: Path
 
@@ -65,35 +69,50 @@ def imitate(
 ) -> Run:
     """Imitate demonstrations, as `ngt train` does, and return the run.
 
-    A finished run is not trained again. Raise UserError if `ngt train` would refuse to train.
+    Args:
+        env: the id of a registered env.
+        demos: a demonstration file, demonstrations, or the env id of a shipped expert.
+        method: a method of the config.
+        steps: the number of env steps, over all parallel envs. Default: the scale's.
+        seed: the seed of the run.
+        episodes: the number of episodes to imitate. Default: all that demos has.
+        rate: keep every n-th transition of an episode. Default: the method's, or else the suite's.
+        mode: the inputs of the learned reward: "state-action", "state-state" or "state-only".
+        scale: the name of the scale whose settings apply.
+        settings: further settings, as in a config file.
+        results: the folder of results.
+        device: "cpu" or "cuda".
 
-    demos: a demonstration file, a `Demos` object, or the env id of a shipped expert.
-    steps: the number of env steps; by default that of the scale.
-    episodes: the number of demonstrations to imitate; by default all.
-    rate: keep every `rate`-th transition of the demonstrations; by default the method's rate.
-    mode: the inputs of the learned reward: "state-action", "state-state" or "state-only".
-    settings: further settings, as in a config file.
-    results: the folder of results.
+    Returns:
+        The finished run. It is not trained again if it exists.
+
+    Raises:
+        UserError: for everything that the command refuses.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
         mine["train"] = {**mine.get("train", {}), "steps": steps}
     config, root = load(mine), Path(results)
+    layout = Layout.of(config, root)
+    if rate is None:
+        rate = method_rate(config, method) or CellConfig.rate
+    data, file = _read(demos, env, layout)
+    key = RunKey(env, method, mode, rate, episodes or len(data.length), seed)
+    _command(mine, root, "train", str(key), "--demos", str(file), "--device", device)
+    return Run(layout.run(key))
+
+
+def _read(demos: str | Path | Demos, env: str, layout: Layout) -> tuple[Demos, Path]:
+    """Return an env's demonstrations and their file. Save them first if they have no file."""
     data = demos if isinstance(demos, Demos) else load_demos(demos, env)
     if data.env != env:
         raise UserError(f"demos: they are of {data.env}, not of {env}")
-    if rate is None:
-        rate = method_rate(config, method) or CellConfig.rate
-    key = RunKey(env, method, mode, rate, episodes or len(data.length), seed)
-    layout = Layout.of(config, root)
-    if isinstance(demos, Demos):
-        file = layout.demos(f"{env}-{data.checksum[:12]}")
-        if not file.exists():
-            save(file, data)
-    else:
-        file = find(demos, SHIPPED)
-    _command(mine, root, "train", str(key), "--demos", str(file), "--device", device)
-    return Run(layout.run(key))
+    if not isinstance(demos, Demos):
+        return data, find(demos, SHIPPED)
+    file = layout.demos(f"{env}-{data.checksum[:12]}")
+    if not file.exists():
+        save(file, data)
+    return data, file
 
 
 def expert(
@@ -105,9 +124,22 @@ def expert(
     results: str | Path = "results",
     device: str = "cpu",
 ) -> Run:
-    """Train the SAC expert of an env on the env's own reward, and return the run.
+    """Train an env's SAC expert on the env's own reward, as `ngt expert` does.
 
-    This does the same as `ngt expert`. The arguments are those of `imitate`.
+    Args:
+        env: the id of a registered env.
+        steps: the number of env steps, over all parallel envs. Default: the scale's.
+        scale: the name of the scale whose settings apply.
+        settings: further settings, as in a config file.
+        results: the folder of results.
+        device: "cpu" or "cuda".
+
+    Returns:
+        The finished run of the expert. It is not trained again if it exists.
+
+    Raises:
+        UserError: for everything that the command refuses, such as an unknown env or a finished
+            expert with other settings.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:

@@ -1,7 +1,9 @@
 """ngt publish: gather the results of a scale's complete runs in one file of records to ship."""
 
 import argparse
+from pathlib import Path
 
+from ngt.errors import UserError
 from ngt.runs.keys import Layout
 from ngt.runs.shipping.gather import publish, summary
 from ngt.settings.options import load_config
@@ -14,10 +16,23 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-partial", action="store_true", help="publish even if some runs are missing"
     )
+    parser.add_argument(
+        "--from",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="RESULTS",
+        dest="sources",
+        help="root folder of runs, such as another cluster's (repeatable; default: --results)",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the file of records, and the manifest that lists the settings of the runs."""
     config = load_config(args)
+    if lost := [folder for folder in args.sources if not folder.is_dir()]:
+        raise UserError(f"--from: {lost[0]}: no such folder; name a root folder of results")
     layout = Layout.of(config, args.results)
-    say(f"{layout.published}: {summary(publish(layout, config, allow_partial=args.allow_partial))}")
+    sources = [Layout.of(config, folder) for folder in args.sources]
+    manifest = publish(layout, config, sources=sources, allow_partial=args.allow_partial)
+    say(f"{layout.published}: {summary(manifest)}")

@@ -1,11 +1,12 @@
-"""Run folders made without training, in the formats of `ngt.runs.writer`."""
+"""Run folders made without training, in the formats of `ngt.runs.writer`, and a browser."""
 
 from __future__ import annotations
 
 import csv
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -391,3 +392,40 @@ def make_evidence(paper_config: Config) -> Callable[..., Any]:
         return Evidence(config, paper_config, Runs(frame, statuses, dict(records)), gpu)
 
     return make
+
+
+# --- a browser
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Return a browser without a network. Skip the test if chromium or chromedriver is missing."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or chromedriver is None:
+        pytest.skip("chromium or chromedriver is missing")
+    options = webdriver.ChromeOptions()
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NO_PROXY", "localhost,127.0.0.1")
+        driver = webdriver.Chrome(options=options, service=Service(chromedriver))
+        yield driver
+        driver.quit()

@@ -1,12 +1,8 @@
-"""The report in a browser without a network: clicking, pointing and typing.
-
-The tests are skipped if chromium or chromedriver is missing.
-"""
+"""The report in a browser without a network: clicking, pointing and typing."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +10,6 @@ import numpy as np
 import pytest
 from selenium import webdriver
 from selenium.webdriver import ActionChains
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -26,42 +21,7 @@ from paper.drawing import style
 
 Make = Callable[..., Any]
 
-CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        not (CHROMIUM and CHROMEDRIVER), reason="chromium or chromedriver is missing"
-    ),
-]
-
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.binary_location = CHROMIUM or ""
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NO_PROXY", "localhost,127.0.0.1")
-        driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
-        yield driver
-        driver.quit()
-
+pytestmark = pytest.mark.long
 
 SCORES = {  # scores of each method's two seeds at three evaluations
     "ngt": ([0.0, 0.4, 0.8], [0.2, 0.6, 1.0]),

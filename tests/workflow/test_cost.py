@@ -56,6 +56,18 @@ def tell(handler: Asked, rule: str, **resources: Any) -> None:
     handler.handle(record)
 
 
+def test_jobs_above_a_day_are_told_unless_the_site_has_a_limit() -> None:
+    for limited, hours, told in ((False, 35, True), (True, 35, False), (False, 24, False)):
+        asked = Asked(limited=limited)
+        for each in (1, hours):
+            tell(asked, "train", runtime=60 * each, mem_mb=1, disk_mb=1, cpus_per_task=1, parts=1)
+        said = asked.too_long()
+        assert bool(said) == told
+        assert not told or said.startswith(
+            "\n1 of these jobs request more than 24 hours, and the longest 35."
+        )
+
+
 def test_what_jobs_ask_by_hand() -> None:
     asked = Asked()
     tell(asked, "record", runtime=30, mem_mb=2000, disk_mb=500, cpus_per_task=1, parts=1)

@@ -485,6 +485,7 @@ def test_published_records_with_other_settings(differences: dict[str, Any], mess
     [
         ({"scale": "paper", "records": "published"}, "paper.parquet.*write `records: trained`"),
         ({"scal": "test"}, "scal: unknown key; did you mean scale"),
+        ({"clustr": {"partition": "cpu"}}, "clustr: unknown key; did you mean cluster"),
         ({"train": "{steps: 8}"}, "found text"),
         ({"train": {"steps": "8"}}, "found text '8'; remove the quotes"),
         ({"cluster": {"partitions": "cpu"}}, "cluster.partitions: unknown key"),

@@ -6,6 +6,7 @@ A pack is a group of runs trained together.
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from workflow.resources import (
     WORKER,
     GpuSite,
     Site,
+    check_executor,
     device_mb,
     host_mb,
     minutes,
@@ -207,6 +209,18 @@ def test_a_wrong_site_is_one_line(section: Any, message: str) -> None:
     with pytest.raises(UserError, match=message) as error:
         site_of({"cluster": section, "scale": "paper"})
     assert "\n" not in str(error.value)
+
+
+def test_a_missing_slurm_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for executor in ("dryrun", "local"):
+        check_executor(executor)
+    with pytest.raises(UserError, match="no `sbatch`") as error:
+        check_executor("slurm")
+    assert "\n" not in str(error.value)
+    (tmp_path / "sbatch").write_text("#!/bin/sh\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    check_executor("slurm")
 
 
 def test_no_site_is_this_machine() -> None:

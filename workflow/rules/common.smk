@@ -8,6 +8,7 @@ from pathlib import Path
 sys.path.insert(0, workflow.basedir)  # use the checkout's own packages, even if not installed
 
 from workflow.plan import UserError, read
+from workflow.resources import check_executor
 
 # Snakemake replaces braces in the paths of rules, so braces in the checkout's path are escaped.
 ENVIRONMENT = f"{workflow.basedir}/environment.yml".replace("{", "{{").replace("}", "}}")
@@ -58,6 +59,13 @@ def inputs(find, *args):
 def settings_file(_):
     """Return the path of the file that holds all settings of the scale."""
     return inputs(PLAN.settings)
+
+
+def settings_to_submit(wildcards):
+    """Return the settings file of a job that a cluster runs; first check that it can be submitted."""
+    if workflow.executor_plugin is not None:  # None with --lint, for example
+        one_line(check_executor, workflow.executor_plugin.name)
+    return settings_file(wildcards)
 
 
 def one_of(values):

@@ -3,7 +3,7 @@
 
 rule record:
     input:
-        settings=settings_file,
+        settings=settings_to_submit,
         expert=f"{WORK}/experts/{{env}}/done.{{hash}}",
     output:
         temp(f"{WORK}/packs/{{env}}/record/{{hash}}.outcome"),

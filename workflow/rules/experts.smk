@@ -3,7 +3,7 @@
 
 rule expert:
     input:
-        settings=settings_file,
+        settings=settings_to_submit,
     output:
         temp(f"{WORK}/packs/{{env}}/expert/{{hash}}.outcome"),
     log:

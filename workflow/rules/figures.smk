@@ -7,7 +7,7 @@ rule figure:
         records=lambda wildcards: inputs(PLAN.artefact, wildcards.figure),
     output:
         pdf=f"{PLAN.home}/{{figure}}.pdf",
-        png=f"{PLAN.home}/{{figure}}.png",
+        png=report(f"{PLAN.home}/{{figure}}.png", category="Figures", labels={"figure": "{figure}"}),
     log:
         f"{WORK}/logs/{{figure}}.log",
     conda:

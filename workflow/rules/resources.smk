@@ -6,7 +6,7 @@ from workflow.cost import Asked
 from workflow.resources import Job
 
 if workflow.is_main_process:
-    logger.addHandler(Asked())
+    logger.addHandler(Asked(limited=PLAN.site.max_hours is not None))
 
 RETRIES = PLAN.retries()
 

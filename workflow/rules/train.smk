@@ -8,7 +8,7 @@
 
 rule train:
     input:
-        settings=settings_file,
+        settings=settings_to_submit,
         demos=lambda wildcards: one_line(PLAN.demos, wildcards.env),
     output:
         temp(f"{WORK}/packs/{PACK}.outcome"),

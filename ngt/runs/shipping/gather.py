@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ngt.errors import UserError
@@ -12,6 +13,7 @@ from ngt.files import atomic, sha256, write_json
 from ngt.runs.folder import Folders, Record
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.published import COLUMNS, FORMAT, expert_name
+from ngt.runs.status import COMPLETE
 from ngt.settings.config import Config
 from ngt.settings.resolve import resolve_expert, to_json
 
@@ -44,27 +46,41 @@ SHARED = (
 )
 
 
-def publish(layout: Layout, config: Config, *, allow_partial: bool = False) -> dict[str, Any]:
+def publish(
+    layout: Layout,
+    config: Config,
+    *,
+    sources: Sequence[Layout] = (),
+    allow_partial: bool = False,
+) -> dict[str, Any]:
     """Write a scale's complete runs and their experts as records; return the manifest.
 
-    Raise UserError for an incomplete run, unless `allow_partial` is set.
+    Raise UserError for an incomplete run, unless `allow_partial` is set, and for results that
+    contradict each other.
+
+    sources: where the runs are, if not all are in `layout`.
     """
     import pandas as pd
 
-    folders, keys = Folders(layout, config), run_table(config)
+    places, keys = [Folders(source, config) for source in sources or (layout,)], run_table(config)
     gathered: dict[str, Record] = {}
     for key in keys:
-        status = folders.status(key).status
-        if status in ("finished", "diverged"):
-            gathered[str(key)] = folders.read(key)
+        if found := complete(places, key):
+            gathered[str(key)] = the_same(f"run {key}", found)
         elif not allow_partial:
             raise UserError(
-                f"run {key}: {status}; train it first, or publish the complete runs with "
-                f"--allow-partial"
+                f"run {key}: {places[0].status(key).status}; train it first, or publish the "
+                f"complete runs with --allow-partial"
             )
+    check_demos(gathered)
     for env in sorted({RunKey.parse(name).env for name in gathered}):
-        if folders.has_expert(env):
-            gathered[expert_name(env)] = folders.read_expert(env)
+        found = {
+            str(place.layout.expert(env)): place.read_expert(env)
+            for place in places
+            if place.has_expert(env)
+        }
+        if found:
+            gathered[expert_name(env)] = the_same(f"expert of {env}", found)
     if not gathered:
         raise UserError(
             f"none of the {len(keys)} runs of scale {config.scale} is complete; train them first"
@@ -76,6 +92,41 @@ def publish(layout: Layout, config: Config, *, allow_partial: bool = False) -> d
         temporary.write_bytes(content)
     write_json(layout.published.with_suffix(".json"), manifest)
     return manifest
+
+
+def complete(places: Sequence[Folders], key: RunKey) -> dict[str, Record]:
+    """Return the records of a run's complete folders, by folder."""
+    return {
+        str(place.layout.run(key)): place.read(key)
+        for place in places
+        if place.status(key).status in COMPLETE
+    }
+
+
+def the_same(name: str, found: dict[str, Record]) -> Record:
+    """Return the record of a run that is in several folders; raise UserError if they differ."""
+    (first, record), *others = found.items()
+    own = record.evaluations.drop(columns="seconds")  # another machine has another speed
+    for folder, other in others:
+        if not own.equals(other.evaluations.drop(columns="seconds")):
+            raise UserError(
+                f"{name}: the results in {first} and {folder} differ; keep one, and move the other "
+                f"out of its results folder"
+            )
+    return record
+
+
+def check_demos(gathered: dict[str, Record]) -> None:
+    """Check that all runs of an env imitate the same demonstrations, so that scores compare."""
+    first: dict[str, tuple[str, str]] = {}
+    for name, record in gathered.items():
+        demos = record.run["reference"]["demos"]
+        other, known = first.setdefault(RunKey.parse(name).env, (name, demos))
+        if demos != known:
+            raise UserError(
+                f"run {name}: its demonstrations are not those of run {other}; train both with the "
+                f"same file, which `ngt train --demos` or the config names"
+            )
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 import torch
 
+from ngt import cli
 from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.files import read_json, sha256, write_json
@@ -388,3 +390,57 @@ def test_records_of_another_scale_are_refused(trained: Layout, config: Config) -
     other = dataclasses.replace(config, scale="lite")
     with pytest.raises(UserError, match=r"their scale is test, but the config's is lite"):
         Published(trained.published, other)
+
+
+# --- records of several results folders
+
+
+@pytest.fixture
+def apart(trained: Layout, config: Config) -> tuple[Layout, Layout]:
+    """Move the runs with 4 demonstrations to another results folder; return both layouts."""
+    other = Layout("test", trained.root / "other")
+    for key in run_table(config):
+        if key.demos == 4:
+            other.run(key).parent.mkdir(parents=True, exist_ok=True)
+            trained.run(key).rename(other.run(key))
+    return trained, other
+
+
+def test_runs_of_several_folders_are_gathered(
+    apart: tuple[Layout, Layout], config: Config, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r"run \S+: missing"):
+        publish(apart[0], config)
+    merged = Layout("test", tmp_path / "merged")
+    manifest = publish(merged, config, sources=apart)
+    assert manifest["missing"] == []
+    assert manifest["runs"].keys() == {*map(str, run_table(config)), "Pendulum-v1/expert"}
+    here = Folders(apart[0], config).read(RunKey.parse(FIRST)).evaluations
+    rows = pd.read_parquet(merged.published)
+    assert rows[rows["run"] == FIRST]["return"].tolist() == here["return"].tolist()
+
+
+def test_a_run_in_two_folders_must_have_one_result(
+    apart: tuple[Layout, Layout], config: Config, write: Any
+) -> None:
+    trained, other = apart
+    key = RunKey.parse(FIRST)
+    again = (other.run(key), {"run": FIRST, **dataclasses.asdict(key)}, resolve_key(config, key))
+    write(*again, {200: [-900.0, -700.0], 400: [-500.0, -400.1]})
+    assert publish(trained, config, sources=apart)["missing"] == []
+    shutil.rmtree(other.run(key))
+    write(*again, {200: [-900.0, -700.0], 400: [-500.0, -400.2]})
+    with pytest.raises(UserError, match=f"run {FIRST}: the results in .* differ"):
+        publish(trained, config, sources=apart)
+    shutil.rmtree(other.run(key))
+    shutil.rmtree(trained.run(key))
+    write(*again, {200: [-900.0, -700.0]}, demos="b" * 64)
+    with pytest.raises(UserError, match="its demonstrations are not those of run"):
+        publish(trained, config, sources=apart)
+
+
+def test_the_command_names_a_folder_that_is_missing(capsys: Any, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["publish", "--scale", "test", "--from", str(tmp_path / "lost")])
+    assert stopped.value.code == 2
+    assert "--from: " in (said := capsys.readouterr().err) and said.count("\n") == 1

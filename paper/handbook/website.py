@@ -1,0 +1,118 @@
+"""The docs site: mkdocs calls these hooks, which mkdocs.yml names. `make docs` builds the site.
+
+The hooks add pages from outside docs/ and generated pages. They also change each link between two
+files of the repository into a link between their pages, or into the file's name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import posixpath
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+import ngt
+from ngt import cli
+from ngt.experience.demos import Demos
+from paper import command
+
+ROOT = Path(__file__).resolve().parents[2]
+WIDTH = 100  # of the help texts, in characters
+
+# Files of the site that come from outside docs/.
+ELSEWHERE = {
+    "index.md": "README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "experts.md": "data/README.md",
+    "curves.png": "data/curves.png",
+}
+API = """# Python API
+
+The public names of `import ngt`, and the demonstrations that they take and return. In shapes, `obs`
+and `act` are the numbers of columns of a task's observations and actions. A `UserError` is
+`ngt.errors.UserError`; its message is one line that names the field, the value and the fix.
+[The notebook](python.ipynb) shows these names in use. `ngt.__version__` is the version."""
+LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+log = logging.getLogger("mkdocs.plugins.website")  # its warnings end a strict build
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the files from outside docs/ and the generated pages."""
+    for name, source in ELSEWHERE.items():
+        files.append(File.generated(config, name, abs_src_path=str(ROOT / source)))
+    for name, text in {"reference.md": reference(), "api.md": api()}.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Return a page whose links lead to pages of the site."""
+    return relink(markdown, source_of(page.file.src_uri), {source_of(f.src_uri) for f in files})
+
+
+def source_of(name: str) -> str:
+    """Return the repository's file from which a file of the site is made."""
+    return ELSEWHERE.get(name, f"docs/{name}")
+
+
+def relink(markdown: str, source: str, known: set[str]) -> str:
+    """Change the links of a page of the repository; `known` has the sources of the site's files."""
+    names = {repository: name for name, repository in ELSEWHERE.items()}
+
+    def link(match: re.Match[str]) -> str:
+        text, target, anchor = match[1], match[2], match[3] or ""
+        if ":" in target:
+            return match[0]
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if file in known:
+            name = names.get(file) or posixpath.relpath(file, "docs")
+            return f"[{text}]({name}{anchor})"
+        if not (ROOT / file).exists():
+            log.warning("%s: the link to %s leads nowhere", source, target)
+        return f"`{file}`" if text.strip("`/") in file else f"{text} (`{file}`)"
+
+    return LINK.sub(link, markdown)
+
+
+def reference() -> str:
+    """Return a page with the help of every command of `ngt`, and of `python -m paper`."""
+    parts = ["# Command reference\n\nThe help of each command, as `--help` prints it."]
+    for name in cli.COMMANDS:
+        parts.append(f"## ngt {name}\n\n{fenced(sub_parser(name))}")
+    parts.append(f"## python -m paper\n\n{fenced(command.build_parser())}")
+    return "\n\n".join(parts) + "\n"
+
+
+def sub_parser(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a command of `ngt`."""
+    (commands,) = (
+        action
+        for action in cli.build_parser(name)._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    parser: argparse.ArgumentParser = commands.choices[name]
+    return parser
+
+
+def fenced(parser: argparse.ArgumentParser) -> str:
+    """Return a parser's help, of the same width on every terminal."""
+    kind: Any = parser.formatter_class
+    parser.formatter_class = partial(kind, width=WIDTH)
+    return f"```text\n{parser.format_help()}```"
+
+
+def api() -> str:
+    """Return a page with every public name of `import ngt`, whose text mkdocstrings inserts."""
+    names = vars(ngt)["__all__"]  # which the types of `ngt` leave out
+    things = {f"ngt.{name}": getattr(ngt, name) for name in names if name != "__version__"}
+    things["ngt.experience.demos.Demos"] = Demos
+    parts = [f"## {name}\n\n::: {it.__module__}.{it.__name__}" for name, it in things.items()]
+    return "\n\n".join([API, *parts])
