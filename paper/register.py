@@ -117,7 +117,7 @@ ARTEFACTS = {
             "speed_figure",
             "Speed over training",
             "paper.figures.speed:make",
-            "Table speed",
+            "Table speed-comparison",
             runs=(SPEED,),
         ),
         Artefact(
@@ -151,7 +151,7 @@ ARTEFACTS = {
             "speed_table",
             "Speed",
             "paper.tables.speed:make",
-            "Table speed",
+            "Table speed-comparison",
             kind="table",
             runs=(SPEED,),
         ),

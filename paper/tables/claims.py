@@ -18,6 +18,7 @@ from paper.claims.verdicts import EXPERT_SHARE, Claim, Evidence, Outcome, Verdic
 from paper.command import Made, Options
 from paper.drawing.table import Column, Table
 from paper.numbers import coverage, statistics
+from paper.source import cite
 
 WRONG = 0.025  # share of 95% intervals that lie wholly on one given side of the true value
 
@@ -76,7 +77,7 @@ def table(e: Evidence) -> Table:
     rows = [
         {
             "claim": claim.text,
-            "where": claim.where,
+            "where": cite(claim.where),
             "source": claim.source,
             "ours": finding.text(),
             "runs": len(finding.keys) or None,

@@ -11,6 +11,7 @@ from ngt.runs.keys import Layout
 from ngt.settings.config import Config
 from paper.command import Made, Options
 from paper.drawing.table import Column, Table
+from paper.source import cite
 from paper.theory import bounds
 from paper.theory.bounds import Relation, Verdict
 from paper.theory.study import BINS, DRAWS, SAMPLES, SIGMAS, SIZES, STEPS, WIDTH, Study, study
@@ -61,11 +62,11 @@ class Statement:
         """Return a row of the table."""
         source, ours = self.pair
         return {
-            "statement": self.text,
+            "statement": cite(self.text),
             "source": source,
             "ours": ours,
             "verdict": self.verdict,
-            "why": self.why,
+            "why": cite(self.why),
         }
 
 
@@ -325,8 +326,8 @@ def _share(mask: NDArray[np.bool_]) -> str:
 def table(s: Study) -> Table:
     """Return a table with a row per statement."""
     notes = (
-        "Names are the paper's labels; L_n is L of n samples per side. source, ours: one "
-        "pair of all cases tried. holds: true everywhere, within a factor of "
+        "Numbers are the paper's, names its source's labels; L_n is L of n samples per side. "
+        "source, ours: one pair of all cases tried. holds: true everywhere, within a factor of "
         f"{bounds.TIGHT:g}; loose: true everywhere, but further off; false: there is a "
         "counter-example.",
         f"Grid: N in {{{', '.join(map(str, BINS))}}}, σ from {SIGMAS[0]:g} to {SIGMAS[-1]:g}, "

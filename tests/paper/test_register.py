@@ -10,6 +10,7 @@ import pytest
 from ngt.settings.load import load
 from paper.figures.curves import CURVE_FIGURES
 from paper.register import ARTEFACTS, CURVES, FIGURES, PAPER, REPORT, TABLES, at_scale
+from paper.source import cite
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "artefacts.md"
 SCALES = ("test", "quick", "lite", "paper")
@@ -27,7 +28,7 @@ def rows() -> dict[str, str]:
 
 
 def test_the_page_has_every_artefact_with_its_source() -> None:
-    assert rows() == {name: a.source or "–" for name, a in ARTEFACTS.items()}
+    assert rows() == {name: cite(a.source) or "–" for name, a in ARTEFACTS.items()}
 
 
 def test_every_figure_of_curves_is_described_once() -> None:

@@ -37,7 +37,7 @@ def test_a_claim_of_the_paper_s_runs_has_its_verdict(
     made = table(make_evidence(scores))
     assert row(made, "NGT outperforms BC") == {
         "claim": "NGT outperforms BC",
-        "where": "Experiments, Fig. main",
+        "where": "Experiments, Fig. 2 (main)",
         "source": "“outperforms the baselines”",
         "ours": "0.95 − 0.20 = 0.75 [0.75, 0.75] "
         "[not judged: Hopper-v4: 0.95 − 0.20 = 0.75 [0.75, 0.75]]",
