@@ -1,5 +1,5 @@
 # One command per task; `make` lists them. Only make and Python are needed.
-#   SCALE=lite         choose a scale (make figure, make report)
+#   SCALE=lite         choose a scale (make figure, make report, make paper)
 #   RECORDS=published  draw from the records that ship, without training
 #   DEMOS=shipped      imitate the experts that ship, without training experts
 #   PYTHON=path        make a new .venv with this Python
@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help figure report experts test long check gpu-check setup unlock clean
+.PHONY: help figure report paper experts test long check gpu-check setup unlock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -69,6 +69,11 @@ report: setup  ## put every figure and table into results/report.html (same choi
 	@$(WATCH)
 	@$(SNAKEMAKE) results/report.html
 	@echo "report: results/report.html"
+
+paper: setup  ## typeset every figure and table as results/paper.pdf, with LaTeX (same choices)
+	@$(WATCH)
+	@$(SNAKEMAKE) results/paper.pdf
+	@echo "paper: results/paper.pdf"
 
 experts: SCALE := $(or $(SCALE),lite)
 experts: setup  ## train and ship the experts that data/ lacks (at present none)

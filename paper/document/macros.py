@@ -48,8 +48,9 @@ def macros(config: Config, runs: Runs, found: Sequence[Item], warning: str = "")
     }
     lines = [rf"\newcommand*{{\{name}}}{{{escape(str(value))}}}" for name, value in values.items()]
     gaps = {item.anchor: item.gap for item in found if item.gap}
+    captions = {item.anchor: item.caption for item in found if item.caption}
     for artefact in (*FIGURES.values(), *TABLES.values()):
-        lines += of_artefact(config, artefact, gaps)
+        lines += of_artefact(config, artefact, gaps, captions)
     says = claims_by_artefact(rows_of(tables, "claims_table")) | {"references": references(runs)}
     names = (*FIGURES, *TABLES, MACHINE, "references")
     lines += [_named("says", name, says.get(name, "")) for name in names]
@@ -184,12 +185,15 @@ def of_source() -> dict[str, str]:
     }
 
 
-def of_artefact(config: Config, artefact: Artefact, gaps: Mapping[str, str]) -> Iterator[str]:
+def of_artefact(
+    config: Config, artefact: Artefact, gaps: Mapping[str, str], captions: Mapping[str, str]
+) -> Iterator[str]:
     """Yield an artefact's title, its caption, and the reason why it may be missing."""
     needed = "expert of this suite" if artefact.experts else "runs"
     absent = f"scale {config.scale} has no {needed} for it"
     yield _named("title", artefact.name, artefact.title)
-    yield _named("caption", artefact.name, about(config, artefact)[1])
+    caption = captions.get(artefact.name) or about(config, artefact)[1]
+    yield _named("caption", artefact.name, caption)
     yield _named("gap", artefact.name, gaps.get(artefact.name, absent))
 
 

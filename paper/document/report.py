@@ -21,7 +21,7 @@ from paper import command
 from paper.document import curves as report_curves
 from paper.document import pictures
 from paper.document import runs as report_runs
-from paper.drawing import stamps, style
+from paper.drawing import caption, stamps, style
 from paper.drawing import table as tables
 from paper.drawing.table import Table
 from paper.register import CURVES, FIGURES, REPORT, TABLES, Artefact
@@ -117,7 +117,8 @@ def _item(
         (FORMS[end], os.path.relpath(path, out.parent)) for end, path in paths if path.exists()
     )
     if kind != "json":
-        return Item(artefact, files, *about(config, artefact))
+        words, short = about(config, artefact)
+        return Item(artefact, files, words, caption.read(file) or short)
     try:
         table = tables.from_json(file.read_text(encoding="utf-8"))
     except (ValueError, KeyError, TypeError) as error:
@@ -136,21 +137,21 @@ def of_scale(file: Path, scale: str) -> bool:
 
 
 def about(config: Config, artefact: Artefact) -> tuple[str, str]:
-    """Return a figure's description and its caption."""
+    """Return a figure's description, and the caption of a picture that has no own."""
     names = [name for name in artefact.shown(config) if not artefact.experts]
     plans = [config.figures[name] for name in names]
 
     def join(axis: str) -> str:
         return ", ".join(dict.fromkeys(str(v) for plan in plans for v in getattr(plan, axis)))
 
-    text, caption = f"{artefact.title}.", artefact.title
+    text, short = f"{artefact.title}.", artefact.title
     if names:
         methods = [m for plan in plans for m in (*plan.methods, *plan.beside)]
         labels = ", ".join(dict.fromkeys(method_label(config, m) for m in methods))
         what = "Learning curves" if artefact.name in CURVES else "Drawn from runs"
         text += f" {what} of {labels} on {join('envs')}; demonstrations: {join('demos')}."
-        caption += f": {len(run_table(config, names, beside=True))} runs of scale {config.scale}"
-    return text, f"{caption}."
+        short += f": {len(run_table(config, names, beside=True))} runs of scale {config.scale}"
+    return text, f"{short}."
 
 
 def verdict_column(table: Table) -> str | None:

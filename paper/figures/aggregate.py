@@ -14,7 +14,7 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.command import Made, Options, figure_of_runs
 from paper.drawing import style
-from paper.drawing.panels import EXPERT, LIMIT, SHOWN
+from paper.drawing.panels import BANDS, EXPERT, LIMIT, SHOWN
 from paper.drawing.style import Look, Note
 from paper.numbers import statistics
 from paper.numbers.statistics import Array, Estimate
@@ -43,8 +43,11 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     _rows(better, a, looks, lambda m: a.better(m, a.scores))
     first.axvline(1, **EXPERT)
     better.axvline(0.5, **EXPERT)
-    better.set(xlim=(0, 1), xlabel="P(NGT > method)")
-    gap.set(xlim=(0, None), xlabel="optimality gap (lower is better)")
+    first.set_title("Score over all tasks")
+    better.set(xlim=(0, 1), xlabel="P(NGT > method)", title="NGT against each method")
+    gap.set(
+        xlim=(0, None), xlabel="optimality gap (lower is better)", title="Shortfall from the expert"
+    )
     first.set_yticks(range(len(a.methods)), [method_label(config, m) for m in a.methods])
     first.set(xlabel="interquartile mean (higher is better)", ylim=(len(a.methods) - 0.5, -0.5))
     for axes in (first, gap, better):
@@ -52,6 +55,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
         axes.grid(visible=False, axis="y")
     below = figure.add_subplot(grid[1, :])
     _profiles(below, a, looks)
+    style.letters((first, gap, better, below))
     if not a.scores.tasks:
         for axes in (first, gap, better, below):
             axes.text(
@@ -103,8 +107,13 @@ def _rows(
 
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
-    """Draw the share of runs above each score, with its interval at that score as a band."""
-    axes.set(ylim=(-0.02, 1.02), xlabel="normalised return τ", ylabel="share of runs above τ")
+    """Draw the share of runs above each score, with intervals as bands, drawn as BANDS says."""
+    axes.set(
+        title="Share of runs that score more than τ",
+        ylim=(-0.02, 1.02),
+        xlabel="normalised return τ",
+        ylabel="share of runs above τ",
+    )
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MultipleLocator(0.25))
     axes.axvline(1, **EXPERT, zorder=300)
@@ -120,16 +129,17 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
         value, lower, upper = np.array(
             statistics.profile(a.scores.of[method], taus, a.config.statistics, method)
         ).T
-        axes.fill_between(
-            taus,
-            lower,
-            upper,
-            step="post",
-            color=look.color,
-            alpha=0.13,
-            linewidth=0,
-            zorder=front,
-        )
+        if place == 0 or len(a.methods) <= BANDS:
+            axes.fill_between(
+                taus,
+                lower,
+                upper,
+                step="post",
+                color=look.color,
+                alpha=0.13,
+                linewidth=0,
+                zorder=front,
+            )
         every = TAUS // 6
         axes.plot(
             taus,
@@ -148,7 +158,9 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
 
 def reading(a: Aggregates) -> Note:
     """Explain how to read the figure."""
-    ends = "Bars and bands: intervals. " if a.seeds > 1 else ""
+    name = method_label(a.config, a.methods[0])
+    bands = "bands" if len(a.methods) <= BANDS else f"{name}'s band"
+    ends = f"Bars and {bands}: intervals. " if a.seeds > 1 else ""
     return Note(
         f"Top: one value per method over all tasks. Bottom: performance profiles. {ends}Dashed: "
         f"the expert's return, and an even chance."

@@ -69,6 +69,8 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         if (theirs := published[expert.env]) is not None:
             axes.axhline(theirs, **EXPERT)
         axes.set(title=expert.env, xlabel=f"env steps{sign}", ylabel="return", xlim=(0, None))
+    if len(experts) > 1:
+        style.letters(panels[: len(experts)])
     for axes in panels[len(experts) :]:
         axes.set_axis_off()
     handles = [

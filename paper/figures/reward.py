@@ -24,6 +24,7 @@ from paper.register import POTENTIAL
 
 NAME = "main_figure"  # the entry of the config's `figures` with the runs
 MEASURES = dict(zip(LOGGED, (("AUC of the reward", 0.5), ("rank correlation", 0.0)), strict=True))
+TITLES = dict(zip(LOGGED, ("Expert against agent", "Learned against own reward"), strict=True))
 EXPERT: dict[str, Any] = {"marker": "o", "color": "#FFFFFF", "markeredgecolor": "#000000"}
 EXPERT |= {"linestyle": "none", "markersize": 2.8, "markeredgewidth": 0.6}
 AGENT: dict[str, Any] = {"marker": ".", "color": "#D55E00", "linestyle": "none"}
@@ -46,12 +47,13 @@ def draw(
     for axes, (column, (label, none)) in zip(panels[:, 0], MEASURES.items(), strict=True):
         _diagnostic(axes, runs, column, looks)
         axes.axhline(none, **EVEN)
-        axes.set_ylabel(label)
+        axes.set(ylabel=label, title=TITLES[column])
         axes.set_xlim(0, float(runs["step"].max()))
         axes.xaxis.set_major_formatter(lambda x, _: f"{x / scale:g}")
     panels[0, 0].tick_params(labelbottom=False)
     panels[1, 0].set_xlabel(f"env steps{word}")
     _maps(figure, panels[:, 1:], maps)
+    style.letters(panels.flat)
     handles = [
         Line2D([], [], **look.line, label=method_label(config, method))
         for method, look in looks.items()

@@ -34,6 +34,8 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     for axes, env in zip(panels, plan.envs, strict=True):
         _panel(axes, env, runs, look_of)
     figure.axes[0].set_ylabel("env steps per second")
+    if len(panels) > 1:
+        style.letters(panels)
     handles = [
         Line2D([], [], **look.line, marker=look.marker, label=method_label(config, method))
         for method, look in look_of.items()

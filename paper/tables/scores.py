@@ -24,7 +24,7 @@ COLUMNS = {
     "mean": Column("mean"),
     "low": Column("low"),
     "high": Column("high"),
-    "scores": Column("of each seed"),
+    "scores": Column("of each seed", several=True),
     "diverged": Column("diverged"),
 }
 

@@ -197,7 +197,7 @@ def test_without_arguments_it_lists_every_artefact(capsys: Any) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(ARTEFACTS)
     (line,) = (line for line in lines if line.startswith("grid_figure "))
-    assert "Fig. grid" in line and line.endswith(FIGURES["grid_figure"].title)
+    assert "Fig. 3 (grid)" in line and line.endswith(FIGURES["grid_figure"].title)
 
 
 @pytest.mark.parametrize(
