@@ -27,10 +27,9 @@ CROSS: dict[str, Any] = {"markersize": 4.5, "markeredgewidth": 1.2}
 
 REMARK_SIZE = 5.5  # font size of the text above a panel, in points
 THIN = 0.45  # width of background lines, in points
-# The largest number of lines that all have a band and a thin line. Beyond it, only the first has.
-# Of three ways tried on ten methods, this one keeps every line visible at every size of a panel.
-# Labels at the ends of lines overlap, as most methods end within 0.1 of the expert. A panel for
-# each method takes 180 panels at scale `paper`, and no two methods share axes.
+# The largest number of lines that all have a band and a thin line. Beyond it, only the first has,
+# because overlapping bands hide the lines. Labels at the ends of ten lines would overlap, as most
+# methods end within 0.1 of each other, and a panel for each method would make 180 at scale `paper`.
 BANDS = 4
 
 SHOWN = (-0.1, 1.1)  # smallest y range of a panel, in normalised returns

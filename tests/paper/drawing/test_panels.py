@@ -8,6 +8,7 @@ import pytest
 
 from ngt.errors import UserError
 from ngt.settings.config import Config, FigureConfig
+from ngt.settings.load import load
 from paper.drawing import notes, style
 from paper.drawing.panels import (
     AUC,
@@ -81,6 +82,7 @@ def runs(value: float) -> pd.DataFrame:
 @pytest.mark.parametrize(("count", "bands"), [(BANDS, BANDS), (BANDS + 1, 1)])
 def test_only_a_few_lines_all_have_a_band(count: int, bands: int) -> None:
     crowded = panel(SCORE, (0.0, 1.0), [0.2])
+    crowded.config = load({"scale": "quick"})
     for number in range(count):
         crowded.add(runs(0.5), Series("ngt", 20, "NGT", LOOK), number, count)
     assert len(crowded.axes.collections) == bands
@@ -89,6 +91,7 @@ def test_only_a_few_lines_all_have_a_band(count: int, bands: int) -> None:
 
 def test_a_mean_beyond_the_axes_is_drawn_along_the_edge() -> None:
     cut = panel(SCORE, (0.0, 1.0), [0.2])
+    cut.config = load({"scale": "quick"})
     cut.add(runs(-7.0), Series("ngt", 20, "NGT", LOOK), 0, 1)
     cut.finish(3.0, *cut.limits())
     (edge,) = (line for line in cut.axes.lines if line.get_zorder() == 399)
