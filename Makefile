@@ -1,7 +1,7 @@
 # One command per task; `make` lists them. Only make and Python are needed.
 #   SCALE=lite         choose a scale (make figure, make report, make paper)
-#   RECORDS=published  draw from the records that ship, without training
-#   DEMOS=shipped      imitate the experts that ship, without training experts
+#   RECORDS=published  draw from the shipped records, without training
+#   DEMOS=shipped      imitate the shipped experts, without training experts
 #   PYTHON=path        make a new .venv with this Python
 #   ARGS="-k sac"      pass more arguments to pytest (make test, make long)
 
@@ -32,13 +32,13 @@ PYTEST = $(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
 SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES)) \
   --workflow-profile workflow/profiles/default
 
-# Snakemake prints a line when a pack starts and a line when it ends, with minutes between them.
+# Snakemake prints a line when a pack starts and a line when it ends, and nothing for minutes between.
 WATCH = $(if $(RECORDS),:,echo "to see how far the runs are, use another terminal: \
   $(BIN)/ngt runs$(SCALE:%= --scale %) --watch")
 
 # Print "ok VERSION COMMAND" for the first Python that runs, has a supported version and can make
-# environments. Otherwise list the Pythons found. Each is run, because a version manager's shim may exist
-# and fail.
+# environments. Otherwise list the Pythons found. Each Python is run, because a version manager may have
+# a command that exists but fails.
 PICK_PYTHON = found=; \
   for p in $(if $(PYTHON),"$(PYTHON)",$(PYTHONS:%=python%) python3); do \
     v=$$("$$p" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null) || v=; \
@@ -52,7 +52,7 @@ PICK_PYTHON = found=; \
   done; \
   echo "$${found:-; no Python}" | cut -c 3-
 
-# A copied checkout must not run the code of the folder that its .venv was made in.
+# A copied checkout makes a new .venv, since the old one runs the code of the original folder.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 .PHONY: $(READY)
 endif
@@ -95,9 +95,9 @@ check: setup  ## run only linters and mypy
 	@echo "check: mypy"
 	@$(BIN)/python -m mypy
 
-# There is no set-up. This uses the current Python, which needs a torch that fits the machine's CUDA and
-# the packages that ngt/bench/gpu.py names. The tests' shared fixtures need more packages, so they are not
-# loaded.
+# This target has no set-up and uses the current Python. It needs a torch that fits the machine's CUDA
+# and the packages that ngt/bench/gpu.py names. The tests' shared fixtures are not loaded, since they
+# need more packages.
 gpu-check:  ## on a CUDA machine: run tests marked gpu and write rates to results/published/gpu.json
 	@$(or $(PYTHON),python3) -m pytest -q -o minversion=7 -o filterwarnings= -p no:cacheprovider \
 	  --noconftest tests/ngt/training/test_graphs.py
@@ -112,9 +112,9 @@ clean:  ## remove .venv and caches; results stay
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamp is removed first and written last. An interrupted set-up therefore starts again from an empty
-# environment, and a finished one is updated in place. The constraint pins the build tool of packages that
-# come as source.
+# The stamp file is removed first and written last. An interrupted set-up therefore starts again from an
+# empty environment, and a finished one is updated in place. The constraint pins the build tool of
+# packages that are distributed as source.
 $(READY): requirements.lock pyproject.toml
 	$(eval PICKED := $(shell $(PICK_PYTHON)))
 	$(if $(filter ok,$(firstword $(PICKED))),,$(error needs Python $(subst $() , or ,$(PYTHONS)); \

@@ -1,8 +1,8 @@
-# Make every artefact of the paper from nothing.
+# Make every artefact of the paper from scratch.
 #   snakemake --cores all results/main_figure.pdf  makes the main figure at scale `quick`
 #   --config scale=paper                           selects another scale
-#   --config records=published                     draws from the records that ship
-# Without a target, everything is made. Settings are in workflow/config/, logs of jobs in
+#   --config records=published                     draws from the shipped records
+# Without a target, everything is made. Settings are in workflow/config/, and logs of jobs are in
 # results/<scale>/logs/.
 
 

@@ -1,11 +1,11 @@
 """Common parts of the adversarial methods: a net, its gradient penalty, absorbing states.
 
 Each run trains its own net D to tell expert transitions from agent transitions. A method's `loss`
-defines the training objective, and its `value` the reward. The nets are the paper's reward nets
-without spectral norm. Spectral norm would conflict with the two-sided penalty: it caps the slope at
-1, and the penalty pulls the slope up to 1. The setting `spectral_norm` turns it on. `penalty: 0`
-removes the penalty, its random draw and its pass through the net. The slope is per unit of input.
-A coordinate of large scale therefore dominates D unless observations are normalised.
+defines the training objective, and its `value` defines the reward. The nets are the paper's reward
+nets without spectral norm. Spectral norm caps the slope of D at 1, which conflicts with the
+two-sided penalty that pulls the slope up to 1. The setting `spectral_norm` turns spectral norm on.
+`penalty: 0` removes the penalty, its random draw and its pass through the net. The penalised slope
+is per unit of input, so a coordinate of large scale dominates D unless observations are normalised.
 """
 
 from dataclasses import dataclass
@@ -47,12 +47,13 @@ class Adversarial(RewardModel):
     after the end, whose other coordinates are 0.
 
     In D's batches a fair coin decides whether a terminated transition is kept or replaced by the
-    absorbing state's own transition. Each of the two then has half the weight of a separate row, on
-    both sides. The ratio of the sides stays the same up to a constant factor. The reward of a
-    terminated transition includes the absorbing state's value, gamma / (1 - gamma) times its
-    reward. Bootstrapping through that state forever gives the same value. D sees an expert's end
-    only if the subsampled transitions contain it. On average, they contain one in `rate` of the
-    terminations in the demonstrations.
+    absorbing state's own transition. Each of the two transitions thus has half the weight of a row,
+    both for the expert and for the agent. This changes the ratio between expert and agent only by a
+    constant factor. The reward of a terminated transition includes the absorbing state's value,
+    which is gamma / (1 - gamma) times that state's reward. Bootstrapping through the absorbing
+    state forever gives the same value. D sees the expert terminate only if the subsampled
+    transitions contain a termination. On average, they contain one in `rate` of the terminations in
+    the demonstrations.
     """
 
     Config = AdversarialConfig

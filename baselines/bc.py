@@ -5,13 +5,14 @@ The policy is fitted to expert pairs (s, a) alone, without stepping an env:
     loss = E_expert[|a_theta(s) - a|^2] / |A|
 
 a_theta(s) is a reparameterised sample of the tanh-Gaussian policy, so its std shrinks to its floor.
-A step is a gradient step of the agent's own optimiser.
+Each training step is one gradient step of the agent's own optimiser.
 
 Reward: none.
 Range: none.
-Deviations: the agent's learning rate and raw observations, as for every method here. The authors'
-code uses a learning rate of 1e-4 and normalises observations by running statistics. A likelihood
-would be fragile: a deterministic SAC expert saturates the tanh, and atanh(+-1) is infinite.
+Deviations: the learning rate is the agent's and observations are raw, as for every method here. The
+authors' code uses a learning rate of 1e-4 and normalises observations by running statistics. A
+likelihood loss would be fragile: a deterministic SAC expert saturates the tanh, and atanh(+-1) is
+infinite.
 Sources: Pomerleau, "ALVINN: An Autonomous Land Vehicle in a Neural Network", NeurIPS 1988;
 lionelblonde/ngt.
 """

@@ -1,6 +1,6 @@
 """Discriminator-Actor-Critic, DAC (Kostrikov et al., 2019), also SAM (Blondé and Kalousis, 2019).
 
-A discriminator D = sigmoid(z) tells expert transitions (label y) from the agent's (label 0):
+A discriminator D = sigmoid(z) tells expert transitions (label y) from agent transitions (label 0):
 
     loss   = E_expert[y softplus(-z) + (1 - y) softplus(z)] + E_agent[softplus(z)]
              + 10 E[(|grad z| - 1)^2]
@@ -12,10 +12,10 @@ The penalty is computed at random points between expert and agent rows. Rewards 
 the logit z, which does not saturate. With a sigmoid and 1e-8 inside the logarithm, R+ could not
 exceed 18.4. R is also the reward of AIRL (Fu et al., 2018). FAIRL's reward (Ghasemipour et al.,
 2020) turns the objective into the forward KL divergence, from the expert's distribution to the
-agent's. z is first clamped to `logit_clip`.
+agent's. For this reward, z is clamped to at most `logit_clip` in magnitude.
 
-Reward: R is z, R+ is softplus(z); high is expert-like. FAIRL's reward is not: it is largest at
-z = -1, just on the agent's side, and falls without bound where the expert is denser.
+Reward: R is z, R+ is softplus(z); high is expert-like. A high FAIRL reward is not expert-like. It
+is largest at z = -1, just on the agent's side, and falls without bound where the expert is denser.
 Range: R is any real number. R+ lies in [0, inf), which rewards staying alive if episodes can end
 early. FAIRL's reward lies in [-10 exp(10), exp(-1)], which is [-220 265, 0.37].
 Deviations: SAC replaces TD3 or DDPG, and each net takes one step per iteration, as for every method
@@ -23,11 +23,11 @@ here. Batches are drawn with replacement, since one demonstration is smaller tha
 replaces tanh, as in the paper's reward net. Absorbing states are off by default, since the paper
 does not mention them. With `absorbing`, their value is added in closed form, not bootstrapped. The
 last expert transition is subsampled like any other; the original keeps it with weight 1 / rate. The
-label y is a constant, 1 or less. SAM draws y anew for each row, but only its mean matters. FAIRL's
-code also clamps z while D learns, sweeps the scale of the reward and the weight of the penalty per
-env, and ignores terminations.
-Traps: FAIRL's reward is 22 026 times z at z = 10. Without a clamp, or with a weak penalty, the
-critic diverges.
+label y is a constant of at most 1. SAM draws y anew for each row, but only the mean of y matters.
+FAIRL's code also clamps z while D learns, tunes the scale of the reward and the weight of the
+penalty per env, and ignores terminations.
+Traps: at z = 10, FAIRL's reward is 22 026 times as large as z. Without a clamp, or with a weak
+penalty, the critic diverges.
 Sources: Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019; Blondé and Kalousis,
 Sample-Efficient Imitation Learning via Generative Adversarial Nets, AISTATS 2019; Gulrajani et al.,
 2017 (penalty); Fu et al., Learning Robust Rewards with Adversarial Inverse Reinforcement Learning,
@@ -55,7 +55,7 @@ class DacConfig(AdversarialConfig):
         "logit", "form of the reward: z (R), softplus(z) (R+) or -z exp(z) (FAIRL)"
     )
     logit_clip: float = opt(10.0, "largest magnitude of z in FAIRL's reward", 0)
-    expert_label: float = opt(1.0, "expert label y; below 1 it smooths the expert's labels", 0, 1)
+    expert_label: float = opt(1.0, "expert label y; values below 1 smooth the labels", 0, 1)
 
 
 class Dac(Adversarial):

@@ -1,8 +1,8 @@
 """DiffAIL: a discriminator made of a diffusion model (Wang et al., AAAI 2024).
 
-A net predicts the noise eps that was mixed into a transition x at a random one of T = 10 steps. Its
-error tells expert (label 1) from agent (label 0). The loss and the reward are different functions
-of this error:
+A net predicts the noise eps that was mixed into a transition x at a random step t of T = 10. The
+error of this prediction tells expert transitions (label 1) from agent transitions (label 0). The
+loss and the reward are different functions of the error:
 
     x_t = sqrt(abar_t) x + sqrt(1 - abar_t) eps,    e_t = eps_hat(x_t, t) - eps
     loss    D  = exp(-err), err = mean_d e_t^2, one t and one eps per row
@@ -19,18 +19,19 @@ second derivative, which is NaN for Mish on inputs near 100. LeakyReLU's slope i
 paper's value for all reward nets. The original standardises the observations of Hopper and Walker2d
 by the demonstrations' statistics and uses width 256 on Hopper. `diffail-official` has the
 original's widths, the slope 0.2, and running statistics of the agent's observations on these two
-tasks. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >= 1e-10. The original takes
-logarithms of D and cuts them at -100, so the gradient vanishes once err exceeds about 100. Some
-gradients still vanish here at such errors. D is then 0 in float32, so the penalty is constant. A
-dim with e^2 above 100 adds nothing to D'. If this holds for all dims, the reward is 0 (R: -23.03).
-Inputs are not clamped. On raw Humanoid rows, with values up to 4500, err starts at a median of 1.3
-and a maximum of 39. The reason is torch's default initialisation, as in the original, which starts
-near eps_hat = 0. Orthogonal nets start at 8 and 1200. In the loss, expert, agent and interpolated
-rows share one normal draw per row and dim. For the reward, the rows of one block of noise are
-shifted by t. Each row thus meets different noise at each t, as in the original, with a tenth of the
-draws. The penalty's weight is 0.1 on every env (original: 0.5 on Hopper, 0.001 on Walker2d). State
-comes before action (original: action first), which changes nothing. The original's agent uses a
-reward scale of 2 and an Adam beta1 of 0.25, and ignores terminals. None of this is adopted.
+tasks. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >= 1e-10. The original clips
+the logarithms of D at -100, so the gradient vanishes once err exceeds about 100. At such errors,
+the penalty still has no gradient here, since D is 0 in float32. A dim with e^2 above 100 adds
+nothing to D', and if this holds for all dims, the reward is 0 (R: -23.03). Inputs are not clamped.
+On raw Humanoid rows, with values up to 4500, err has an initial median of 1.3 and an initial
+maximum of 39. Both are this small because torch's default initialisation, which the original also
+uses, starts near eps_hat = 0. With orthogonal initialisation they would be 8 and 1200. In the loss,
+expert, agent and interpolated rows share one normal draw per row and dim. For the reward, all steps
+t share one block of noise, with its rows shifted by t. Each row thus gets different noise at each
+t, as in the original, but with a tenth of the draws. The penalty's weight is 0.1 on every env
+(original: 0.5 on Hopper, 0.001 on Walker2d). The state comes before the action in x; the original's
+opposite order is equivalent. The original's agent uses a reward scale of 2 and an Adam beta1 of
+0.25, and ignores terminals. None of this is adopted.
 
 Sources: Wang et al., "DiffAIL: Diffusion Adversarial Imitation Learning", AAAI 2024
 (ML-Group-SDU/DiffAIL); lionelblonde/ngt.
@@ -70,17 +71,17 @@ class DiffAilConfig:
     beta_last: float = opt(2e-2, "variance added by the last step", 0, 1)
     lr: float = opt(3e-5, "Adam's learning rate; beta1 is 0.9", 0)
     penalty: float = opt(0.1, "weight of the two-sided gradient penalty; the DiffAIL paper's", 0)
-    floor: float = opt(1e-10, "least D and 1 - D inside a logarithm", 1e-30, 1)
+    floor: float = opt(1e-10, "lower bound on D and 1 - D inside a logarithm", 1e-30, 1)
 
 
 def signal_power(config: DiffAilConfig) -> Tensor:
-    """Return abar, the share of x's variance left after each step, as float64 (T,)."""
+    """Return abar, the share of x's variance left after each step, in float64, shape (T,)."""
     beta = torch.linspace(config.beta_first, config.beta_last, config.steps, dtype=torch.float64)
     return (1.0 - beta).cumprod(0)
 
 
 def waves(steps: int, frequencies: int) -> Tensor:
-    """Return each step's sines and cosines, (T, 2 frequencies), with periods 2 pi to 2e4 pi."""
+    """Return each step's sines and cosines, (T, 2 frequencies), of periods 2 pi to 2e4 pi."""
     ladder = torch.linspace(0.0, 1.0, frequencies, dtype=torch.float64)
     angle = torch.arange(steps, dtype=torch.float64)[:, None] * 10_000.0**-ladder
     return torch.cat([angle.sin(), angle.cos()], dim=-1)
@@ -131,7 +132,7 @@ class DiffAil(RewardModel):
     def error(self, x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
         """Return eps_hat - eps, shaped like x and noise (R, B, input), at steps t (R, B)."""
         embedded = self.time_net(self.waves.expand(x.shape[0], -1, -1))
-        # A product: on a GPU, the gradient of indexing is summed in no fixed order.
+        # A matrix product, because a GPU sums the gradient of indexing in no fixed order.
         at = (t[..., None] == self.index).to(x.dtype) @ embedded
         x_t = self.signal[t][..., None] * x + self.spread[t][..., None] * noise
         return self.net(torch.cat([x_t, at], dim=-1)) - noise
@@ -182,7 +183,7 @@ class DiffAil(RewardModel):
         return value
 
     def noise_by_step(self) -> Tensor:
-        """Return the reward's noise, (R, T, B, input), which differs between rows and steps."""
+        """Return the reward's noise, different for each row and step, shape (R, T, B, input)."""
         noise = self.noise["reward_noise"]
         return torch.stack([noise.roll(t, dims=1) for t in range(self.config.steps)], dim=1)
 

@@ -2,8 +2,8 @@
 
 A soft critic is optimal for an implied reward, r = Q(s, a) - gamma V(s'). These methods therefore
 neither learn nor bootstrap a separate reward. Their `critic_loss` raises the implied reward on
-expert transitions and holds it down elsewhere. The agent's batch is half agent transitions and half
-expert transitions, as in each method's public code. The actor learns at the states of both sides.
+expert transitions and limits it elsewhere. The agent's batch is half agent transitions and half
+expert transitions, as in each method's public code. The actor learns at the states of both halves.
 The critic's input is (s, a) in every input mode.
 """
 
@@ -25,12 +25,12 @@ class InverseConfig:
 
     objective: Objective = opt(
         "value",
-        "the policy's term: V(s) - gamma V(s') on both sides (value) or on the expert's "
-        "(value_expert), or (1 - gamma) V(s) on the expert's (v0)",
+        "the policy's term in the loss: with value, V(s) - gamma V(s') over agent and expert rows; "
+        "with value_expert, the same over expert rows; with v0, (1 - gamma) V(s) over expert rows",
     )
     chi2: float = opt(0.5, "chi2 in the regulariser's weight 1 / (4 chi2)", 1e-8)
     target: bool = opt(
-        True, "take V(s') from the target critics; otherwise from the critics, with gradient"
+        True, "take V(s') from the target critics; if false, from the critics, with gradients"
     )
 
 

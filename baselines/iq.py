@@ -8,24 +8,24 @@ return under r. A chi-square regulariser keeps r small on both sides:
     loss  = -E_expert[r] + E_both[V(s) - gamma (1 - terminated) V'(s')] + 1/(4 chi2) E_both[r^2]
 
 V' uses the target critics. With `objective: v0` the second term is (1 - gamma) E_expert[V(s)], so
-every expert state counts as a start. The actor and the temperature learn as in SAC, at the states
-of both sides. With two critics, their losses are averaged.
+every expert state counts as an initial state. The actor and the temperature learn as in SAC, at the
+states of both sides. With two critics, the loss is the mean of theirs.
 
 Reward: r, which the critic implies; high is expert-like. It is logged, but never bootstrapped.
 Range: any real number. At the optimum r is 4 chi2 (d_expert - d_agent) / (d_expert + d_agent), with
-d the densities of the two sides, so it lies in [-2, 2]. A transition that terminates has V'(s') =
-0, so the sign of the values decides whether ending pays.
-Deviations: half of the batch is the agent's, half the expert's. `train.batch` counts both halves,
-512, so that each side has the original's 256. The agent updates once every four env steps, as for
-every method here; the original updates at every step. The initial weights, the actor's clipping and
-the bounds of its std are the suite's. Expert transitions are drawn with replacement. The public
-code's other divergences and its gradient penalty are omitted.
-Traps: these are known from the public code's issues. Training does not converge if the temperature
-is learned, unless the target entropy is far below -|A| (four times, in its code). Here the
-temperature is therefore fixed, at the scripts' values. The regulariser must cover both sides; on
-the expert's alone the critic diverges. The minimum of two critics diverges in cases where a single
-critic does not. The scripts use one critic, and so does this entry. A user who could not reach the
-printed returns from one demonstration reported 3500 on Walker2d.
+d the densities of the two sides, so it lies in [-2, 2]. A terminating transition has V'(s') = 0, so
+the sign of the values decides whether it pays to end an episode.
+Deviations: half of the batch is the agent's, half the expert's. `train.batch` is 512, the size of
+both halves, so that each half has the original's 256. The agent updates once every four env steps,
+as for every method here; the original updates at every step. The initial weights, the clipping of
+the actor's gradient and the bounds of its std are the suite's. Expert transitions are drawn with
+replacement. The public code's other divergences and its gradient penalty are omitted.
+Traps: issues of the public code report the following. Training does not converge if the temperature
+is learned, unless the target entropy is far below -|A| (four times, in that code). Here the
+temperature is therefore fixed at the values of the public scripts. The regulariser must cover both
+sides; with the expert's side alone, the critic diverges. In some cases the minimum of two critics
+diverges but a single critic does not. The scripts use one critic, and so does the suite. A user who
+could not reach the printed returns from one demonstration reported 3500 on Walker2d.
 Sources: Garg et al., "IQ-Learn: Inverse soft-Q Learning for Imitation", NeurIPS 2021;
 Div99/IQ-Learn, with its issues 2, 5, 11, 13 and 17; lionelblonde/ngt.
 """
@@ -45,7 +45,7 @@ class IqConfig(InverseConfig):
 
 
 class IqLearn(Inverse):
-    """IQ-Learn for R runs, without parameters of its own."""
+    """IQ-Learn for R runs. It has no parameters of its own."""
 
     Config = IqConfig
     config: IqConfig

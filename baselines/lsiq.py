@@ -1,31 +1,31 @@
 """Least-squares inverse Q-learning, LS-IQ (Al-Hafez et al., 2023).
 
 IQ-Learn's regulariser, computed over both sides together, turns its objective into a squared
-Bellman error with a fixed reward for each side. With c the regulariser's weight:
+Bellman error with a fixed reward for each side. Let c be the regulariser's weight:
 
     r_expert = 1 / c,   r_agent = -1 / c,   Q_max = 1 / (c (1 - gamma))
     y        = gamma (1 - terminated) clip(V'(s'), -Q_max, Q_max)
     loss     = E_expert[(Q(s, a) - Q_max)^2] + E_both[(V(s) - r_agent - y)^2]
 
-V is the soft value under the policy, and V' that of the target critic. `expert: bootstrap` replaces
-the expert's target Q_max by r_expert + y. `agent: buffer` computes the second term only at the
-agent's own actions, E_agent[(Q(s, a) - r_agent - y)^2]. With `absorbing`, the reward of a
-terminated transition is multiplied by 1 / (1 - gamma), which gives the value of staying in the
+V is the soft value under the policy, and V' is the same value from the target critic. `expert:
+bootstrap` replaces the expert's target Q_max by r_expert + y. `agent: buffer` computes the second
+term only at the agent's actions, E_agent[(Q(s, a) - r_agent - y)^2]. With `absorbing`, the reward
+of a terminated transition is multiplied by 1 / (1 - gamma), which gives the value of staying in the
 absorbing state forever. Otherwise, ending an episode would spare the agent all further negative
 rewards.
 
 Reward: fixed, 1 / c on the expert's transitions and -1 / c on the agent's; high is expert-like. The
 reward that the critic implies, Q(s, a) - y, is logged.
-Range: [-1 / c, 1 / c], so [-2, 2], and 1 / (1 - gamma) times that at an absorbing end. Targets are
-clipped to the values that such rewards can reach, [-200, 200].
+Range: [-1 / c, 1 / c], which is [-2, 2]; with `absorbing`, 1 / (1 - gamma) times as wide at
+terminations. Targets are clipped to the values that such rewards can reach, [-200, 200].
 Deviations: the batch (half the agent's, half the expert's, 512 together) and the number of updates
-are those of IQ-Learn here. The original draws 10 000 steps before it learns; this code learns from
-the start. `absorbing` is on, as in the paper; the public launchers turn it off. The reward of an
-absorbing end applies to every row; the public code omits it at the expert's states in the second
-term. The public code's learned entropy critic (LS-IQ with H) is omitted.
+are those of IQ-Learn here. The original collects 10 000 steps before it learns; this code learns
+from the start. `absorbing` is on, as in the paper; the public launchers turn it off. It changes the
+reward of every terminated row; the public code leaves out the expert's states in the second term.
+The public code's learned entropy critic (LS-IQ with H) is omitted.
 Traps: with gamma 0.99 and c 0.5 the expert's target is 200. The critic's loss therefore starts near
-40 000, and its weights need thousands of updates to reach the target. The public launcher adds
-c = 10 for HalfCheetah. The temperature is fixed at 1e-3, and at 0.1 on Humanoid.
+40 000, and its weights need thousands of updates to reach the target. The public launcher also has
+c = 10 for HalfCheetah. The temperature is fixed, at 0.1 on Humanoid and at 1e-3 elsewhere.
 Sources: Al-Hafez et al., "LS-IQ: Implicit Reward Regularization for Inverse Reinforcement
 Learning", ICLR 2023; robfiras/ls-iq, with its issue 2.
 """
@@ -48,19 +48,19 @@ class LsIqConfig:
 
     weight: float = opt(0.5, "weight c of the regulariser; rewards are 1 / c and -1 / c", 1e-8)
     expert: Literal["fix", "bootstrap"] = opt(
-        "fix", "the expert's target: Q_max (fix) or r_expert + y (bootstrap)"
+        "fix", "target on the expert's side: Q_max (fix) or r_expert + y (bootstrap)"
     )
     agent: Literal["value", "buffer"] = opt(
         "value", "second term: V(s) at all states (value), or Q at the agent's actions (buffer)"
     )
     clip: bool = opt(True, "clip V(s') to the values that the rewards can reach")
     absorbing: bool = opt(
-        True, "give ends the absorbing state's value, as in the paper but not in its code"
+        True, "multiply rewards at terminations by 1 / (1 - gamma); the paper does, its code not"
     )
 
 
 class LsIq(Inverse):
-    """LS-IQ for R runs, without parameters of its own."""
+    """LS-IQ for R runs. It has no parameters of its own."""
 
     Config = LsIqConfig
     config: LsIqConfig

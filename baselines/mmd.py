@@ -16,13 +16,14 @@ expert-like.
 Range: (-3, 3), since each sigma contributes between -1 and 1.
 Deviations: D has one output and the penalty is on D, as for W-DAC's critic. Li et al. use more
 outputs, clip the weights, and add the loss of an autoencoder and a rank constraint. Penalising the
-slope of w instead (Bińkowski et al., 2018) is optional. It is not the default because w is bounded.
-Raw observations can lie far apart, and w cannot have slope 1 all the way between them. Kernels are
+slope of w instead (Bińkowski et al., 2018) is optional. It is not the default because w is bounded,
+so w cannot have slope 1 all the way between raw observations that lie far apart. Kernels are
 summed, as in Li et al.'s code. Averaging them would be equivalent to three times the penalty and a
-third of the reward. The estimate keeps the diagonals. Without them, the gradients of the first two
-terms differ only by a factor B / (B - 1). The expert's side of w is a batch, not all atoms. It is
-thus as noisy as the agent's side, and its cost does not depend on the number of atoms. Each net
-takes one step per iteration, and absorbing states are off by default, as for every method here.
+third of the reward. The estimate includes each row's kernel with itself. Without these, the
+gradients of the first two terms would only differ by a factor B / (B - 1). The expert's side of w
+is a batch, not all atoms. It is thus as noisy as the agent's side, and its cost does not depend on
+the number of atoms. Each net takes one step per iteration, and absorbing states are off by default,
+as for every method here.
 Sources: Li et al., MMD GAN, NeurIPS 2017; Bińkowski et al., Demystifying MMD GANs, ICLR 2018; Xiao
 et al., Wasserstein Adversarial Imitation Learning, 2019; OctoberChang/MMD-GAN.
 """
@@ -47,9 +48,9 @@ class MmdConfig(AdversarialConfig):
     sigmas: tuple[float, ...] = opt(
         (0.1, 1.0, 10.0), "widths of the kernels, in units of D's output", 1e-8
     )
-    m: int = opt(1, "number of D's outputs; more than 1 require `penalise: witness`", 1)
+    m: int = opt(1, "number of D's outputs; more than one needs `penalise: witness`", 1)
     penalise: Literal["net", "witness"] = opt(
-        "net", "function whose slope the penalty pulls to 1: net is D, witness is w"
+        "net", "function whose slope the penalty pulls to 1: D (net) or w (witness)"
     )
 
 
@@ -57,28 +58,31 @@ def rbf_mixture(u: Tensor, v: Tensor, sigmas: Sequence[float]) -> Tensor:
     """Return the sum of Gaussian kernels between u (R, B, m) and v (R, C, m), shape (R, B, C).
 
     Each sigma contributes 1 if u = v. Differences are computed explicitly for two reasons. The loss
-    does not constrain D's offset, and at an offset of 100 the expanded square is off by 0.1 in
-    float32 for a sigma of 0.1. Also, torch.cdist has no second derivative.
+    does not constrain D's offset, and at an offset of 100 the expanded square has an error of 0.1
+    in float32, which matters for a sigma of 0.1. Also, torch.cdist has no second derivative.
     """
     square = (u.unsqueeze(-2) - v.unsqueeze(-3)).square().sum(dim=-1)
     return torch.stack([torch.exp(square / (-2.0 * s * s)) for s in sigmas]).sum(dim=0)
 
 
 def mmd_squared(u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return the biased estimate of MMD^2 (with diagonals), (R,), of (R, B, m) and (R, C, m)."""
+    """Return the biased estimate of MMD^2 between (R, B, m) and (R, C, m), shape (R,).
+
+    It is biased because it includes each row's kernel with itself.
+    """
     sides = (u_expert, u_expert), (u_agent, u_agent), (u_expert, u_agent)
     expert, agent, between = (rbf_mixture(u, v, sigmas).mean(dim=(1, 2)) for u, v in sides)
     return expert + agent - 2.0 * between
 
 
 def witness(u: Tensor, u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return u's mean kernel to the expert minus its mean kernel to the agent, shape (R, B)."""
+    """Return u's mean kernel with the expert minus its mean kernel to the agent, shape (R, B)."""
     to_expert = rbf_mixture(u, u_expert, sigmas).mean(dim=-1)
     return to_expert - rbf_mixture(u, u_agent, sigmas).mean(dim=-1)
 
 
 class MmdDac(Adversarial):
-    """The critics of R runs, and the two batches that the witness refers to."""
+    """The critics of R runs, and the two batches that define the witness."""
 
     Config = MmdConfig
     config: MmdConfig
@@ -86,21 +90,23 @@ class MmdDac(Adversarial):
     def __init__(self, config: MmdConfig, spec: Spec) -> None:
         if config.m > 1 and config.penalise == "net":
             raise UserError(
-                f"params.m: {config.m} outputs have no single slope; use 1, or penalise: witness"
+                f"params.m: {config.m} outputs have no single slope; use 1 or `penalise: witness`"
             )
         super().__init__(config, spec, outputs=config.m)
-        # The loss does not depend on D's offset; Adam would amplify its gradient's rounding.
+        # The loss does not depend on D's offset, so the offset's gradient is only rounding error,
+        # which Adam would amplify.
         self.net.layers[-1].bias.requires_grad_(False)
-        # The last batches, not all atoms: D was trained on these batches, at a constant cost.
+        # Keep the last batches, not all atoms: D was trained on these batches, and their cost is
+        # constant.
         shape = len(spec.seeds), spec.batch, self.net.layers[0].weight.shape[-2]
         self.expert: Tensor
         self.agent: Tensor
-        # Both are equal before the first update, so the reward is 0.
+        # The two are equal before the first update, so the reward is 0.
         self.register_buffer("expert", torch.zeros(shape))
         self.register_buffer("agent", torch.zeros(shape))
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Make these the witness's batches, then take one step down the loss."""
+        """Store the batches for the witness, then take one step down the loss."""
         x_agent, x_expert = self.pair(agent, expert)
         self.agent.copy_(x_agent)
         self.expert.copy_(x_expert)

@@ -9,9 +9,9 @@ softmax:
     w     = softmax(tau (r + y - Q)), over the batch of one side, without gradient
     loss  = -E_expert[r] + sum w (r + y - Q) + E_expert[V(s) - y] + 1/(4 chi2) E_both[r^2 + Q^2]
 
-The weighted side is the expert's, or the agent's with `online`. The third term is as in IQ-Learn
-(`objective`). V(s') comes from the critic itself, with gradient, unless `target` is set. The actor
-learns as in SAC, at the states of both sides.
+The weighted errors are those of the expert's side, or of the agent's side with `online`. The
+setting `objective` selects the third term, as in IQ-Learn. V(s') comes from the critic itself, with
+gradient, unless `target` is set. The actor learns as in SAC, at the states of both sides.
 
 Reward: the net r(s, a); high is expert-like. The agent never uses it, since the critic learns from
 the loss above. With `online` off and a small tau, the weights are nearly equal, r has almost no
@@ -21,10 +21,10 @@ Range: any real number. The regulariser pulls r and Q to 0.
 Deviations: reward and critic take one step per update. The original takes 20 steps on a batch, each
 with new actions. `train.updates_per_step` adds updates, each with a step of the actor. The batch is
 half the agent's and half the expert's, 512 together. The agent updates once every four env steps,
-not at every step. There is one reward net; the original takes the smaller of two.
+not at every step. There is one reward net; the original takes the smaller output of two.
 Traps: the public commands for MuJoCo turn `online` off, so the agent's transitions affect only the
-regulariser and the actor. The commands use 10 whole demonstrations. tau is 0.08 on HalfCheetah and
-1 elsewhere. The critic's targets are off, and the objective is `value_expert`.
+regulariser and the actor. The commands use 10 whole demonstrations. They set tau to 0.08 on
+HalfCheetah and 1 elsewhere, use no target critics, and choose the objective `value_expert`.
 Sources: Viano et al., "Proximal Point Imitation Learning", NeurIPS 2022; lviano/P2IL (deep_PPIL);
 lionelblonde/ngt.
 """
@@ -43,11 +43,11 @@ from ngt.seeding import torch_generator
 
 @dataclass(frozen=True)
 class P2ilConfig(InverseConfig):
-    """Settings of P2IL. Values are the public code's."""
+    """Settings of P2IL. Defaults match the public code."""
 
-    objective: Objective = opt("value_expert", "the policy's term, as in IQ-Learn")
+    objective: Objective = opt("value_expert", "form of the policy's term, as in IQ-Learn")
     target: bool = opt(
-        False, "take V(s') from the target critics; otherwise from the critics, with gradient"
+        False, "take V(s') from the target critics; if false, from the critics, with gradient"
     )
     hidden: tuple[int, ...] = opt((256, 256), "widths of the reward net", 1)
     lr: float = opt(3e-4, "Adam's learning rate for the reward net", 0)

@@ -1,9 +1,9 @@
 """Primal Wasserstein Imitation Learning, PWIL (Dadashi et al., 2021).
 
-Each step of an episode of T steps spends a mass of 1/T on the expert's N atoms, each of which
-starts with a mass of 1/N. The step takes all the mass left on the nearest atom, then on the next
-nearest, until 1/T is spent. With take_j the mass that step t takes from atom j, and d the inputs'
-width:
+The N expert transitions are atoms, each with an initial mass of 1/N. Each step of an episode of T
+steps takes a mass of 1/T from them. It takes the mass left on the nearest atom, then that on the
+next nearest, until it has 1/T. Let take_j be the mass that step t takes from atom j, and d the
+width of the inputs:
 
     c_t = sum_j take_j |x_t - e_j|        reward r_t = alpha exp(-beta T / sqrt(d) c_t)
 
@@ -14,20 +14,20 @@ the masses are reset to 1/N when the episode ends.
 
 Reward: alpha exp(-sigma c_t), sigma = beta T / sqrt(d). It is computed when the step is taken and
 then stored, and it depends on the episode so far. High is expert-like.
-Range: [0, 5]. The reward is alpha = 5 on an atom with mass left. It rewards staying alive if
+Range: [0, 5]. The reward is alpha = 5 on an atom with enough mass left. It rewards staying alive if
 episodes can end early.
 Deviations: sigma uses the atoms' width in every input mode. The original uses the joint width of
 observation and action even if it compares observations alone. T is the env's time limit. The
-original always uses T = 1000, and so would match a tenth of the mass in episodes of 100 steps.
-Features that are constant up to float32's precision are divided by one, not only exactly constant
-features. A step with too little mass left earns 0, as in Acme; the original fails there. The agent
-is the suite's SAC, not D4PG. The original first fills the replay buffer with 50 000 expert
-transitions of reward alpha. This code does so only if `prefill` is set, because the NGT paper gives
-all methods the same backbone. The public code of that paper's authors does not fill the buffer
-either. As in the original, a filled transition leads to the next atom, which is `rate` steps later,
-and the last atom of all leads to the first.
+original always uses T = 1000, so it would match only a tenth of the mass in episodes of 100 steps.
+Features that are constant up to float32's precision are not scaled; the original exempts only
+exactly constant features. A step with too little mass left earns 0, as in Acme; the original fails
+there. The agent is the suite's SAC, not D4PG. The original first fills the replay buffer with
+50 000 expert transitions of reward alpha. This code does so only if `prefill` is set, because the
+NGT paper gives all methods the same backbone. The public code of that paper's authors does not fill
+the buffer either. As in the original, such a transition leads from an atom to the next, which is
+`rate` steps later, and from the last atom to the first.
 Traps: with few demonstrations the filled buffer repeats them hundreds of times, and the critic
-learns from jumps that no env makes.
+learns from jumps that the env never makes.
 Sources: Dadashi, Hussenot, Geist & Pietquin, "Primal Wasserstein Imitation Learning", ICLR 2021;
 google-research/google-research (pwil), google-deepmind/acme, lionelblonde/ngt.
 """
@@ -42,10 +42,10 @@ from ngt.reward import Batch, RewardModel, Spec, opt
 
 SLACK = 1e-6  # subtracted from 1/T, so that rounding cannot use up the atoms early
 
-# A feature is constant if its std is below this share of its largest magnitude, or of 1 if that is
-# larger. The relative spacing of float32 numbers is up to 1.2e-7, so rounding alone gives up to
-# 1e-6. Acme uses 1e-6 of 1. Dividing by such a std would turn any deviation of the agent into a
-# million stds, and make the reward 0.
+# A feature counts as constant if its std is below this fraction of its largest magnitude or of 1,
+# whichever is larger. The relative spacing of float32 numbers is up to 1.2e-7, so rounding alone
+# gives a fraction of up to 1e-6. Acme compares the std itself with 1e-6. Dividing by such a std
+# would turn any deviation of the agent into a million stds, and make the reward 0.
 CONSTANT = 1e-6
 
 
@@ -54,8 +54,8 @@ class PwilConfig:
     """Settings of PWIL. Names and values are those of the PWIL paper."""
 
     alpha: float = opt(5.0, "largest reward", 0)
-    beta: float = opt(5.0, "how fast the reward falls with the cost", 0)
-    prefill: int = opt(0, "expert transitions stored before the start; the original: 50000", 0)
+    beta: float = opt(5.0, "rate at which the reward falls with the cost", 0)
+    prefill: int = opt(0, "expert transitions in the initial buffer; 50000 in the original", 0)
 
 
 def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -64,12 +64,13 @@ def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor
     `distance`, `mass` and the mass left have shape (..., N).
 
     This is the loop over atoms in closed form. In order of distance, each atom gives the mass that
-    is still to be spent, but at most its own. Among equidistant atoms, the first one gives first.
-    All atoms are sorted, since a step may use any number of them. A good imitator leaves a little
-    mass on each atom that it passes; if it returns, one step uses 80 of 200.
+    is still to be spent, but at most its own. Of equidistant atoms, the one with the lowest index
+    gives first. All atoms are sorted, since a step may use any number of them. A good imitator
+    leaves a little mass on each atom that it passes. If it returns, one step may use 80 of 200
+    atoms.
 
-    Sums run from the first atom to the last. Atoms that pad a run's set in a pack have no mass, so
-    they do not change the rounding.
+    Sums are sequential. Atoms that pad a run's set in a pack have no mass, so they do not change
+    the rounding.
     """
     near, order = distance.sort(dim=-1, stable=True)
     held = mass.gather(-1, order)
@@ -81,10 +82,10 @@ def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor
 
 
 class Pwil(RewardModel):
-    """The atoms of R runs and the mass left on them in every env; overrides `observe`.
+    """The atoms of R runs, and the mass left on them in every env.
 
-    `mass` (R, n, N) is part of a run's state. Sets smaller than the pack's largest are padded with
-    atoms of mass 0.
+    `mass`, shape (R, n, N), is part of a run's state. Sets smaller than the pack's largest are
+    padded with atoms of mass 0. Rewards are computed in `observe`.
     """
 
     Config = PwilConfig
@@ -115,12 +116,12 @@ class Pwil(RewardModel):
         self.sigma = config.beta * spec.time_limit / spec.input**0.5
 
     def standardise(self, x: Tensor) -> Tensor:
-        """Return (x - mean) / std, (R, B, d); a row equal to an atom stays bit-equal to it."""
+        """Return (x - mean) / std, (R, B, d). A row equal to an expert row gives its exact atom."""
         return (x - self.mean) / self.scale
 
     @torch.no_grad()
     def observe(self, transition: Batch, done: Tensor) -> Tensor:
-        """Return each env step's reward, (R, n), and update the masses, or reset them if done."""
+        """Return each env's reward, shape (R, n); update its masses, or reset them if done."""
         x = self.standardise(self.inputs(transition))
         # |x|^2 - 2 x e + |e|^2 is cheaper, but in float32 a match would miss alpha by up to 0.4 %.
         distance = torch.linalg.vector_norm(x[:, :, None] - self.atoms[:, None], dim=-1)
@@ -134,7 +135,7 @@ class Pwil(RewardModel):
         return config.prefill
 
     def prefill(self) -> Batch | None:
-        """Return every env's steps, which repeat the atoms in order."""
+        """Return transitions that repeat the atoms in order, or None if `prefill` is 0."""
         if not self.config.prefill:
             return None
         assert self.spec.demos is not None

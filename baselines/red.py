@@ -6,15 +6,16 @@ prior, and the predictor is distilled on expert transitions alone:
     loss   = E_expert[h]
     reward = exp(-h), then scaled by batch percentiles
 
-Reward: (r - P5) / (P95 - P5), r = exp(-h), with percentiles of the batch; high is expert-like.
+Reward: (r - P5) / (P95 - P5), r = exp(-h), with percentiles of the batch. It is high for
+expert-like data.
 Range: r lies in (0, 1]. The scaled reward lies mostly in [0, 1] and is not clipped.
-Deviations: those of the NGT paper. The predictor takes one step per iteration for as long as the
-agent learns, instead of 200 epochs beforehand. Both nets are NGT's, with the same architecture and
+Deviations: As in the NGT paper, the predictor takes one step per iteration for as long as the agent
+learns, instead of 200 epochs beforehand. Both nets are NGT's, with the same architecture and
 spectral norm; RED's predictor is shallower than its prior. The pairing is NGT's. On Humanoid it is
 HL-Gauss, so h has a floor above zero. Percentiles only partly replace RED's temperature, which is
 tuned per env from 250 to 250 000. For small h, exp(-h) is close to the straight line 1 - h. Scaling
-keeps its shape, so nearly all rewards of a batch end up near 1. `rescale`, a factor of the outputs,
-acts as a temperature.
+keeps the shape of the rewards' distribution, so nearly all rewards of a batch end up near 1. The
+setting `rescale` multiplies the nets' outputs and thus acts as a temperature.
 Sources: Wang et al., Random Expert Distillation, ICML 2019; RuohanW/RED; lionelblonde/ngt.
 """
 

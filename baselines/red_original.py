@@ -8,24 +8,24 @@ takes its first step, and is then frozen. With k outputs:
 
 The prior is deeper than the predictor. The fit takes 200 passes through the demonstrations in
 batches of 32. A reward then depends only on its transition, and is computed when the step is taken.
-Without a `temperature`, each run uses the one at which the mean error on its demonstrations gives a
-reward of 0.9. The paper chooses it so that most of the expert's rewards are close to 1.
+Without a `temperature`, each run uses the temperature at which the mean error on its demonstrations
+gives a reward of 0.9. The paper chooses it so that most of the expert's rewards are close to 1.
 
 Reward: exp(-temperature * squared error); high is expert-like.
 Range: (0, 1]. It rewards staying alive if episodes can end early.
-Deviations: SAC replaces TRPO, with gamma 0.99 instead of 0.97. Behavioural cloning does not
-pretrain the policy; in the original it does on HalfCheetah and Ant. Initial weights are orthogonal
+Deviations: SAC replaces TRPO, with gamma 0.99 instead of 0.97. The policy is not pretrained; the
+original pretrains it by behavioural cloning on HalfCheetah and Ant. Initial weights are orthogonal
 with gain 1, not Glorot's. Inputs are raw, as in the original, even with `normalise_obs`.
 Demonstrations are subsampled, so the fit takes fewer steps: 1400 for 200 transitions.
 Traps: the public code's temperatures are 250 000 for Hopper, Walker2d and Ant, 25 000 for
 HalfCheetah, with nets 20 wide, and 2500 for Humanoid. They suit its initial weights and a fit on
 whole demonstrations. After 1400 steps here, the mean error on four demonstrations is 2e-4 on Hopper
-and 0.015 on HalfCheetah, so all rewards would be below 1e-5. Errors on the demonstrations' other
-transitions are 1.3 times as large. With noise of std 0.3 on the actions, they are 2 times as large
-on Hopper and 1.4 times on HalfCheetah, so the reward distinguishes little. `epochs: 3600` takes as
-many steps as the original. Errors are then 1.2e-5 and 0.0027. They are 5 and 3 times as large on
-the other transitions, and 13 and 3 times with noise. At the public temperatures, the demonstrations
-would earn 0.12 on Hopper and 1e-7 on HalfCheetah.
+and 0.015 on HalfCheetah, so all rewards would be below 1e-5. On the transitions that subsampling
+leaves out, errors are 1.3 times as large. With noise of std 0.3 on the actions, they are 2 times as
+large on Hopper and 1.4 times on HalfCheetah, so the reward distinguishes little. `epochs: 3600`
+gives as many steps as in the original. Errors are then 1.2e-5 on Hopper and 0.0027 on HalfCheetah.
+They are 5 and 3 times as large on the transitions left out, and 13 and 3 times with noise. At the
+public temperatures, the demonstrations would earn 0.12 on Hopper and 1e-7 on HalfCheetah.
 Sources: Wang et al., "Random Expert Distillation: Imitation Learning via Expert Policy Support
 Estimation", ICML 2019; RuohanW/RED.
 """
@@ -43,7 +43,7 @@ from ngt.agent.optim import adam, descend
 from ngt.reward import Batch, RewardModel, Spec, opt
 from ngt.seeding import torch_generator
 
-WORTH = 0.9  # reward of the mean error on the demonstrations, if no temperature is set
+WORTH = 0.9  # without a temperature, the reward at the mean error on the demonstrations
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,18 @@ class RedOriginalConfig:
 
     hidden: tuple[int, ...] = opt((128,), "widths of the predictor", 1)
     prior: tuple[int, ...] = opt((128, 128, 128, 128), "widths of the prior", 1)
-    outputs: int = opt(128, "number k of outputs of both nets", 1)
+    outputs: int = opt(128, "number k of outputs of each net", 1)
     leak: float = opt(0.2, "slope of LeakyReLU below zero", 0)
     temperature: float | None = opt(
-        None, "factor of the squared error; null gives the expert's mean error a reward of 0.9", 0
+        None, "factor of the squared error; null: the expert's mean error gives a reward of 0.9", 0
     )
     lr: float = opt(1e-3, "Adam's learning rate", 0)
     epochs: int = opt(200, "number of passes through the demonstrations", 1)
-    batch: int = opt(32, "transitions per step of the fit", 1)
+    batch: int = opt(32, "number of transitions per step of the fit", 1)
 
 
 class RedOriginal(RewardModel):
-    """The predictor and prior of R runs; overrides `observe`."""
+    """The predictor and prior of R runs. Rewards are computed in `observe`."""
 
     Config = RedOriginalConfig
     config: RedOriginalConfig

@@ -1,6 +1,6 @@
 """Wasserstein DAC: DAC with the critic of WGAN-GP (Gulrajani et al., 2017).
 
-A critic D of slope 1 is high on expert transitions and low on agent transitions:
+A critic D with a slope of 1 learns to be high on expert transitions and low on agent transitions:
 
     loss   = E_agent[D] - E_expert[D] + 10 E[(|grad D| - 1)^2]
     reward = D(x)
@@ -8,12 +8,12 @@ A critic D of slope 1 is high on expert transitions and low on agent transitions
 The penalty is computed at random points between expert and agent rows. Adding a constant to D does
 not change the loss, so the reward's sign is arbitrary. If episodes can end early, the value of
 staying alive is then arbitrary too, unless `absorbing` is set. With absorbing states no episode
-ends, and a constant adds the same amount to every return.
+ends, so a constant adds the same amount to every return.
 
-Reward: D(x), the critic's raw value; high is expert-like, and its zero has no meaning.
-Range: any real number. Its scale is that of the inputs, since D has slope 1.
-Deviations: one critic step per iteration, as for every method here; WGAN papers take five. The
-reward is not scaled by percentiles, clamped or centred. The rest is as in DAC.
+Reward: D(x), the critic's raw value; high values are expert-like, and zero has no meaning.
+Range: any real number. The reward has the scale of the inputs, since D has slope 1.
+Deviations: one critic step per iteration, as for every method here; the WGAN papers use five. The
+reward is not clamped, centred or scaled by percentiles. The rest is as in DAC.
 Sources: Arjovsky et al., Wasserstein GAN, ICML 2017; Gulrajani et al., Improved Training of
 Wasserstein GANs, NeurIPS 2017; Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019;
 lionelblonde/ngt.

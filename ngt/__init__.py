@@ -4,7 +4,7 @@ From Python:
 
 - `ngt.imitate(env, demos, method, steps=..., seed=...)` trains and returns a `Run`
 - `ngt.expert(env)` trains an expert
-- `ngt.load_policy(path_or_env).predict(obs)` acts, in the env's units
+- `ngt.load_policy(path_or_env).predict(obs)` returns an action in the env's units
 - `ngt.load_demos(path_or_env)` reads demonstrations
 - `ngt.load_runs(scale)` returns a table of evaluations
 
@@ -27,7 +27,7 @@ The parts of the package, from the bottom up:
 import importlib
 from typing import Any
 
-# Loaded when first used, so that `import ngt` takes no time. `__init__.pyi` states their types.
+# Each name is loaded when first used, so that `import ngt` is fast. `__init__.pyi` has the types.
 _API = {
     "Controller": "loading",
     "Run": "training",

@@ -1,4 +1,4 @@
-"""The entry point of `ngt` and `python -m ngt`, which handles signals before the slow imports."""
+"""The entry point of `ngt` and `python -m ngt`. It handles signals before the slow imports."""
 
 import importlib
 import os

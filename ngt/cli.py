@@ -27,9 +27,9 @@ COMMANDS = {
     "train": "Train imitation runs. Runs that share a cell are trained in packs.",
     "evaluate": "Run a policy's deterministic episodes and print the returns.",
     "runs": "Print the run table: every key with its status.",
-    "publish": "Gather a scale's complete runs into a single file of records, with a manifest, "
-    "that ships.",
-    "bench": "Measure updates per second on one thread, next to a peer or between methods.",
+    "publish": "Gather a scale's complete runs into one file of records and a manifest, which "
+    "can ship.",
+    "bench": "Measure updates per second on one thread; compare with peers or between methods.",
     "config": "Print the resolved settings of a scale, or of one run.",
 }
 
@@ -38,12 +38,12 @@ MODULES = {"import": "exchange.imports", "export": "exchange.exports"}
 
 
 def build_parser(command: str) -> argparse.ArgumentParser:
-    """Return the parser with every command; only `command` has its options."""
+    """Return the parser. It lists every command, but only `command` has its options."""
     parser = Parser(
         prog="ngt",
         description="Low-data imitation learning, reproduced.",
-        epilog="Figures, tables, videos and the workflow need a checkout, in which make, snakemake "
-        "and `python -m paper` run.",
+        epilog="Figures, tables, videos and the workflow need a checkout, where make, snakemake "
+        "and `python -m paper` work.",
     )
     parser.add_argument("--version", action="version", version=f"ngt {ngt.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
@@ -65,7 +65,7 @@ def build_parser(command: str) -> argparse.ArgumentParser:
 def load_command(name: str) -> ModuleType:
     """Import the module of a command.
 
-    Raise UserError if the import fails in torch, for example because of a wrong TORCH_LOGS.
+    Raise UserError if the import fails in torch, for example because TORCH_LOGS is invalid.
     """
     try:
         return importlib.import_module(f"ngt.commands.{MODULES.get(name, name)}")
@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(141)
     except (FileExistsError, NotADirectoryError) as error:
         leave(f"ngt: error: {error.filename}: a folder is needed here; move this file away", 2)
-    except OSError as error:  # a full disk, a folder without permission to write
+    except OSError as error:  # such as a full disk or a folder without write permission
         leave(f"ngt: error: {error.filename or 'output'}: {error.strerror}", 2)
     except (MemoryError, RuntimeError) as error:
         if not lacks_memory(error):

@@ -1,4 +1,4 @@
-"""Files that are complete or absent, and digests of their content."""
+"""Atomic writing of files, reading of JSON, and digests of content."""
 
 import contextlib
 import functools
@@ -9,18 +9,24 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
+
+from ngt.errors import UserError
+
+LARGEST = 4_000_000_000  # limit on an archive's unpacked size in bytes
 
 PACKAGE = Path(__file__).resolve().parent
-# An installed package holds its part of the checkout: baselines, configs and shipped experts.
+# An installed package has a copy of parts of the checkout: baselines, configs and shipped experts.
 INSTALLED = (PACKAGE / "checkout").is_dir()
 CHECKOUT = PACKAGE / "checkout" if INSTALLED else PACKAGE.parent
 
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary path next to `path`. If the block succeeds, flush it and rename it.
+    """Yield a temporary path next to `path`. If the block succeeds, rename the file to `path`.
 
-    An OSError from the block that names no file gets `path` as its file name.
+    The file is flushed to disk first. If an OSError from the block names no file, it gets `path` as
+    its file name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -75,6 +81,14 @@ def sha256(content: bytes | Path) -> str:
 def checksum(content: bytes | Path) -> str:
     """Return the 128-bit BLAKE2b of bytes or of a file. It checks runs and checkpoints."""
     return _digest(content, functools.partial(hashlib.blake2b, digest_size=16))
+
+
+def check_unpacked(archive: ZipFile, where: str) -> None:
+    """Check the unpacked size of an archive, since a small one may unpack to any size."""
+    if (size := sum(info.file_size for info in archive.infolist())) > LARGEST:
+        raise UserError(
+            f"{where}: unpacks to {size:,} bytes, limit {LARGEST:,}; use a file with fewer episodes"
+        )
 
 
 def _digest(content: bytes | Path, algorithm: Callable[..., Any]) -> str:

@@ -16,11 +16,12 @@ def gradient_penalty(
 ) -> Tensor:
     """Return the mean of (|grad net(x)| - 1)^2 over points x between expert and agent rows, (R,).
 
+    The result is differentiable with respect to the net's parameters, even at a zero gradient.
+
     net: maps (R, B, dims) to one value per row; several values per row are summed.
     expert, agent: rows (R, B, dims).
-    epsilon: the expert's share in x, in [0, 1], (R, B).
+    epsilon: the expert's share in x, in [0, 1], shape (R, B).
     one_sided: do not penalise slopes below 1.
-    The result is differentiable with respect to the net's parameters, even at a zero gradient.
     """
     x = (agent + epsilon[..., None] * (expert - agent)).detach().requires_grad_()
     (slope,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)

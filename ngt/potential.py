@@ -16,12 +16,12 @@ Reward: exp(-h), scaled by the percentiles of its batch; high is expert-like.
 Range: exp(-h) lies in (0, 1]. The scaled reward is 0 at P5 and 1 at P95, unless their gap is below
 its floor. It is not clipped, so it can be any real number. With running percentiles it lies in
 [-5, 5].
-Deviations: HL-Gauss targets are squashed by a plain tanh into their support. The paper's 5 tanh,
-read literally, puts most of them outside, where they have neither mass nor gradient. This code
-makes five choices that the paper does not specify. All other outputs are squashed by 5 tanh. h is
-the mean over outputs, or the sum for MSE-softmax. The reward of HL-Gauss uses the expert's sigma.
-Spectral norm is applied after the orthogonal initialisation, since the opposite order makes that
-initialisation a no-op. The prior is normalised once.
+Deviations: HL-Gauss targets are squashed into their support by a plain tanh. The paper's 5 tanh,
+read literally, puts most targets outside the support, where they have neither mass nor gradient.
+The paper leaves five more choices open, which this code makes as follows. All other outputs are
+squashed by 5 tanh. h is the mean over outputs, or the sum for MSE-softmax. The reward of HL-Gauss
+uses the expert's sigma. Spectral norm is applied after the orthogonal initialisation, which would
+have no effect in the opposite order. The prior is normalised once.
 Sources: Blondé, Candido Ramos and Kalousis, "Noise-Guided Transport: Imitation Learning from Random
 Priors", ICML 2026; lionelblonde/ngt, which is later and differs in its numbers.
 """
@@ -70,21 +70,23 @@ class PotentialConfig:
     squash: bool = opt(True, "pass outputs through rescale * tanh")
     rescale: float = opt(5.0, "largest magnitude of a squashed output", 1e-8)
     hlg_target: Literal["tanh", "rescaled"] = opt(
-        "tanh", "HL-Gauss targets: inside the support, or the literal rescale * tanh"
+        "tanh", "HL-Gauss targets: tanh lies inside the support, rescaled is rescale * tanh"
     )
     delta: float = opt(1.0, "threshold delta of the Huber loss", 1e-8)
     bins: int = opt(21, "number of HL-Gauss bins", 2)
     support: float = opt(1.0, "HL-Gauss support is [-support, support]", 1e-8)
     sigma_expert: float = opt(0.25, "HL-Gauss width on the expert side", 1e-8)
     sigma_agent: float = opt(0.05, "HL-Gauss width on the agent side", 1e-8)
-    reward_sigma: Literal["expert", "agent"] = opt("expert", "side whose width the reward uses")
+    reward_sigma: Literal["expert", "agent"] = opt(
+        "expert", "side whose HL-Gauss width the reward uses"
+    )
     scaling: Scaling = opt(
         "percentile",
         "percentile: (r - P5)/gap; percentile_offset: r/gap - P5, which adds a survival bonus; "
         "none: r; with u from running percentiles, ema_signed: -sign(u)(exp|u| - 1), "
         "ema_linear: -u",
     )
-    gap_floor: float = opt(1e-8, "smallest value of P95 - P5", 0)
+    gap_floor: float = opt(1e-8, "lower bound on P95 - P5", 0)
     ema_rate: float = opt(1e-3, "weight of a new batch in the running percentiles", 0, 1)
     reward_clip: float = opt(5.0, "largest magnitude of a reward from running percentiles", 0)
 
@@ -100,7 +102,7 @@ class Potential(RewardModel):
         bins = config.bins if config.pairing == "hl_gauss" else 1
         self.predictor = self._net("predictor", config.m * bins, config.spectral_norm)
         self.prior = self._net("prior", config.m, spectral_norm=False)
-        self.prior.freeze(normalise=config.spectral_norm)  # once: a frozen net cannot drift
+        self.prior.freeze(normalise=config.spectral_norm)  # once, since a frozen net cannot drift
         edges = hl_gauss_edges(-config.support, config.support, config.bins)
         self.edges: Tensor
         self.register_buffer("edges", edges, persistent=False)
@@ -140,7 +142,7 @@ class Potential(RewardModel):
             return self._target(x)
 
     def _target(self, x: Tensor) -> Tensor:
-        """Return the target with its gradient in x, which a gradient penalty needs."""
+        """Return the target with its gradient with respect to x, which a gradient penalty needs."""
         plain = self.config.pairing == "hl_gauss" and self.config.hlg_target == "tanh"
         return self._squash(self.prior(x), 1.0 if plain else self.config.rescale)
 
@@ -159,9 +161,9 @@ class Potential(RewardModel):
         return hl_gauss(prediction, hl_gauss_target(target, self.edges, sigma))
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return L = E_expert[h] - E_agent[h], shape (R,); descending it lowers h on expert data.
+        """Return L = E_expert[h] - E_agent[h], plus the gradient penalty if it is on, shape (R,).
 
-        The gradient penalty is added if its weight is not 0.
+        Descending this loss lowers h on expert data.
         """
         x_expert, x_agent = self.inputs(expert), self.inputs(agent)
         x = torch.cat([x_expert, x_agent], dim=1)  # one pass for both sides
@@ -219,9 +221,10 @@ class Potential(RewardModel):
         return scaled
 
     def _scale_by_running_percentiles(self, h: Tensor) -> Tensor:
-        """Return -sign(u) (exp|u| - 1) or -u, clamped, for potentials h (R, B), shape (R, B).
+        """Return the clamped reward -sign(u) (exp|u| - 1), or -u, of potentials h, shape (R, B).
 
-        u = (h - P50) / (P95 - P5) with the percentiles of earlier batches. h then updates them.
+        u = (h - P50) / (P95 - P5), with percentiles of earlier batches. The percentiles are then
+        updated with h.
         """
         ordered = h.sort(dim=1).values
         now = torch.cat([quantile(ordered, rank) for rank in (0.05, 0.5, 0.95)], dim=1)
@@ -289,7 +292,7 @@ def quantile(values: Tensor, rank: float) -> Tensor:
 
 
 def scale_by_percentiles(raw: Tensor, scaling: str, floor: float) -> Tensor:
-    """Return raw rewards (R, B), each row scaled by its own P5 and P95 without clipping."""
+    """Return rewards (R, B) with each row scaled by its own P5 and P95, without clipping."""
     if scaling == "none":
         return raw
     ordered = raw.sort(dim=1).values  # torch.quantile would copy its ranks from the host

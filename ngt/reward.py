@@ -1,10 +1,14 @@
 """The interface that a method implements to be trained.
 
-A method is a RewardModel. It defines `loss` and `reward`, or overrides what it does differently:
-`observe`, if the reward is known when the step is taken; `fit`, if no env is stepped; `feed`, if
-the agent learns from other transitions than its own; `critic_loss`, if the critic learns from the
-method's own loss instead of a reward; `prefill`, if the buffer does not start empty. The
-trainer, the agent and the buffer do not know which method is trained.
+A method is a RewardModel. It defines `loss` and `reward`, or overrides some of these methods:
+
+- `observe`, if the reward is known when the step is taken
+- `fit`, if no env is stepped
+- `feed`, if the agent learns from other transitions than its own
+- `critic_loss`, if the critic learns from the method's own loss instead of a reward
+- `prefill`, if the buffer does not start empty
+
+The trainer, the agent and the buffer do not know which method is trained.
 
 NGT computes and scales its reward in ngt/potential.py. The other methods are in baselines/.
 A method's file imports from this module:
@@ -51,12 +55,12 @@ class Spec(NamedTuple):
     obs: int
     act: int
     mode: Mode
-    batch: int  # transitions per update from the agent, and as many from the demonstrations
+    batch: int  # number of agent transitions per update, and of expert transitions
     seeds: Sequence[int]  # one seed per run
     time_limit: int  # maximum number of steps in an episode
     num_envs: int  # number of envs that each run steps in parallel
     gamma: float  # the agent's discount
-    demos: DemoSet | None = None  # all demonstrations, raw; None if the method uses none
+    demos: DemoSet | None = None  # all demonstrations, not normalised; None if there are none
 
     @property
     def input(self) -> int:
@@ -66,7 +70,7 @@ class Spec(NamedTuple):
 
 
 def checked(value: Any, like: Tensor, name: str, grad: bool = True) -> Tensor:
-    """Return a method's result, or raise UserError unless its shape and type match `like`.
+    """Return a method's result. Raise UserError unless its shape and type match `like`.
 
     grad: True if the result may have a gradient.
     """
@@ -96,9 +100,9 @@ def half_each(agent: Batch, expert: Batch) -> Batch:
 
 
 class RewardModel(nn.Module):
-    """The reward of R runs. Subclasses set `Config` and are built from (config, spec).
+    """The reward of R runs. Subclasses set `Config` and are constructed with (config, spec).
 
-    metrics: values (R,) for train.csv, by name, set by the last call of `update` or `reward`.
+    metrics: values for train.csv by name, each (R,), from the last call of `update` or `reward`.
     """
 
     Config: ClassVar[type]
@@ -130,7 +134,7 @@ class RewardModel(nn.Module):
         """Return the score by which the logged AUC compares expert and agent batches, shape (R, B).
 
         Override this method if a transition's reward depends on the rest of its batch. The score
-        must not depend on the rest of the batch, and the reward must rise with the score.
+        must not depend on it, and the reward must rise with the score.
         """
         return self.reward(batch)
 
@@ -161,8 +165,8 @@ class RewardModel(nn.Module):
     def feed(self, agent: Batch, expert: Batch) -> Batch:
         """Return the batch that the agent learns from, with as many rows as each given batch.
 
-        The default is the agent's own batch. The result is passed on to `reward` or `critic_loss`
-        unchanged.
+        The default is the agent's own batch. The result is then passed to `reward` or
+        `critic_loss`.
 
         agent, expert: transitions drawn from the buffer and the demonstrations, (R, B, ·).
         """
@@ -195,9 +199,10 @@ class RewardModel(nn.Module):
         return 0
 
     def prefill(self) -> Batch | None:
-        """Return transitions to store before the first step, (R, P, ·), in vector steps.
+        """Return whole vector steps to store before the first step, (R, P, ·), or None.
 
-        Each transition leads to the same env's next one. Only an env's last one uses its next_obs.
+        Each transition leads to the next transition of the same env. `next_obs` is used only in
+        each env's last transition.
         """
         return None
 
@@ -209,7 +214,7 @@ class RewardModel(nn.Module):
         return UserError(f"{type(self).__name__} has no method {name!r}; write it, {otherwise}")
 
     def inputs(self, batch: Batch) -> Tensor:
-        """Return the model's input for a batch, as the input mode selects it, (R, B, input)."""
+        """Return the model's input for a batch, chosen by the input mode, shape (R, B, input)."""
         if self.spec.mode == "state-action":
             return torch.cat([batch.obs, batch.action], dim=-1)
         if self.spec.mode == "state-state":
@@ -234,7 +239,7 @@ class EnvReward(RewardModel):
 
 
 class Constant(RewardModel):
-    """A constant reward, which serves as a control: it shows what survival alone earns.
+    """A constant reward. It serves as a control that shows what survival alone earns.
 
         reward = 1
 

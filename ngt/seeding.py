@@ -28,15 +28,15 @@ def rng(seed: int, *axes: str | int) -> np.random.Generator:
 
 
 def torch_generator(seed: int, *axes: str | int) -> torch.Generator:
-    """Return a CPU torch generator for these axes alone; it initialises networks."""
+    """Return a torch generator on the CPU that belongs to these axes alone."""
     return torch.Generator().manual_seed(derive(seed, *axes))
 
 
 class Draw(NamedTuple):
     """A random tensor that each run consumes in an iteration.
 
-    `index` draws are integers in [0, 2^48). They are taken modulo a size that is known only when
-    they are used. The bias is under 2e-8 for 4e6 rows.
+    `index` draws are integers in [0, 2^48). They are taken modulo the number of rows, which is
+    known only when they are used. The bias is below 2e-8 for 4e6 rows.
     """
 
     kind: Literal["normal", "uniform", "index"]
@@ -52,11 +52,11 @@ DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
 
 
 class Streams:
-    """The random tensors of a pack, drawn in blocks ahead of use, into fixed storage.
+    """The random tensors of a pack, drawn in blocks ahead of use into fixed memory.
 
-    Each (run, name) has its own generator, so neither the pack's other runs nor other draws advance
-    it. `next()` returns views of shape (R, *draw.shape), which the next block overwrites. For a
-    CUDA device, a thread draws the next block while the device uses the current one.
+    Each draw of each run has its own generator, which no other run or draw advances. `next()`
+    returns views of shape (R, *draw.shape), which the next block overwrites. For a CUDA device, a
+    thread draws the next block while the device uses the current one.
     """
 
     BLOCK = 64  # iterations drawn at a time
@@ -96,7 +96,7 @@ class Streams:
         self.before, self.after = self.after, self._states()
         if self.thread is not None:
             for name, block in self.blocks.items():
-                # The copy blocks, since the thread then overwrites its source.
+                # The copy is blocking, since the thread then overwrites its source.
                 block.copy_(self.host[name])
             self.ahead = self.thread.submit(self._draw)
         self.cursor = 0
@@ -118,7 +118,7 @@ class Streams:
         return State(data={"cursor": self.cursor, "generators": generators})
 
     def restore(self, states: Sequence[State]) -> None:
-        """Redraw the saved block and go to the saved position in it, which all runs share."""
+        """Redraw the saved block and move to the saved position, which all runs share."""
         if self.ahead is not None:
             self.ahead.result()
             self.ahead = None

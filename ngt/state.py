@@ -1,4 +1,4 @@
-"""The state that a run needs to resume, for each part of a training run."""
+"""The state from which a run resumes, held separately for each part of the training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Ring(NamedTuple):
     total: int  # number of items so far, including overwritten ones
 
     def items(self, first: int = 0) -> Tensor:
-        """Return a copy of the items on the CPU, starting with the ring's item number `first`."""
+        """Return a CPU copy of the items in the ring, without the `first` oldest ones."""
         return self.table.index_select(0, self.order[first:].to(self.table.device)).cpu()
 
 

@@ -1,4 +1,4 @@
-"""Lines printed for the user, and checks of names and labels that the user chooses."""
+"""Output for the user, and checks of names and labels that the user chooses."""
 
 import io
 import itertools
@@ -27,7 +27,7 @@ def show_any_text() -> None:
 
 
 def say(text: str) -> None:
-    """Print a line and flush it, so that it appears at once in a pipe too."""
+    """Print a line and flush it, so that it appears at once even in a pipe."""
     print(text, flush=True)
 
 
@@ -39,7 +39,7 @@ def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def check_name(name: str, where: str) -> None:
-    """Check that a name can be used as a folder, in a command and in a pattern."""
+    """Check that a name can be used for a folder, in a command and in a pattern."""
     if not NAME.fullmatch(name):
         raise UserError(
             f"{where}: {name!r} cannot name a folder; use at most 100 characters out of a-z, A-Z, "

@@ -25,10 +25,11 @@ from paper.drawing import caption, labels, style
 from paper.drawing import table as tables
 from paper.drawing.stamps import stamp
 from paper.drawing.table import Table
+from paper.numbers.statistics import reference
 from paper.register import ARTEFACTS, Artefact
 from paper.source import cite
 
-NAME = "paper"  # start of an error message if the user names no artefact
+NAME = "paper"  # prefix of error messages if the user names no artefact
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def run(argv: Sequence[str]) -> None:
     if args.png and artefact.kind != "figure":
         raise UserError(f"--png: {artefact.name} is not a figure; leave the option out")
     config, layout = settings(args, artefact)
-    out = args.out or layout.root / artefact.file
+    out = args.out or layout.home / artefact.file
     if artefact.kind == "table" and out.suffix != ".csv":
         raise UserError(f"--out: found {out}; the file name of a table must end in .csv")
     options = Options(artefact, out, args.allow_partial, args.other_settings, not args.no_note)
@@ -86,13 +87,13 @@ def run(argv: Sequence[str]) -> None:
 
 
 def listing() -> str:
-    """Return a line for each artefact: its name, its label in the paper, its title."""
+    """Return a line for each artefact with its name, its label in the paper and its title."""
     rows = [(a.name, cite(a.source) or "-", a.title) for a in ARTEFACTS.values()]
     return "\n".join(aligned(rows, left=3))
 
 
 def find(name: str) -> Artefact:
-    """Return the artefact with a name. Raise UserError if there is none."""
+    """Return the artefact with this name. Raise UserError if there is none."""
     if name not in ARTEFACTS:
         near = suggest(name, list(ARTEFACTS))
         raise UserError(f"{name!r} is not an artefact; {near}; `python -m paper` lists them all")
@@ -155,8 +156,9 @@ def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layo
     if artefact.scale and not args.planned and "scale" not in user_settings(args):
         args.scale = artefact.scale
     config = load_config(args)
-    layout = Layout(config.scale, args.results)
+    layout = Layout.of(config, args.results)
     labels.check(config)
+    reference(config)  # raises UserError
     if args.records is None:
         return config, layout
     return replace(config, records="published"), replace(layout, records=args.records)
@@ -165,7 +167,7 @@ def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layo
 def read(config: Config, layout: Layout, options: Options) -> tuple[pd.DataFrame, list[RunKey]]:
     """Return the rows of an artefact's runs and the keys of missing runs.
 
-    The artefact shows one entry of `figures`. Raise UserError if the scale lacks it.
+    The artefact shows a single entry of `figures`. Raise UserError if the scale lacks this entry.
     """
     (figure,) = options.artefact.runs
     if figure not in config.figures:
@@ -190,7 +192,7 @@ def figure_of_runs(draw: Draw, config: Config, layout: Layout, options: Options)
 
 
 def other_settings(artefact: Artefact, config: Config, layout: Layout) -> str:
-    """Return a warning if published records have other settings, else an empty text."""
+    """Return a warning if published records have other settings, or else an empty text."""
     keys, envs = artefact.keys(config), artefact.experts_of(config)
     if config.records != "published" or not (keys or envs):
         return ""
@@ -208,9 +210,9 @@ def other_settings(artefact: Artefact, config: Config, layout: Layout) -> str:
 def save(
     made: Made, mark: str, config: Config, layout: Layout, options: Options, png: Path | None
 ) -> str:
-    """Write the files of an artefact and return what to print.
+    """Write the files of an artefact and return the text to print.
 
-    mark: a warning, which is added to a figure or table; a document has its own.
+    mark: a warning to add to a figure or table. Documents add their own warning.
     """
     content, out = made.content, options.out
     if isinstance(content, bytes):

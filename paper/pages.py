@@ -1,4 +1,4 @@
-"""Generated parts of pages. Each part stands between two lines that name its module."""
+"""Generated parts of pages. Each part is between two marker lines that name its module."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ from ngt.files import atomic
 
 
 def markers(name: str) -> tuple[str, str]:
-    """Return the lines around the part that the module `name` of this package writes."""
+    """Return the marker lines before and after the part that module `paper.<name>` writes."""
     return f"<!-- begin: paper.{name} -->\n", f"<!-- end: paper.{name} -->\n"
 
 
 def between(page: str, where: str, name: str) -> tuple[str, str, str]:
-    """Return the text before a page's generated part, the part itself, and the text after it."""
+    """Split a page into the text before a module's part, the part itself, and the text after it."""
     begin, end = markers(name)
     head, found_begin, rest = page.partition(begin)
     part, found_end, tail = rest.partition(end)
@@ -22,7 +22,7 @@ def between(page: str, where: str, name: str) -> tuple[str, str, str]:
 
 
 def write_into(path: Path, text: str, name: str) -> None:
-    """Replace the text between the lines in a page that name the module."""
+    """Replace the part of a page that belongs to a module."""
     try:
         head, _, tail = between(path.read_text(encoding="utf-8"), str(path), name)
         with atomic(path) as temporary:

@@ -22,12 +22,12 @@ class Artefact:
     """A figure (PDF, PNG), a table (CSV, LaTeX, JSON), or a document that shows all of them.
 
     make: the function that makes it, as `module:name`, with the signature `paper.command.Maker`.
-    source: the label of its original in the paper's source; empty if there is none.
+    source: the label of its original in the paper's source, or empty if it has none.
     runs: the entries of the config's `figures` whose runs it shows.
     experts: show the experts of these entries instead of their runs.
     everything: show all entries of `figures`.
-    files: other measurements that it reads if they exist.
-    scale: the scale that it shows by default; empty for the config's default.
+    files: files with other measurements, read if they exist.
+    scale: the scale that it shows by default, or empty for the config's default.
     """
 
     name: str
@@ -51,17 +51,17 @@ class Artefact:
         return [name for name in config.figures if self.everything or name in self.runs]
 
     def at(self, config: Config) -> bool:
-        """Return True if the scale has some of the artefact's runs, or if it needs none."""
+        """Return True if the scale has some of the artefact's runs, or if none are needed."""
         if self.experts:
             return bool(self.experts_of(config))
         return not (self.runs or self.everything) or bool(self.shown(config))
 
     def keys(self, config: Config) -> list[RunKey]:
-        """Return the runs that the artefact shows, including those for comparison."""
+        """Return the runs that the artefact shows, including runs for comparison."""
         return [] if self.experts else run_table(config, self.shown(config), beside=True)
 
     def experts_of(self, config: Config) -> list[str]:
-        """Return the envs whose experts it shows, except those with the user's demonstrations."""
+        """Return the envs whose experts it shows, without envs that have the user's own file."""
         envs = [env for name in self.shown(config) for env in config.figures[name].envs]
         return [env for env in envs if not own_file(config, env)] if self.experts else []
 
@@ -148,6 +148,13 @@ ARTEFACTS = {
             runs=MAIN,
         ),
         Artefact(
+            "pairs_table",
+            "Each method against each other (not in the paper)",
+            "paper.tables.pairs:make",
+            kind="table",
+            runs=MAIN,
+        ),
+        Artefact(
             "speed_table",
             "Speed",
             "paper.tables.speed:make",
@@ -201,12 +208,12 @@ CURVES = tuple(name for name, a in FIGURES.items() if a.make == CURVE_FIGURES)
 
 
 def envs(*configs: Config) -> list[str]:
-    """Return every env that a figure of one of the configs names, in the order of TASKS."""
+    """Return every env that some figure of the configs names, in the order of TASKS."""
     named = {env for config in configs for plan in config.figures.values() for env in plan.envs}
     return [env for env in TASKS if env in named]
 
 
 def at_scale(config: Config) -> Iterator[str]:
-    """Yield the files under results/ of all figures and tables that a scale has."""
+    """Yield the names of the files under results/ of all figures and tables of a scale."""
     for artefacts in (FIGURES, TABLES):
         yield from (artefact.file for artefact in artefacts.values() if artefact.at(config))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def show(value: str | float | None, number: str = "{:.2f}") -> str:
-    """Return a value as text, with a real minus sign, or an en dash if it is missing."""
+    """Return a value as text with a true minus sign, or an en dash for a missing value."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, str):
@@ -16,11 +16,11 @@ def show(value: str | float | None, number: str = "{:.2f}") -> str:
 
 
 def listed(values: Iterable[object]) -> str:
-    """Return the different values as `a, b and c`."""
+    """Return the distinct values as text of the form `a, b and c`."""
     *most, last = list(dict.fromkeys(map(str, values))) or [""]
     return f"{', '.join(most)} and {last}" if most else last
 
 
 def yes_or_no(value: bool) -> str:
-    """Return a truth value in words."""
+    """Return "yes" or "no"."""
     return "yes" if value else "no"

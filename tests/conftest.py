@@ -19,7 +19,7 @@ from ngt.experience.replay import Batch
 from ngt.reward import RewardModel
 from ngt.seeding import Draw, Streams
 
-# Draw the same examples every time and set no time limit, because machines are busy.
+# Draw the same examples every time. Set no time limit, because the machine may be busy.
 settings.register_profile("ngt", derandomize=True, deadline=None)
 settings.load_profile("ngt")
 
@@ -28,7 +28,7 @@ VECTORS = Path(__file__).parent / "data" / "vectors"  # described in the README.
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
-    """Use one thread for torch: tests run side by side, and sums keep one order."""
+    """Use one torch thread: tests run in parallel, and sums must keep one order."""
     torch.set_num_threads(1)
 
 
@@ -36,7 +36,7 @@ def one_thread() -> None:
 def run_python() -> Callable[..., str]:
     """Return run(folder, args, **variables), which runs Python in a folder and returns its output.
 
-    The exit code must be 0. The variables are added to the environment.
+    The function adds the variables to the environment and requires exit code 0.
     """
 
     def run(folder: Path, args: Sequence[str], **variables: str) -> str:
@@ -66,9 +66,9 @@ def float64() -> Iterator[None]:
 
 @pytest.fixture(scope="session", params=[".", "second"], ids=["first", "second"])
 def vectors(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Tensor]]:
-    """Return a function from a vector file's name to its arrays by name.
+    """Return a function that loads a named vector file and returns its arrays by name.
 
-    Each test runs on both sets, and takes every size from the file.
+    Each test runs on both sets of vectors, so it must take every size from the file.
     """
 
     def load(name: str) -> dict[str, Tensor]:
@@ -80,9 +80,9 @@ def vectors(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Tensor]
 
 @pytest.fixture(scope="session")
 def load_layers() -> Callable[..., None]:
-    """Return a function that copies (weight (out, in), bias) pairs into a net of one run.
+    """Return a function that copies (weight (out, in), bias) pairs into a net with one run.
 
-    The argument `twin` selects one of its twins.
+    If the net has twins, the argument `twin` selects one.
     """
 
     def load(
@@ -99,7 +99,7 @@ def load_layers() -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def make_batch() -> Callable[..., Batch]:
-    """Return a function that makes random transitions; a third of them are terminal."""
+    """Return a function that makes random transitions, about a third of them terminal."""
 
     def make(runs: int, size: int, obs: int, act: int, seed: int = 0, scale: float = 1.0) -> Batch:
         g = torch.Generator().manual_seed(seed)
@@ -122,7 +122,7 @@ def of_run() -> Callable[[Batch, int], Batch]:
 
 @pytest.fixture(scope="session")
 def broken_run_stays_alone(make_batch: Callable[..., Batch]) -> Callable[..., None]:
-    """Return a check that a broken run changes no parameter or reward of the other two runs."""
+    """Return a function that checks that a broken run changes nothing in the other two runs."""
 
     def check(
         build: Callable[[], RewardModel], batch: int, obs: int, act: int, poison: float
@@ -144,9 +144,9 @@ def broken_run_stays_alone(make_batch: Callable[..., Batch]) -> Callable[..., No
 
 @pytest.fixture(scope="session")
 def raw_inputs_stay_finite(make_batch: Callable[..., Batch]) -> Callable[..., None]:
-    """Return a check on a pack of two with observations as large as Humanoid's.
+    """Return a function that checks a pack of two with observations as large as Humanoid's.
 
-    They reach 5000, and half the rows exceed 100.
+    The observations reach 5000, and half the rows exceed 100.
     """
 
     def check(model: RewardModel, batch: int, obs: int, act: int) -> None:
@@ -164,7 +164,7 @@ def raw_inputs_stay_finite(make_batch: Callable[..., Batch]) -> Callable[..., No
 
 @pytest.fixture(scope="session")
 def train_on_own_data() -> Callable[..., RewardModel]:
-    """Return a function that trains a model on each run's own data; some transitions end."""
+    """Return a function that trains each run on its own data, with some terminal transitions."""
 
     def train(model: RewardModel, updates: int, dtype: torch.dtype) -> RewardModel:
         obs, act, batch, seeds = (getattr(model.spec, f) for f in ("obs", "act", "batch", "seeds"))

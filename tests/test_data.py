@@ -1,4 +1,4 @@
-"""Shipped experts and records: files load and agree with each other and with the docs."""
+"""Shipped experts and records: the files load and agree with each other and with the docs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ngt.experience.vector import VectorEnv
 from ngt.files import read_json
 from ngt.runs.folder import read_shipped
 from ngt.runs.keys import Layout, run_table
-from ngt.runs.ship import LARGEST, SAME_ACTION, distance
+from ngt.runs.shipping.ship import LARGEST, SAME_ACTION, distance
 from ngt.runs.table import read_runs
 from ngt.seeding import derive
 from ngt.settings.load import load, read_yaml
@@ -108,13 +108,13 @@ def test_a_video_is_of_the_policy_that_ships(env: str) -> None:
 
 
 def test_its_settings_are_those_of_scale_lite(env: str) -> None:
-    """Check the settings, since others would make `make experts` train the expert again."""
+    """Check the settings: with any others, `make experts` would train the expert again."""
     assert expert_ships(load({"scale": "lite"}), env)
 
 
 @pytest.mark.slow
 def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
-    """Run the page's first command, which needs only shipped files and under two minutes."""
+    """Run the page's first command, which needs only shipped files and less than two minutes."""
     page = (shipped.DATA / "README.md").read_text()
     command = page.split("```")[1].replace("\\\n", " ").split()
     assert command[0] == "ngt"

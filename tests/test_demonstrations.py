@@ -1,4 +1,4 @@
-"""docs/demonstrations.md, followed from top to bottom in an empty folder."""
+"""docs/demonstrations.md: all its commands, run in order in an empty folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def others(folder: Path) -> None:
-    """Write the files that the page expects: D4RL, imitation and plain arrays."""
+    """Write the files that the page expects: a D4RL file, an imitation dataset and plain arrays."""
     shutil.copytree(ROOT / "tests/data/imitation-hopper", folder / "rollouts")
     parts = imitation.read(folder / "rollouts", "Hopper-v4").episodes
     last = np.concatenate([np.arange(len(e.action)) == len(e.action) - 1 for e in parts])

@@ -1,4 +1,4 @@
-"""The commands in README and docs: each one parses, and the things that it names exist."""
+"""The commands in README and docs: each parses, and all targets and files in it exist."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def blocks(page: Path) -> Iterator[str]:
 
 
 def commands() -> list[str]:
-    """Return every command of the suite on the pages once, without its comment."""
+    """Return each of the suite's commands on the pages once, without its comment."""
     found = {}
     for page in PAGES:
         for block in blocks(page):
@@ -64,7 +64,7 @@ def test_the_pages_have_commands() -> None:
 @pytest.mark.parametrize("words", of("ngt"), ids=" ".join)
 def test_an_ngt_command_parses(words: list[str]) -> None:
     if words[0] in ("expert", "record", "ship") and len(words) == 3:
-        words = [words[0], "Ant-v4", *words[1:]]  # replaces a shell variable
+        words = [words[0], "Ant-v4", *words[1:]]  # instead of a shell variable
     args = cli.build_parser(words[0]).parse_args(words)
     for key in args.keys if words[0] == "train" else ():
         if "{" not in key:
@@ -90,7 +90,7 @@ def test_what_a_page_has_written_is_ignored_by_git_or_kept_on_purpose() -> None:
     assert "/*.npz" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     lost = {name for name in files if not name.startswith((*kept, "results/", "PATH"))}
     lost = {name for name in lost if "/" in name or not name.endswith(".npz")}
-    assert not lost, "other files would make a clean checkout dirty"
+    assert not lost, "these files would make a clean checkout dirty"
 
 
 @pytest.mark.parametrize("words", of("snakemake"), ids=" ".join)

@@ -1,8 +1,7 @@
-"""Files from others: for any content, a loader returns or raises an error of one line.
+"""Files of any content: a loader must return or raise a one-line error.
 
-Seeded generators mutate the bytes and the structure of valid files.
-`NGT_FUZZ=10000 pytest tests/test_fuzz.py` tries that many mutants of each file.
-The default is 150 mutants.
+Seeded generators mutate the bytes and the structure of valid files, 150 times for each file.
+`NGT_FUZZ=10000 pytest tests/test_fuzz.py` makes 10000 mutants of each file.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import pytest
 import torch
 import yaml
 
+from ngt import files
 from ngt.agent import policy
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
@@ -32,9 +32,9 @@ from ngt.experience.envs import TASKS
 from ngt.files import sha256, write_json
 from ngt.foreign import flat, imitation
 from ngt.runs.folder import Folders, expert_key, read_shipped
-from ngt.runs.gather import publish
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.published import Published
+from ngt.runs.shipping.gather import publish
 from ngt.runs.table import as_rows
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import Config, SacConfig
@@ -85,7 +85,7 @@ ODD: list[Any] = [
 
 
 def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
-    """Flip, cut, repeat, insert or overwrite bytes, one to three times."""
+    """Return data with bytes flipped, cut, repeated, inserted or replaced, one to three times."""
     out = bytearray(data)
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(out) + 1)
@@ -106,7 +106,7 @@ def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutate_tree(data: Any, rng: random.Random) -> Any:
-    """Replace, drop, rename or repeat one to three leaves or branches of a structure."""
+    """Return the structure with one to three nodes replaced, dropped, renamed or repeated."""
     data = copy.deepcopy(data)
     for _ in range(rng.randint(1, 3)):
         at = data
@@ -130,7 +130,7 @@ def mutate_tree(data: Any, rng: random.Random) -> Any:
 
 
 def attempt(rng: random.Random, path: Path, original: bytes, tree: Any = None) -> None:
-    """Write a mutant to `path`; given a tree, make half of the mutants from it, as JSON."""
+    """Write a mutant to `path`. Given a tree, make half of the mutants from the tree, as JSON."""
     if tree is not None and rng.random() < 0.5:
         path.write_text(json.dumps(mutate_tree(tree, rng)))
     else:
@@ -138,7 +138,7 @@ def attempt(rng: random.Random, path: Path, original: bytes, tree: Any = None) -
 
 
 def survive(read: Callable[[], Any]) -> bool:
-    """Return True if `read` returns and False if it raises a UserError of one line."""
+    """Return True if `read` returns, or False if it raises a one-line UserError."""
     try:
         read()
     except UserError as error:
@@ -217,7 +217,7 @@ def test_demonstrations_of_other_projects(tmp_path: Path) -> None:
 
 
 def mutate_arrays(arrays: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Change the type, shape or values of an array, or the set of arrays."""
+    """Return the arrays with one dropped, renamed or changed in type, shape or values."""
     out = dict(arrays)
     name = rng.choice(sorted(out))
     value = np.asarray(out[name])
@@ -248,11 +248,12 @@ def mutate_arrays(arrays: dict[str, Any], rng: random.Random) -> dict[str, Any]:
 def test_an_archive_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demos, "LARGEST", 10_000)
+    monkeypatch.setattr(files, "LARGEST", 10_000)
     np.savez_compressed(tmp_path / "bomb.npz", obs=np.zeros(10_000))
     assert (tmp_path / "bomb.npz").stat().st_size < 1_000
-    with pytest.raises(UserError, match="limit 10000"):
-        demos.load(tmp_path / "bomb.npz")
+    for read in (demos.load, lambda file: flat.read_npz(file, "Pendulum-v1")):
+        with pytest.raises(UserError, match=r"bomb.npz: unpacks to 80,\d+ bytes, limit 10,000;"):
+            read(tmp_path / "bomb.npz")
 
 
 def test_policies(tmp_path: Path) -> None:
@@ -274,7 +275,7 @@ def test_policies(tmp_path: Path) -> None:
 
 
 def mutate_header(header: dict[str, Any], rng: random.Random) -> bytes:
-    """Change the tensors or the metadata in a safetensors header."""
+    """Return a safetensors header with changed tensors or metadata."""
     changed = copy.deepcopy(header)
     if rng.random() < 0.5:
         facts = json.loads(header["__metadata__"]["ngt"])
@@ -294,7 +295,7 @@ def test_a_policy_that_claims_a_huge_net_takes_no_memory(tmp_path: Path) -> None
 
 @pytest.fixture
 def study(tmp_path: Path) -> tuple[Config, Layout]:
-    """Return two finished runs, their expert and their published records."""
+    """Return a config and the folder of two finished runs, their expert and published records."""
     settings, layout = load(STUDY), Layout("test", tmp_path / "results")
     reference = {"random": -1000.0, "expert": -200.0, "demos": "a" * 64}
     end = {
@@ -325,7 +326,7 @@ def test_records(study: tuple[Config, Layout], name: str) -> None:
     settings, layout = study
     key, rng = run_table(settings)[0], random.Random(0)
     record = json.loads((layout.run(key) / "run.json").read_text())
-    del record["files"]  # otherwise every change would fail the checksums
+    del record["files"]  # otherwise the checksums would reveal every change
     write_json(layout.run(key) / "run.json", record)
     file = layout.run(key) / name
     original = file.read_bytes()
@@ -356,7 +357,7 @@ def test_published_records(study: tuple[Config, Layout], end: str) -> None:
 
 @pytest.mark.parametrize("name", [shipped.EXPERT, shipped.CURVE])
 def test_shipped_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Mutate a file; the curve's checksum is updated, since it would reveal every change."""
+    """Mutate a file. Update the curve's checksum, which would otherwise reveal every change."""
     env, rng = "HalfCheetah-v4", random.Random(0)
     shutil.copytree(shipped.DATA / env, tmp_path / env)
     monkeypatch.setattr(shipped, "DATA", tmp_path)
@@ -375,7 +376,7 @@ def test_shipped_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: 
 
 
 def test_checkpoints(tmp_path: Path) -> None:
-    """Mutate each file of a checkpoint; half of the manifests get a matching checksum."""
+    """Mutate a checkpoint: either its manifest, with a matching checksum, or any file's bytes."""
     settings = load(STUDY)
     cell = resolve_expert(settings, "Pendulum-v1")
     cell = dataclasses.replace(

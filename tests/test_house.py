@@ -1,4 +1,4 @@
-"""The structure of the code: import directions, sizes, and places for methods' names."""
+"""The structure of the code: directions of imports, sizes, and places for methods' names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("ngt", "baselines", "paper", "workflow")
 
-# Floors, from the top of the house down. A module imports from its own floor or from a lower one.
+# Floors of the house, from the top down. A module may import from its own floor or a lower one.
 NGT = (
     ("ngt.__main__",),
     ("ngt.api",),
@@ -46,17 +46,17 @@ ALLOWED = {
     "paper": {"paper", "ngt", "baselines"},
     "workflow": {"workflow", "paper", "ngt"},
 }
-# Libraries that parts of the suite do not need, so they are imported where they are used.
+# Libraries that some parts of the suite do not need, so functions may import them when called.
 OPTIONAL = {
     "yaml", "pandas", "safetensors", "tqdm", "stable_baselines3", "sbx", "jax", "matplotlib",
     "snakemake", "pyarrow",
 }  # fmt: skip
 
-MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # limits; METHOD: a file in baselines
+MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # limits; METHOD is for a file in baselines
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """Return every module of the packages, by dotted name."""
+    """Return the file of each module in the packages, by dotted name."""
     files = (file for package in PACKAGES for file in sorted((root / package).rglob("*.py")))
     return {
         ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): file
@@ -65,7 +65,7 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield every imported name with its statement, except for imports for type checking."""
+    """Yield each imported name with its statement, except for imports for type checking."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
@@ -86,7 +86,7 @@ def floor_of(name: str, floors: tuple[tuple[str, ...], ...]) -> int | None:
 
 
 def upward(root: Path) -> list[str]:
-    """Return imports that go to a higher floor or to a package that may not be imported."""
+    """Return imports from a higher floor or from a package that may not be imported."""
     found, known = [], modules(root)
     for name, file in known.items():
         floors = {"ngt": NGT, "paper": PAPER}.get(name.split(".")[0], ())
@@ -156,11 +156,11 @@ def method_words() -> set[str]:
     methods = yaml.safe_load(
         (ROOT / "workflow" / "config" / "base.yaml").read_text(encoding="utf-8")
     )["methods"]
-    return set(methods) - {"ngt", "constant", "red", "bc"}  # these are common words, too
+    return set(methods) - {"ngt", "constant", "red", "bc"}  # these are also common words
 
 
 def misplaced_methods(root: Path) -> list[str]:
-    """Return the other places that name a method."""
+    """Return the places outside ABOUT_METHODS that name a method."""
     words = re.compile(rf"[\"'](?:{'|'.join(map(re.escape, sorted(method_words())))})[\"']")
     return [
         f"{file.relative_to(root)}: {match[0]}"

@@ -1,7 +1,7 @@
 """The contract of a method, checked for each method that workflow/config/base.yaml names.
 
 A method's own test file checks its numbers; this file checks what every method must do. A method
-that is added to the config is checked without a change here.
+that is added to the config is checked without a change to this file.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from ngt.settings.resolve import (
 from ngt.training.learner import Learner, Member, build_model, optimisers, shown
 from ngt.training.trainer import Trainer
 
-RUNS = (0, 1, 2)  # the seeds of a pack
-FALLS = "forward_kl"  # a form of reward that falls as the expert's density rises
+RUNS = (0, 1, 2)  # the seeds of a pack's runs
+FALLS = "forward_kl"  # the form of reward that falls as the expert's density rises
 SIZES = {0: 1, 1: 30, 2: 47}  # number of transitions in a run's demonstrations, by seed
 
 configs: Callable[[str], Config] = functools.cache(lambda scale: load({"scale": scale}))
 
 
 def distinct_models(config: Config) -> tuple[str, ...]:
-    """Return one method for each model with its own params; other settings are the trainer's."""
+    """Return one method for each pair of model and params; only the trainer uses other settings."""
     found: dict[str, str] = {}
     for name in distinct_methods(config):
         found.setdefault(repr(model_params(config, name, "")), name)
@@ -61,7 +61,7 @@ def class_of(method: str) -> type[RewardModel]:
 
 
 def stores(cls: type[RewardModel]) -> bool:
-    """Return True if the reward is known when the step is taken."""
+    """Return True if the method computes and stores the reward when a step is taken."""
     return cls.observe is not RewardModel.observe
 
 
@@ -79,7 +79,7 @@ def cell_of(
 ) -> CellConfig:
     """Return the method's cell at a scale, with small nets for the agent.
 
-    At scale `test` the method's nets are small, too.
+    At scale `test`, the method's own nets are also small.
     """
     config = configs(scale)
     cell = resolve(config, env, method, mode, method_rate(config, method) or 20)
@@ -119,7 +119,7 @@ def plain(task: Task, rows: int, seed: int) -> Batch:
 def raw(task: Task, rows: int, seed: int) -> Batch:
     """Return transitions like Humanoid's without normalisation.
 
-    Values reach 5000, and one feature in eight is constant.
+    Observations reach 5000, and one feature in eight is constant.
     """
     batch = plain(task, rows, seed)
     scale = 10.0 ** torch.linspace(-3.0, 3.5, task.obs)
@@ -136,7 +136,7 @@ def stack(parts: Sequence[Batch]) -> Batch:
 
 
 def demonstrations(make: Make, task: Task, run: int) -> Batch:
-    """Return shifted transitions, so that they differ from the agent's."""
+    """Return a run's demonstrations, shifted so that they differ from the agent's data."""
     batch = make(task, SIZES[run], 100 + run)
     return batch._replace(
         obs=batch.obs + 1.0, next_obs=batch.next_obs + 1.0, action=(batch.action + 0.5).clamp(-1, 1)
@@ -144,13 +144,13 @@ def demonstrations(make: Make, task: Task, run: int) -> Batch:
 
 
 def members(make: Make, task: Task, runs: Sequence[int], poison: dict[int, float]) -> list[Member]:
-    """Return runs whose demonstrations differ in number; those of a poisoned run are multiplied."""
+    """Return runs with different numbers of demonstrations; `poison` maps runs to data factors."""
     data = [Batch(*(x * poison.get(r, 1.0) for x in demonstrations(make, task, r))) for r in runs]
     return [Member(Path(), {}, r, r + 1, d) for r, d in zip(runs, data, strict=True)]
 
 
 class Rig:
-    """The learner of a pack on made-up transitions, which depend only on each run's seed."""
+    """A pack's learner with made-up transitions that depend only on each run's seed."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class Rig:
         poison: dict[int, float] | None = None,
         seeds: Sequence[int] | None = None,
     ) -> None:
-        """Build the learner; `seeds` replaces the runs' seeds for nets and draws."""
+        """Build the learner; `seeds` replaces the seeds of the runs' nets and draws."""
         self.task, self.runs, self.make = get_task(cell.env), runs, make
         self.poison, self.n, self.taken = poison or {}, cell.train.num_envs, 0
         pack = members(make, self.task, runs, self.poison)
@@ -179,7 +179,7 @@ class Rig:
         return Batch(*(x * factor.view(-1, *[1] * (x.dim() - 1)) for x in stack(parts)))
 
     def step(self) -> None:
-        """Do one iteration like the trainer: take a vector step, then update."""
+        """Do one iteration as the trainer does: take a vector step, then update."""
         if self.model.offline:
             self.learner.fit()
             return
@@ -195,13 +195,13 @@ class Rig:
         self.learner.update(self.replay)
 
     def probe(self) -> Batch:
-        """Return a batch for reading values, of a vector step if the method stores rewards."""
+        """Return a batch whose values can be read: one vector step if the method stores rewards."""
         rows = self.n if stores(type(self.model)) else self.learner.cell.train.batch
         batch = self.transitions(rows, 999)
         return self.model.feed(hide(batch), hide(fixed(self)[1])) if self.model.feeds else batch
 
     def values(self, batch: Batch) -> Tensor:
-        """Return the agent's rewards, (R, B), or the policy's modes if the method has none."""
+        """Return the agent's rewards (R, B), or the policy's modes if the method has no rewards."""
         if self.model.offline or self.model.implicit:
             return self.learner.policy(batch.obs)
         if stores(type(self.model)):
@@ -221,7 +221,7 @@ class Rig:
 
 
 def numbers(rig: Rig) -> dict[str, Tensor]:
-    """Return a probe's values, and each run's parameters with their last gradients, by name."""
+    """Return the probe's values, all parameters and their last gradients, by name."""
     out = {"values": rig.values(rig.probe()).clone()}
     for root, module in (("agent", rig.learner.agent.actor), ("model", rig.model)):
         for name, parameter in module.named_parameters():
@@ -254,7 +254,7 @@ def test_it_builds_from_its_defaults(method: str, env: str, mode: str) -> None:
 
 
 def check_values(rig: Rig, batch: Batch) -> None:
-    """Check the shape, type and range of a method's values for a batch, which must not change."""
+    """Check the shape, type and range of a method's values, and that the batch does not change."""
     before = copy.deepcopy(batch)
     values = rig.values(batch)
     assert values.shape[:2] == batch.reward.shape
@@ -279,7 +279,7 @@ def check_values(rig: Rig, batch: Batch) -> None:
 )
 @every_method
 def test_values_are_finite_on_raw_humanoid_inputs(method: str, mode: str, normalise: bool) -> None:
-    """Check values before and after updates, also for demonstrations of one transition."""
+    """Check values before and after updates; one run has a single expert transition."""
     random_states = torch.get_rng_state(), np.random.get_state()[1].copy()
     cell = cell_of(method, "Humanoid-v4", mode, normalise_obs=normalise)
     rig = Rig(cell, (0, 1), raw)
@@ -289,7 +289,9 @@ def test_values_are_finite_on_raw_humanoid_inputs(method: str, mode: str, normal
     for _ in range(3):
         rig.step()
         names.append(set(rig.model.metrics))
-    assert names[0] == names[1] == names[2], "the first row of train.csv fixes its columns"
+    assert names[0] == names[1] == names[2], (
+        "the first row of train.csv fixes its columns, so metrics must keep their names"
+    )
     for name, value in rig.model.metrics.items():
         assert value.shape == (2,) and not value.requires_grad and value.isfinite().all(), name
     check_values(rig, rig.learner.normalise(batch))
@@ -298,7 +300,7 @@ def test_values_are_finite_on_raw_humanoid_inputs(method: str, mode: str, normal
 
 
 class Watch(TorchDispatchMode):
-    """A mode that refuses operations whose result or shape needs a tensor's values on the CPU."""
+    """A dispatch mode that refuses any operation that needs a tensor's values on the CPU."""
 
     REFUSED = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "is_nonzero")
 
@@ -313,9 +315,9 @@ class Watch(TorchDispatchMode):
 
 @every_method
 def test_nothing_is_read_back(method: str) -> None:
-    """Watch an update with its reward, since a CUDA graph must be able to capture both."""
+    """Watch an update and its rewards, since a CUDA graph must be able to capture both."""
     rig = Rig(cell_of(method, scale="test"))
-    rig.step()  # the first step creates buffers that are made on demand
+    rig.step()  # the first step creates buffers that are needed later
     with Watch():
         rig.step()
         rig.values(rig.probe())
@@ -325,7 +327,7 @@ def test_nothing_is_read_back(method: str) -> None:
 
 
 def fixed(rig: Rig) -> tuple[Batch, Batch]:
-    """Return a batch of the agent and one of the expert."""
+    """Return a fixed batch of the agent's transitions and one of the expert's."""
     rows = rig.learner.cell.train.batch
     assert rig.learner.demos is not None
     expert = rig.learner.demos.sample(torch.arange(rows).expand(len(rig.runs), rows))
@@ -333,7 +335,7 @@ def fixed(rig: Rig) -> tuple[Batch, Batch]:
 
 
 def critic_step(rig: Rig, agent: Batch, expert: Batch) -> dict[str, Tensor]:
-    """Step the critic of a method that supplies its loss; the agent's other nets stay."""
+    """Update only the critic of a method that supplies its loss; return the loss by name."""
     model, noise = rig.model, torch.zeros(len(rig.runs), agent.obs.shape[1], rig.task.act)
     loss = model.critic_loss(rig.learner.agent, model.feed(agent, expert), noise)
     rig.learner.agent.descend_critic(loss, *optimisers(model).values())
@@ -342,7 +344,7 @@ def critic_step(rig: Rig, agent: Batch, expert: Batch) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def advantage(rig: Rig, expert: Batch) -> Tensor:
-    """Return the critic's values of the expert's actions minus those of the policy's, (R,)."""
+    """Return the critic's mean advantage of the expert's actions over the policy's, shape (R,)."""
     agent, noise = rig.learner.agent, torch.zeros_like(expert.action)
     values = agent.critic(expert.obs, expert.action).mean(dim=1)
     return (values - agent.soft_value(expert.obs, noise)).mean(dim=1)
@@ -350,7 +352,7 @@ def advantage(rig: Rig, expert: Batch) -> Tensor:
 
 @every_method
 def test_updates_lower_the_loss(method: str) -> None:
-    """Make thirty updates with one batch and one draw."""
+    """Check thirty updates with the same batch and the same draws."""
     cls = class_of(method)
     if not cls.learns and not cls.offline and not implicit(cls):
         pytest.skip("the method learns nothing")
@@ -378,9 +380,9 @@ def test_updates_lower_the_loss(method: str) -> None:
 
 @every_method
 def test_high_is_expert_like(method: str) -> None:
-    """Check that the expert's transitions score higher than the agent's in over 6 of 10 pairs.
+    """Check that the expert's transition scores higher than the agent's in over 60 % of pairs.
 
-    If the critic contains the reward, it must prefer the expert's actions in the expert's states.
+    A critic that contains the reward must prefer the expert's actions in the expert's states.
     """
     cls = class_of(method)
     if cls.offline or not (cls.learns or stores(cls) or implicit(cls)):
@@ -413,7 +415,7 @@ def test_high_is_expert_like(method: str) -> None:
 
 @every_method
 def test_no_number_depends_on_the_envs_reward(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Change the env's rewards, of the agent's steps and of the demonstrations."""
+    """Change the env's rewards in the agent's steps and in the demonstrations."""
     assert not class_of(method).uses_env_reward
     cell = cell_of(method, scale="test")
     found = []
@@ -427,7 +429,7 @@ def test_no_number_depends_on_the_envs_reward(method: str, monkeypatch: pytest.M
         for _ in range(3):
             rig.step()
         logged = rig.learner.drain()
-        logged.pop("rank_correlation", None)  # a diagnostic that uses the env's reward
+        logged.pop("rank_correlation", None)  # this diagnostic uses the env's reward
         found.append({**numbers(rig), **logged})
     for name, value in found[0].items():
         np.testing.assert_array_equal(value, found[1][name], err_msg=name)
@@ -435,7 +437,7 @@ def test_no_number_depends_on_the_envs_reward(method: str, monkeypatch: pytest.M
 
 @every_method
 def test_the_state_goes_round(method: str) -> None:
-    """Load a state into a model with other seeds, and compare values now and later."""
+    """Load a state into a learner with other seeds; compare values at once and after updates."""
     cell = cell_of(method, scale="test")
     rig, other = Rig(cell), Rig(cell, seeds=(7, 8, 9))
     for _ in range(3):
@@ -463,7 +465,10 @@ def history(
     poison: float = 1.0,
     dtype: torch.dtype = torch.float32,
 ) -> list[dict[str, Tensor]]:
-    """Return a pack's numbers around each of ten updates; poison multiplies run 1's data."""
+    """Return a pack's numbers at the start and after each of ten updates.
+
+    The factor `poison` multiplies run 1's data.
+    """
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -479,10 +484,10 @@ def history(
 
 @every_method
 def test_a_run_of_a_pack_is_the_run_alone(method: str) -> None:
-    """Compare in float64 for ten updates, and in float32 up to the first gradient.
+    """Compare ten updates in float64, and in float32 everything up to the first gradient.
 
-    If symmetry makes a gradient zero, only its rounding remains, and Adam turns that into whole
-    steps. In float32 the parameters then prove nothing.
+    If symmetry makes a gradient zero, only its rounding error remains, and Adam turns this error
+    into full-size steps. So later float32 parameters cannot be compared.
     """
     largest = {torch.float32: 0.0, torch.float64: 0.0}
     for dtype, bound in ((torch.float32, 1e-6), (torch.float64, 1e-9)):
@@ -520,7 +525,7 @@ def test_runs_of_a_pack_do_not_touch_each_other(method: str, poison: float) -> N
 
 @every_method
 def test_a_run_repeats_to_the_byte_beside_one_that_diverges(method: str, tmp_path: Path) -> None:
-    """Train 500 steps twice; the second time the other run's demonstrations are not finite."""
+    """Train 500 steps twice; the second time, the other run's demonstrations are NaN."""
     config = configs("test")
     rate = method_rate(config, method) or 20
     cell = resolve(config, "Pendulum-v1", method, "state-action", rate)

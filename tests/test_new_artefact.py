@@ -1,4 +1,4 @@
-"""docs/new-artefact.md, followed step by step: its file, its entry, its commands."""
+"""docs/new-artefact.md, followed step by step: its file, its entry and its commands."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ TREE = ("Snakefile", "environment.yml", "workflow", "ngt", "baselines", "paper",
 
 
 def blocks(language: str) -> list[str]:
-    """Return the code blocks of a language, in order; commands have none."""
+    """Return the code blocks in a language, in order; blocks of commands name no language."""
     found = re.findall(r"^```(\w*)\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
     return [block for name, block in found if name == language]
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the tree with the page's file and entry."""
+    """Return a copy of the source tree with the page's file and entry added."""
     folder = tmp_path_factory.mktemp("suite")
     for name in (*TREE, "results/published"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

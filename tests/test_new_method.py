@@ -1,4 +1,4 @@
-"""docs/new-method.md, followed step by step: its files, its config, its commands, its tests."""
+"""docs/new-method.md, followed step by step: its files, config, commands and tests."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NEW = ("flat", "blur", "blur-strong")
 
 
 def blocks(language: str, text: str = DOC) -> list[str]:
-    """Return the code blocks of a language, in order; commands have no language."""
+    """Return the code blocks in a language, in order; blocks of commands name no language."""
     found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [block for name, block in found if name == language]
 
 
 def files() -> dict[str, str]:
-    """Return the reader's files by path, with the final `mine.yaml`."""
+    """Return the contents of the reader's files by path, with the final `mine.yaml`."""
     flat, blur, _ = blocks("python")
     return {"baselines/flat.py": flat, "baselines/blur.py": blur, "mine.yaml": blocks("yaml")[-1]}
 
@@ -44,7 +44,7 @@ def commands() -> list[list[str]]:
 
 @pytest.fixture
 def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the reader's folder; its `baselines` can be imported as `baselines`."""
+    """Return the reader's folder; modules in its `baselines` can be imported from `baselines`."""
     (tmp_path / "baselines").mkdir()
     for name, text in files().items():
         assert f"`{name}`" in DOC
@@ -62,7 +62,7 @@ def test_the_method_that_is_shown_is_the_one_that_runs() -> None:
 
 
 def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the commands in the page's order: first with one method in the config, then with all."""
+    """Run the page's commands in order: first with one method in the config, then with all."""
     drawn: list[set[str]] = []
     save = style.save
 
@@ -87,7 +87,7 @@ def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPat
     assert "flat reward" in drawn[0] and {"blurred", "blurred, 0.5"} <= drawn[1]
     for name in ("flat.pdf", "blur.pdf"):
         assert (reader / "results" / name).read_bytes().startswith(b"%PDF")
-    assert not (reader / "results/main_figure.pdf").exists(), "it is not redrawn"
+    assert not (reader / "results/main_figure.pdf").exists(), "the main figure must not be redrawn"
     runs = reader / "results/test/runs/Pendulum-v1"
     for method in NEW:
         folder = runs / method / "state-action-demos1-rate20/seed0"
@@ -95,11 +95,11 @@ def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPat
         columns = (folder / "train.csv").read_text().splitlines()[0].split(",")
         assert ("z_expert" in columns) == (method != "flat")
     both = [(runs / m / "state-action-demos1-rate20/seed0/train.csv").read_text() for m in NEW[1:]]
-    assert both[0] != both[1], "the variant is a different method"
+    assert both[0] != both[1], "the variant must train differently"
 
 
 def test_the_learned_one_could_stay(reader: Path) -> None:
-    """Check the method's docstring for docs/methods.md and the settings of its variant."""
+    """Check the docstring that docs/methods.md needs, and the settings of the method's variant."""
     cls = load_model("baselines.blur:Blur", "")
     assert set(methods.text_of(cls).labelled) == set(methods.LABELS)
     entry = yaml.safe_load(files()["mine.yaml"])["methods"]["blur-strong"]
@@ -107,7 +107,7 @@ def test_the_learned_one_could_stay(reader: Path) -> None:
 
 
 def checkout(folder: Path, *names: str) -> Path:
-    """Return a copy of the tree with the new files."""
+    """Copy the named parts of the source tree and add the new files; return the folder."""
     folder.mkdir()
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def checkout(folder: Path, *names: str) -> Path:
 
 
 def test_the_workflow_plans_it(tmp_path: Path, run_python: Callable[..., str]) -> None:
-    """Plan the document's command: settings, expert and one pack per method."""
+    """Plan the page's Snakemake command: settings, an expert and one pack for each method."""
     folder = checkout(
         tmp_path / "suite",
         "Snakefile",

@@ -1,4 +1,4 @@
-"""The files around the code, which must agree: versions, pins, set-up, citation, tree."""
+"""The files around the code: versions, pins, set-up, citation and test files must agree."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]
 LARGEST_FILE = 4_000_000  # bytes; size limit for a shipped expert
 LARGEST_CHECKOUT = 60_000_000
 
-# Test files that cover no single module, with their subjects.
+# Test files that do not cover a single module, with their subjects.
 NOT_MIRRORED: dict[str, str] = {
     "tests/test_data.py": "the shipped files in data/",
-    "tests/test_fuzz.py": "every loader of files from others",
+    "tests/test_fuzz.py": "every loader, with files of any content",
     "tests/test_methods.py": "the contract of every method in the config",
     "tests/test_python.py": "the names of `import ngt`, and docs/python.ipynb",
     "tests/test_tuning.py": "docs/tuning.md, followed step by step",
-    "tests/test_wheel.py": "the built wheel, installed and used outside a checkout",
+    "tests/test_wheel.py": "the wheel, installed and used outside a checkout",
     "tests/test_new_method.py": "docs/new-method.md, followed step by step",
-    "tests/test_demonstrations.py": "docs/demonstrations.md, followed from top to bottom",
+    "tests/test_demonstrations.py": "docs/demonstrations.md, followed step by step",
     "tests/ngt/test_bad_inputs.py": "every user error at the command line",
     "tests/paper/test_page.py": "paper/document/page/: the report in a browser",
     "tests/paper/test_text.py": "any text of a config through figures, tables and pages",
@@ -73,7 +73,7 @@ def conda_pip() -> list[str]:
 
 
 def make(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run make in `folder`, unaffected by a make that runs these tests."""
+    """Run make in `folder`, without the variables of a make that may be running these tests."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     inherited.pop("PYTHON", None)
     return subprocess.run(
@@ -105,7 +105,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
-    """Return a search path with the programs that the Makefile needs, without Python."""
+    """Return a folder of programs that the Makefile needs, without Python, for use as PATH."""
     folder = tmp_path / "tools"
     folder.mkdir()
     for name in ("sh", "cat", "cut", "awk"):
@@ -139,7 +139,9 @@ def test_dependency_is_pinned_within_its_bounds(requirement: Requirement) -> Non
 def test_lock_holds_names_and_exact_versions_only() -> None:
     pin = re.compile(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*")
     assert [line for line in lock_lines() if not pin.fullmatch(line)] == []
-    assert "/" not in (ROOT / "requirements.lock").read_text(), "names a host or a path"
+    assert "/" not in (ROOT / "requirements.lock").read_text(), (
+        "the lock must name no host and no path"
+    )
 
 
 def test_lock_is_sorted_without_duplicates() -> None:
@@ -163,7 +165,7 @@ def test_installed_packages_have_the_pinned_versions() -> None:
 
 
 def test_lock_is_closed() -> None:
-    """Check that every dependency of an installed pin, evaluated here, is pinned too."""
+    """Check that every dependency of an installed, pinned package is also pinned."""
     pinned = pins()
     wanted = {r: PROJECT["name"] for r in requirements()}
     seen: set[tuple[str, frozenset[str]]] = set()
@@ -274,7 +276,7 @@ def test_make_passes_the_scale_on(checkout: Path) -> None:
 
 
 def scripted_setup(checkout: Path) -> tuple[Path, Path]:
-    """Return a Python whose venv and pip only record that they ran, and that record."""
+    """Return a fake Python whose venv and pip only log that they ran, and the log."""
     record = checkout.parent / "record"
     inner = f'case "$*" in (*pip*) echo pip >> "{record}"; [ ! -e "{record}.fail" ];; esac'
     python = fake_python(
@@ -304,18 +306,20 @@ def test_setup_runs_once_and_again_only_when_needed(checkout: Path) -> None:
     failing.touch()
     assert ran() == ["venv", "pip"]
     failing.unlink()
-    assert ran() == ["venv", "pip", "pip"], "after a failed set-up, start again"
-    assert ran() == [], "nothing to do"
+    assert ran() == ["venv", "pip", "pip"], "a failed set-up must start again"
+    assert ran() == [], "a second set-up must do nothing"
     for name in ("requirements.lock", "pyproject.toml"):
         later = (checkout / ".venv/.ready").stat().st_mtime + 5
         os.utime(checkout / name, (later, later))
-        assert ran() == ["pip", "pip"], f"after a change of {name}, pip runs again"
+        assert ran() == ["pip", "pip"], f"pip must run again after a change of {name}"
         os.utime(checkout / name, (0, 0))
     copy = checkout.parent / "copy"
     shutil.copytree(checkout, copy)
     record.write_text("")
     assert make(copy, "setup", f"PYTHON={python}").returncode == 0
-    assert record.read_text().split() == ["venv", "pip", "pip"], "a copy gets its own environment"
+    assert record.read_text().split() == ["venv", "pip", "pip"], (
+        "a copy must get its own environment"
+    )
 
 
 # --- files around the code
@@ -348,7 +352,7 @@ def test_no_large_file_is_tracked() -> None:
 
 
 def covered(test: Path) -> list[Path]:
-    """Return the files that a test may cover: tests/<part>/test_x.py is for x of that part."""
+    """Return the files that a test file may cover: for tests/<part>/test_x.py, x in <part>."""
     part = test.relative_to(ROOT / "tests").parent
     name = test.stem.removeprefix("test_")
     folders = [part, part / "rules", part / "scripts"] if part.parts[0] == "workflow" else [part]

@@ -1,4 +1,4 @@
-"""`import ngt`: its imports, its requirements, and the notebook."""
+"""`import ngt`: what it imports and requires, and the notebook."""
 
 from __future__ import annotations
 

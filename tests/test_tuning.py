@@ -1,4 +1,4 @@
-"""docs/tuning.md, followed step by step: the sweep by variants, and Optuna with a stand-in."""
+"""docs/tuning.md, followed step by step: the sweep over variants, and a stand-in for Optuna."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_sweep_trains_and_draws_each_variant(
 
 
 class Fixed:
-    """A study that proposes the first choice and the lower bound, twice."""
+    """A stand-in for a study: two trials with the first choice and the lower bound."""
 
     best_params, best_value = "best", 0.0
 

@@ -1,4 +1,4 @@
-"""The wheel: its content, and the commands in an environment without a checkout."""
+"""The wheel: its content, and its commands in an environment without a checkout."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     (site,) = env.glob("lib/python*/site-packages")
     pip = [env / "bin/python", "-m", "pip", "--disable-pip-version-check"]
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
-    subprocess.run([*pip, "uninstall", "--yes", "setuptools"], **quiet)  # the lock's is newer
+    subprocess.run([*pip, "uninstall", "--yes", "setuptools"], **quiet)  # the locked one is newer
     locked = [path for path in sys.path if path.endswith("site-packages")]
     (site / "locked.pth").write_text("\n".join(locked) + "\n")
     before = {path.name for path in site.iterdir()}
@@ -59,7 +59,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 
 @pytest.fixture(scope="module")
 def run(place: SimpleNamespace) -> Callable[..., str]:
-    """Return run(program, *arguments, code=0), which returns the output of a program."""
+    """Return run(program, *arguments, code=0), which runs a program and returns its output."""
 
     def call(program: str, *arguments: str, code: int = 0) -> str:
         clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
@@ -119,6 +119,6 @@ def test_the_commands_work_in_an_empty_folder(place: SimpleNamespace, run: Any) 
 
 
 def test_what_needs_a_checkout_says_so(run: Any) -> None:
-    assert "made in a checkout" in " ".join(run("ngt", "--help").split())
+    assert "need a checkout" in " ".join(run("ngt", "--help").split())
     assert "ship with a checkout" in run("ngt", "ship", "Pendulum-v1", code=2)
     assert "No module named" in run("python", "-m", "paper.handbook.video", "Hopper-v4", code=1)

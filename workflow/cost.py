@@ -1,9 +1,9 @@
-"""The resources that a plan requests of a cluster, and the cost of all runs of a scale.
+"""The resources that a plan requests from a cluster, and the cost of all runs of a scale.
 
     python -m workflow.cost paper [--site site.yaml]
 
-prints Markdown tables: GPU-hours (with one pack per job, as in the workflow), core-hours without a
-GPU, the sums of larger and smaller grids, and memory per run. The hours follow from the speeds in
+prints Markdown tables of GPU-hours (with one pack per job, as in the workflow), core-hours without
+a GPU, totals for larger and smaller grids, and memory per run. The hours follow from the speeds in
 `workflow.resources`, without margins. A dry run of the workflow prints the resources that its jobs
 request, with margins.
 """
@@ -65,7 +65,7 @@ class Asked(logging.Handler):
         self.jobs: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Read Snakemake's record of a job, or its last record, which ends the dry run."""
+        """Collect the resources in a record of a job; on the dry run's last record, print them."""
         asked = getattr(record, "resources", None)
         if asked is not None and asked.get("parts"):
             self.jobs[getattr(record, "rule_name", "")].append(dict(asked.items()))
@@ -73,7 +73,7 @@ class Asked(logging.Handler):
             atexit.register(print, f"\n{ABOUT}\n\n{self.table()}")
 
     def table(self) -> str:
-        """Return one row per rule and one of sums. Hours are requested hours, not used hours."""
+        """Return a table with a row per rule and a row of sums, in requested (not used) hours."""
         sums = {rule: _sums(jobs) for rule, jobs in self.jobs.items()}
         rows = [
             _row(
@@ -115,10 +115,10 @@ def _range(values: Sequence[float], unit: str) -> str:
 class Cost(NamedTuple):
     """The cost of some runs.
 
-    runs: their number.
+    runs: number of runs.
     gpu: GPU-hours.
     beside: core-hours on the hosts of the GPUs.
-    cores: core-hours if they are trained without a GPU.
+    cores: core-hours of training without a GPU.
     """
 
     runs: float = 0
@@ -136,7 +136,7 @@ def added(costs: Iterable[Cost]) -> Cost:
 
 
 def pack_cost(cell: CellConfig, runs: int, site: Site) -> Cost:
-    """Return the cost of a pack; its `cores` is for the same runs, each alone on a core."""
+    """Return the cost of a pack. For `cores`, each of its runs has a core to itself."""
     assert site.gpu is not None
     hours = used_minutes(cell, runs, site) / 60
     return Cost(
@@ -148,7 +148,7 @@ def pack_cost(cell: CellConfig, runs: int, site: Site) -> Cost:
 
 
 def costs_of(config: Config, site: Site) -> Costs:
-    """Return the cost of every run of a config and of its experts."""
+    """Return the cost of a config's runs and experts, by method and env."""
     found: dict[tuple[str, str], list[Cost]] = defaultdict(list)
     keys = run_table(config)
     for name, own in groupby(keys, lambda key: key.cell):
@@ -176,7 +176,7 @@ def by_method_and_env(costs: Costs, value: Callable[[Cost], float]) -> str:
 
 
 def growth(config: Config, site: Site) -> str:
-    """Return a table of the sums of the config's grid, and of larger and smaller grids."""
+    """Return a table with the total cost of the config's grid, and of larger and smaller grids."""
 
     def changed(name: str, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Config:
         figures = {}

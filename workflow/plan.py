@@ -1,7 +1,7 @@
-"""The missing runs of a scale, the packs to train them in, and the outdated files.
+"""The missing runs of a scale, the packs in which to train them, and the outdated files.
 
 The plan follows from the config and from the content of existing files. It ignores time stamps and
-what Snakemake remembers. The rules query a `Plan`, which does not import Snakemake.
+Snakemake's own records. The rules query a `Plan`, which does not import Snakemake.
 """
 
 import os
@@ -14,31 +14,29 @@ from typing import Any, NamedTuple
 from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.experience.envs import TASKS, check_registered
-from ngt.runs.folder import Folders
+from ngt.runs.former import FORMER
 from ngt.runs.keys import Layout, RunKey, pack_name, packs, parse_pack, run_table
 from ngt.runs.published import Published
-from ngt.runs.receipt import receipt_hash
-from ngt.runs.ship import is_of
 from ngt.runs.status import COMPLETE
 from ngt.settings.config import MODES, Config, Mode
 from ngt.settings.load import load, read_yaml, to_file
 from ngt.settings.resolve import (
-    config_hash,
     demos_file,
     expert_config,
     expert_ships,
-    own_file,
     resolve,
     resolve_expert,
 )
 from paper.document import latex
 from paper.drawing import labels
 from paper.drawing.stamps import carries, parts, stamp
+from paper.numbers.statistics import reference
 from paper.register import FIGURES, PAPER, REPORT, SPEED, TABLES, at_scale
 from workflow.resources import Job, Site, pack_size, recording, site_of, training
+from workflow.results import Results
 
 ARTEFACTS = {**FIGURES, **TABLES, REPORT.name: REPORT, PAPER.name: PAPER}
-# The endings of an artefact's files that carry the hash of its inputs.
+# The endings of those files of an artefact that carry the hash of its inputs.
 STAMPED = {
     **dict.fromkeys(FIGURES, ("pdf", "png")),
     **dict.fromkeys(TABLES, ("json",)),
@@ -55,39 +53,39 @@ class Inputs(NamedTuple):
     outdated: list[str]
 
 
-class Plan:
+class Plan(Results):
     """The existing and the missing results of a scale.
 
-    The workflow treats a complete run with its receipt as a source file. No rule makes it, so
-    nothing can train it again or delete it, whatever the pack size.
+    The workflow treats a complete run with a receipt as a source file. No rule makes such a run, so
+    the workflow can neither retrain nor delete it, whatever the pack size.
 
     Args:
         main: False in the process of a single job, which examines no runs.
     """
 
     def __init__(self, config: Config, layout: Layout, site: Site, *, main: bool = True) -> None:
-        self.config, self.layout, self.site, self.main = config, layout, site, main
-        self.work = f"{layout.root}/{layout.scale}"
+        super().__init__(config, layout, main=main)
+        self.site = site
         self.settings_file = str(layout.settings(config))
         self.settings_text = to_file(config)
-        self.folders = Folders(layout, config)
         self.records = (
             Published(layout.published, config) if config.records == "published" else None
         )
-        self.expert_hash = {env: config_hash(resolve_expert(config, env)) for env in TASKS}
-        # An env without demonstrations stops only the targets that need it.
-        self.runs = [key for key in run_table(config) if main and self._has_demos(key.env)]
-        self.missing = [k for k in self.runs if self.folders.status(k).status not in COMPLETE]
+        # If an env has no demonstrations, only the targets that need them fail.
+        self.runs = [key for key in run_table(config) if main and self.has_demos(key.env)]
+        self.statuses = {key: self.folders.status(key).status for key in self.runs}
+        unfinished = [key for key in self.runs if self.statuses[key] not in COMPLETE]
+        self.returning = {key for key in unfinished if self.folders.former(key)}
+        self.missing = [key for key in unfinished if key not in self.returning]
         self.packs = self._packs()
         self.pack_of = {key: pack for pack in self.packs for key in pack}
-        self.has_expert, self.has_recording = cache(self._has_expert), cache(self._has_recording)
         self.job = cache(self._job)
 
     def _packs(self) -> list[tuple[RunKey, ...]]:
         """Group the missing runs into packs as large as the site allows.
 
-        The runs of a pack belong to the same artefacts, so that one artefact's target trains no
-        run of another. A timed run is alone in its pack, so that its speed is its own.
+        The runs of a pack belong to the same artefacts, so that a target trains only runs that its
+        artefact needs. A timed run is alone in its pack, so that no other run affects its speed.
         """
         counted = {name: set(run_table(self.config, [name])) for name in self.config.figures}
 
@@ -102,7 +100,7 @@ class Plan:
         return found
 
     def names(self) -> dict[str, Iterable[str]]:
-        """Return every value that each wildcard of the rules may take."""
+        """Return the values that each wildcard of the rules may take."""
         return {
             "env": TASKS,
             "method": self.config.methods,
@@ -111,35 +109,44 @@ class Plan:
             "table": TABLES,
         }
 
+    def moves(self) -> list[str]:
+        """Return sentences on the results that move to or from the former results."""
+        former, moves = f"{self.work}/{FORMER}", []
+        if replaced := sum(self.statuses[key] in ("stale", "damaged") for key in self.missing):
+            moves.append(
+                f"runs with other settings, or damaged: {replaced}; training them again moves "
+                f"their results to {former}"
+            )
+        if returning := len(self.returning):
+            moves.append(f"runs that come back from {former} without training: {returning}")
+        return [] if self.records else moves
+
+    def check_targets(self, words: Iterable[str]) -> None:
+        """Check that no word of a command names an artefact outside the study's folder.
+
+        Snakemake would take such a file, if it exists, for a source file.
+        """
+        for file in map(Path, words) if self.config.study else ():
+            if file.parent == self.layout.root and file.stem in ARTEFACTS:
+                raise UserError(
+                    f"{file}: not of study {self.config.study}; request {self.home}/{file.name}"
+                )
+
     # ---------------------------------------------------------------- receipts
-
-    def run_hash(self, key: RunKey) -> str:
-        """Return the hash of a run's key and its planned settings."""
-        return receipt_hash(str(key), self.folders.hashes(key)[0])
-
-    def run_receipt(self, key: RunKey) -> str:
-        """Return the path of a run's receipt."""
-        return f"{self.layout.run(key)}/done.{self.run_hash(key)}"
-
-    def expert_receipt(self, env: str) -> str:
-        """Return the path of the receipt of an env's expert."""
-        return f"{self.layout.expert(env)}/done.{self.expert_hash[env]}"
-
-    def recording_receipt(self, env: str) -> str:
-        """Return the path of the receipt of an env's recorded demonstrations."""
-        return f"{self.layout.demos(env).with_suffix('')}.done.{self.expert_hash[env]}"
 
     def run_hashes(self) -> list[str]:
         """Return the hashes of the run receipts that a rule may write."""
         return [
             self.run_hash(key)
             for key in self.runs
-            if key in self.pack_of or not os.path.exists(self.run_receipt(key))
+            if key in self.pack_of
+            or key in self.returning
+            or not os.path.exists(self.run_receipt(key))
         ]
 
     def expert_hashes(self) -> list[str]:
         """Return the hashes of the expert receipts that a rule may write."""
-        return self._hashes(self.expert_receipt, self.has_expert)
+        return self._hashes(self.expert_receipt, self.expert_in_place)
 
     def recording_hashes(self) -> list[str]:
         """Return the hashes of the recording receipts that a rule may write."""
@@ -148,7 +155,7 @@ class Plan:
     def _hashes(self, receipt: Callable[[str], str], complete: Callable[[str], bool]) -> list[str]:
         """Return the hashes of receipts that are missing or whose results are incomplete.
 
-        Check only the experts that a target can request.
+        Only the experts that a target can request are checked.
         """
         used = {*self.unshipped(), *(key.env for key in self.missing)}
         return [
@@ -166,7 +173,7 @@ class Plan:
         ]
 
     def shipping_receipts(self) -> list[str]:
-        """Return the receipts of the experts that are still to be shipped."""
+        """Return the receipts of the experts that do not ship yet."""
         return [
             f"{self.work}/shipped/{env}.done.{self.expert_hash[env]}" for env in self.unshipped()
         ]
@@ -174,7 +181,7 @@ class Plan:
     # ---------------------------------------------------------------- inputs of rules
 
     def settings(self) -> Inputs:
-        """Return the settings file, which is outdated if its text was cut or changed."""
+        """Return the settings file. It is outdated if its text was truncated or changed."""
         file = Path(self.settings_file)
         intact = (
             not file.exists()
@@ -185,7 +192,8 @@ class Plan:
     def run(self, name: str) -> Inputs:
         """Return the receipt of the pack that trains a run.
 
-        There is no input if the run is complete and lacks only its receipt.
+        There is no input if the run is complete and lacks only its receipt, or if a former result
+        comes back. The run's own rule moves it.
         """
         key = RunKey.parse(name)
         receipt = self.run_receipt(key)
@@ -196,8 +204,14 @@ class Plan:
         return Inputs([f"{pack}.done"], [receipt, f"{pack}.done", f"{pack}.outcome"])
 
     def expert(self, env: str) -> Inputs:
-        """Return the outcome file of an expert's training, or no input if it is complete."""
-        return self._made("expert", env, self.has_expert(env), self.expert_receipt(env))
+        """Return the outcome file of an expert's training, or no input if it is complete.
+
+        If a former result comes back, only the receipt is outdated.
+        """
+        receipt = self.expert_receipt(env)
+        if self.expert_folder(env) and not self.expert_in_place(env):
+            return Inputs([], [receipt])
+        return self._made("expert", env, self.expert_in_place(env), receipt)
 
     def recording(self, env: str) -> Inputs:
         """Return the outcome file of an expert's recording, or no input if it is intact."""
@@ -218,10 +232,10 @@ class Plan:
 
         The artefact's own files are outdated if they were drawn from other inputs.
         """
-        artefact, root = ARTEFACTS[name], self.layout.root
+        artefact, home = ARTEFACTS[name], self.home
         if artefact is PAPER and (reason := latex.lacking()):
-            raise UserError(f"{root}/{name}.pdf: {reason}")
-        own = [f"{root}/{name}.{ending}" for ending in STAMPED[name]]
+            raise UserError(f"{home}/{name}.pdf: {reason}")
+        own = [f"{home}/{name}.{ending}" for ending in STAMPED[name]]
         text = stamp(self.config, self.layout, artefact, PICTURE.get(name, ""))
         intact = all(carries(Path(file), text) for file in own)
         runs, envs = artefact.keys(self.config), artefact.experts_of(self.config)
@@ -237,18 +251,21 @@ class Plan:
         return Inputs(files, [] if intact else own)
 
     def parts(self, picture: str) -> list[str]:
-        """Return the files of every figure and table in a report; figures end in `picture`."""
+        """Return the files of every figure and table in a report.
+
+        picture: the file format of figures.
+        """
         return [str(file) for file in parts(self.config, self.layout, picture)]
 
     def everything(self) -> list[str]:
         """Return every figure and table of the scale, the report, and the paper if LaTeX exists."""
         readings = [f"{REPORT.name}.html", *([] if latex.lacking() else [f"{PAPER.name}.pdf"])]
-        return [f"{self.layout.root}/{name}" for name in (*at_scale(self.config), *readings)]
+        return [f"{self.home}/{name}" for name in (*at_scale(self.config), *readings)]
 
     # ---------------------------------------------------------------- resources of jobs
 
     def members(self, env: str, method: str, mode: Mode, rate: str, members: str) -> list[str]:
-        """Return the runs of the pack with these parts of its path."""
+        """Return the runs of a pack, given the parts of its path."""
         return [str(key) for key in parse_pack((env, method, mode, int(rate)), members)]
 
     def pack_job(self, env: str, method: str, mode: Mode, rate: str, members: str) -> Job:
@@ -265,38 +282,16 @@ class Plan:
         return recording(env, expert_config(self.config, env).episodes, self.site)
 
     def retries(self) -> int:
-        """Return how often a training job may be retried.
+        """Return how often a training job may be retried; 0 if this is a cluster job's process.
 
-        A job that fails resumes from its checkpoint. So does a job whose time is up, as often as
-        the longest training needs. Only the main process retries; in a cluster job this is 0.
+        A retried job resumes from its checkpoint. The number allows for a few failures, and for as
+        many time limits as the longest training run reaches.
         """
         jobs = [self.job(len(pack), *pack[0].cell) for pack in self.packs]
         jobs += [self.job(1, env) for env in {key.env for key in self.missing}]
         return 2 + max((job.parts for job in jobs), default=1) if self.main else 0
 
     # ---------------------------------------------------------------- helpers
-
-    def _has_demos(self, env: str) -> bool:
-        """Return True if an env's demonstrations exist or can be made.
-
-        With shipped experts, some envs have none.
-        """
-        own = bool(own_file(self.config, env))
-        return self.config.demos == "trained" or own or shipped.ships(env)
-
-    def _has_expert(self, env: str) -> bool:
-        """Return True if an env's expert is complete."""
-        return not self.main or self.folders.expert_status(env).status in COMPLETE
-
-    def _has_recording(self, env: str) -> bool:
-        """Return True if an env's recording is intact.
-
-        If the expert is complete, the recording must be of this expert.
-        """
-        if not self.main:
-            return True
-        policy = self.layout.expert(env) / shipped.POLICY if self.has_expert(env) else None
-        return is_of(self.layout.demos(env), env, self.expert_hash[env], policy)
 
     def _expert_of(self, env: str) -> str:
         """Return the file that represents an env's expert: its shipped record or its receipt."""
@@ -312,9 +307,9 @@ class Plan:
 
 
 def _as_input(file: str) -> str:
-    """Return a relative path as a rule's input.
+    """Return a relative path to use as a rule's input.
 
-    Raise UserError if it contains braces, which Snakemake would fill.
+    Raise UserError if the path contains braces, which Snakemake would fill.
     """
     path = os.path.relpath(file)
     if set(path) & set("{}"):
@@ -323,11 +318,12 @@ def _as_input(file: str) -> str:
 
 
 def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = True) -> Plan:
-    """Return the plan of a user's own settings, checked before any job starts.
+    """Return the plan for a user's own settings, which are checked first.
 
     Args:
         user: the user's settings, with the section `cluster`.
-        files: their config files, read to find duplicate keys, of which Snakemake keeps the last.
+        files: the config files of these settings, read to report duplicate keys, of which Snakemake
+            would keep the last.
         main: as for `Plan`.
     """
     for file in files:
@@ -335,6 +331,7 @@ def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = Tr
     site = site_of(user)
     config = load({key: value for key, value in user.items() if key != "cluster"})
     labels.check(config)
+    reference(config)  # raises UserError
     if main:
         check_registered(env for figure in config.figures.values() for env in figure.envs)
-    return Plan(config, Layout(config.scale), site, main=main)
+    return Plan(config, Layout.of(config), site, main=main)

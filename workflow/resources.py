@@ -1,7 +1,7 @@
 """Estimate a training job's resources from its sizes and measured speeds.
 
-Time and memory are upper estimates. A job that reaches its time limit loses nothing: it is warned
-in advance, writes a checkpoint, and is tried again.
+Time and memory are upper estimates. A job that reaches its time limit loses nothing, because it is
+warned in advance, writes a checkpoint and is retried.
 """
 
 import math
@@ -22,11 +22,11 @@ UPDATE = (18.5, 0.04)
 # (constant, per observation dim) of an offline method's gradient step: 1.3 to 2.4 on these envs.
 FIT = (1.3, 0.0028)
 # (constant, per run, per run and observation dim) of one iteration on an H200. Packs of 12 take
-# 1.67 on Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json). Acting and storing take
-# 0.7.
+# 1.67 on Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json), plus 0.7 for acting and
+# storing.
 GPU_UPDATE = (1.7, 0.05, 0.0002)
-# The time of an env step with a random policy, times 1.5, because bodies that stand cost the solver
-# more. An env that is not listed is assumed to be as slow as the slowest.
+# 1.5 times the time of an env step with a random policy, because a standing body costs the solver
+# more. An env that is not listed is assumed to be as slow as the slowest one.
 ENV_STEP = {
     "Ant-v4": 0.32,
     "HalfCheetah-v4": 0.09,
@@ -40,11 +40,11 @@ ENV_STEP = {
     "finger-spin": 0.09,
     "walker-walk": 0.22,
 }
-ACT = 0.1  # the policy and bookkeeping, per env step
-# Number of env processes as fast as one thread stepping the envs; 12 are 2.4 times as fast.
+ACT = 0.1  # time of the policy and bookkeeping per env step
+# Number of env processes that are as fast as one thread; 12 processes are 2.4 times as fast.
 WORKERS = 5.0
 MARGIN = 1.5  # rates drift by a fifth on a shared machine, and other processors are slower
-START = 15.0  # minutes to start Snakemake and import packages, twice, on a slow file system
+START = 15.0  # minutes to start Snakemake and import packages twice on a slow file system
 
 # Memory in megabytes.
 PROCESS = 1500  # the trainer (500) and the Snakemake processes around it (3 x 250)
@@ -59,15 +59,15 @@ CONTEXT = 3000  # CUDA's own memory on the device
 class GpuSite:
     """The GPUs that training jobs use."""
 
-    partition: str = opt("", "partition of training jobs; if empty, the partition of other jobs")
-    model: str = opt("", "name of the GPU model in the cluster; any model if empty")
+    partition: str = opt("", "partition of training jobs; if empty, that of the other jobs")
+    model: str = opt("", "the cluster's name for the GPU model; any model if empty")
     memory_gb: float = opt(80.0, "memory of one GPU; packs are split to fit", 4)
     env_workers: int = opt(0, "number of processes that step the envs, one core each", 0)
 
 
 @dataclass(frozen=True)
 class Site:
-    """The cluster that jobs run on: the section `cluster` of a user's config."""
+    """The cluster on which jobs run, from the section `cluster` of a user's config."""
 
     partition: str = opt("", "partition of every job; the cluster's default if empty")
     account: str = opt("", "account to charge; the user's default if empty")
@@ -82,8 +82,8 @@ class Job(NamedTuple):
     cpus_per_task: int
     mem_mb: int
     runtime: int  # minutes
-    disk_mb: int  # its checkpoints, which are removed at its end
-    parts: int = 1  # number of consecutive jobs, more than 1 if a single job would exceed max_hours
+    disk_mb: int  # size of the job's checkpoints, which are removed at its end
+    parts: int = 1  # number of consecutive jobs; above 1 if a single job would exceed max_hours
     device: str = "cpu"
     env_workers: int = 0
     gpu: int = 0
@@ -98,7 +98,7 @@ def site_of(config: Mapping[str, Any]) -> Site:
 
 
 def training(cell: CellConfig, runs: int, site: Site) -> Job:
-    """Return the resources to train a pack of a cell's runs, or an expert."""
+    """Return the resources to train a pack of a cell, or an expert."""
     gpu = site.gpu
     needed = minutes(cell, runs, site)
     job = Job(
@@ -153,7 +153,7 @@ def _limit(site: Site) -> float:
 
 
 def minutes(cell: CellConfig, runs: int, site: Site) -> float:
-    """Return the wall time to request for a whole training, in minutes."""
+    """Return the wall time to request for a whole training run, in minutes."""
     return START + MARGIN * used_minutes(cell, runs, site)
 
 
@@ -176,9 +176,9 @@ def used_minutes(cell: CellConfig, runs: int, site: Site) -> float:
 
 
 def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
-    """Return the memory on the host. A job that resumes also holds the buffers it has read."""
+    """Return the memory on the host, including the buffers that a resuming job reads."""
     buffer = _buffer_mb(cell)
-    read = (runs + 1) * buffer  # the buffers of all runs, and one more while it is assembled
+    read = (runs + 1) * buffer  # the buffers of all runs, and a copy of one while it is assembled
     own = runs * (RUN + ENV * (cell.train.eval_episodes + cell.train.num_envs))
     if site.gpu is None:
         return PROCESS + own + runs * buffer + read
@@ -186,12 +186,12 @@ def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
 
 
 def device_mb(cell: CellConfig) -> float:
-    """Return the memory of a run's buffer and nets on the device that trains it."""
+    """Return the memory of a run's buffer and nets on its training device."""
     return _buffer_mb(cell) + RUN
 
 
 def _buffer_mb(cell: CellConfig) -> float:
-    """Return the largest size of a run's buffer, as filled by a policy that always falls."""
+    """Return the maximum size of a run's buffer, reached with a policy that always falls."""
     task, train = get_task(cell.env), cell.train
     if _offline(cell):
         return 0.0

@@ -2,10 +2,10 @@
 
 `critic_gradients` and `actor_gradients` return the values of `critic_loss` and `actor_loss` in
 ngt/agent/sac.py and write those losses' gradients to the parameters. The losses remain the
-definition, and tests compare the two in float64. Working without a graph saves the time that
-autograd and its copies take. A net's products are computed one run after another. Activations
-therefore stay in the cache, and a run's numbers are the same alone and in a pack. Elementwise
-operations cover all runs at once, which saves calls.
+definition, and tests compare both in float64. Working without a graph saves the time of autograd
+and its copies. A net's products are computed one run after another. Activations therefore stay in
+the cache, and a run's numbers are the same alone and in a pack. Elementwise operations cover all
+runs at once, which saves calls.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 def served(net: PackedMLP, x: Tensor) -> bool:
-    """Return True if the hand-derived gradients support this net and input; else use autograd."""
+    """Return True if the hand-derived gradients support this net and input."""
     return isinstance(net.activation, Rectifier) and not net.norms and by_onednn(x)
 
 
 class Run(NamedTuple):
-    """One run's or one twin's part of a net: views of its parameters and of their gradients."""
+    """The part of a net that belongs to one run or one twin, as views of the net's tensors."""
 
     weights: list[Tensor]  # (in, out)
     biases: list[Tensor]  # (out,)
-    grads: list[Tensor]  # gradients of weights and biases in turn; empty if these are constants
+    grads: list[Tensor]  # of each layer's weight and bias in turn; empty if these are constants
     rectifier: Rectifier
 
     def forward(self, x: Tensor, kept: list[Tensor] | None = None) -> Tensor:
-        """Return the outputs (B, out); append the inputs of every layer to `kept`."""
+        """Return the outputs (B, out); append each layer's input to `kept` if it is given."""
         return forward(x, self.weights, self.biases, self.rectifier, kept)
 
     def backward(self, g: Tensor, kept: list[Tensor]) -> None:
@@ -50,7 +50,7 @@ class Run(NamedTuple):
             self.grads[i - 1].copy_(part)
 
     def of_input(self, g: Tensor, kept: list[Tensor], start: int) -> Tensor:
-        """Return the gradient of the input's columns from `start` on, given the outputs' g."""
+        """Return the gradient of the input's columns from `start` on, given that of the outputs."""
         weights = [self.weights[0][start:], *self.weights[1:]]
         needed = [True, *[False] * (2 * len(weights))]
         ((_, part),) = backward(g, kept, weights, self.rectifier, needed)
@@ -58,9 +58,9 @@ class Run(NamedTuple):
 
 
 def runs_of(net: PackedMLP, trained: bool = False) -> list[Run]:
-    """Return the runs of a net. The order for a twin net is run 0 twin 0, run 0 twin 1, and so on.
+    """Return the runs of a net. For a twin net, the order is run 0 twin 0, run 0 twin 1, and so on.
 
-    trained: allocate the parameters' gradients, so that they can be written.
+    trained: allocate gradients of the parameters, so that they can be written.
     """
     assert isinstance(net.activation, Rectifier)
     weights = [layer.weight for layer in net.layers]
@@ -90,9 +90,9 @@ def _split(tensors: Iterable[Tensor]) -> list[tuple[Tensor, ...]]:
 
 
 class Squashed(NamedTuple):
-    """A squashed Gaussian policy at batches of observations.
+    """A squashed Gaussian policy, evaluated on batches of observations.
 
-    Fields are (R, B, act) unless noted. The formulas are those of `Actor.forward` and
+    Fields have shape (R, B, act) unless noted. The formulas are those of `Actor.forward` and
     `squashed_gaussian`.
     """
 
@@ -122,7 +122,7 @@ class Squashed(NamedTuple):
         of_action: the gradient of the action.
         weight: the gradient of each log-probability, (R,).
         """
-        # d action / d u = 1 - action^2, d log pi / d u = 2 action, d log pi / d log-std = -1 there
+        # d action / d u = 1 - action^2, d log pi / d u = 2 action, d log pi / d log-std = -1
         weight = weight[:, None, None]
         half = 0.5 * (actor.log_std_max - actor.log_std_min)
         of_u = of_action.addcmul(of_action * self.action, self.action, value=-1.0)
@@ -135,7 +135,7 @@ class Squashed(NamedTuple):
 def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None = None) -> Tensor:
     """Return the outputs of N runs, shape (N, B, out).
 
-    Inputs are (N, B, in), or (N / 2, B, in) for twins, which share their input.
+    `inputs` has shape (N, B, in), or (N / 2, B, in) if pairs of twins share an input.
     """
     twins, heads = len(runs) // len(inputs), []
     for at, run in enumerate(runs):

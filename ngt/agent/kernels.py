@@ -1,9 +1,9 @@
 """Kernels of packed nets: layers x W + b with a rectifier between them.
 
-`plain` defines their results. On a CPU they run through oneDNN. By default torch multiplies float32
+`plain` defines their results. On a CPU they use oneDNN. By default torch multiplies float32
 matrices with MKL, which uses only old instructions on processors that are not Intel's. oneDNN also
 comes with torch and also computes in float32. It was twice as fast on an AMD processor with AVX-512
-(docs/performance.md). Each run passes through all layers before the next run starts. Its
+(docs/performance.md). All layers of one run are computed before the next run starts. The run's
 activations therefore stay in the cache, and its numbers are the same alone and in a pack.
 """
 
@@ -33,7 +33,7 @@ class Rectifier:
 
 
 def by_onednn(x: Tensor) -> bool:
-    """Return True if nets process this input through oneDNN."""
+    """Return True if nets process this input with oneDNN."""
     return ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32
 
 
@@ -83,12 +83,12 @@ def forward(
 ) -> Tensor:
     """Return the output of one run, (B, out), and append the input of every layer to `kept`.
 
-    x is (B, in) without gaps between its rows, each weight (in, out), each bias (out,). If `kept`
-    is None, the next layer reuses an input's memory while it is in the cache.
+    Shapes: x (B, in) without gaps between rows, each weight (in, out), each bias (out,). If `kept`
+    is None, the memory of a layer's input is reused while it is in the cache.
     """
     for depth, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         if depth:
-            x = rectifier(x)  # oneDNN can rectify too, but turns NaN into 0
+            x = rectifier(x)  # not in oneDNN, whose rectifier turns NaN into 0
         if kept is not None:
             kept.append(x)
         x = _linear(x, weight.mT, bias)
@@ -100,8 +100,8 @@ def backward(
 ) -> Iterator[tuple[int, Tensor]]:
     """Yield the index and gradient of each needed input, given the gradient g of a run's output.
 
-    The inputs are x, then the weight and bias (1, out) of each layer in turn. For `kept`, see
-    `forward`.
+    The inputs are x, then the weight and bias (1, out) of each layer in turn. `forward` fills
+    `kept`.
     """
     for depth in reversed(range(len(weights))):
         seen = kept[depth]

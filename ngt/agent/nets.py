@@ -1,8 +1,8 @@
-"""Packed networks, in which one call trains R runs.
+"""Packed networks, which hold the nets of R runs and compute all of them in one call.
 
-The first dimension of every parameter is the run. A layer computes y = x W + b for each run. A pack
-of R runs holds weights W (R, in, out) and biases b (R, 1, out). Inputs x are (R, B, in) and outputs
-y are (R, B, out). The leading dimensions of a twin critic are (R, 2). A single run has R = 1.
+The first dimension of every parameter is the run. A layer computes y = x W + b for each run, with
+weights W (R, in, out), biases b (R, 1, out), inputs x (R, B, in) and outputs y (R, B, out). The
+leading dimensions of a twin critic are (R, 2). A single run has R = 1.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PackedLinear(nn.Module):
 
 
 def unit_(columns: Tensor) -> Tensor:
-    """Divide column vectors (N, dim, 1) in place by their lengths, taken as 1e-12 or more."""
+    """Divide column vectors (N, dim, 1) in place by the larger of their length and 1e-12."""
     return columns.div_(torch.linalg.vector_norm(columns, dim=-2, keepdim=True).clamp_min_(1e-12))
 
 
@@ -73,8 +73,8 @@ class SpectralLinear(PackedLinear):
     """A packed layer whose weight W is divided by its largest singular value, sigma = l' W r.
 
     Power iteration in `step()` tracks the singular vectors l and r. Using the layer never changes
-    its state. The weight is initialised first and normalised when used. The opposite order,
-    parametrise then initialise, would make the initialisation a no-op.
+    its state. The weight is initialised first and normalised when used. In the opposite order, the
+    initialisation would have no effect.
     """
 
     def __init__(self, lead: tuple[int, ...], in_dim: int, out_dim: int) -> None:
@@ -89,14 +89,14 @@ class SpectralLinear(PackedLinear):
         """Iterate l <- W r / |W r| and r <- W' l / |W' l| in place."""
         weight, right = self.weight.flatten(0, -3), self.right.flatten(0, -3)
         for _ in range(iterations):
-            # r is used as a row: a column vector's kernel differs between one run and a pack.
+            # r is a row here, since the kernel for a column differs between one run and a pack.
             left = unit_(torch.bmm(right.view_as(right.mT), weight.mT).view(*weight.shape[:2], 1))
             right = unit_(torch.bmm(weight.mT, left))
         self.left.copy_(left.view_as(self.left))
         self.right.copy_(right.view_as(self.right))
 
     def matrix(self) -> Tensor:
-        # l' W r with constant l and r; a dot product's kernel would differ in a pack.
+        # l' W r with constant l and r, without a dot product, whose kernel would differ in a pack.
         sigma = ((self.left.mT @ self.weight).mT * self.right).sum(dim=-2, keepdim=True)
         return self.weight / sigma
 
@@ -160,7 +160,7 @@ class PackedMLP(nn.Module):
         with torch.no_grad():
             self.layers[-1].weight.mul_(head_gain)
         if spectral_norm:
-            self.power_iteration(15)  # enough at the start: the product of norms is 1.0 to 1.2
+            self.power_iteration(15)  # enough: the initial product of norms is 1.0 to 1.2
 
     def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
         """Return the outputs. If frozen, weights are constants, so only x receives gradients."""
@@ -201,9 +201,9 @@ class PackedMLP(nn.Module):
 class ObsNormaliser(nn.Module):
     """A normaliser of observations, (obs - mean) / std, by each run's running mean and variance.
 
-    It uses Welford's method in batches. Values are clipped to [-10, 10], as in the authors' later
-    public code. The state is float64. In float32, sums over a million steps would lose terms that
-    are small next to the mean.
+    Both are updated by Welford's method in batches. Normalised values are clipped to [-10, 10], as
+    in the authors' later public code. The state is float64. In float32, sums over a million steps
+    would lose terms that are small compared with the mean.
     """
 
     def __init__(self, runs: int, obs: int) -> None:

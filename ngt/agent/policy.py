@@ -18,7 +18,7 @@ from ngt.files import atomic
 from ngt.settings.config import SacConfig
 from ngt.settings.schema import parse
 
-# Settings needed to rebuild an actor. SOMETIMES are saved only if they differ from the default.
+# Settings needed to rebuild an actor. Those in SOMETIMES are saved only if not the default.
 ALWAYS = ("hidden", "log_std_min", "log_std_max")
 SOMETIMES = ("activation", "layer_norm")
 

@@ -8,7 +8,7 @@ Let alpha be the temperature, Q the twin critics and Q' their slowly moving targ
     alpha    = -E[alpha (log pi(a|s) + target entropy)]
     target   : Q' <- (1 - tau) Q' + tau Q
 
-All losses are minimised, and each returns one value per run, (R,). With `alpha_loss: log_alpha`
+All losses are minimised, and each is one value per run, shape (R,). With `alpha_loss: log_alpha`
 the weight of the temperature's loss is log alpha, as in most public code.
 
 Actions lie in [-1, 1], and log pi refers to the squashed action before it is scaled to the env's
@@ -39,7 +39,7 @@ from ngt.seeding import Draw, torch_generator
 if TYPE_CHECKING:
     from ngt.settings.config import SacConfig
 
-ROWS = 32  # number of rows that fill whole vectors of elementwise kernels at any row width
+ROWS = 32  # this many rows of any width fill whole vector registers
 
 
 def mlp(
@@ -90,7 +90,7 @@ class Critic(nn.Module):
 
 
 def squashed_gaussian(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the action tanh(u), u = mean + std noise, (R, B, act), and its log pi, (R, B).
+    """Return the action tanh(u) for u = mean + std noise, (R, B, act), and its log pi, (R, B).
 
     log pi(tanh u) = sum over dims of log N(u) - log(1 - tanh(u)^2). The correction is computed as
     2 (log 2 - u - softplus(-2u)), which is exact even if the action saturates.
@@ -198,7 +198,7 @@ class Sac(nn.Module):
 
     @torch.no_grad()
     def act(self, obs: Tensor, noise: Tensor) -> Tensor:
-        """Return actions in [-1, 1] for obs (R, n, obs) and noise (R, n, act), (R, n, act)."""
+        """Return actions in [-1, 1] for obs (R, n, obs) and noise (R, n, act), as (R, n, act)."""
         mean, log_std = self.actor(fill_rows(obs))
         pre_tanh = mean + log_std.exp() * fill_rows(noise)
         return torch.tanh(pre_tanh)[:, : obs.shape[1]]
@@ -218,9 +218,9 @@ class Sac(nn.Module):
     def soft_value(self, obs: Tensor, noise: Tensor, target: bool = False) -> Tensor:
         """Return V(s) = min Q(s, a) - alpha log pi(a|s), a ~ pi(.|s), shape (R, B).
 
-        Only Q contributes to its gradient.
+        Its gradient passes through Q only.
 
-        target: use Q' instead of Q; it has no gradient.
+        target: use Q' instead of Q, without any gradient.
         """
         with torch.no_grad():
             mean, log_std = self.actor(obs)
@@ -230,7 +230,7 @@ class Sac(nn.Module):
         return critic(obs, action).min(dim=1).values - cost
 
     def descend_critic(self, loss: Tensor, *further: Optimizer) -> None:
-        """Take one step of the critic, and of any further optimisers, down a loss (R,)."""
+        """Take one step of the critic's and any further optimisers down a loss (R,)."""
         descend(self.optimisers["critic"], loss, self.config.critic_grad_clip, further)
 
     def _by_hand(self, net: PackedMLP, obs: Tensor) -> bool:
@@ -294,7 +294,7 @@ class Sac(nn.Module):
 def fill_rows(x: Tensor) -> Tensor:
     """Return x (R, n, d) padded with rows of zeros to a multiple of ROWS.
 
-    Kernels of exp and tanh round the last elements of a tensor differently if they do not fill a
+    The kernels of exp and tanh round a tensor's last elements differently if these do not fill a
     vector register. The padding ensures that these elements never belong to a run, so its actions
     do not depend on its pack.
     """

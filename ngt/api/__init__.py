@@ -1,1 +1,1 @@
-"""What `import ngt` offers; `ngt/__init__.py` loads these modules when a name is first used."""
+"""The Python API. `ngt/__init__.py` loads each of these modules when one of its names is used."""

@@ -48,20 +48,20 @@ class Controller:
 
 
 def load_policy(source: str | Path) -> Controller:
-    """Return a policy: of a run's folder, of a policy file, or of an expert that ships, by env."""
+    """Return the policy in a run's folder or a policy file, or the shipped expert of an env."""
     path = find(source, shipped.POLICY)
     return Controller(*policy.load(path / shipped.POLICY if path.is_dir() else path))
 
 
 def load_demos(source: str | Path, env: str | None = None) -> Demos:
-    """Return demonstrations: of a file, or of an expert that ships, by env."""
+    """Return the demonstrations in a file, or those of the shipped expert of an env."""
     path = find(source, shipped.DEMOS)
     refuse_foreign(path, env or "ENV")
     return demos.load(path, env)
 
 
 def find(source: str | Path, name: str) -> Path:
-    """Return a path as it is, or the file of this name of a shipped expert if given its env."""
+    """Return `source` as a path, or the file `name` of the shipped expert if `source` is an env."""
     env = str(source)
     if Path(source).exists() or not shipped.ships(env):
         return Path(source)
@@ -78,14 +78,16 @@ def load_runs(
 ) -> pd.DataFrame:
     """Return the evaluations of a scale's finished runs, one row per evaluation.
 
-    Runs that are missing are left out. settings: as in a config file; {"records": "published"}
-    reads the records that ship with a checkout. other_settings: take published records even if
-    their settings differ from the config's.
+    Missing runs are left out.
+
+    settings: as in a config file; {"records": "published"} reads the published records, which ship
+    with a checkout.
+    other_settings: accept published records even if their settings differ from the config's.
     """
     import pandas as pd
 
     config = load({"scale": scale, **(settings or {})})
-    layout = Layout(config.scale, Path(results))
+    layout = Layout.of(config, Path(results))
     runs = read_keys(
         layout,
         config,

@@ -1,4 +1,4 @@
-"""Train from Python: the commands `ngt train` and `ngt expert`, with their runs as objects."""
+"""Functions that train like the commands `ngt train` and `ngt expert` and return the run."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its folder, and what is in it."""
+    """A finished run's folder, with its contents as properties."""
 
     folder: Path
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return run.json: how the run ended, its settings, and what made it."""
+        """Return the contents of run.json: how the run ended, its settings and its provenance."""
         return read_json(self.folder / "run.json") or {}
 
     @property
     def evaluations(self) -> pd.DataFrame:
-        """Return eval.csv: one row per episode of each evaluation."""
+        """Return the contents of eval.csv, with one row per episode of each evaluation."""
         import pandas as pd
 
         return pd.read_csv(self.folder / "eval.csv")
@@ -63,11 +63,14 @@ def imitate(
     results: str | Path = "results",
     device: str = "cpu",
 ) -> Run:
-    """Imitate demonstrations, as `ngt train` does; a finished run is not trained again.
+    """Imitate demonstrations, as `ngt train` does, and return the run.
 
-    demos is a file of demonstrations, demonstrations, or the env id of an expert that ships. By
-    default all its episodes are imitated, for the scale's number of env steps. `settings` holds
-    further settings, as a config file does. UserError for what the command would refuse.
+    A finished run is not trained again. Raise UserError if the command would refuse to train.
+
+    demos: a demonstration file, a `Demos` object, or the env id of a shipped expert.
+    steps: the number of env steps; by default the scale's.
+    episodes: the number of demonstrations to imitate; by default all.
+    settings: further settings, as in a config file.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
@@ -79,7 +82,7 @@ def imitate(
     if rate is None:
         rate = method_rate(config, method) or CellConfig.rate
     key = RunKey(env, method, mode, rate, episodes or len(data.length), seed)
-    layout = Layout(config.scale, root)
+    layout = Layout.of(config, root)
     if isinstance(demos, Demos):
         file = layout.demos(f"{env}-{data.checksum[:12]}")
         if not file.exists():
@@ -99,14 +102,14 @@ def expert(
     results: str | Path = "results",
     device: str = "cpu",
 ) -> Run:
-    """Train an env's SAC expert on the env's own reward, as `ngt expert` does."""
+    """Train an env's SAC expert on the env's own reward, as `ngt expert` does; return the run."""
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
         own = mine.get("expert", {})
         mine["expert"] = {**own, "train": {**own.get("train", {}), "steps": steps}}
     config, root = load(mine), Path(results)
     _command(mine, root, "expert", env, "--device", device)
-    return Run(Layout(config.scale, root).expert(env))
+    return Run(Layout.of(config, root).expert(env))
 
 
 def _command(settings: Mapping[str, Any], root: Path, *words: str) -> None:

@@ -1,1 +1,1 @@
-"""Benchmarks: cases, measuring, runs on a CPU and on a GPU, peers, and results as text."""
+"""Benchmarks on a CPU and a GPU: their cases, measurements, peers, and results as text."""

@@ -28,11 +28,11 @@ MODELS = {
 
 
 class Contender(NamedTuple):
-    """A call to be timed."""
+    """A function whose calls are timed."""
 
     call: Callable[[], None]
     runs: int = 1  # number of updates per call, one for each run of a pack
-    many: Callable[[int], None] | None = None  # makes a given number of calls more cheaply
+    many: Callable[[int], None] | None = None  # makes a given number of calls with less overhead
 
 
 class Pack(NamedTuple):
@@ -47,7 +47,7 @@ class Pack(NamedTuple):
 
 
 def random_batch(runs: int, rows: int, obs: int, act: int) -> Batch:
-    """Return transitions of random numbers, which are the same in every call."""
+    """Return transitions of random numbers. Every call returns the same numbers."""
     g = torch.Generator().manual_seed(0)
     return Batch(
         torch.randn(runs, rows, obs, generator=g),
@@ -88,7 +88,10 @@ def pack_of(
     graphs: bool = True,
     filled: int = FILLED,
 ) -> Pack:
-    """Return a learner for runs with these seeds and its buffer, equal on every device."""
+    """Return a learner for runs with these seeds, and a filled buffer that is equal on all devices.
+
+    The buffer holds `filled` random transitions.
+    """
     task = get_task(cell.env)
     learner = Learner(cell, members_of(cell, seeds), device, graphs)
     replay = Replay(len(seeds), filled, task.obs, task.act, device, envs=cell.train.num_envs)
@@ -147,7 +150,7 @@ def stepping(env: str, num: int) -> Callable[[], None]:
 
 
 def peers(env: str) -> dict[str, Contender]:
-    """Return a contender for one gradient step of each installed peer, by the peer's name."""
+    """Return a contender for each installed peer by its name; each call makes a gradient step."""
     found = {}
     with contextlib.suppress(ImportError):  # stable-baselines3 is installed for tests only
         found[SB3] = Contender(sb3_update(env))

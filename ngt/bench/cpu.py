@@ -15,7 +15,7 @@ from ngt.runs.provenance import provenance
 from ngt.settings.config import CellConfig, Config, TrainConfig
 from ngt.settings.resolve import method_label, method_rate, resolve
 
-PEERS = {"over_peer": SB3, "over_sbx": next(iter(STEPS))}  # each row has its ratios to these peers
+PEERS = {"over_peer": SB3, "over_sbx": next(iter(STEPS))}  # field of a row -> peer of the ratio
 
 
 def bench(
@@ -24,9 +24,9 @@ def bench(
     """Return the rates of SAC, NGT, a pack of NGT and the peers, all taking turns on one thread.
 
     `theirs` are peers that run in another environment. `updates_per_second` counts the updates of
-    all runs of a pack. `over_floor` is an update's time over that of its matrix products alone.
-    `products_ms` is the part of `update_ms` that these products take in place. Both are per run.
-    `env_steps_per_second` is the rate of each run in whole training, without evaluations.
+    all runs of a pack. `over_floor` is an update's time divided by the time of its matrix products
+    alone. `products_ms` is the part of one run's `update_ms` that these products take.
+    `env_steps_per_second` is the rate of one run in whole training, without evaluations.
     """
     torch.set_num_threads(1)
     models = {"SAC": ("SAC", 1), "NGT": ("NGT", 1), f"NGT, pack of {pack}": ("NGT", pack)}
@@ -34,7 +34,7 @@ def bench(
     for what, (model, runs) in list(models.items())[: 3 if pack > 1 else 2]:
         cell, seeds = cell_of(model, env), range(runs)
         updating[what] = timed[what] = Contender(pack_of(cell, seeds).update, runs)
-        updating[what].call()  # so that the optimisers have their moments
+        updating[what].call()  # creates the optimisers' moments
         timed[f"{what}: floor"] = Contender(floor(updating[what].call), runs)
         timed[f"{what}: whole"] = Contender(whole(cell, seeds), runs)
     others, envs = peers(env) | dict(theirs.contenders), TrainConfig().num_envs
@@ -81,7 +81,7 @@ def pack_agreement(env: str) -> list[dict[str, Any]]:
 
 
 def together(env: str, *, processes: int, repeats: int, updates: int) -> dict[str, Any]:
-    """Return NGT's updates per second in one process and in several at once, on one thread each."""
+    """Return NGT's updates per second in one process and in several at once, each on one thread."""
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         job = partial(_rate_here, env, updates)
         pool.map(job, range(processes), chunksize=1)  # burn-in
@@ -112,10 +112,10 @@ def _rate_here(env: str, updates: int, _: int) -> float:
 def bench_methods(
     config: Config, env: str, names: Sequence[str], relative_to: str, *, repeats: int, updates: int
 ) -> dict[str, Any]:
-    """Return the config's methods' iterations per second, and their cost relative to one of them.
+    """Return the iterations per second of these methods and their cost relative to `relative_to`.
 
-    The cost is the median over rounds of the ratio of times. Each method has a single run on one
-    thread.
+    The cost is the median over rounds of the ratio of times. Each method is measured as a single
+    run on one thread.
     """
     torch.set_num_threads(1)
     every = {name: method_rate(config, name) or CellConfig.rate for name in (*names, relative_to)}

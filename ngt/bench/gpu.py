@@ -1,4 +1,4 @@
-"""Measure a CUDA device: agreement with the CPU, rates compared with the floor, and memory.
+"""Measurements of a CUDA device: agreement with the CPU, rates compared with the floor, and memory.
 
 `make gpu-check` runs the tests marked `gpu`, then this module, which writes one JSON file. The
 module needs torch, numpy, einops, gymnasium[mujoco], safetensors and tqdm; the tests also need
@@ -32,7 +32,7 @@ DEVICE = "cuda"
 FILLED = 100_000  # transitions in the buffer of a measured learner
 REPEATS = 5
 COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # updates in a round
-WHOLE = 2000  # env steps of the training whose memory is measured
+WHOLE = 2000  # env steps of a training run whose memory is measured
 METHODS = {  # every online method of the paper, except DAC with reward R+
     "ngt": "ngt.potential:Potential",
     "pwil": "baselines.pwil:Pwil",
@@ -42,7 +42,7 @@ METHODS = {  # every online method of the paper, except DAC with reward R+
     "red": "baselines.red:Red",
     "diffail": "baselines.diffail:DiffAil",
 }
-TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # env steps of a whole training, by size of the pack
+TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # env steps of a whole training run, by pack size
 
 
 def agreement(model: str, env: str) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ def training(
 
 
 def memory(method: str, env: str) -> dict[str, Any]:
-    """Return the peak memory of training one of METHODS with the paper's whole buffer."""
+    """Return the peak memory of training one of METHODS with a buffer of the paper's size."""
     settings = TrainConfig(steps=WHOLE, eval_every=WHOLE, eval_episodes=1, log_every=WHOLE)
     like = cell_of("NGT", env, settings)
     shares = method in ("ngt", "red")  # RED has NGT's pairings
@@ -143,7 +143,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--workers",
         type=int,
         default=max(0, min(12, (os.cpu_count() or 1) - 2)),
-        help="number of env processes for a pack (default: 12, but at most the cores less two)",
+        help="number of env processes for a pack (default: 12, or the number of cores minus 2 if "
+        "that is lower)",
     )
     args = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -174,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             workers = args.workers if pack > 1 else 0
             note("training", training(args.models[0], env, pack, steps, workers))
         for model in args.models:
-            done = model == args.models[0]  # with graphs
+            done = model == args.models[0]  # already measured with graphs
             for graphs in (False,) if done else (True, False):
                 note("training", training(model, env, 1, TRAININGS[1], 0, graphs=graphs))
         for method in METHODS:

@@ -1,4 +1,4 @@
-"""Measurements for the benchmarks: rates, the floor, agreement and a profile."""
+"""Measurements for the benchmarks: rates, the floor, agreement and profiles."""
 
 import itertools
 import re
@@ -34,10 +34,10 @@ KINDS = {
 def measure(
     contenders: Mapping[str, Contender], repeats: int, updates: int
 ) -> dict[str, list[float]]:
-    """Return the updates per second in each round, by contender, after a burn-in.
+    """Return each contender's updates per second in each round, after a burn-in.
 
-    The contenders take turns within a round, so that a slow phase of the machine hits all of them.
-    The updates of all runs of a contender are counted.
+    The contenders take turns within a round, so that a slow phase of the machine affects all of
+    them. The updates of all runs of a contender are counted.
     """
     counts = {name: max(updates // c.runs, 3) for name, c in contenders.items()}
     for name, contender in contenders.items():
@@ -68,7 +68,7 @@ def seconds(call: Callable[[], None], count: int) -> float:
 
 
 def rate(rates: Sequence[float], unit: str) -> dict[str, float]:
-    """Return the median, as `<unit>_per_second`, and the range of the rounds."""
+    """Return the median of the rounds' rates, as `<unit>_per_second`, and their range."""
     return {
         f"{unit}_per_second": round(statistics.median(rates), 2),
         "slowest": round(min(rates), 2),
@@ -83,7 +83,7 @@ def ratio(
 ) -> float:
     """Return the median of the rounds' ratios, which a slow phase of the machine does not change.
 
-    of: reduces the ratios to one, if not by their median.
+    of: the function that reduces the ratios to one number, if not the median.
     """
     return round(of([a / b for a, b in zip(ours, theirs, strict=True)]), 3)
 
@@ -92,7 +92,7 @@ def ratio(
 
 
 class Products(TorchDispatchMode):
-    """Time every matrix product in this context and, given a device, record it for replay there."""
+    """A context that times matrix products and, given a device, records them for replay there."""
 
     def __init__(self, device: str | None = None) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class Products(TorchDispatchMode):
 
 
 def _like(x: Any, device: str) -> Any:
-    """Return a random tensor with the strides of x on a device; return a non-tensor unchanged."""
+    """Return a random tensor on a device with x's strides, or x itself if it is not a tensor."""
     if not isinstance(x, Tensor):
         return x
     size = 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
@@ -139,7 +139,7 @@ def floor(update: Callable[[], None], device: str = "cpu") -> Callable[[], None]
 def in_place(contender: Contender, updates: int) -> float:
     """Return the milliseconds that the matrix products take within one run's update.
 
-    The inputs of the products are in the cache.
+    The factors of the products are already in the cache.
     """
     count = max(updates // contender.runs, 3)
     with Products() as timed:
@@ -161,8 +161,8 @@ def agreement(
 ) -> list[dict[str, Any]]:
     """Update all sides; return the largest difference of any parameter between consecutive sides.
 
-    A side is one or more packs. All sides hold the same runs. The difference between sides a and b
-    is called a_b.
+    A side is one or more packs. All sides hold the same runs. The field `a_b` is the difference
+    between sides a and b.
     """
     rows = []
     for count in range(1, max(updates) + 1):
@@ -184,7 +184,7 @@ def agreement(
 
 
 def kind(operator: str) -> str:
-    """Return the kind of work of one of torch's operators."""
+    """Return the kind of work that a torch operator does."""
     return next(kind for kind, pattern in KINDS.items() if re.match(pattern, operator))
 
 

@@ -1,4 +1,4 @@
-"""SBX, stable-baselines3's sibling in JAX, as a peer in a process with its own environment.
+"""A peer in a process with its own environment: SBX, the JAX version of stable-baselines3.
 
 `python -m venv PATH` and `PATH/bin/pip install -r ngt/bench/peers.txt` make that environment.
 """
@@ -24,7 +24,7 @@ ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "JAX_PLATFORMS": "cpu",
 }
-STEPS = {"SBX SAC": 1, "SBX SAC, 4 steps a call": 4}  # gradient steps of one call, by name
+STEPS = {"SBX SAC": 1, "SBX SAC, 4 steps a call": 4}  # number of gradient steps per call, by name
 
 
 class Peers(NamedTuple):

@@ -1,9 +1,9 @@
-"""Make gradient steps of SBX's SAC on request.
+"""Run gradient steps of SBX's SAC on request.
 
 The Python that runs this file needs the packages in `peers.txt`. `python serve_sbx.py OBS ACT`
 fills the buffer and prints the library versions as JSON. For each input line `STEPS CALLS` it then
-makes CALLS calls of STEPS gradient steps each and prints `done`. The suite itself is not imported,
-because it need not be installed in that environment.
+makes CALLS calls of STEPS gradient steps each and prints `done`. This file does not import the
+suite, which need not be installed in that environment.
 """
 
 import json
@@ -19,7 +19,7 @@ LIBRARIES = ("sbx-rl", "jax", "jaxlib", "flax", "optax", "stable_baselines3", "n
 
 
 class Sizes(gym.Env[Any, Any]):
-    """An env that is never stepped and only has the sizes of an observation and an action."""
+    """An env that is never stepped. It only defines the sizes of observations and actions."""
 
     def __init__(self, obs: int, act: int) -> None:
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (obs,), np.float32)

@@ -46,8 +46,8 @@ def table(result: Mapping[str, Any]) -> str:
         f"{result['env']}, {result['threads']} thread, batch {result['batch']}, "
         f"median of {result['repeats']}",
         *aligned(cells),
-        "updates/s counts all runs of a pack; '/ floor' is time relative to its products alone;",
-        f"env steps/s is per run; envs alone: {result['envs_alone_steps_per_second']:.0f} steps/s",
+        "updates/s counts all runs of a pack; '/ floor' is time relative to the products alone;",
+        f"env steps/s is per run; the envs alone reach {result['envs_alone_steps_per_second']:.0f}",
         *(
             f"{r['what']}: {r['update_ms']} ms per update of one run, "
             f"of which {r['products_ms']} ms are matrix products"

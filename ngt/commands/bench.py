@@ -25,7 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     for name, default, text in (
         ("pack", 12, "also measure a pack of this many runs"),
         ("processes", 1, "also measure this many processes at once, on one core each"),
-        ("repeats", 7, "number of rounds, of which the median is taken"),
+        ("repeats", 7, "number of rounds; results are their medians"),
         ("updates", 60, "updates per round"),
     ):
         parser.add_argument(
@@ -35,13 +35,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--methods",
         nargs="+",
         metavar="NAME",
-        help="measure an iteration of these methods of the scale, or of `all`, with one run each; "
-        "the settings below are read only with this option",
+        help="measure an iteration of each of these methods of the scale (or `all`), as a single "
+        "run; the settings below are read only with this option",
     )
     parser.add_argument(
         "--relative-to",
         metavar="NAME",
-        help="with --methods: the method whose cost is 1 (default: the first of them)",
+        help="with --methods: the method whose cost is 1 (default: the first method)",
     )
     parser.add_argument(
         "--peers-python",

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> None:
     at_least(0, env_workers=args.env_workers)
     config = load_config(args)
     get_task(args.env)
-    name, folder = f"expert {args.env}", Layout(config.scale, args.results).expert(args.env)
+    name, folder = f"expert {args.env}", Layout.of(config, args.results).expert(args.env)
     seed = expert_config(config, args.env).seed
     cell = resolve_expert(config, args.env)
     member = Member(folder, expert_key(args.env, seed), seed, demos=0)

@@ -2,8 +2,8 @@
 
 import argparse
 
-from ngt.runs.gather import publish, summary
 from ngt.runs.keys import Layout
+from ngt.runs.shipping.gather import publish, summary
 from ngt.settings.options import load_config
 from ngt.text import say
 
@@ -19,5 +19,5 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the records and their manifest."""
     config = load_config(args)
-    layout = Layout(config.scale, args.results)
+    layout = Layout.of(config, args.results)
     say(f"{layout.published}: {summary(publish(layout, config, allow_partial=args.allow_partial))}")

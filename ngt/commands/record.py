@@ -19,8 +19,7 @@ from ngt.experience.envs import get_task
 from ngt.experience.examine import tell
 from ngt.runs.folder import Folders
 from ngt.runs.keys import Layout
-from ngt.runs.receipt import drop_receipts
-from ngt.runs.status import COMPLETE
+from ngt.runs.status import COMPLETE, drop_receipts
 from ngt.settings.config import Config
 from ngt.settings.options import at_least, load_config
 from ngt.settings.resolve import config_hash, expert_config, resolve_expert
@@ -49,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     one_thread()
     at_least(1, episodes=args.episodes)
     config = load_config(args)
-    layout = Layout(config.scale, args.results)
+    layout = Layout.of(config, args.results)
     get_task(args.env)
     data = play(config, layout, args)
     usual = layout.demos(args.env)
@@ -84,8 +83,8 @@ def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demo
 def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Policy:
     """Return the policy to record.
 
-    Raise UserError if the policy is of another env. Without --policy, also raise it if the expert
-    is not complete with the current settings.
+    Raise UserError if the policy was trained on another env or, without --policy, if the expert is
+    not complete with the current settings.
     """
     actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:
@@ -96,6 +95,6 @@ def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Poli
     if not args.policy and expert.status not in COMPLETE:
         raise UserError(
             f"expert {args.env}: {expert.note or expert.status} in {layout.expert(args.env)}; "
-            f"train it again with `ngt expert {args.env} --replace`, or name a policy with --policy"
+            f"train it again with `ngt expert {args.env}`, or name a policy with --policy"
         )
     return actor

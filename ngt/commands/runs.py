@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ngt.errors import UserError, suggest
+from ngt.runs import former
 from ngt.runs.folder import Folders, how_far
 from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.status import COMPLETE, STATUSES
@@ -26,8 +27,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--status",
         help="list only runs with this status: finished, diverged (a tensor is not finite), stale "
-        "(complete, but settings or demonstrations differ), damaged (a file was changed after the "
-        "end), part (begun, not ended), missing",
+        "(complete, but settings or demonstrations differ), damaged (a file was changed after "
+        "training), part (started but not complete), missing",
+    )
+    parser.add_argument(
+        "--former",
+        action="store_true",
+        help="list the former results instead: runs that were replaced, and come back if their "
+        "settings do",
+    )
+    parser.add_argument(
+        "--remove", action="store_true", help="with --former: delete the listed results"
     )
     parser.add_argument(
         "--other-source", action="store_true", help="list only runs made by other code"
@@ -39,19 +49,26 @@ def add(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=60,
         metavar="SECONDS",
-        help="print how many runs are done and how far the rest are, every SECONDS (60), until all "
-        "are complete",
+        help="print the number of runs with each status and the progress of unfinished runs, every "
+        "SECONDS (default: 60), until all are complete",
     )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the run table, or watch it."""
+    """Print the run table or the former results, or watch the run table."""
     config = load_config(args)
-    layout = Layout(config.scale, args.results)
+    layout = Layout.of(config, args.results)
     for name in args.figure or []:
         check_known("--figure", name, list(config.figures))
     if args.status:
         check_known("--status", args.status, STATUSES)
+    if args.former:
+        if args.figure or args.keys or args.other_source or args.watch is not None:
+            raise UserError("--former: takes only --status and --remove; leave out other options")
+        list_former(layout, args.status, remove=args.remove)
+        return
+    if args.remove:
+        raise UserError("--remove: deletes former results; add --former")
     keys = run_table(config, args.figure)
     if args.watch is not None:
         at_least(1, watch=args.watch)
@@ -73,8 +90,23 @@ def run(args: argparse.Namespace) -> None:
         say(counted(counts, config))
 
 
+def list_former(layout: Layout, status: str | None, *, remove: bool) -> None:
+    """Print the former results, or those with a status, and delete them if `remove` is set."""
+    count = size = 0
+    for result in list(former.listed(layout.work)):
+        if status in (None, result.status.status):
+            count += 1
+            size += sum(file.stat().st_size for file in result.folder.iterdir())
+            line = f"{result.status.status:<9} {result.name:<70} {result.folder.name}"
+            say(f"{line}  {result.status.note}".rstrip())
+            if remove:
+                former.remove(result)
+    what = f"{count} former results, {size / 1e6:.1f} MB, in {layout.work / former.FORMER}"
+    say(f"{what}: deleted" if remove else what)
+
+
 def check_known(option: str, name: str, known: Sequence[str]) -> None:
-    """Check that an option's value is one of the known names."""
+    """Raise UserError unless an option's value is one of the known names."""
     if name not in known:
         raise UserError(f"{option}: {name!r} is not known; {suggest(name, known)}")
 
@@ -82,11 +114,12 @@ def check_known(option: str, name: str, known: Sequence[str]) -> None:
 def counted(counts: Counter[str], config: Config) -> str:
     """Return the number of runs with each status, in words."""
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
-    return f"{counts.total()} runs at scale {config.scale}" + (f": {parts}" if parts else "")
+    of = f" of study {config.study}" if config.study else ""
+    return f"{counts.total()} runs at scale {config.scale}{of}" + (f": {parts}" if parts else "")
 
 
 def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float) -> None:
-    """Print how far the runs are, every `seconds`, until all are complete."""
+    """Print the runs' progress every `seconds` seconds until all are complete."""
     while True:
         folders = Folders(layout, config)
         statuses = {key: folders.status(key).status for key in keys}

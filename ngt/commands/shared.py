@@ -11,8 +11,11 @@ from ngt.experience.demos import Demos, load
 from ngt.experience.reference import reference_of, unscored
 from ngt.files import read_json
 from ngt.foreign.recognise import refuse_foreign
-from ngt.runs.status import COMPLETE
+from ngt.runs.former import bring_back, find, former_of, returned
+from ngt.runs.lock import locked
+from ngt.runs.status import COMPLETE, status_of
 from ngt.settings.config import CellConfig, Config
+from ngt.settings.resolve import config_hash
 from ngt.text import say
 from ngt.training import job
 from ngt.training.learner import Member
@@ -27,9 +30,8 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="number of processes that step the envs; 0 (default) steps them in this process",
     )
-    parser.add_argument("--fresh", action="store_true", help="train even if finished already")
     parser.add_argument(
-        "--replace", action="store_true", help="replace a complete result whose settings differ"
+        "--fresh", action="store_true", help="train again even if the run is finished"
     )
     parser.add_argument(
         "--restart", action="store_true", help="ignore checkpoints and start from the beginning"
@@ -52,13 +54,13 @@ def add_outcome(parser: argparse.ArgumentParser) -> None:
         "--outcome",
         type=Path,
         metavar="FILE",
-        help="for the workflow: write the reason for a refusal to this file and exit with 0; "
-        "without a refusal, the file is empty",
+        help="for the workflow: if the command refuses to run, write the reason to this file and "
+        "exit with 0; otherwise, leave the file empty",
     )
 
 
 def one_thread(device: str = "cpu") -> None:
-    """Compute on one thread, since jobs fill the cores, and check that the device exists."""
+    """Compute on one thread, since jobs fill the cores; check that the device exists."""
     torch.set_num_threads(1)
     try:
         torch.device(device)
@@ -69,7 +71,7 @@ def one_thread(device: str = "cpu") -> None:
 
 
 def policy_file(path: Path) -> Path:
-    """Return the policy file at a path, which is the file itself or a run's folder."""
+    """Return the policy file of a path, which may be that file or a run's folder."""
     return path if path.suffix == ".safetensors" or path.is_file() else path / "policy.safetensors"
 
 
@@ -91,30 +93,44 @@ def read_demos(file: Path, env: str, **options: bool) -> Demos:
 
 
 def warn_of_scale(data: Demos) -> None:
-    """Print a line if these demonstrations cannot normalise a return."""
+    """Print a warning if these demonstrations cannot normalise returns."""
     if reason := unscored(reference_of(data)):
         say(f"warning: {data.env}: no return can be normalised: {reason}")
 
 
 def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.Namespace) -> bool:
-    """Return True if a run must be trained. Print a line if it is finished or damaged.
+    """Return True if a run must be trained.
 
-    Raise UserError if the folder holds a complete run with other settings, unless --replace.
+    If there is a former result with these settings, bring it back instead. Print a line if the run
+    need not be trained, or if its folder has a damaged result or one with other settings.
     """
-    if args.fresh:
-        return True
     status, note, _ = job.member_state(cell, member)
-    if status in COMPLETE:
+    if status in COMPLETE and not args.fresh:
         say(f"{name}: finished already in {member.folder}; pass --fresh to train it again")
         return False
-    if status == "stale" and not args.replace:
-        raise UserError(
-            f"{name}: {note} in {member.folder}; pass --replace to replace it, or --results DIR to "
-            "keep both"
+    if not args.fresh and came_back(cell, member):
+        return False
+    if status in ("stale", "damaged"):
+        say(
+            f"{name}: {status}: {note}; when the new run is complete, the old one moves to "
+            f"{former_of(member.folder)}"
         )
-    if status == "damaged":
-        say(f"{name}: damaged, so it will be trained again: {note}")
     return True
+
+
+def came_back(cell: CellConfig, member: Member) -> bool:
+    """Bring back a former result with these settings; return False if there is none."""
+
+    def fits(folder: Path) -> bool:
+        state = status_of(folder, member.key, config_hash(cell), member.reference)
+        return state.status in COMPLETE
+
+    if not former_of(member.folder).exists():
+        return False
+    with locked(member.folder):
+        if place := find(member.folder, fits):
+            say(returned(member.folder, place, bring_back(member.folder, place)))
+    return place is not None
 
 
 def train_members(

@@ -7,7 +7,7 @@ from ngt.errors import UserError
 from ngt.experience.envs import get_task
 from ngt.files import INSTALLED
 from ngt.runs.keys import Layout
-from ngt.runs.ship import ship
+from ngt.runs.shipping.ship import ship
 from ngt.settings.options import load_config
 from ngt.text import say
 
@@ -28,4 +28,4 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("ship: experts ship with a checkout; run this command in one")
     config = load_config(args)
     get_task(args.env)
-    say(ship(Layout(config.scale, args.results), config, args.env, replace_better=args.replace))
+    say(ship(Layout.of(config, args.results), config, args.env, replace_better=args.replace))

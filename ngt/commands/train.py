@@ -44,11 +44,11 @@ def run(args: argparse.Namespace) -> None:
     at_least(0, env_workers=args.env_workers)
     keys = [RunKey.parse(text) for text in args.keys]
     config = load_config(args)
-    layout = Layout(config.scale, args.results)
+    layout = Layout.of(config, args.results)
     for key in keys:
         get_task(key.env)
     jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
-    read = functools.cache(read_demos)  # so that a file's warnings appear once
+    read = functools.cache(read_demos)  # so that a file's warnings appear only once
     for i, (cell, pack) in enumerate(jobs, 1):
         source = args.demos or Path(demos_file(config, cell.env) or layout.demos(cell.env))
         data = read(
@@ -72,16 +72,16 @@ def run(args: argparse.Namespace) -> None:
 
 
 def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Namespace) -> CellConfig:
-    """Return the cell's settings with these demonstrations.
+    """Return the cell's settings with these demonstrations as their source.
 
-    Raise UserError if the demonstrations are of another expert and --demos was not given.
+    Raise UserError if another expert made the demonstrations and --demos was not given.
     """
     if cell.demos_source in (data.source, file_hash(source, "demos")):
         return cell
     if not args.demos:
         raise UserError(
             f"demonstrations {source}: field 'source': found {data.source}, expected "
-            f"{cell.demos_source}: these settings have another expert; make it with `ngt expert` "
+            f"{cell.demos_source}: these settings need another expert; make it with `ngt expert` "
             f"and `ngt record`, or pass --demos {source} to use this file anyway"
         )
     return replace(cell, demos_source=file_hash(source, "--demos"))

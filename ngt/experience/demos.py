@@ -1,8 +1,8 @@
-"""Demonstrations: recording, saving, loading with every field checked, and subsampling.
+"""Demonstrations: how they are recorded, saved, loaded, checked and subsampled.
 
-A file is a NumPy archive, without pickle, of whole episodes, one after another. It also holds a
-random policy's returns, for normalisation. An episode of T steps has T + 1 observations, so that
-each transition keeps its own next observation.
+A demonstration file is a NumPy archive, without pickle, of whole episodes, one after another. It
+also holds a random policy's returns, which normalise scores. An episode of T steps has T + 1
+observations, so that each transition keeps its own next observation.
 """
 
 import contextlib
@@ -35,11 +35,10 @@ from ngt.experience.replay import Batch, hide
 from ngt.experience.rollout import Act, play_random, random_seeds, rollout
 from ngt.experience.units import ambiguity, to_unit
 from ngt.experience.vector import VectorEnv
-from ngt.files import atomic, sha256
+from ngt.files import atomic, check_unpacked, sha256
 from ngt.seeding import derive, rng
 
 FORMAT, VERSION = "ngt-demos", 1
-LARGEST = 4_000_000_000  # limit of the unpacked bytes, since a small archive may unpack to any size
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,9 @@ def from_episodes(
 ) -> Demos:
     """Return demonstrations made from a user's own episodes, with the same checks as for a file.
 
-    actions: the unit of the episodes' actions: "env", the env's own, or "unit", in [-1, 1]. Warn
-    of actions that fit both. The env is stepped at random to measure the spread of its
-    observations.
+    Warn if the actions fit both units. A random policy's steps give the observations' spread.
+
+    actions: the unit of the episodes' actions, "env" for the env's own or "unit" for [-1, 1].
     """
     task = get_task(env)
     given = [numbers(e.action, f"episodes: episode {i}: action") for i, e in enumerate(episodes)]
@@ -170,7 +169,7 @@ def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32
 def record(
     env: str, act: Act, episodes: int, seed: int, *, source: str, terminate_when_unhealthy: bool
 ) -> Demos:
-    """Record `episodes` whole episodes of a policy, from new seeds, and of a uniform-random policy.
+    """Record whole episodes of a policy and as many of a uniform-random policy.
 
     act: maps observations (1, n, obs) to actions (1, n, act) in [-1, 1].
     """
@@ -184,7 +183,7 @@ def record(
 
 
 def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealthy: bool) -> Demos:
-    """Record the uniform-random policy's episodes, which `record` uses as the reference."""
+    """Record the episodes of the uniform-random policy whose returns `record` stores."""
     vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
     with contextlib.closing(vec):
         played = play_random(vec, seed, keep=True)
@@ -194,10 +193,7 @@ def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealth
 
 
 def save(path: Path, demos: Demos) -> None:
-    """Write a demonstration file atomically. Raise UserError if `load` would refuse it.
-
-    Warn about data that the env cannot have produced.
-    """
+    """Write a demonstration file atomically, with the errors and warnings of `load`."""
     where = f"demonstrations {path}"
     check(demos, where)
     tell(demos, where)
@@ -223,8 +219,9 @@ def load(
 ) -> Demos:
     """Read and check a demonstration file.
 
-    Raise UserError for a wrong field, with the file, the field, the value found and the value
-    expected. Warn about data that the env cannot have produced, or with `strict` raise UserError.
+    Raise UserError for a wrong field; the message has the file, the field, the value found and the
+    value expected. Warn about data that the env cannot have produced; with `strict`, raise
+    UserError instead.
 
     terminate_when_unhealthy: the setting of the env used for training.
     """
@@ -254,9 +251,7 @@ def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
     data, name = {}, ""
     try:
         with zipfile.ZipFile(path) as archive:
-            size = sum(info.file_size for info in archive.infolist())
-            if size > LARGEST:
-                raise ValueError(f"unpacks to {size} bytes, limit {LARGEST}")
+            check_unpacked(archive, where)
             for member in archive.namelist():
                 name = member.removesuffix(".npy")
                 with archive.open(member) as file:
@@ -265,6 +260,8 @@ def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
         raise UserError(
             f"{where}: no such file; `ngt record` writes it, or --demos names another"
         ) from None
+    except UserError:
+        raise
     except Exception as error:  # zipfile, zlib and NumPy may raise anything on a damaged file
         text = " ".join(str(error).split())[:120]
         raise UserError(
@@ -298,8 +295,9 @@ def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
 def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demos") -> Batch:
     """Return every rate-th transition of the first `count` episodes, as (1, N, ·) on the CPU.
 
-    Each episode starts at a random offset below `rate`. The offset depends only on the seed, the
-    env and the episode. Methods are therefore paired, and smaller sets are prefixes of larger ones.
+    Each episode is subsampled from a random offset below `rate`. The offset depends only on the
+    seed, the env and the episode. All methods therefore get the same transitions, and smaller sets
+    are prefixes of larger ones.
     """
     if not 1 <= count <= len(demos.length):
         raise UserError(

@@ -39,10 +39,10 @@ class Task:
     time_limit: int  # number of steps after which an episode is truncated
     kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # for gymnasium.make
     # True if the env accepts `terminate_when_unhealthy` and terminates episodes only if it is True.
-    # False if the env has no such option. The tasks below without it never terminate.
+    # False if the env has no such option. The tasks below without the option never terminate.
     can_terminate: bool = False
-    # Mean returns published with the authors' code. They serve only to judge our experts: in that
-    # code episodes never end early, and Ant has 27 observations.
+    # Mean returns published with the authors' code. They serve only to judge our experts, because
+    # in that code episodes never end early and Ant has 27 observations.
     published_random: float | None = None
     published_expert: float | None = None
     # Mean return that a shipped expert should reach, or None if no expert is meant to ship.
@@ -162,7 +162,7 @@ def check_space(
 
 @contextlib.contextmanager
 def _renderer(wanted: bool) -> Iterator[None]:
-    """Hide the user's choice of renderer unless it is wanted, since a wrong one breaks imports."""
+    """Hide the user's choice of renderer unless it is wanted; a wrong choice breaks imports."""
     names = ("MUJOCO_GL", "PYOPENGL_PLATFORM")
     before = {name: os.environ[name] for name in names if name in os.environ}
     if not wanted:
@@ -184,7 +184,7 @@ def _renderer(wanted: bool) -> Iterator[None]:
 
 
 def _import_dm_control(env_id: str) -> None:
-    """Import dm_control only when needed, since this takes seconds and fixes the renderer."""
+    """Import dm_control. This takes seconds and fixes the renderer, so do it only when needed."""
     try:
         importlib.import_module("dm_control.suite")
         gym.register_envs(importlib.import_module("shimmy"))
@@ -200,12 +200,12 @@ def _log_mujoco(message: str) -> None:
 
 def _catch_mujoco_warnings() -> None:
     """Log MuJoCo's warnings, which its own handler would write to MUJOCO_LOG.TXT."""
-    with contextlib.suppress(ImportError):  # without MuJoCo, no env that needs it can be made
+    with contextlib.suppress(ImportError):  # without MuJoCo there are no such warnings
         importlib.import_module("mujoco").set_mju_user_warning(_log_mujoco)
 
 
 def _check_live(task: Task, env: gym.Env[Any, Any]) -> None:
-    """Check that an env has the spaces, bounds and time limit that its task states."""
+    """Check that a live env has the spaces, bounds and time limit that its task states."""
     check_space(task.id, env.observation_space, env.action_space)
     box = env.action_space
     assert isinstance(box, spaces.Box) and env.spec is not None
@@ -258,15 +258,15 @@ def make(
 ) -> Env:
     """Make one env, which rescales actions in [-1, 1] to its own bounds.
 
-    A task without this option (`Task.can_terminate`) ignores `terminate_when_unhealthy`. To render
-    without a display, start the process with MUJOCO_GL=egl. dm_control chooses its renderer once
-    per process, so make the rendering env first.
+    `terminate_when_unhealthy` has no effect on a task without this option (`Task.can_terminate`).
+    To render without a display, start the process with MUJOCO_GL=egl. dm_control chooses its
+    renderer once per process, so make the rendering env first.
     """
     return make_task(get_task(task_id), terminate_when_unhealthy, render_mode)
 
 
 def check_registered(names: Iterable[str]) -> None:
-    """Make each of these tasks' envs once, except the suite's own, to find mistakes early.
+    """Make an env of each of these tasks, except the suite's own, to find mistakes early.
 
     Raise UserError if the agent does not support an env, or if making it raises an exception.
     """

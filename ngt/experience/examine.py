@@ -1,4 +1,4 @@
-"""Checks of demonstrations for errors, and for doubtful data that deserves a warning."""
+"""Checks of demonstrations for errors, and for doubtful data that causes a warning."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _first(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
 
 
 def _row(demos: Demos, name: str, row: int) -> str:
-    """Return the episode that a row of an array belongs to, and its row there, as text."""
+    """Return as text the episode of a row of an array, and the row's number in the episode."""
     if name in ("returns", "random_returns"):
         return f"episode {row}"
     ends = np.cumsum(demos.length + (name == "obs"))
@@ -117,7 +117,7 @@ def _row(demos: Demos, name: str, row: int) -> str:
 
 
 def numbers(values: Any, where: str) -> NDArray[Any]:
-    """Return values as an array of real numbers."""
+    """Return values as an array of real numbers, or raise UserError if they are not numbers."""
     try:
         array = np.asarray(values)
     except (ValueError, RuntimeError):  # rows of different lengths, a tensor with gradients
@@ -190,7 +190,7 @@ def _still(demos: Demos) -> list[str]:
         still = np.ptp(demos.obs[start : start + length + 1], axis=0) == 0
         columns = list[int]()
         for constant, group in itertools.groupby(range(len(still)), key=lambda c: bool(still[c])):
-            block = list(group)  # reported as a whole, even if part of it is constant in the env
+            block = list(group)  # reported whole, even if some columns are constant in the env
             if constant and (demos.spread[block] > 0).any():
                 columns += block
         if columns:
@@ -203,7 +203,7 @@ def _still(demos: Demos) -> list[str]:
 
 
 def listed(noun: str, numbers: Iterable[int]) -> str:
-    """Return rising numbers as text with ranges, such as `columns 3, 27 to 110`."""
+    """Return increasing numbers as text with ranges, such as `columns 3, 27 to 110`."""
     rising = list(numbers)
     parts = [str(low) if low == high else f"{low} to {high}" for low, high in ranges(rising)]
     return f"{noun}{'s' if len(rising) > 1 else ''} {', '.join(parts)}"

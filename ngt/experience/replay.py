@@ -1,4 +1,4 @@
-"""The packed ring buffer of R runs: one row per transition, and each observation stored once."""
+"""The replay buffer: a packed ring of R runs, with one row per transition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Batch(NamedTuple):
     obs, next_obs: (R, B, obs).
     action: (R, B, act) in [-1, 1].
     reward: (R, B), as stored when the step was taken.
-    terminated: (R, B), 1 if no value follows; truncation is not termination.
+    terminated: (R, B), 1 if the env ended the episode; truncation is not termination.
     """
 
     obs: Tensor
@@ -35,11 +35,11 @@ class Batch(NamedTuple):
 
 
 class Hidden(Batch):
-    """Transitions without the env's reward: its entry is NaN and its attribute raises an error."""
+    """Transitions without the env's reward: the entry is NaN, and the attribute raises an error."""
 
     @property
     def reward(self) -> Tensor:
-        """Raise UserError, since a model must declare that it uses the reward."""
+        """Raise UserError, since a model must declare that it uses the env's reward."""
         raise UserError(
             "batch.reward: the env's own reward is hidden from reward models; a class that uses "
             "it must declare `uses_env_reward = True`"
@@ -54,20 +54,22 @@ def hide(batch: Batch) -> Batch:
 class Replay:
     """The last `capacity` transitions of each run, in one float32 tensor (R, capacity + envs, row).
 
-    Rows are obs | action | reward | terminated | slot. A next observation is not stored twice: it
-    is the obs of the same env's next row. Example with two envs a and b, and newest step 3:
+    Rows are obs | action | reward | terminated | slot. Each observation is stored once, since a
+    transition's next observation is the obs of the same env's next row. The following example has
+    two envs, a and b; the newest step is 3:
 
         place   0   1   2   3   4   5  |  6   7       capacity 6, then one row per env
         row    a3  b3  a1  b1  a2  b2  | a4  b4       (rows after the ring hold only obs)
         after   6   7   4   5   0   1                 place of the next obs
 
-    After the end of an episode, the next row begins another episode. The final observation is then
-    stored in `finals` (R, 1 + slots, obs) at `slot`. Other rows have slot 0, which is never read.
-    Samples are static gathers. Memory is touched only as the buffer fills.
+    If a transition ends an episode, the env's next row begins another one. The final observation is
+    then stored in `finals` (R, 1 + slots, obs) at the row's `slot`. All other rows have slot 0,
+    which is never read. Sampling gathers from tensors of fixed shape. Memory is touched only as the
+    buffer fills.
 
-    `reserve` assigns slots before ends are stored. It frees the slots of overwritten transitions,
-    and doubles `finals` if too few are left. A CUDA graph that reads the old tensor must then be
-    captured again.
+    `reserve` assigns slots before transitions are stored. It frees the slots of overwritten
+    transitions, and doubles `finals` if too few slots are free. A CUDA graph that reads the old
+    tensor must then be captured again.
     """
 
     def __init__(
@@ -88,7 +90,7 @@ class Replay:
         self.after = torch.empty(capacity, dtype=torch.int32, device=device)
         self.runs, self.capacity, self.envs = runs, capacity, envs
         self.total = 0  # number of transitions ever added to each run
-        # `total` as a tensor, so that a graph sees it grow.
+        # `total` as a tensor, so that a CUDA graph reads its current value.
         self.count = torch.zeros((), dtype=torch.int64, device=device)
         self.ends = [0] * runs  # number of episodes that ever ended, per run
         self._lent: list[deque[tuple[int, int]]] = [deque() for _ in range(runs)]  # (number, slot)
@@ -102,14 +104,16 @@ class Replay:
 
     @property
     def slots(self) -> int:
-        """Return the number of final observations that each run has room for."""
+        """Return the number of final observations that fit in each run's table."""
         return self.finals.shape[1] - 1
 
     def add(self, batch: Batch, ended: NDArray[np.bool_] | None = None) -> None:
         """Store vector steps of every run in order, replacing the oldest ones.
 
+        Each transition's next_obs is read only if it ends an episode or belongs to the last vector
+        step. In the last step it must equal the next obs of its env.
+
         ended: (R, B), True if an episode terminated or was truncated; None if no episode ended.
-        next_obs is read only at ends and in the last step, where it must equal the env's next obs.
         """
         if ended is None:
             ended = np.zeros(tuple(batch.reward.shape), bool)
@@ -144,7 +148,7 @@ class Replay:
             free[:0] = range(slots, slots // 2, -1)
 
     def store(self, batch: Batch, slot: Tensor) -> None:
-        """Store transitions with their slots from `reserve`, without reading values back."""
+        """Store transitions with their slots from `reserve`, without copying values to the host."""
         columns = [batch.obs, batch.action]
         columns += [x.unsqueeze(-1) for x in (batch.reward, batch.terminated, slot)]
         rows, next_obs = torch.cat(columns, dim=-1).to(self.rows), batch.next_obs.to(self.rows)
@@ -221,7 +225,7 @@ class Replay:
 def peak_bytes(capacity: int, obs: int, act: int, ends: int, envs: int = 1) -> int:
     """Return the maximum bytes of a run's buffer if at most `ends` transitions end an episode.
 
-    The sum includes its rows, the places of their next rows and the table of final observations.
+    The sum includes the rows, the places of their next rows and the table of final observations.
     It also includes the old table of half the size, which still exists while the table grows.
     """
     slots = SLOTS << (max(-(-ends // SLOTS), 1) - 1).bit_length()

@@ -18,7 +18,7 @@ Trace = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], boo
 
 @dataclass
 class Rollout:
-    """One episode of each env: returns and lengths (R, n), and the episodes if kept."""
+    """One episode of each env: returns and lengths, shape (R, n), and the episodes if kept."""
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
@@ -36,8 +36,8 @@ def rollout(
 ) -> Rollout:
     """Reset every env with its own seed and run one whole episode in each.
 
-    The envs run in lockstep until the last of these episodes has ended. All later steps of an env
-    are dropped.
+    The envs run in lockstep until the last of these episodes has ended. An env's steps after its
+    episode are dropped.
     """
     total = len(seeds)
     obs = env.reset(seeds)
@@ -87,7 +87,7 @@ class Evaluator:
     """An evaluator of R policies at once, which starts every episode from a new seed.
 
     Seeds depend on the env, the number of demonstrations, the run's seed, the evaluation and the
-    episode. They do not depend on the method, so methods are paired.
+    episode. They do not depend on the method, so all methods are evaluated on the same seeds.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Evaluator:
         )
 
     def run(self, act: Act, index: int) -> Rollout:
-        """Run evaluation number `index`; its returns and lengths are (R, episodes)."""
+        """Run evaluation number `index`; return its returns and lengths, shape (R, episodes)."""
         seeds = [
             derive(seed, "eval", self.env_id, demos, index, episode)
             for seed, demos in self.keys

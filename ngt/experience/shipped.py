@@ -1,4 +1,4 @@
-"""The shipped experts: their files, and a check that these are intact.
+"""The shipped experts: their files, and a check that the files are intact.
 
 data/<env>/
   policy.safetensors  the expert
@@ -28,7 +28,7 @@ def ships(env: str) -> bool:
 def read(env: str) -> dict[str, Any]:
     """Return an env's expert.json after checking its fields and the other files.
 
-    Raise UserError if there is no expert, a field is wrong, or a file was changed.
+    Raise UserError if no expert of the env ships, a field is wrong, or a file was changed.
     """
     folder = DATA / env
     expert = read_json(folder / EXPERT)
@@ -48,7 +48,7 @@ def read(env: str) -> dict[str, Any]:
 
 
 def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
-    """Return whether each field that other code reads is valid, by name."""
+    """Return for each field that other code reads whether it is valid."""
     files, returns, kept = (expert.get(name) for name in ("files", "returns", "kept"))
     count = len(returns) if isinstance(returns, list) else 0
     return {
@@ -66,7 +66,7 @@ def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
 
 
 def _number(value: Any) -> bool:
-    """Return True if the value is a number that tables and figures can show."""
+    """Return True if a value is a number that tables and figures can show."""
     return type(value) in (int, float) and abs(value) < 1e300
 
 
@@ -78,7 +78,7 @@ def _damaged(file: Path, what: str) -> UserError:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, which is reread only if its size or time has changed."""
+    """Return the SHA-256 of a file. The file is reread only if its size or time has changed."""
     try:
         stat = path.stat()
     except OSError as error:

@@ -15,7 +15,7 @@ from ngt.errors import UserError
 from ngt.experience.envs import Task
 
 UNITS = ("env", "unit")
-ROUNDING = 1e-5  # share of the bound by which float32 rounding may exceed it
+ROUNDING = 1e-5  # largest excess over the bound due to float32 rounding, as a share of the bound
 
 
 def to_unit(
@@ -52,10 +52,7 @@ def to_env(actions: NDArray[Any], task: Task) -> NDArray[np.float64]:
 
 
 def ambiguity(actions: Sequence[NDArray[Any]], unit: str, task: Task) -> str:
-    """Return a warning if the given actions fit both units, or an empty string if only one.
-
-    Return an empty string also if the two units are equal on this env.
-    """
+    """Return a warning if the given actions fit two different units, otherwise an empty string."""
     given = np.concatenate([array.ravel() for array in actions])
     largest = float(np.abs(given).max(initial=0.0))
     as_env = float(np.abs(given - _middle(task)).max(initial=0.0)) / task.half_range

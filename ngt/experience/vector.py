@@ -1,4 +1,4 @@
-"""Many copies of a task that step together, in this process or in others."""
+"""Vectors of envs: many copies of a task that step together, in this process or in others."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from ngt.state import State
 
 
 class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
-    """An env that gives each episode its own seed, so that it can be replayed.
+    """An env that gives each episode its own seed, so that the episode can be replayed.
 
     The first episode after a reset with a seed uses that seed. Later episodes mix the seed with
     their number. Infos are dropped, since nothing reads them and batching them costs a tenth of the
@@ -56,11 +56,11 @@ def _make_seeded(task: Task, terminate_when_unhealthy: bool) -> Env:
 class Step(NamedTuple):
     """One transition of every env."""
 
-    obs: np.ndarray  # (num, obs), the policy's next input; after an end, the new episode's first
-    next_obs: np.ndarray  # (num, obs), the observation after the action; at an end, the final one
+    obs: np.ndarray  # (num, obs), the policy's next input; after an end, from the new episode
+    next_obs: np.ndarray  # (num, obs), the observation after the action; after an end, the last one
     reward: np.ndarray  # (num,), float64
-    terminated: np.ndarray  # (num,), bool; no value follows
-    truncated: np.ndarray  # (num,), bool; the value of next_obs follows
+    terminated: np.ndarray  # (num,), bool; True if the env ended the episode
+    truncated: np.ndarray  # (num,), bool; True if the time limit ended the episode
 
 
 class VectorEnv:
@@ -70,7 +70,7 @@ class VectorEnv:
     therefore gives `num` real transitions, and no action is ignored.
 
     With workers=0, this process steps the envs one after another. Otherwise the envs are divided
-    among `workers` processes. The numbers are the same.
+    among `workers` processes, with the same numbers as a result.
     """
 
     def __init__(
@@ -130,8 +130,9 @@ class VectorEnv:
     def restore(self, states: Sequence[State]) -> np.ndarray:
         """Replay every env's episode up to its saved step; return the observations, (num, obs).
 
-        states: the results of `state` for consecutive shares of the envs. They hold no internals of
-        an env, so this works for every env that is determined by its seed and actions.
+        This works for every env that is determined by its seed and actions.
+
+        states: the results of `state` for consecutive shares of the envs.
         """
         seed, episode, length = (
             torch.cat([state.tensors[name] for state in states]).numpy()

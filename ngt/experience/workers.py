@@ -1,7 +1,7 @@
 """Groups of envs that are stepped one after another, in this process or divided among several.
 
-The inputs and outputs of a step are in arrays at fixed addresses. Processes keep these arrays in
-shared memory, so a step costs each process only one short message in each direction.
+The inputs and outputs of a step are in arrays at fixed addresses. Several processes share the
+arrays' memory, so each step needs only a short message to and from each process.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ PATIENCE = 1.0  # seconds between a process's checks that its parent is alive
 
 
 class Raised(Exception):
-    """An error that an env raised in another process, in words."""
+    """Raised for an env's error in another process; the text describes it."""
 
 
 class Died(Exception):
@@ -77,14 +77,14 @@ def layout(num: int, obs: int, act: int) -> Shapes:
 
 
 class Group:
-    """Envs that are stepped one after another; one whose episode ends is reset within the step."""
+    """Envs that are stepped one after another. A step resets the envs whose episodes end."""
 
     def __init__(self, make: Callable[[], Env], arrays: Arrays) -> None:
         self.arrays = arrays
         self.envs = [make() for _ in arrays.reward]
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> None:
-        """Start every env from its seed, and replay its play if `plays` is given."""
+        """Start every env from its seed; with `plays`, also replay an episode in each."""
         for i, env in enumerate(self.envs):
             if plays is not None:
                 env.resume = plays[i]  # type: ignore[attr-defined]
@@ -106,7 +106,7 @@ class Group:
 class Workers:
     """A `Group` in each of up to `count` processes, with shares as equal as possible.
 
-    The processes end on `close`, and when this process ends for any reason. Until then they ignore
+    The processes end on `close`, or when this process ends for any reason. Until then they ignore
     signals that are sent to the whole process group.
     """
 
@@ -190,7 +190,7 @@ def _serve(
     make: Callable[[], Env],
     arrays: Callable[[], Arrays],
 ) -> None:
-    """Make a process's envs, then answer each message with None or the error raised."""
+    """Make a process's envs, then answer each message with None or with the error it caused."""
     other.close()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):  # the parent handles them
         signal.signal(number, signal.SIG_IGN)

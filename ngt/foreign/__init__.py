@@ -1,4 +1,4 @@
 """Reading, writing and recognising demonstrations in other projects' formats.
 
-Each reader returns a `Found`: the episodes as the file holds them, and notes for the user.
+Each reader returns a `Found`, which has the file's episodes and notes for the user.
 """

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ngt.errors import UserError
-from ngt.experience.demos import LARGEST, Episode
+from ngt.experience.demos import Episode
 from ngt.experience.examine import numbers
+from ngt.files import check_unpacked
 from ngt.foreign.found import Found, library, reading
 
 # Each array's name, and other names accepted for it.
@@ -46,14 +47,13 @@ def read_npz(path: Path, env: str) -> Found:
     where = f"npz {path}"
     with reading(where, "not a NumPy archive of numbers"):
         with zipfile.ZipFile(path) as archive:
-            if (size := sum(info.file_size for info in archive.infolist())) > LARGEST:
-                raise UserError(f"{where}: unpacks to {size} bytes, limit {LARGEST}")
+            check_unpacked(archive, where)
         with np.load(path, allow_pickle=False) as file:
             return split(_pick(file, lambda name: file[name], where), where)
 
 
 def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Arrays:
-    """Return a file's arrays, found under any of their names."""
+    """Return a file's arrays by their names in NAMES; the file may use the other names."""
     found, arrays = sorted(names), {}
     for name, others in NAMES.items():
         chosen = [other for other in (name, *others) if other in found]
@@ -68,7 +68,7 @@ def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Ar
 
 
 def split(arrays: Arrays, where: str) -> Found:
-    """Split flat arrays into episodes after each row in which either flag is set."""
+    """Split flat arrays into episodes after each row with `terminals` or `timeouts` set."""
     rows = len(arrays["actions"]) if arrays["actions"].ndim else 0
     for name, array in arrays.items():
         dims = 2 if name in ("observations", "actions", OPTIONAL) else 1

@@ -14,7 +14,7 @@ from ngt.experience.demos import Episode
 
 @dataclass
 class Found:
-    """Episodes as a file holds them, and notes on them for the user."""
+    """The episodes in a file, unconverted, and notes on them for the user."""
 
     episodes: list[Episode]
     notes: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Trajectories saved by the package `imitation`: a folder of Arrow files, one row per episode.
+"""Trajectories saved by the package `imitation`, a folder of Arrow files with one row per episode.
 
 They are read with pyarrow, since `imitation` itself needs an older gymnasium.
 """
@@ -22,7 +22,7 @@ COLUMNS = ("obs", "acts", "rews", "terminal")
 
 
 def read(path: Path, env: str) -> Found:
-    """Return the episodes of a folder."""
+    """Return the episodes of a folder of trajectories."""
     where = f"imitation {path}"
     with reading(where, "not a readable folder of imitation's trajectories"):
         return _read(path, env, where)
@@ -82,7 +82,8 @@ def _flat(scalar: Any) -> NDArray[Any]:
 def _terminated(infos: Any, steps: int, env: str) -> bool:
     """Return True if the env itself ended the episode.
 
-    `terminal` is also set at the time limit. The last info tells them apart, if infos were saved.
+    `terminal` is also set at the time limit. If infos were saved, the episode's last info tells the
+    two cases apart.
     """
     if never_terminates(env) or steps >= get_task(env).time_limit:
         return False

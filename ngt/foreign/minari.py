@@ -1,4 +1,4 @@
-"""Minari's datasets, read and written with the package minari."""
+"""Minari datasets, read and written with the package minari."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _data_folder(path: Path, where: str) -> Path:
 
 
 def _flat(space: spaces.Space[Any], values: Any, rows: int) -> NDArray[Any]:
-    """Return the values of a space, flattened like the suite's observations, one row per step."""
+    """Return a space's values as one row per step, flattened like the suite's observations."""
     if isinstance(space, spaces.Dict):
         parts = [_flat(part, values[name], rows) for name, part in space.spaces.items()]
     elif isinstance(space, spaces.Tuple):
@@ -71,9 +71,10 @@ def _flat(space: spaces.Space[Any], values: Any, rows: int) -> NDArray[Any]:
 
 
 def write(demos: Demos, name: str, where: str) -> Path:
-    """Write a dataset, with actions in the env's units, to Minari's own folder; return its folder.
+    """Write a dataset, with actions in the env's units, to Minari's own folder; return its path.
 
-    Reference returns are the demonstrations' own, so that Minari normalises as the suite does.
+    The reference returns are those of the demonstrations, so that Minari normalises returns as the
+    suite does.
     """
     minari = library("minari", where)
     folder: Path = library("minari.storage.datasets_root_dir", where).get_dataset_path(name)
@@ -120,7 +121,7 @@ def _facts(env_id: str) -> tuple[EnvSpec, spaces.Space[Any], spaces.Space[Any]]:
 def _buffers(
     demos: Demos, observations: spaces.Space[Any], action_space: spaces.Space[Any], minari: Any
 ) -> list[Any]:
-    """Return the episodes as Minari's buffers, in the types of the env's spaces."""
+    """Return the episodes as Minari's buffers, with the dtypes of the env's spaces."""
     task, row, step, found = get_task(demos.env), 0, 0, []
     for number, length in enumerate(map(int, demos.length)):
         actions, ends = slice(step, step + length), np.zeros(length, bool)

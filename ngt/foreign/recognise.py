@@ -12,7 +12,7 @@ HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def refuse_foreign(path: Path, env: str) -> None:
-    """Raise UserError, with the command that imports it, if a path holds a foreign format."""
+    """Raise UserError if a path holds a foreign format. The message has the import command."""
     if not (kind := recognise(path)):
         return
     name, words = kind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,9 +11,19 @@ import numpy as np
 from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.files import read_json
+from ngt.runs.former import find
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.provenance import source_hash
-from ngt.runs.status import PART, Status, changed, described, last_step, run_in, status_of
+from ngt.runs.status import (
+    COMPLETE,
+    PART,
+    Status,
+    changed,
+    described,
+    last_step,
+    run_in,
+    status_of,
+)
 from ngt.settings.config import Config, Mode
 from ngt.settings.resolve import (
     config_hash,
@@ -35,9 +45,10 @@ VALUES = ("return", "std", "low", "high", "episodes", *LOGGED, "seconds")
 class Record(NamedTuple):
     """A complete run: its run.json, and its evaluations with columns step and VALUES.
 
-    return, std (of a sample), low and high are over the episodes of an evaluation. LOGGED comes
-    from train.csv, and seconds from run.json's timing, at the same step. Both are NaN if their
-    source lacks the step.
+    return, std, low, high: mean, sample standard deviation, minimum and maximum of an evaluation's
+    returns.
+    LOGGED: values from train.csv at the same step, or NaN if it lacks the step.
+    seconds: training time from run.json at the same step, or NaN if it lacks the step.
     """
 
     run: dict[str, Any]
@@ -60,14 +71,27 @@ class Folders:
         return self._hashes[key.cell]
 
     def status(self, key: RunKey) -> Status:
-        """Return the status of a run's folder under the config."""
+        """Return the status of a run's folder, compared with the config."""
         settings, source = self.hashes(key)
         return status_of(
             self.layout.run(key), key.record, settings, self.reference(key.env), source
         )
 
+    def former(self, key: RunKey) -> Path | None:
+        """Return the former result that can come back to an incomplete run without a training job.
+
+        There is none if only the demonstrations of the run in the folder differ, since a receipt
+        does not state them. Then `ngt train` compares them.
+        """
+        settings, _ = self.hashes(key)
+        place = _former(self.layout.run(key), key.record, settings)
+        if place is None:
+            return None
+        found = status_of(place, key.record, settings, self.reference(key.env))
+        return place if found.status in COMPLETE else None
+
     def expert_status(self, env: str) -> Status:
-        """Return the status of an expert's folder under the config."""
+        """Return the status of an expert's folder, compared with the config."""
         cell = resolve_expert(self.config, env)
         return status_of(
             self.layout.expert(env),
@@ -76,8 +100,14 @@ class Folders:
             source=source_hash(cell.model),
         )
 
+    def former_expert(self, env: str) -> Path | None:
+        """Return the former result that can come back to an incomplete expert."""
+        key = expert_key(env, expert_config(self.config, env).seed)
+        settings = config_hash(resolve_expert(self.config, env))
+        return _former(self.layout.expert(env), key, settings)
+
     def reference(self, env: str) -> dict[str, Any]:
-        """Return the reference that an env's runs record, or {} if its demos are missing."""
+        """Return the reference that an env's runs should have, or {} if its demos are missing."""
         if env not in self._references:
             named = demos_file(self.config, env)
             demos = described(Path(named) if named else self.layout.demos(env))
@@ -96,7 +126,7 @@ class Folders:
         return record
 
     def has_expert(self, env: str) -> bool:
-        """Return True if an env has an expert whose demonstrations the config uses."""
+        """Return True if the config uses demonstrations of an existing expert of an env."""
         if own_file(self.config, env):
             return False
         if self.config.demos == "shipped":
@@ -104,22 +134,21 @@ class Folders:
         return (self.layout.expert(env) / "run.json").exists()
 
     def read_expert(self, env: str) -> Record:
-        """Read an expert from its folder, or from `data/` if the config says so."""
+        """Read an expert from its folder, or from `data/` if the config uses shipped experts."""
         if self.config.demos == "shipped":
             return read_shipped(env)
         folder = self.layout.expert(env)
         status = self.expert_status(env)
         if status.status in ("stale", "damaged"):
             raise UserError(
-                f"expert {env}: {status.note} in {folder}; `ngt expert {env} --replace` trains it "
-                f"again"
+                f"expert {env}: {status.note} in {folder}; `ngt expert {env}` trains it again"
             )
         return read_folder(folder, f"expert {env}")
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Return complete runs in these keys' cells that the config lacks.
+        """Return complete runs in the cells of these keys that the config does not request.
 
-        Raise UserError if a folder in their envs holds a copy of another run.
+        Raise UserError if a run's folder in the envs of these keys holds another run.
         """
         for key in keys:
             file = self.layout.run(key) / "run.json"
@@ -145,13 +174,22 @@ class Folders:
         return found
 
 
+def _former(folder: Path, key: Mapping[str, Any], settings: str) -> Path | None:
+    """Return the newest former result with these settings, if the folder has none itself."""
+
+    def fits(place: Path) -> bool:
+        return status_of(place, key, settings).status in COMPLETE
+
+    return None if fits(folder) else find(folder, fits)
+
+
 def expert_key(env: str, seed: int) -> dict[str, Any]:
     """Return an expert's key in the form used by its run.json."""
     return {"env": env, "method": "expert", "seed": seed}
 
 
 def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]:
-    """Return one line per cell with the number and progress of its unfinished runs."""
+    """Return one line for each cell with unfinished runs: their number and progress."""
     reached: dict[tuple[str, str, Mode, int], list[int]] = {}
     for key in keys:
         file = layout.run(key) / f"eval.csv{PART}"
@@ -193,7 +231,7 @@ def read_shipped(env: str) -> Record:
 
 
 def _means(path: Path, name: str) -> pd.DataFrame:
-    """Return the VALUES over each evaluation's episodes, by step.
+    """Return the VALUES that summarise each evaluation's episodes, by step.
 
     The mean is NaN if a return is not finite.
     """

@@ -65,16 +65,32 @@ class RunKey:
 
 @dataclass(frozen=True)
 class Layout:
-    """The paths of a scale's results."""
+    """The paths of a scale's results, which a study keeps in its own folder under the root."""
 
     scale: str
     root: Path = Path("results")
-    records: Path | None = None  # published records, if they are not under root
+    records: Path | None = None  # file of published records, if it is not under home
+    study: str = ""
+
+    @staticmethod
+    def of(config: Config, root: Path = root) -> Layout:
+        """Return the paths of a config's results."""
+        return Layout(config.scale, root, study=config.study)
+
+    @property
+    def home(self) -> Path:
+        """Return the folder of the artefacts and of all scales: the root, or the study's folder."""
+        return self.root / self.study
+
+    @property
+    def work(self) -> Path:
+        """Return the folder of all that artefacts of the scale are made from."""
+        return self.home / self.scale
 
     @property
     def runs(self) -> Path:
         """Return the folder of all the scale's runs."""
-        return self.root / self.scale / "runs"
+        return self.work / "runs"
 
     def run(self, key: RunKey) -> Path:
         """Return the folder of a run."""
@@ -82,29 +98,29 @@ class Layout:
 
     def expert(self, env: str) -> Path:
         """Return the folder of an env's expert, which holds the same files as a run's folder."""
-        return self.root / self.scale / "experts" / env
+        return self.work / "experts" / env
 
     def settings(self, config: Config) -> Path:
         """Return the file of complete settings that the workflow's jobs read."""
-        return self.root / self.scale / "settings" / f"{config_hash(config)}.json"
+        return self.work / "settings" / f"{config_hash(config)}.json"
 
     @property
     def published(self) -> Path:
         """Return the file of published records; the manifest has the same name with .json."""
-        return self.records or self.root / "published" / f"{self.scale}.parquet"
+        return self.records or self.home / "published" / f"{self.scale}.parquet"
 
     def demos(self, env: str) -> Path:
         """Return the file of an env's recorded demonstrations."""
-        return self.root / self.scale / "demos" / f"{env}.npz"
+        return self.work / "demos" / f"{env}.npz"
 
 
 def run_table(
     config: Config, figures: Iterable[str] | None = None, *, beside: bool = False
 ) -> list[RunKey]:
-    """Return every run that these artefacts request, each once, sorted.
+    """Return the sorted keys of all runs that these artefacts request, without duplicates.
 
     figures: names of artefacts, or None for every run of the config.
-    beside: include the runs that the artefacts draw for comparison.
+    beside: include the runs that the artefacts draw only for comparison.
     """
     names, beside = (list(config.figures), True) if figures is None else (list(figures), beside)
     keys = set()
@@ -121,7 +137,7 @@ def run_table(
 def packs(
     keys: Sequence[RunKey], size: int, apart: Callable[[RunKey], Hashable] | None = None
 ) -> list[tuple[RunKey, ...]]:
-    """Return keys, each once, in packs of at most `size` that share a cell and `apart(key)`.
+    """Group the distinct keys into packs of at most `size` that share a cell and `apart(key)`.
 
     workflow/plan.py chooses `size` and `apart` for the workflow.
     """
@@ -147,7 +163,7 @@ def pack_name(pack: Sequence[RunKey]) -> str:
 
 
 def parse_pack(cell: tuple[str, str, Mode, int], name: str) -> list[RunKey]:
-    """Return the keys of the pack that `pack_name` gives this name."""
+    """Return the keys of the pack in a cell to which `pack_name` gives this name."""
     env, method, mode, rate = cell
     keys = []
     for group in name.split("_"):

@@ -1,4 +1,4 @@
-"""The provenance of a run: the code that decides its numbers, library versions and machine."""
+"""The provenance of a run: the code that determines its results, library versions and machine."""
 
 import ast
 import functools
@@ -21,10 +21,10 @@ LIBRARIES = ("torch", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
 
 @functools.cache
 def source_hash(*models: str) -> str:
-    """Return a short hash of the code that decides the numbers of these models' runs.
+    """Return a short hash of the code that determines the results of runs with these models.
 
     The hash covers the models and all modules of the suite that they and the trainer import.
-    Without models, it covers all of the suite's models. Code is parsed first, so comments,
+    If no models are given, it covers every model of the suite. Code is parsed first, so comments,
     docstrings and layout do not matter.
 
     models: paths such as baselines.dac:Dac.
@@ -69,7 +69,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def canonical(node: object) -> str:
-    """Return a syntax tree without docstrings as text that is equal in every Python version."""
+    """Return a syntax tree without docstrings as text that is the same in every Python version."""
     if isinstance(node, ast.AST):
         fields = {n: v for n, v in ast.iter_fields(node) if v not in (None, [])}
         if isinstance(fields.get("body"), list):
@@ -89,7 +89,7 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 @functools.cache
 def provenance(*models: str) -> dict[str, Any]:
-    """Return the source, versions and machine that run.json records for runs of these models."""
+    """Return the source, versions and machine that are recorded in run.json for these models."""
     status = _git("status", "--porcelain", "--", "ngt", "baselines")
     return {
         "commit": _git("rev-parse", "HEAD"),

@@ -1,12 +1,12 @@
 """Published records: a scale's complete runs in one Parquet file, and a manifest.
 
-<scale>.parquet   one row per run and evaluation: run, step and `ngt.runs.folder.VALUES`; an env's
-                  expert is the run `<env>/expert`
-<scale>.json      checksum of the table; each run's status, reference and speed; and, once for all
-                  runs that share them, the complete settings of their cell, and the code, versions
-                  and machine that made them
+<scale>.parquet   one row per run and evaluation, with run, step and `ngt.runs.folder.VALUES`; an
+                  env's expert is the run `<env>/expert`
+<scale>.json      the table's checksum, and each run's status, reference and speed; also the
+                  settings of cells, and the code, versions and machine, each stored once for all
+                  runs that share them
 
-`ngt.runs.gather` writes both files.
+`ngt.runs.shipping.gather` writes both files.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
 
 
 def settings_hash(settings: dict[str, Any]) -> str:
-    """Return the `config_hash` of these cell settings, which may come from another version."""
+    """Return the `config_hash` of a cell's settings, which another version may have written."""
     return short(sha256(json.dumps(settings, sort_keys=True, separators=(",", ":")).encode()))
 
 
 def difference(made: CellConfig, wanted: CellConfig) -> str:
-    """Return the first setting that differs between records and config, or "" if none does.
+    """Return the first setting that differs between records and config, or "" if none differs.
 
-    `demos_source` comes last, since a hash tells a reader little.
+    `demos_source` comes last, since its hash tells a reader little.
     """
     theirs, ours = flat(dataclasses.asdict(made)), flat(dataclasses.asdict(wanted))
     for name in sorted(ours | theirs, key=lambda name: name == "demos_source"):
@@ -129,9 +129,9 @@ class Published:
             raise self._fail(f"run {name}: its settings do not fit this version: {error}") from None
 
     def _frames(self) -> dict[str, pd.DataFrame]:
-        """Return the evaluations by run.
+        """Return each run's evaluations, by its name.
 
-        The checksum is checked last, so that earlier errors can name the wrong run.
+        The checksum is checked last, so that the earlier errors can name the run that is wrong.
         """
         import pandas as pd
 
@@ -166,7 +166,7 @@ class Published:
         return Record({**own, **self.manifest["made"][own["made"]]}, self.frames[name])
 
     def difference(self, key: RunKey) -> str:
-        """Return the first setting in which a run differs from the config, or "" if none does."""
+        """Return the first setting of a run that differs from the config, or "" if none differs."""
         if (own := self.manifest["runs"].get(str(key))) is None:
             return ""
         place = (key.cell, own["cell"])
@@ -178,7 +178,7 @@ class Published:
         return self._differences[place]
 
     def of_expert(self, env: str) -> str:
-        """Return the `difference` of an expert that the config would train, or ""."""
+        """Return the `difference` of an env's expert, or "" if the config would not train it."""
         name = expert_name(env)
         trained = self.config.demos == "trained" and not own_file(self.config, env)
         if name not in self.manifest["runs"] or not trained:
@@ -186,7 +186,7 @@ class Published:
         return difference(self._cell(name), resolve_expert(self.config, env))
 
     def differences(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> dict[str, str]:
-        """Return the difference of each given run or expert whose settings differ, by name."""
+        """Return the first different setting of each given run or expert, by its name."""
         found = {f"run {key}": self.difference(key) for key in keys}
         found |= {f"expert {env}": self.of_expert(env) for env in envs}
         return {name: differs for name, differs in found.items() if differs}
@@ -201,7 +201,7 @@ class Published:
                 )
 
     def status(self, key: RunKey) -> Status:
-        """Return the status of a run, which is stale if its settings differ."""
+        """Return the status of a run; it is stale if the run's settings differ."""
         if (own := self.manifest["runs"].get(str(key))) is None:
             return Status("missing", "not among the published records")
         model = self.manifest["cells"][own["cell"]].get("model", "")
@@ -224,7 +224,7 @@ class Published:
         return self._record(expert_name(env))
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Return the runs in these keys' cells that no artefact requests."""
+        """Return the published runs that share a cell with these keys but no artefact needs."""
         known = {str(key) for key in run_table(self.config)}
         cells = {str(key).rpartition("/")[0] for key in keys}
         others = self.manifest["runs"].keys() - known

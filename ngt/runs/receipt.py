@@ -4,7 +4,8 @@ python -m ngt.runs.receipt RECEIPT...
 
 `<run>/done.<hash>`, `<expert>/done.<hash>` and `<env>.done.<hash>` are the receipts of a run, an
 expert and a recording. The hash identifies the settings. A receipt is written only if the result in
-the same folder is intact and has these settings; otherwise an error is raised.
+the same folder is intact and has these settings. Otherwise the command brings back a former result
+that is intact and has them. If there is none, it reports an error.
 """
 
 import sys
@@ -13,7 +14,9 @@ from pathlib import Path
 
 from ngt.errors import UserError
 from ngt.files import read_json, sha256
-from ngt.runs.status import changed, described, run_in
+from ngt.runs.former import bring_back, find, returned
+from ngt.runs.lock import locked
+from ngt.runs.status import COMPLETE, changed, described, run_in
 
 
 def receipt_hash(run: str, config_hash: str) -> str:
@@ -33,24 +36,33 @@ def certify(receipt: Path) -> None:
                 f"to record it again"
             )
     else:
-        file, record = receipt.parent / "run.json", read_json(receipt.parent / "run.json")
-        record = record if isinstance(record, dict) else {}
-        run, made = run_in(record), str(record.get("config_hash"))
-        found = made if run is None else receipt_hash(run, made)  # an expert's key names no run
-        if found != wanted:
-            what = f"made with {found}" if record else "missing or unreadable"
-            raise UserError(
-                f"{file}: {what}, but {wanted} was planned; run the same command to train it again"
-            )
-        if damage := changed(receipt.parent, record):
-            raise UserError(f"{damage}; run the same command to train it again")
+        folder = receipt.parent
+        if fault_in(folder, wanted) and (place := find(folder, lambda p: fits(p, wanted))):
+            with locked(folder):
+                aside = bring_back(folder, place)
+            print(returned(folder, place, aside), file=sys.stderr)
+        if fault := fault_in(folder, wanted):
+            raise UserError(f"{fault}; run the same command to train it again")
     receipt.touch()
 
 
-def drop_receipts(done: Path) -> None:
-    """Remove the receipts `<done>.<hash>` of a result that is being replaced."""
-    for receipt in done.parent.glob(f"{done.name}.*"):
-        receipt.unlink()
+def fault_in(folder: Path, wanted: str) -> str:
+    """Return why a folder's result does not match a receipt's hash, or "" if it does."""
+    file, record = folder / "run.json", read_json(folder / "run.json")
+    record = record if isinstance(record, dict) else {}
+    run, made = run_in(record), str(record.get("config_hash"))
+    found = made if run is None else receipt_hash(run, made)  # an expert's key names no run
+    if found != wanted:
+        what = f"made with {found}" if record else "missing or unreadable"
+        return f"{file}: {what}, but {wanted} was planned"
+    return changed(folder, record)
+
+
+def fits(place: Path, wanted: str) -> bool:
+    """Return True if a former result is complete and matches a receipt's hash."""
+    record = read_json(place / "run.json")
+    complete = isinstance(record, dict) and record.get("status") in COMPLETE
+    return complete and not fault_in(place, wanted)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,8 +1,8 @@
 """The status of a run's folder: finished, diverged, stale, damaged, part or missing.
 
-Only `status_of` decides the status, for the commands, the tables and the workflow. It reads the
-content of the folder and ignores time stamps. Published records have no folders;
-`ngt.runs.published.Published.status` compares their settings.
+`status_of` alone decides the status for the commands, the tables and the workflow. It reads the
+content of the folder and ignores time stamps. Published records have no folders, so
+`ngt.runs.published.Published.status` compares their settings instead.
 """
 
 import json
@@ -23,9 +23,9 @@ class Status(NamedTuple):
 
     finished  complete
     diverged  complete; training ended because a tensor was not finite
-    stale     complete, but another run, or with other settings or other demonstrations
+    stale     complete, but its key, settings or demonstrations differ
     damaged   once complete, but a file was removed or changed
-    part      started, not complete
+    part      started but not complete
     missing   not started
     """
 
@@ -43,9 +43,9 @@ def status_of(
 ) -> Status:
     """Return the status of a run's or an expert's folder.
 
-    key, config_hash: the run and the hash of the settings that the folder should hold.
-    reference: the reference by which its returns should be normalised. Only the demonstrations'
-    checksum is compared, since it determines the rest.
+    key, config_hash: the run that the folder should hold, and the hash of its settings.
+    reference: the reference that should normalise its returns. Only the demonstrations' checksum is
+    compared, since it determines the rest.
     source: hash of the current code, or None to skip this comparison.
     """
     record = read_json(folder / "run.json")
@@ -93,7 +93,7 @@ def run_in(record: Any) -> str | None:
 
 
 def changed(folder: Path, record: Mapping[str, Any], names: Iterable[str] = ()) -> str:
-    """Return a message on a file that does not match run.json, or an empty string if all match.
+    """Return a message about a file that does not match run.json, or "" if all files match.
 
     names: the files to check; by default all that run.json lists.
     """
@@ -110,11 +110,17 @@ def changed(folder: Path, record: Mapping[str, Any], names: Iterable[str] = ()) 
     return ""
 
 
+def drop_receipts(done: Path) -> None:
+    """Remove the receipts `<done>.<hash>` of a result that is being replaced."""
+    for receipt in done.parent.glob(f"{done.name}.*"):
+        receipt.unlink()
+
+
 def described(demos: Path) -> dict[str, Any]:
     """Return a demonstration file's env, source and checksum, or {} if it is unreadable.
 
-    NumPy is not needed. After a header of one line, the array is JSON, and `json` detects the
-    encoding.
+    NumPy is not needed, since the array is a header of one line followed by JSON text, whose
+    encoding `json` detects.
     """
     try:
         with zipfile.ZipFile(demos) as archive:

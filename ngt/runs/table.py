@@ -1,7 +1,7 @@
-"""The tables behind figures, which hold every evaluation of a set of runs, with its score.
+"""The tables from which figures are drawn: all evaluations of a set of runs, with their scores.
 
 A run's record comes from its folder, or from published records (`records: published`). In both
-cases a missing, stale, duplicate or foreign run is an error that names the run.
+cases a missing, stale, duplicate or foreign run causes an error that names the run.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.published import Published
 from ngt.runs.status import COMPLETE, Status
 from ngt.settings.config import Config
+from ngt.settings.options import chosen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,7 @@ def source(layout: Layout, config: Config, *, other_settings: bool = False) -> S
 
 
 class Runs(NamedTuple):
-    """The runs that a source has of a list of keys."""
+    """The runs with these keys, as far as a source has them."""
 
     rows: pd.DataFrame | None  # rows as in `read_runs`; None if no run is complete
     statuses: dict[RunKey, Status]
@@ -57,9 +58,9 @@ def read_keys(
     allow_partial: bool = False,
     other_settings: bool = False,
 ) -> Runs:
-    """Read the runs of these keys, with the same errors as `read_runs`.
+    """Read the runs with these keys. Raise the same errors as `read_runs`.
 
-    where: the config field that names the keys.
+    where: the config field that requests the keys.
     """
     import pandas as pd
 
@@ -80,9 +81,7 @@ def read_keys(
             frames.append(as_rows(record, key))
         elif not allow_partial:
             why = f" ({status.note})" if status.status == "damaged" else ""
-            again = (
-                f"ngt train {key} --scale {config.scale}{' --replace' * (status.status == 'stale')}"
-            )
+            again = f"ngt train {key} {chosen(config)}"
             raise UserError(
                 f"run {key}: {status.status}{why}; train it with `{again}`, or omit missing runs "
                 f"with --allow-partial"
@@ -100,9 +99,9 @@ def read_keys(
 
 
 def unscored_envs(rows: pd.DataFrame | None) -> dict[str, str]:
-    """Return the envs whose returns can't be normalised into scores, each with the reason.
+    """Return the envs whose returns can't be normalised to scores, each with the reason.
 
-    rows: rows from `read_runs` or `read_keys`, or some of them.
+    rows: all or some of the rows from `read_runs` or `read_keys`.
     """
     return {} if rows is None else dict(rows.attrs.get("unscored", {}))
 
@@ -118,12 +117,12 @@ def read_runs(
     """Return every evaluation of an artefact's runs, and the keys of missing runs.
 
     There is one row per run and step. The columns are env, method, mode, rate, demos, seed, step,
-    VALUES, score, random, expert and status. The score is the normalised mean return, with random 0
-    and expert 1. It is NaN on `unscored_envs`. A diverged run keeps its rows.
+    VALUES, score, random, expert and status. The score is the normalised mean return: 0 for a
+    random policy, 1 for the expert, and NaN on `unscored_envs`. A diverged run keeps its rows.
 
-    Raise UserError for a missing, stale, duplicate or foreign run; with `allow_partial`, the table
-    may lack runs. Raise UserError if published records have other settings than the config's,
-    unless `other_settings` is set.
+    Raise UserError for a missing, stale, duplicate or foreign run; with `allow_partial`, missing
+    runs are left out instead. Raise UserError if the settings of published records differ from the
+    config's, unless `other_settings` is set.
     """
     keys = run_table(config, [figure], beside=True)
     runs = read_keys(
@@ -156,7 +155,7 @@ def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
 
 
 def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
-    """Return a run's evaluations as rows of `read_runs`; scores that can't be computed are NaN."""
+    """Return a run's evaluations as rows like those of `read_runs`, with NaN for missing scores."""
     run, frame = record
     known = run["reference"] if isinstance(run.get("reference"), dict) else {}
     errors = [name for name in ("random_error", "expert_error") if name in known]

@@ -2,10 +2,10 @@
 
 config.json   the key and the resolved settings
 eval.csv      one row per episode: step, episode, return, length
-train.csv     one row per log: step, update and the metrics of the interval
+train.csv     one row per log interval: step, update and mean metrics
 policy.safetensors
-run.json      status, versions, source and times; written last and atomically, so a run that has
-              this file is complete
+run.json      status, versions, source and times; written last and atomically, so a run with this
+              file is complete
 """
 
 import csv
@@ -21,8 +21,8 @@ from torch import Tensor
 
 from ngt.agent import policy
 from ngt.files import checksum, write_json
+from ngt.runs.former import set_aside
 from ngt.runs.provenance import provenance
-from ngt.runs.receipt import drop_receipts
 from ngt.runs.status import PART
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import config_hash
@@ -35,8 +35,8 @@ ROWS = ("eval.csv", "train.csv")
 class RunWriter:
     """The writer of one run's folder.
 
-    File names end in `.part` until the run is complete. Until then, a run that is trained again
-    keeps its old result.
+    File names end in `.part` until the run is complete, so a run that is trained again keeps its
+    old result until then.
     """
 
     def __init__(self, folder: Path, key: Mapping[str, Any], cell: CellConfig) -> None:
@@ -59,13 +59,13 @@ class RunWriter:
         return self.folder / f"{name}{PART}"
 
     def state(self) -> State:
-        """Return the rows so far and the seconds since the run started."""
+        """Return the rows written so far and the seconds since the run started."""
         self._flush()
         texts = {name: self._part(name).read_text(encoding="utf-8") for name in ROWS}
         return State(data={**texts, "seconds": round(time.monotonic() - self._clock, 1)})
 
     def restore(self, state: State) -> None:
-        """Replace the rows so far with those of an interrupted writer."""
+        """Replace the rows written so far with those of an interrupted writer."""
         for name, file in self._files.items():
             file.seek(0)
             file.truncate()
@@ -97,9 +97,11 @@ class RunWriter:
                 raise OSError(error.errno, error.strerror, file.name) from None
 
     def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
-        """Replace the folder's old run, if there is one, with this run; write run.json last.
+        """Replace the folder's old run, if any, by this one. run.json is replaced last.
 
-        Everything that needs disk space is written before the old run is touched.
+        The old run becomes a former result.
+
+        All files are written before the old run is touched, so a full disk does not damage it.
         """
         self._flush()
         for file in self._files.values():
@@ -119,7 +121,6 @@ class RunWriter:
                 **self.provenance,
             },
         )
-        drop_receipts(self.folder / "done")
-        (self.folder / "run.json").unlink(missing_ok=True)  # the old run is gone from here on
+        set_aside(self.folder)
         for name in (*names, "run.json"):
             self._part(name).replace(self.folder / name)

@@ -1,4 +1,4 @@
-"""Checks of a config that can be made before a job starts."""
+"""Checks of a config before any job starts."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -22,8 +22,12 @@ from ngt.text import check_label, check_name
 
 
 def check(config: Config) -> None:
-    """Check a config's names, differences, demonstrations and model parameters."""
+    """Check a config's names, overrides, demonstrations and model parameters."""
     check_name(config.scale, "scale")
+    if config.study:
+        check_name(config.study, "study")
+    if config.statistics.reference:
+        find_method(config, config.statistics.reference, "statistics.reference")
     for name, method in config.methods.items():
         check_name(name, f"methods.{name}")
         check_label(method.label, f"methods.{name}.label")
@@ -81,7 +85,7 @@ HL_GAUSS = ("sigma_expert", "sigma_agent", "reward_sigma", "bins", "support", "h
 
 
 def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
-    """Return why a setting has no effect in a cell, or an empty string if it can have an effect."""
+    """Return why a setting has no effect in a cell, or an empty string if it may have one."""
     pairing, field = settings.get("params.pairing"), name.removeprefix("params.")
     if field in HL_GAUSS and pairing not in (None, "hl_gauss"):
         return f"params.pairing is {pairing}"
@@ -100,7 +104,7 @@ def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
 
 
 def _check_acts(config: Config, method: str, env: str, where: str) -> None:
-    """Check that a variant and the method in its `like` differ in an effective setting."""
+    """Check that a variant differs from the method in its `like` in a setting with an effect."""
     like = config.methods[method].like
     if not like:
         return

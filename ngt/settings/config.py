@@ -1,8 +1,8 @@
-"""Every setting and its default, as frozen dataclasses; defaults are defined only here.
+"""All settings and their defaults, as frozen dataclasses. Defaults are defined only here.
 
 A config file holds only differences from these defaults. `load` merges the files (base <- scale <-
-user) and parses them strictly. `resolve` produces the settings of a cell: shared <- env <- method
-<- (method, env).
+user) and parses them strictly. `resolve` merges the settings of a cell (shared <- env <- method <-
+method on env).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MODES: tuple[Mode, ...] = typing.get_args(Mode)
 
 @dataclass(frozen=True)
 class SacConfig:
-    """Soft actor-critic; values are the paper's defaults unless noted."""
+    """Settings of soft actor-critic. Values are the paper's defaults unless noted."""
 
     hidden: tuple[int, ...] = opt((256, 256), "widths of actor and critics", 1)
     activation: Literal["relu", "silu"] = opt("relu", "activation of actor and critics")
     layer_norm: bool = opt(False, "apply layer norm before each activation of actor and critics")
-    head_gain: float = opt(1.0, "factor on the orthogonal init of the output layers", 0)
+    head_gain: float = opt(1.0, "factor of the output layers' orthogonal initial weights", 0)
     critics: int = opt(2, "number of Q functions; the smallest of their values is used", 1, 2)
     gamma: float = opt(0.99, "discount factor", 0, 1)
     tau: float = opt(0.005, "weight of the online critics in the target's moving average", 0, 1)
@@ -33,20 +33,20 @@ class SacConfig:
     lr_critic: float = opt(1e-3, "Adam's learning rate for the critics", 0)
     lr_alpha: float = opt(1e-3, "Adam's learning rate for the temperature", 0)
     alpha: float = opt(
-        0.2, "initial temperature; with softplus, the initial value is softplus(log(alpha))", 1e-8
+        0.2, "initial temperature; if alpha_form is softplus, it is softplus(log(alpha))", 1e-8
     )
     alpha_form: Literal["exp", "softplus"] = opt(
-        "exp", "function that gives alpha from the learned parameter"
+        "exp", "function that computes alpha from the learned parameter"
     )
     alpha_loss: Literal["alpha", "log_alpha"] = opt(
         "alpha", "weight of the temperature's loss; Algorithm 1 uses alpha"
     )
     learn_alpha: bool = opt(True, "adapt the temperature to the target entropy")
     target_entropy_scale: float = opt(
-        1.0, "factor c of the target entropy -c |A|, which is in entropy_units"
+        1.0, "factor c in the target entropy -c |A|; see entropy_units"
     )
     entropy_units: Literal["env", "tanh"] = opt(
-        "env", "action units of the target entropy: those of the env, or [-1, 1] for tanh"
+        "env", "units of the actions whose entropy is targeted: the env's own, or [-1, 1] (tanh)"
     )
     actor_grad_clip: float = opt(20.0, "largest gradient norm of the actor, per run", 0)
     critic_grad_clip: float | None = opt(
@@ -66,15 +66,13 @@ class SacConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The loop of Algorithm 1; values are the paper's defaults unless noted."""
+    """Settings of Algorithm 1. Values are the paper's defaults unless noted."""
 
     steps: int = opt(10_000_000, "env steps, or gradient steps if a method uses no env", 1)
-    num_envs: int = opt(4, "envs stepped together; each step adds this to the step counter", 1)
-    updates_per_step: int = opt(1, "reward and agent updates per vector step", 1)
+    num_envs: int = opt(4, "envs stepped together; a vector step counts as this many steps", 1)
+    updates_per_step: int = opt(1, "number of reward and agent updates per vector step", 1)
     learning_starts: int = opt(0, "env steps of uniform random actions before the first update", 0)
-    batch: int = opt(
-        256, "transitions per update from the agent, and as many from the demonstrations", 1
-    )
+    batch: int = opt(256, "number of agent transitions per update, and of expert transitions", 1)
     buffer: int = opt(4_000_000, "number of transitions kept", 1)
     eval_every: int = opt(10_000, "env steps between evaluations", 1)
     eval_episodes: int = opt(10, "deterministic episodes per evaluation, each from a new seed", 1)
@@ -94,7 +92,7 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class CellConfig:
-    """The settings that the runs of a pack share; only demonstrations and seed differ."""
+    """The settings that the runs of a pack share. Only the demonstrations and the seed differ."""
 
     env: str
     method: str
@@ -113,7 +111,7 @@ class CellConfig:
 
 @dataclass(frozen=True)
 class Override:
-    """Different settings for one env, one method, or one method on one env."""
+    """Settings that differ for one env, one method, or one method on one env."""
 
     sac: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
@@ -123,15 +121,15 @@ class Override:
 
 @dataclass(frozen=True)
 class ExpertConfig(Override):
-    """The expert's differences from the agent's settings; it is SAC on the env's own reward."""
+    """Settings of the expert that differ. The expert is SAC on the env's own reward."""
 
-    seed: int = opt(1000, "the expert's seed, which no agent uses", 0)
+    seed: int = opt(1000, "the expert's seed, different from every agent's", 0)
     episodes: int = opt(16, "number of recorded episodes; their mean return has score 1", 1)
 
 
 @dataclass(frozen=True)
 class MethodEnvConfig(Override):
-    """Different settings of a method on one env."""
+    """Settings of a method that differ on one env."""
 
     params: dict[str, Any] = field(default_factory=dict)
 
@@ -141,7 +139,7 @@ class MethodConfig(MethodEnvConfig):
     """A method, or a named variant of another method (`like`)."""
 
     label: str = opt("", "name in figures; if empty, the key")
-    like: str = opt("", "method that this one is a variant of")
+    like: str = opt("", "method of which this one is a variant")
     model: str = opt("", "dotted path of the reward model, `package.module:Class`")
     rate: int | None = opt(None, "fixed subsampling rate, which overrides the figure's", 1)
     envs: dict[str, MethodEnvConfig] = field(default_factory=dict)
@@ -149,28 +147,28 @@ class MethodConfig(MethodEnvConfig):
 
 @dataclass(frozen=True)
 class EnvConfig(Override):
-    """Different settings on an env, for the agent and for its expert."""
+    """Settings that differ on an env, for the agent and for its expert."""
 
     expert: dict[str, Any] = field(default_factory=dict)
     demos: str = opt(
         "",
-        "your own demonstration file, searched in the working folder, then in the checkout; if "
-        "empty, the expert's file",
+        "your own demonstration file, searched for in the working folder, then in the checkout; "
+        "if empty, the expert's file is used",
     )
 
 
 @dataclass(frozen=True)
 class FigureConfig:
-    """The runs of one artefact, the product of its axes; null omits the artefact from a scale."""
+    """The runs of one artefact: all combinations of its axes. null omits it from a scale."""
 
     methods: tuple[str, ...] = ()
-    beside: tuple[str, ...] = opt((), "methods also drawn, whose runs another artefact requests")
+    beside: tuple[str, ...] = opt((), "more methods to draw; another artefact requests their runs")
     envs: tuple[str, ...] = ()
     demos: tuple[int, ...] = opt((1, 4, 11), "numbers of demonstrations", 1)
     seeds: tuple[int, ...] = opt((0, 1, 2, 3), "seeds", 0)
     modes: tuple[Mode, ...] = (CellConfig.mode,)
     rates: tuple[int, ...] = opt((CellConfig.rate,), "subsampling rates", 1)
-    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # envs of a method, if not all
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # method -> its envs, if not all
 
     def envs_of(self, method: str) -> list[str]:
         """Return the figure's envs on which a method runs."""
@@ -179,12 +177,16 @@ class FigureConfig:
 
 @dataclass(frozen=True)
 class StatisticsConfig:
-    """The stratified bootstrap of the intervals, which resamples seeds within each task."""
+    """Settings of the intervals' stratified bootstrap, which resamples seeds within each task."""
 
-    # With 2000 repetitions the ends of an interval vary by 2% of its width between seeds. The
-    # 50 000 of rliable would take hours: one probability of improvement over 18 tasks takes 9 ms.
+    # With 2000 repetitions the ends of an interval vary by 2% of its width between seeds. rliable's
+    # 50 000 repetitions would take hours, since one probability of improvement over 18 tasks takes
+    # 9 ms.
     reps: int = opt(2000, "number of repetitions", 1)
     seed: int = opt(0, "seed of the draws", 0)
+    reference: str = opt(
+        "", "method that others are compared with; if empty, the first of main_figure"
+    )
 
 
 @dataclass(frozen=True)
@@ -192,16 +194,19 @@ class Config:
     """All settings of the workflow at one scale."""
 
     scale: str = "quick"
+    study: str = opt(
+        "", "name of a study, whose results are in results/<study>/; changes no result"
+    )
     imports: tuple[str, ...] = opt((), "modules to import first, which may register tasks")
     records: Literal["trained", "published"] = opt(
-        "trained", "source of figures: runs trained here, or the shipped records"
+        "trained", "source of figures: runs trained here, or the published records"
     )
     demos: Literal["trained", "shipped"] = opt(
-        "trained", "experts to imitate: trained here, or shipped in data/"
+        "trained", "experts to imitate: those trained here, or those shipped in data/"
     )
     pack: int = opt(12, "maximum number of runs that one job trains together; changes no result", 1)
     checkpoint_every: int = opt(50_000, "env steps between checkpoints; changes no result", 0)
-    window: int = opt(20, "number of last evaluations whose mean is a run's final score", 1)
+    window: int = opt(20, "number of last evaluations averaged for a run's final score", 1)
     statistics: StatisticsConfig = field(default_factory=StatisticsConfig)
     sac: SacConfig = field(default_factory=SacConfig)
     train: TrainConfig = field(default_factory=TrainConfig)

@@ -1,8 +1,8 @@
-"""Former values: the values that settings have in records older than these settings.
+"""Former values: the values of settings in records that are older than these settings.
 
-When a setting is added, or its default changes meaning, add its former value to FORMER. A record
-without the setting then has that value, and hashes omit a setting at its former value. The hashes
-of shipped experts, demonstrations and published runs therefore do not change.
+If a setting is added, or its default changes meaning, add its former value to FORMER. A record
+without the setting then has that value, and hashes omit a setting that has its former value. The
+hashes of shipped experts, demonstrations and published runs therefore do not change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def _alpha_loss(sac: Mapping[str, Any]) -> str:
     return "alpha" if sac.get("alpha_form") == "softplus" else "log_alpha"
 
 
-# Former values by the setting's dataclass. A function gets the other settings in the record.
+# Former values, by the setting's dataclass. A function computes one from the record's settings.
 FORMER: dict[str, dict[str, Any]] = {
     "ngt.settings.config:SacConfig": {
         "alpha_loss": _alpha_loss,
@@ -38,7 +38,7 @@ def former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_former(cls: type, data: Any) -> Any:
-    """Return a record's settings of a dataclass, with former values for those it lacks."""
+    """Return a record's settings of a dataclass; missing settings get their former values."""
     return {**former(cls, data), **data} if isinstance(data, Mapping) else data
 
 

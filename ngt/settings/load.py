@@ -1,4 +1,4 @@
-"""Loading of a scale's config: base.yaml, then the scale's file, then the user's differences."""
+"""Functions that load a scale's config: base.yaml, the scale's file, then the user's settings."""
 
 import dataclasses
 import importlib
@@ -52,13 +52,18 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
     """Return a scale's checked config, merged as base.yaml <- <scale>.yaml <- `data`.
 
-    data: the user's own differences; its `scale` selects the file.
+    data: the user's own settings; the entry `scale` selects the scale's file.
     """
     base = read_yaml(directory / "base.yaml")
     scale = data.get("scale", base.get("scale", Config.scale))
     scales = sorted(p.stem for p in directory.glob("*.yaml") if p.stem != "base")
     if scale not in scales:
         raise UserError(f"scale: {scale!r} is not known; {suggest(str(scale), scales)}")
+    if str(data.get("study")).lower() in (*scales, "published"):
+        raise UserError(
+            f"study: {data['study']!r} is the name of a folder under results/ already (scales: "
+            f"{', '.join(scales)}); choose another name"
+        )
     merged = merge(base, read_yaml(directory / f"{scale}.yaml"), data)
     for f in dataclasses.fields(Config):
         if f.metadata.get("null") and isinstance(merged.get(f.name), dict):  # null omits an entry
@@ -75,14 +80,14 @@ def _checked(data: Mapping[str, Any]) -> Config:
 
 
 def to_file(config: Config) -> str:
-    """Return the text of a file of complete settings, which `load_file` can read."""
+    """Return a config as the text of a file of complete settings, for `load_file`."""
     return json.dumps(dataclasses.asdict(config), indent=1) + "\n"
 
 
 def load_file(path: Path) -> Config:
-    """Return the config in a file of complete settings, without merging anything into it.
+    """Return the config in a file of complete settings. Nothing is merged into it.
 
-    The file's name is the hash of the settings. Raise UserError if they do not match.
+    The file's name is the hash of the settings. Raise UserError if the hash differs.
     """
     config = _checked(read_yaml(path))
     if config_hash(config) != path.stem:

@@ -1,4 +1,4 @@
-"""Command-line options for settings, and the config that results from them."""
+"""Command-line options for settings, and the config that they select."""
 
 import argparse
 import re
@@ -50,7 +50,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def user_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the user's differences from --config, then --set, then --scale."""
+    """Return the user's settings, merged from --config, then --set, then --scale."""
     import yaml
 
     data = read_yaml(args.config) if args.config else {}
@@ -84,8 +84,13 @@ def load_config(args: argparse.Namespace) -> Config:
     return load_file(args.planned)
 
 
+def chosen(config: Config) -> str:
+    """Return the options that select a config's scale and study."""
+    return f"--scale {config.scale}" + f" --set study={config.study}" * bool(config.study)
+
+
 def at_least(low: int, **options: int | None) -> None:
-    """Check that integer options are not too small."""
+    """Raise UserError if an integer option is below `low`."""
     for name, value in options.items():
         if value is not None and value < low:
             option = f"--{name.replace('_', '-')}"

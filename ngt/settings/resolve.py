@@ -1,4 +1,4 @@
-"""Resolution of a config into the complete settings of a cell, and their hashes."""
+"""Functions that resolve a config into the complete settings of a cell, and hash them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def find_method(config: Config, name: str, where: str = "method") -> MethodConfi
 
 
 def distinct_methods(config: Config) -> list[str]:
-    """Return the methods, without variants that differ from their `like` only in `train`."""
+    """Return the methods except variants that differ from their `like` only in `train`."""
     own = [f.name for f in dataclasses.fields(MethodConfig) if f.name not in ("label", "like")]
     plain = MethodConfig()
     return [
@@ -71,7 +71,7 @@ def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
 
 
 def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, MethodEnvConfig]]:
-    """Yield a method's differences on an env, each with its place in the config; later ones win."""
+    """Yield a method's overrides on an env with their place in the config; later ones win."""
     for name, entry in _lineage(config, method):
         yield f"methods.{name}", entry
         if env in entry.envs:
@@ -133,7 +133,7 @@ def method_label(config: Config, method: str) -> str:
 
 
 def _overlay(config: Config, env: str, differences: Sequence[Override]) -> dict[str, Any]:
-    """Return the cell's fields that the env, and then `differences`, may change."""
+    """Return the cell's fields that may be overridden, by the env and then by `differences`."""
     entries = [*([config.envs[env]] if env in config.envs else []), *differences]
     sac = merge(dataclasses.asdict(config.sac), *(e.sac for e in entries))
     train = merge(dataclasses.asdict(config.train), *(e.train for e in entries))
@@ -214,7 +214,7 @@ def file_hash(path: Path, where: str) -> str:
 
 
 def expert_config(config: Config, env: str) -> ExpertConfig:
-    """Return the different settings of an env's expert."""
+    """Return the settings of an env's expert that differ from the agent's."""
     own = config.envs[env].expert if env in config.envs else {}
     return typing.cast(
         ExpertConfig,
@@ -244,10 +244,10 @@ def _sections(data: Mapping[str, Any]) -> dict[str, type]:
 
 
 def recorded(data: Any, where: str) -> CellConfig:
-    """Return the cell described by a record.
+    """Return the cell settings in a record.
 
-    A setting that is newer than the record has its former value (`ngt.settings.former`) if there
-    is one, and otherwise its default.
+    A setting that is newer than the record has its former value (`ngt.settings.former`), or its
+    default if it has no former value.
     """
     if isinstance(data, Mapping):
         parts = {n: with_former(c, data[n]) for n, c in _sections(data).items() if n in data}
@@ -262,9 +262,11 @@ def recorded(data: Any, where: str) -> CellConfig:
 def plain(config: Any) -> dict[str, Any]:
     """Return settings in the form used by records and hashes.
 
-    A cell's settings are omitted if they have their former values.
+    Settings of a cell that have their former values are omitted, and so is a study's name.
     """
     data = dataclasses.asdict(config)
+    if isinstance(config, Config):
+        del data["study"]
     if isinstance(config, CellConfig):
         parts = {n: without_former(c, data[n]) for n, c in _sections(data).items()}
         data = without_former(CellConfig, {**data, **parts})

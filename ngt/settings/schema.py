@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ngt.errors import UserError, suggest
 
-type_hints = cache(typing.get_type_hints)  # evaluates the annotations' source text: slow
+type_hints = cache(typing.get_type_hints)  # slow, since it evaluates the annotations' source text
 
 
 def opt(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
@@ -27,7 +27,7 @@ def opt(default: Any, doc: str, low: float | None = None, high: float | None = N
 def parse(cls: type, data: Any, where: str = "") -> Any:
     """Return an instance of dataclass `cls` built from plain data.
 
-    Raise UserError, with the key, the value and the fix, if the data is wrong.
+    Raise UserError if the data is wrong; the message has the key, the value and the fix.
     """
     _check_mapping(cls, data, where)
     hints = type_hints(cls)
@@ -149,7 +149,7 @@ def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested mappings. Later ones win, and a list replaces a list."""
+    """Merge nested mappings. Later values win, and lists are replaced, not merged."""
     out: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():

@@ -1,13 +1,13 @@
-"""Checkpoints of a run, which are complete or absent.
+"""Checkpoints of a run, each written completely or not at all.
 
 A folder `<run>/checkpoint/` holds
 
     step-N.json                   plain data and checksums of the other files; written last
     state-N.safetensors           every tensor, named section.tensor
-    section.ring-A-B.f32          items A to B - 1 of a ring, as raw floats, each written once
+    section.ring-A-B.f32          items A to B - 1 of a ring, as raw floats
 
-The previous checkpoint is kept as well as the newest, with the ring items that it needs. The files
-are JSON, safetensors and raw floats, so reading them executes no code.
+The newest and the previous checkpoint are kept, with the ring items that they need. The files are
+JSON, safetensors and raw floats, so reading them executes no code.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ def save(run: Path, made_with: Mapping[str, Any], step: int, sections: Mapping[s
 
     Ring items that an earlier checkpoint has written are not written again.
 
-    made_with: plain data that must be equal when the run resumes.
+    made_with: plain data that must be the same when the run resumes.
     """
     from safetensors.torch import save as to_bytes
 
@@ -88,7 +88,7 @@ def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) 
     """Return the steps of intact checkpoints, newest first; skip damaged ones with a message.
 
     Raise UserError if an intact checkpoint has another format, or if its settings, code or
-    demonstrations differ; the message names the first difference. Raise UserError also if a file
+    demonstrations differ; the message names the first difference. Also raise UserError if a file
     can't be read, since this problem may be temporary.
     """
     found = []
@@ -133,15 +133,16 @@ def load(run: Path, step: int) -> dict[str, State]:
 
 
 def _within(section: str, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the items of one section, named section.name, by name."""
+    """Return the items whose names begin with `section.`, without this prefix."""
     parts = ((key.partition("."), value) for key, value in named.items())
     return {name: value for (own, _, name), value in parts if own == section}
 
 
 def drop_after(run: Path, step: int | None) -> None:
-    """Remove a run's checkpoints of later steps, or all of them if it starts over (None).
+    """Remove a run's checkpoints of later steps, or all checkpoints if `step` is None.
 
-    Otherwise they would count as the newest, and their ring items as items of the resumed run.
+    Later checkpoints would otherwise count as the newest, and their ring items as the resumed
+    run's.
     """
     if step is None:
         remove(run)
@@ -238,7 +239,7 @@ def _check_version(folder: Path, step: int) -> None:
 
 
 def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    # The demonstrations' source comes last: changed training settings also change the expert's.
+    # The demonstrations' source comes last, since it also changes with shared training settings.
     found = sorted(differences(then, now), key=lambda d: d[0] == "config.demos_source")
     for name, before, after in found:
         raise UserError(

@@ -1,8 +1,8 @@
-"""Acting in the envs and storing transitions, in tensors at fixed addresses.
+"""The collector, which acts in the envs and stores transitions in tensors at fixed addresses.
 
-On CUDA, the device's work before and after the envs' step is captured once and replayed. Each
-direction takes one copy through pinned memory. A vector step waits for the device only once, when
-it reads the actions. By then everything launched earlier has run, including the last step's copy.
+On CUDA, the device's work before and after the envs' step is captured once and replayed. One copy
+in each direction goes through pinned memory. A vector step waits for the device only once, when it
+reads the actions. By then everything launched earlier has run, including the last step's copy.
 """
 
 import warnings
@@ -48,7 +48,7 @@ class Collector:
         self.obs.copy_(torch.from_numpy(self.env.reset(seeds)).view_as(self.obs))
         if first is not None:
             ended = np.zeros(tuple(first.reward.shape), bool)
-            ended[:, -self.shape[1] :] = True  # the first step does not continue them
+            ended[:, -self.shape[1] :] = True  # the envs' first step does not continue these
             self.replay.add(first, ended)
 
     def act(self, random: bool = False) -> NDArray[np.float32]:
@@ -81,7 +81,7 @@ class Collector:
         ended, table = step.terminated | step.truncated, self.replay.finals
         slot = self.replay.reserve(ended.reshape(self.shape))
         if self.learner.graphs and self.replay.finals is not table:
-            torch.cuda.synchronize()  # graphs still running may use the old table
+            torch.cuda.synchronize()  # graphs that still run may use the old table
             self.learner.graph, self._put = None, self._captured(self._store)
         columns = [step.next_obs, step.obs, step.reward, step.terminated, slot]
         host = self.host.numpy().reshape(self.env.num, -1)
@@ -136,7 +136,7 @@ class EpisodeReturns:
 
     def __init__(self, runs: int, n: int) -> None:
         self.running = np.zeros((runs, n))
-        self.ended = np.zeros((runs, 2))  # sum of returns, number of episodes
+        self.ended = np.zeros((runs, 2))  # sum of returns and number of episodes
 
     def add(self, reward: NDArray[np.float64], done: NDArray[np.bool_]) -> None:
         """Add the rewards of one vector step; `done` marks the episodes that it ended."""
@@ -148,9 +148,9 @@ class EpisodeReturns:
             self.running[ends] = 0.0
 
     def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Return the mean return and number of the episodes ended since the last call.
+        """Return the mean return and the number of episodes that ended since the last call.
 
-        The mean is nan if none ended.
+        The mean is nan if no episode ended.
         """
         total, count = self.ended.T.copy()
         self.ended[:] = 0.0
@@ -158,7 +158,7 @@ class EpisodeReturns:
             return {"train_return": total / count, "train_episodes": count}
 
     def state(self, run: int) -> State:
-        """Return one run's returns so far."""
+        """Return the state of one run's returns."""
         return State(
             data={"running": self.running[run].tolist(), "ended": self.ended[run].tolist()}
         )

@@ -1,4 +1,4 @@
-"""CUDA graphs, which capture a step on fixed tensors once and replay it as one launch."""
+"""CUDA graphs. Each captures a step on fixed tensors once and replays it in one launch."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,9 @@ class Graph:
     """A step that is captured after `warmup` ordinary calls and then replayed.
 
     Every call takes one step. The step has no arguments and returns nothing. It reads and writes
-    tensors at fixed addresses, so a replay sees new inputs. It must not read a value back, branch
-    on one, or make a tensor from Python numbers. A Python number keeps its value at the capture.
+    tensors at fixed addresses, so a replay uses their current values. It must not copy a value to
+    the host, branch on one, or make a tensor from Python numbers. A Python number keeps the
+    value that it had when the graph was captured.
     """
 
     def __init__(self, step: Callable[[], None], warmup: int = 3) -> None:

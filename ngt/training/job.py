@@ -1,16 +1,12 @@
-"""Training jobs, which lock the folders, resume from checkpoints, and stop on a signal."""
+"""Training jobs. They lock the runs' folders, resume from checkpoints, and stop on a signal."""
 
 import contextlib
-import os
-import platform
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from ngt.errors import Interrupted, UserError
+from ngt.errors import Interrupted
+from ngt.runs.lock import locked
 from ngt.runs.status import COMPLETE, Status, status_of
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import config_hash
@@ -19,7 +15,6 @@ from ngt.training.learner import Member
 from ngt.training.trainer import Trainer, made_with
 
 Say = Callable[[str], None]
-PATIENCE = 1.0  # seconds to wait for a lock, since its holder may just be finishing
 
 
 def train(
@@ -34,9 +29,9 @@ def train(
     fresh: bool,
     restart: bool,
 ) -> bool:
-    """Train runs of a cell together, but separately if they resume from different steps.
+    """Train runs of a cell together, or in groups if they resume from different steps.
 
-    Return True if a stop signal came when nothing was left to do; raise Interrupted if earlier.
+    Return True if a stop signal came after the last step. Raise Interrupted if it came earlier.
 
     fresh: train finished runs again.
     restart: ignore checkpoints.
@@ -80,9 +75,10 @@ def member_state(cell: CellConfig, member: Member) -> Status:
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
-    """Group members by the step from which they resume; None is the start.
+    """Group members by the step from which they resume, or None for those that start anew.
 
-    They resume from the newest step that all members have, or else each from its own newest step.
+    All resume from the newest step that they have in common. Without one, each resumes from its own
+    newest step.
     """
     steps = [checkpoint.usable(m.folder, made_with(cell, m), say) for m in members]
     for member, found in zip(members, steps, strict=True):
@@ -97,27 +93,8 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock a run's folder, or raise UserError with the process that holds the lock."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path, holder = folder / ".lock", "another process"
-    try:
-        lock = FileLock(path, timeout=PATIENCE, fallback_to_soft=False).acquire()
-    except Timeout:
-        with contextlib.suppress(FileNotFoundError):
-            holder = path.read_text(encoding="utf-8").strip() or holder
-        raise UserError(f"{folder}: being trained by {holder}; wait for it, or stop it") from None
-    with lock:
-        try:
-            path.write_text(f"process {os.getpid()} on {platform.node()}\n", encoding="utf-8")
-            yield
-        finally:
-            path.unlink(missing_ok=True)  # a process waiting for this file then makes a new one
-
-
-@contextlib.contextmanager
 def stops(trainer: Trainer) -> Iterator[None]:
-    """Stop on SIGTERM, SIGUSR1 or Ctrl-C after a checkpoint, and at once on a second Ctrl-C."""
+    """Stop after a checkpoint on SIGTERM, SIGUSR1 or Ctrl-C, and at once on a second Ctrl-C."""
 
     def stop(number: int, frame: Any) -> None:
         if number == signal.SIGINT and trainer.stop:

@@ -29,7 +29,7 @@ from ngt.settings.schema import parse
 from ngt.state import State, slice_of
 from ngt.training.graphs import Graph
 
-MOMENTS = ("exp_avg", "exp_avg_sq")  # the tensors that Adam keeps per parameter, besides its step
+MOMENTS = ("exp_avg", "exp_avg_sq")  # tensors that Adam keeps per parameter, besides the step
 
 
 @dataclass(frozen=True)
@@ -88,27 +88,29 @@ def optimisers(model: RewardModel) -> dict[str, Optimizer]:
 
 
 def run_seed(cell: CellConfig, member: Member) -> int:
-    """Return the seed of a run's own random streams, which depends on the whole key."""
+    """Return the seed of a run's random streams, which depends on the run's whole key."""
     return derive(member.seed, cell.env, cell.method, cell.mode, cell.rate, member.demos)
 
 
 def auc(expert: Tensor, agent: Tensor) -> Tensor:
-    """Return the probability that an expert transition outscores an agent's, shape (R,).
+    """Return the probability that an expert's transition outscores an agent's, shape (R,).
 
-    A tie counts one half. The scores are (R, B) for the expert and (R, C) for the agent.
+    A tie counts one half.
+
+    expert, agent: scores of transitions, (R, B) and (R, C).
     """
     e, a = expert[:, :, None], agent[:, None, :]
     return (e > a).float().mean(dim=(1, 2)) + 0.5 * (e == a).float().mean(dim=(1, 2))
 
 
 def rank_correlation(a: Tensor, b: Tensor) -> Tensor:
-    """Return Spearman's correlation of each row of a and b (R, B), shape (R,).
+    """Return Spearman's correlation between the rows of a and b, each (R, B), shape (R,).
 
-    It is 0 if a row is constant. Equal values share the mean of their ranks.
+    It is 0 if a row is constant. Equal values share their mean rank.
     """
 
     def ranks(x: Tensor) -> Tensor:
-        """Return twice the ranks minus their mean."""
+        """Return twice the difference between each rank and the mean rank."""
         return (x[:, :, None] - x[:, None, :]).sign().double().sum(dim=2)
 
     x, y = ranks(a), ranks(b)
@@ -119,8 +121,8 @@ def rank_correlation(a: Tensor, b: Tensor) -> Tensor:
 class Learner:
     """The agent, reward model, demonstrations and random streams that an update uses.
 
-    An iteration is a pure function of tensors with static shapes. Nothing is read back before
-    `drain`. On CUDA an iteration is captured once and replayed, unless `graphs` is False.
+    An iteration is a pure function of tensors with fixed shapes. No value is copied to the host
+    before `drain`. On CUDA an iteration is captured once and replayed, unless `graphs` is False.
     """
 
     def __init__(
@@ -178,7 +180,7 @@ class Learner:
         self._run(self._fit)
 
     def _run(self, iteration: Callable[[], None]) -> None:
-        """Run an iteration with new draws. On CUDA, all iterations share a graph of the first."""
+        """Run an iteration with new draws. On CUDA, all iterations replay one graph."""
         draws = self.streams.next()
         if not self.graphs:
             self.model.noise = self.drawn = draws
@@ -238,7 +240,7 @@ class Learner:
                 self.sums[name] = value.clone()
 
     def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Return mean metrics since the last call and diagnostics, (R,) each; reset the means.
+        """Return metrics averaged since the last call, and diagnostics, each (R,); reset the means.
 
         The diagnostics refer to the last update's batches and do not affect training.
         """
@@ -256,10 +258,10 @@ class Learner:
 
     @torch.no_grad()
     def diagnostics(self, expert: Batch, agent: Batch) -> dict[str, Tensor]:
-        """Return the logged diagnostics of the learned reward by name, (R,) each.
+        """Return the logged diagnostics of the learned reward by name, each (R,).
 
-        auc: see `auc`.
-        rank_correlation: of the learned reward with the env's reward, over the agent's batch.
+        auc: the probability that an expert's transition outscores an agent's.
+        rank_correlation: between the learned and the env's reward, on the agent's batch.
         """
         kept = dict(self.model.metrics)
         of_expert = rewards(self.model, "score", shown(self.model, expert))
@@ -271,7 +273,7 @@ class Learner:
         }
 
     def non_finite(self, run: int) -> str | None:
-        """Return the name of a non-finite parameter of this run, or None if there is none."""
+        """Return the name of a parameter of this run that is not finite, or None if all are."""
         for root, module in (("agent", self.agent), ("reward", self.model)):
             for name, parameter in module.named_parameters():
                 if parameter.shape[0] == self.runs and not parameter[run].isfinite().all():
@@ -279,7 +281,7 @@ class Learner:
         return None
 
     def _trained(self) -> dict[str, tuple[Optimizer, Tensor]]:
-        """Return each pair of an optimiser and a parameter that it trains, by the pair's name."""
+        """Return each trained parameter with its optimiser, by a name for the pair."""
         own = {f"model.{name}": each for name, each in optimisers(self.model).items()}
         return {
             f"optimiser.{name}.{i}": (optimiser, parameter)
@@ -288,7 +290,7 @@ class Learner:
         }
 
     def _packed(self) -> dict[str, Tensor]:
-        """Return the tensors that persist between iterations, by name, each (R, ...)."""
+        """Return the tensors that persist between iterations, each (R, ...), by name."""
         modules = {"agent": self.agent, "model": self.model, "normaliser": self.normaliser}
         tensors = {
             f"{root}.{name}": tensor
@@ -307,7 +309,7 @@ class Learner:
             "updates": self.updates,
             "summed": self.summed,
             "sums": list(self.sums),
-            "steps": {  # optimiser steps of the parameters that have had a gradient
+            "steps": {  # number of optimiser steps, for parameters that have had a gradient
                 name: float(optimiser.state[parameter]["step"])
                 for name, (optimiser, parameter) in self._trained().items()
                 if optimiser.state.get(parameter)
@@ -317,7 +319,7 @@ class Learner:
         return State(tensors, data) | self.streams.state(run)
 
     def restore(self, states: Sequence[State]) -> None:
-        """Restore all runs. Raise ValueError if tensors do not fit."""
+        """Restore the states of all runs. Raise ValueError if their tensors do not fit."""
         first, data = states[0].tensors, states[0].data
         for name, (optimiser, parameter) in self._trained().items():
             if name in data["steps"]:

@@ -1,4 +1,4 @@
-"""Progress of training, shown as step, steps/s, last return and time left."""
+"""A display of training progress: step, steps/s, last return and time left."""
 
 import sys
 import time
@@ -6,7 +6,7 @@ from typing import TextIO
 
 
 class Progress:
-    """A progress display: a tqdm bar on a terminal, elsewhere a plain line at intervals."""
+    """A progress display: a tqdm bar on a terminal, otherwise a plain line at intervals."""
 
     EVERY = 15.0  # seconds between plain lines
 

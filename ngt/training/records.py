@@ -24,7 +24,7 @@ class Records:
         self.kept = [State()] * len(members)  # the best policies so far, if `keep` is "best"
         self.evaluations = 0
         self.timing: list[tuple[int, float]] = []  # (step, seconds of training so far)
-        self.start = time.monotonic()  # start of training, moved forward by every pause
+        self.start = time.monotonic()  # start of training, moved forward by each pause's length
 
     def seconds(self) -> float:
         """Return the seconds of training so far, without pauses."""
@@ -81,7 +81,7 @@ class Records:
         )
 
     def state(self, run: int) -> State:
-        """Return the state of one run's records, with the policy that it keeps."""
+        """Return the state of one run's records, including the policy kept so far."""
         return self.writers[run].state() | State(
             self.kept[run].tensors,
             {

@@ -2,18 +2,19 @@
 
 A vector step chooses actions, launches the updates, steps the envs, and stores the transitions. The
 updates therefore use transitions stored before the step, and a CUDA device computes them while the
-envs are stepped. This order, and with it every number, is the same on every device and with any
-number of env processes. Its price is that a policy lags one vector step behind the buffer.
+envs are stepped. This order is the same on every device and with any number of env processes, so
+the numbers do not depend on either. Its price is that the policy lags one vector step behind the
+buffer.
 
-Vector steps with random actions make no updates. The very first one makes none either, because the
-buffer is empty, unless the method fills it first. N vector steps thus make
+Vector steps with random actions make no updates. The first vector step makes none either, because
+the buffer is empty, unless the method fills it first. N vector steps thus make
 (N - max(1, random steps)) * `updates_per_step` updates. Nothing is pending when a step ends. A log
 row, an evaluation or a checkpoint may therefore follow any step, and includes that step's
 transitions and updates.
 
 The loop is the same for every method. The RewardModel decides what is learned and stored, and
-whether envs are used at all. A run that becomes non-finite ends with status `diverged`, its step
-and the name of the tensor; the other runs continue.
+whether envs are used at all. If a tensor of a run is no longer finite, the run ends with the status
+`diverged`, its step and the tensor's name. The other runs continue.
 """
 
 import contextlib
@@ -91,7 +92,7 @@ class Trainer:
         self.parts: dict[str, Part] = {"learner": self.learner}  # the parts that checkpoints hold
 
     def run(self, name: str, resume: int | None = None) -> None:
-        """Train to the end and write every member's folder. Raise Interrupted if told to stop.
+        """Train to the end and write every member's folder. Raise Interrupted if `stop` is set.
 
         resume: the step of a checkpoint that every member has, or None to start from the beginning.
         """
@@ -105,7 +106,7 @@ class Trainer:
             self._finish(run)
 
     def _offline(self, saved: Sequence[Mapping[str, State]]) -> None:
-        """Fit the policy to demonstrations. A step is one gradient step."""
+        """Fit the policy to demonstrations. Each step is one gradient step."""
         if self.learner.normaliser is not None:
             self.learner.normaliser.fit([m.data.obs for m in self.members if m.data is not None])
         if saved:
@@ -116,7 +117,7 @@ class Trainer:
             self._log_evaluate_save(1)
 
     def _online(self, saved: Sequence[Mapping[str, State]]) -> None:
-        """Train in envs. A step is one step of one of a run's envs."""
+        """Train in envs. `step` counts the env steps of one run."""
         train = self.cell.train
         seeds = [run_seed(self.cell, m) for m in self.members]
         first = self.learner.model.prefill()
@@ -172,7 +173,7 @@ class Trainer:
                 self._diverge(run, self.learner.non_finite(run) or name)
 
     def _due(self, every: int, stride: int) -> bool:
-        """Return True if the last `stride` steps passed a multiple of `every`, or ended the run."""
+        """Return True if the last `stride` steps reached a multiple of `every` or the end."""
         done = self.step >= self.cell.train.steps
         return done or self.step // every > (self.step - stride) // every
 

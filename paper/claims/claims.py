@@ -1,6 +1,6 @@
 """The claims of the paper's prose, and the rule that judges each of them.
 
-Verdicts are computed from runs; none is written here.
+Verdicts are computed from runs. This module contains none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from paper.claims.timing import (
 from paper.claims.verdicts import Cells, Claim
 from paper.numbers.statistics import OURS
 
-ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # step the env
+# The baselines that step the env.
+ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")
 BASELINES = ("bc", "bc-full", *ONLINE)
 
 

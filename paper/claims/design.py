@@ -1,6 +1,6 @@
 """Claims about NGT's design: its ablations, other losses, and gradient penalties.
 
-The paper has no figure of losses or penalties. A tex line is a line of the paper's LaTeX source.
+The paper has no figure of losses or penalties. "tex line N" is line N of the paper's LaTeX source.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _ablations() -> Iterator[Claim]:
 
 
 def _pairings(paper: Config) -> Iterator[Claim]:
-    """Yield the claims on losses without parameters. Those on HL-Gauss are among the ablations."""
+    """Yield the claims on losses without parameters. The ablations have the claims on HL-Gauss."""
     name, where = "pairing_figure", "Method, tex line"
     losses = [
         Cells(name, (method,), envs=(HUMANOID,), title=method_label(paper, method))

@@ -1,7 +1,7 @@
 """Rules on graphs, memory and hours, judged by the measurements of `make gpu-check`.
 
-The paper's machine has one RTX 4090. Measurements on another card are shown but not compared,
-except the speed-up by graphs. Measurements of other code are shown without a verdict.
+The paper's machine has one RTX 4090. Measurements on another card are shown but not compared with
+the paper, except the speed-up by graphs. Measurements of other code are shown without a verdict.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from ngt.runs.provenance import source_hash
 from paper.claims.timing import TimingRule
 from paper.claims.verdicts import Check, Evidence, Outcome, Verdict
 
-GRAPHS = (2.5, 3.5)  # speed-ups that round to the paper's 3
+GRAPHS = (2.5, 3.5)  # range of speed-ups that round to the paper's 3
 CARD = "RTX 4090"
 CARD_GB = 24.0
 HOURS = 5.0  # the paper's training time on HUMANOID
 HUMANOID = "Humanoid-v4"
-METHODS = ("ngt", "pwil", "dac-r", "wdac", "mmd-dac", "red", "diffail")  # with measured memory
+# The methods whose memory must be measured.
+METHODS = ("ngt", "pwil", "dac-r", "wdac", "mmd-dac", "red", "diffail")
 
 _FILE = "results/published/gpu.json"
 Row = Mapping[str, Any]
@@ -32,7 +33,7 @@ def _outcome(
     ours: str = "",
     instead: Verdict | None = None,
 ) -> Outcome:
-    """Return an outcome. comparable: True if the rule holds on any card."""
+    """Return an outcome. comparable: True if the rule applies to measurements on any card."""
     assert e.gpu is not None
     source = e.gpu.get("source")
     on = e.gpu["device"]
@@ -54,7 +55,7 @@ def _name(row: Row) -> str:
 
 
 def _judge_graphs(e: Evidence) -> Outcome:
-    """Compare training with and without graphs; if there are no such pairs, show single updates."""
+    """Compare training with and without graphs, or show single updates if no such pair exists."""
     eager, graph = ({_name(r): r["env_steps_per_second"] for r in _alone(e, "training")
                      if r.get("graphs", True) is on} for on in (False, True))  # fmt: skip
     ratios = {name: graph[name] / eager[name] for name in eager.keys() & graph.keys()}

@@ -1,6 +1,6 @@
 """Rules on final scores, as data: a statistic, its threshold, and the rule in words.
 
-The paper gives few numbers. This module alone decides what its words mean in numbers.
+The paper gives few numbers. Only this module decides what the paper's words mean in numbers.
 paper/claims/verdicts.py turns the outcome of a rule into a verdict.
 """
 
@@ -20,18 +20,19 @@ from paper.claims.verdicts import NO_EXPERTS, Cells, Check, Evidence, Grouping, 
 from paper.numbers import statistics
 from paper.numbers.statistics import OURS, Estimate, Scores
 
-# Normalised scores: 0 is a random policy, 1 the expert. A whole interval must lie on one side.
-EXPERT = 0.9  # two evaluations of the same policy may differ by the missing tenth
-STRONG = 0.75  # closer to the expert than to halfway
-LEARNS = 0.5  # a method learns if its interval lies above, and fails if it lies below
-MARGIN = 0.1  # smallest difference that matters, the same tenth
-TIGHT = 0.1  # standard deviation over seeds, the same tenth; a 95% bound must lie on one side
+# Thresholds of normalised scores: 0 is a random policy, 1 the expert. For a decision, a whole
+# interval must lie on one side of the threshold.
+EXPERT = 0.9  # not 1, because two evaluations of the same policy may differ by 0.1
+STRONG = 0.75  # halfway between LEARNS and the expert
+LEARNS = 0.5  # a method learns if its interval lies above this, and fails if it lies below
+MARGIN = 0.1  # smallest difference that matters
+TIGHT = 0.1  # limit of the standard deviation over seeds; a 95% bound must lie on one side
 
 Stat = Literal["mean", "IQM", "std"]
-Sign = Literal["≥", ">", "≤", "<", "±"]  # ±: no farther from 0 than the level
-Pair = tuple[str, ...]  # one method, or two: the first minus the second
+Sign = Literal["≥", ">", "≤", "<", "±"]  # ±: between minus the level and the level
+Pair = tuple[str, ...]  # one method, or two: the difference is the first minus the second
 
-# Statistics of one method's scores, and of each side of a difference between two methods.
+# Statistics of a single method's scores, and of each side of a difference between two methods.
 ALONE = {"mean": statistics.mean, "std": statistics.spread}
 COMPARED = {"mean": metrics.aggregate_mean, "IQM": metrics.aggregate_iqm}
 UNKNOWN_SETTINGS: Verdict = "not comparable: settings not given"
@@ -56,7 +57,7 @@ class Bound:
         return self.sign in "<>"
 
     def margin(self, found: Estimate) -> float:
-        """Return the distance from the interval to the level, negative on the wrong side."""
+        """Return the distance from the interval to the level. It is negative on the wrong side."""
         if self.sign == "±":
             return self.level - max(-found.low, found.high)
         return self.level - found.high if self.sign in "≤<" else found.low - self.level
@@ -78,12 +79,13 @@ class Bound:
 
 @dataclass(frozen=True)
 class ScoreRule:
-    """The rule that one of the bounds holds in each group of tasks.
+    """The rule that at least one of the bounds holds in each group of tasks.
 
-    cells: each has one method, or two whose difference (first minus second) is bounded.
-    most: make a single check, that more than half of the groups are within bounds.
+    cells: each selects one method, or two methods whose difference (first minus second) is bounded.
+    by: how tasks are grouped.
+    most: check only that more than half of the groups are within bounds.
     beside: an env that is shown but not judged.
-    instead: a verdict that replaces the rule's.
+    instead: a verdict that replaces the computed one.
     """
 
     bounds: tuple[Bound, ...]
@@ -102,7 +104,7 @@ class ScoreRule:
 
     @property
     def claims_likeness(self) -> bool:
-        """Return True if the rule says that runs score alike, or that one method equals another.
+        """Return True if the rule claims that runs score alike, or that two methods score alike.
 
         Runs that diverged before an evaluation all count as 0, so they would look alike.
         """
@@ -115,7 +117,7 @@ class ScoreRule:
         return self.cells[0].figure
 
     def judge(self, e: Evidence) -> Outcome:
-        """Check each group of tasks."""
+        """Return the outcome of the checks of all groups of tasks."""
         keys = frozenset(key for some in self.judged for key in e.complete(some))
         checks = self._checks(e, self.judged, self.by)
         decides = e.decides(*self.judged)
@@ -181,7 +183,7 @@ class ScoreRule:
         return f" {self._where(paper)}".rstrip() + beside
 
     def _where(self, paper: Config) -> str:
-        """Name the groups in which the bounds must hold; empty if there is a single group."""
+        """Name the groups in which the bounds must hold. A single group has no name."""
         keys = [key for some in self.judged for key in some.keys(paper)]
         several = len(self.cells) > 1
         if self.most:
@@ -205,7 +207,7 @@ def bounded(stat: Stat, sign: Sign, level: float, *cells: Cells, **more: Any) ->
 
 @dataclass(frozen=True)
 class Together:
-    """A single check that all checks of several rules on the same statistic hold."""
+    """Several rules on the same statistic, judged by a single check that all their checks hold."""
 
     rules: tuple[ScoreRule, ...]
 
@@ -215,7 +217,7 @@ class Together:
         return self.rules[0].artefact
 
     def judge(self, e: Evidence) -> Outcome:
-        """Keep the check that is closest to failing."""
+        """Return an outcome that keeps only the check closest to failing."""
         found = [rule.judge(e) for rule in self.rules]
         checks = [check for outcome in found for check in outcome.checks]
         together = Outcome(
@@ -234,7 +236,7 @@ class Together:
         return replace(together, checks=[least], ours=shown)
 
     def text(self, paper: Config) -> str:
-        """Return the statistic, each rule's bound, and the groups in which they must hold."""
+        """Return the statistic, each rule's bound, and the groups in which the bounds must hold."""
         first = self.rules[0]
         bounds = [
             f"{rule.cells[0].title if len(rule.cells) == 1 else 'each other'}'s {bound}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from paper.numbers.variants import as_text
 
-BACKBONE, EXPERT = "backbone", "expert"  # used in place of a method's name
+BACKBONE, EXPERT = "backbone", "expert"  # stand in for a method's name
 SILENT, AGREE, DIFFERS = "silent", "agree", "differs"
 
 
@@ -23,13 +23,13 @@ class Stated:
 
     name: str  # the paper's name, or a description if the paper is silent
     value: Any = SILENT  # the paper's value, in the form of our setting
-    key: str = ""  # our setting; if empty there is none, and `why` gives the reason
+    key: str = ""  # our setting, or empty if there is none; `why` then gives the reason
     method: str = BACKBONE
     on: Mapping[str, Any] = field(default_factory=dict)  # the paper's values on single envs
-    shown: str = ""  # the value as the paper writes it, if the form differs
-    code: str | None = None  # value in the authors' code; None: not known, or no such setting
-    other: str = ""  # KEY=VALUE of another reading that matters, for `--set`
-    why: str = ""  # why ours differs, or why there is no setting
+    shown: str = ""  # the value as the paper writes it, if its form differs from ours
+    code: str | None = None  # value in the authors' code; None if unknown or absent
+    other: str = ""  # KEY=VALUE for `--set` that gives another plausible reading
+    why: str = ""  # why our value differs, or why there is no setting
 
     @property
     def printed(self) -> str:
@@ -37,7 +37,7 @@ class Stated:
         return self.shown or as_text(self.value)
 
     def agreement(self, ours: str, envs: Iterable[str] = ()) -> str:
-        """Return whether our value agrees with the paper's on these envs, or `silent`."""
+        """Return "agree", "differs" with the reason, or "silent", for our value on these envs."""
         stated = {as_text(self.on.get(env, self.value)) for env in envs or ("",)}
         if stated == {SILENT}:
             return SILENT
@@ -89,7 +89,7 @@ _DEFAULTS = (
         "train.buffer",
         code="1000000 (backbone), 500000 (release)",
     ),
-    Stated("minibatch size", 256, "train.batch", code="256 (release: or fewer of the expert's)"),
+    Stated("minibatch size", 256, "train.batch", code="256 (release: at most 256 of the expert)"),
     Stated("discount factor", 0.99, "sac.gamma", code="0.99"),
     Stated("Polyak target smoothing coefficient", 0.005, "sac.tau", code="0.005"),
     Stated(
@@ -243,7 +243,7 @@ _OPEN = (
         name="units of the target entropy",
         other="sac.entropy_units=tanh",
     ),
-    silent("sac.critic_grad_clip", "none (backbone), 20 of a loss without 1/2 (release)"),
+    silent("sac.critic_grad_clip", "none (backbone), 20 for a loss without 1/2 (release)"),
     silent("sac.log_std_min", "-5"),
     silent("sac.log_std_max", "2"),
     silent("seed", None, EXPERT, shown="different from the agent's"),
@@ -294,7 +294,7 @@ def _adversarial(method: str, known: bool) -> Iterable[Stated]:
         method,
         shown="every layer of the reward network",
         code="false (release)" if known else None,
-        why="read as NGT's; it caps the slope that the penalty pulls to 1",
+        why="read as a setting of NGT; it would cap the slope that the penalty pulls to 1",
     )
 
 

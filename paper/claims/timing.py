@@ -1,4 +1,4 @@
-"""Rules on the speeds of runs: the paper's speeds, and functions that compare runs with them."""
+"""Rules on the speeds of runs: the paper's speeds, and functions that compare ours with them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REPORTED = {
     "mmd-dac": (749, 977),
     "wdac": (763, 978),
 }
-STEADY = 0.05  # relative difference that two stretches of a run alone on a machine may have
+STEADY = 0.05  # relative difference up to which two rates count as equal
 _WITHIN = f"{100 * STEADY:g} %"
 
 
@@ -36,7 +36,7 @@ class TimingRule:
 
     words: str
     judge: Callable[[Evidence], Outcome]
-    artefact: str = speed.NAME  # empty if the rule is about no run
+    artefact: str = speed.NAME  # the artefact that shows the runs; empty if the rule uses no runs
 
     def text(self, paper: Config) -> str:
         """Return the rule in words."""
@@ -56,7 +56,7 @@ def reported_order(env: str) -> list[str]:
 
 
 def order(env: str) -> TimingRule:
-    """Return the rule that the methods' speeds have the paper's order. Ties there are ignored."""
+    """Return the rule that the methods' speeds have the paper's order. Its ties are ignored."""
 
     def judge(e: Evidence) -> Outcome:
         column = REPORTED_ENVS.index(env)
@@ -79,14 +79,14 @@ def order(env: str) -> TimingRule:
         return _on_one_gpu(e, cells, checks if means else [], clocks, ours)
 
     words = (
-        f"for each two methods more than {_WITHIN} apart in the paper, the second is faster: "
-        "difference of the mean rates since the start > 0, over repeats; on one GPU"
+        f"for each two methods more than {_WITHIN} apart in the paper, the paper's faster one is "
+        "faster: difference of the mean rates since the start > 0, over repeats; on one GPU"
     )
     return TimingRule(words, judge)
 
 
 def flat(base: str) -> TimingRule:
-    """Return the rule that a run has the same rate over its last two stretches.
+    """Return the rule that a run has the same rate in its last two stretches.
 
     The paper's curves are means since the start, which hide a change at the end. This rule is
     stricter.
@@ -120,7 +120,7 @@ def _trend(words: str, base: str, earlier: int, margin: Callable[[float], float]
 
 
 def on_par(base: str, other: str) -> TimingRule:
-    """Return the rule that two methods are equally fast over their whole runs."""
+    """Return the rule that two methods are equally fast, averaged over whole runs."""
 
     def judge(e: Evidence) -> Outcome:
         first, second = timed(e.paper, base, other)
@@ -151,7 +151,7 @@ def _percent(change: float) -> str:
 def _on_one_gpu(
     e: Evidence, cells: Cells, checks: Sequence[Check], runs: Iterable[RunKey], ours: str = ""
 ) -> Outcome:
-    """Return an outcome that decides only if all runs are from the same machine with a GPU."""
+    """Return an outcome that decides only if all runs are from a single machine with a GPU."""
     machines = e.machines(cells)
     gpu = len(machines) == 1 and all(device.startswith("cuda") for device, _ in machines)
     on = "; ".join(sorted(f"{machine}, {device}" for device, machine in machines))

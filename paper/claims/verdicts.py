@@ -2,7 +2,7 @@
 
 A claim is about cells of the paper's run table. It has a verdict only if all runs of these cells
 exist at scale `paper`, with the paper's settings. Otherwise the values are shown without a verdict.
-`Outcome.verdict` decides. The rules that make the checks are in the other modules of this package.
+`Outcome.verdict` decides. The rules that produce the checks are in this package's other modules.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ Verdict = Literal[
 ]
 Grouping = Literal["task", "env", "all"]  # a task is an env with a number of demonstrations
 
-EXPERT_SHARE = 0.9  # of the return published with the authors' code, counted from random
-FEW = 3  # maximum number of checks that are all shown
+# Smallest share that an expert must have of the return published with the authors' code. A random
+# policy's return counts as 0.
+EXPERT_SHARE = 0.9
+FEW = 3  # up to this number, all checks are shown
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Cells:
     demos: tuple[int, ...] = ()
     mode: str = ""
     rate: int = 0
-    title: str = ""  # a name for the cells, shown before the env and demonstrations
+    title: str = ""  # a name of the cells, shown before the env and demonstrations
 
     def keys(self, config: Config) -> list[RunKey]:
         """Return the runs of the cells at a scale."""
@@ -76,8 +78,8 @@ class Cells:
 class Check(NamedTuple):
     """One condition of a claim: its name, the value found, and how clearly it holds.
 
-    margin: distance to the threshold, positive if the check holds, negative if it fails, NaN if
-    unknown.
+    margin: distance to the threshold: positive if the check holds, negative if it fails, NaN if
+    this is unknown.
     """
 
     name: str
@@ -87,7 +89,7 @@ class Check(NamedTuple):
 
     @property
     def holds(self) -> bool | None:
-        """Return True if the check holds, or None if that is unknown."""
+        """Return True if the check holds, False if it fails, or None if this is unknown."""
         if math.isnan(self.margin):
             return None
         return self.margin > 0 if self.strict else self.margin >= 0
@@ -96,7 +98,7 @@ class Check(NamedTuple):
 class Experts(NamedTuple):
     """The experts of some runs, compared with the returns published with the authors' code.
 
-    weak: by env, the share of the published return, if it is below EXPERT_SHARE.
+    weak: the share of the published return, by env, of experts below EXPERT_SHARE.
     unknown: envs without a published return.
     """
 
@@ -104,7 +106,7 @@ class Experts(NamedTuple):
     unknown: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        """Return a note on weak and unknown experts, empty if there are none."""
+        """Return a note on weak and unknown experts, or an empty text if there are none."""
         weak = (
             f"{env}'s has {share:.0%} of the published return" for env, share in self.weak.items()
         )
@@ -122,18 +124,18 @@ class Outcome:
     """The result of judging a claim."""
 
     checks: Sequence[Check]
-    decides: bool  # all that the claim needs exists, with the paper's settings and on one GPU
+    decides: bool  # all needed runs exist with the paper's settings; for speeds, on one GPU
     keys: frozenset[RunKey] = frozenset()  # the runs behind the checks
     ours: str = ""  # text to show in place of the checks
     on: str = ""  # the machine, or the envs if the checks do not name them
     unscored: frozenset[str] = frozenset()  # envs of the claim that have no scores
-    instead: Verdict | None = None  # a verdict that replaces the one from the checks
+    instead: Verdict | None = None  # a verdict that replaces the verdict of the checks
     experts: Experts = NO_EXPERTS
     beside: str = ""  # results that are shown but not judged
 
     @property
     def verdict(self) -> Verdict:
-        """Return "reproduced" if all checks hold, "partly" if some do."""
+        """Return "reproduced" if all checks hold and "partly" if some hold."""
         held = [check.holds for check in self.checks]
         if self.decides and self.instead == "no verdict":
             return "no verdict"
@@ -145,12 +147,12 @@ class Outcome:
 
     @property
     def seeds(self) -> str | None:
-        """Return the number of runs per cell, as a range if it varies, or None without runs."""
+        """Return the number of runs per cell, or its range, or None if there are no runs."""
         counts = sorted(Counter((*key.cell, key.demos) for key in self.keys).values())
         return "–".join(map(str, sorted({counts[0], counts[-1]}))) if counts else None
 
     def text(self) -> str | None:
-        """Return the checks; if there are more than FEW, how many hold and the closest call."""
+        """Return the checks as text, or, if they are more than FEW, a count and the closest one."""
         known = [check for check in self.checks if check.holds is not None]
         if self.ours or not self.checks:
             shown = self.ours
@@ -193,7 +195,7 @@ class Evidence:
 
     @cached_property
     def decisive(self) -> frozenset[RunKey]:
-        """The paper's runs with a score and the paper's settings. Demonstrations may differ."""
+        """Return the paper's runs with a score and its settings. Demonstrations may differ."""
         if self.config.window != self.paper.window:
             return frozenset()
         keys = [key for key in run_table(self.paper, beside=True) if key in self.scores]
@@ -232,7 +234,7 @@ class Evidence:
         return Experts(weak, frozenset(unknown))
 
     def keys(self, cells: Cells) -> list[RunKey]:
-        """Return the cells' runs in the paper's table if all are decisive, else the scale's."""
+        """Return the cells' runs in the paper's table if all are decisive, else at this scale."""
         return cells.keys(self.paper if self.decides(cells) else self.config)
 
     def complete(self, cells: Cells) -> list[RunKey]:

@@ -27,14 +27,14 @@ def keys(config: Config) -> list[RunKey]:
 def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
     """Return the data for the chart's script. runs: rows of `ngt.runs.table.read_keys`.
 
-    A cell's `mean` and `std` are from `curves.curve`, or one number each if the method steps no
-    env. A cell's `steps` is an index into the list `steps`.
+    A cell's `mean` and `std` are from `curves.curve`, or a single number each if the method steps
+    no env. A cell's `steps` is an index into the list `steps`.
 
-    Only scores are sent, since a run's return is random + score * (expert - random). An env without
-    scores has returns instead, and `unscored` gives the reason.
+    Only scores are sent, because a run's return is random + score * (expert - random). An env
+    without scores has returns instead, and `unscored` gives the reason.
 
-    `rate` is null if the method fixes it; such a method is drawn with every rate. Methods that are
-    `on`, those of the first figure, are drawn at first.
+    `rate` is null if the method has a fixed rate; such a method is drawn with every rate. `on`
+    marks the methods of the first figure, which are drawn when the page opens.
     """
     # In the figures' order. Methods drawn for comparison (`beside`) follow all others.
     methods = list(dict.fromkeys([*_values(config, "methods"), *_values(config, "beside")]))
@@ -96,7 +96,7 @@ def _cells(
 def _cell(
     rows: pd.DataFrame, config: Config, cell: tuple[Any, ...], steps: list[list[int]]
 ) -> dict[str, Any]:
-    """Return a cell's curve. Add its env steps to `steps` if no other cell has the same ones."""
+    """Return a cell's curve. Append its list of env steps to `steps` if it is new."""
     env, method, mode, rate, demos = cell
     if curves.offline(config, method, env):
         at = curves.level(rows, config.window)

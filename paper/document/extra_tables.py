@@ -14,15 +14,15 @@ MAIN = "main_figure"
 
 
 def extra_tables(config: Config, runs: Runs) -> dict[str, Table]:
-    """Return the tables by the names that main.tex uses, without those that have no rows."""
+    """Return the tables by the names that main.tex uses, without tables that have no rows."""
     found = {"methods": methods_table(config), "glance": glance_table(config, runs)}
     found |= report_runs.tables(config, runs)
-    found.pop("incomplete", None)  # may fill many pages; the web report has it
+    found.pop("incomplete", None)  # may fill many pages; the web report has this table
     return found
 
 
 def methods_table(config: Config) -> Table:
-    """Return a table of what each method learns and rewards, from the methods' docstrings."""
+    """Return a table of what each method learns and how it rewards, from their docstrings."""
     columns = {
         "method": Column("method", width=0.1),
         "what": Column("what it is", width=0.3),
@@ -56,8 +56,8 @@ def _methods(config: Config) -> Iterator[dict[str, Cell]]:
 def glance_table(config: Config, runs: Runs) -> Table:
     """Return a table of facts about the runs, one per row."""
     columns = {
-        "what": Column("of the runs", width=0.12),
-        "known": Column("what is known", width=0.84),
+        "what": Column("fact", width=0.12),
+        "known": Column("value", width=0.84),
     }
     facts = report_runs.facts(config, runs)
     rows: list[dict[str, Cell]] = [{"what": fact.name, "known": fact.text} for fact in facts]

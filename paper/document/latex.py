@@ -1,4 +1,4 @@
-"""LaTeX: check that it is installed, and typeset a document with it."""
+"""Functions that check whether LaTeX is installed, and typeset a document with it."""
 
 import os
 import re
@@ -66,7 +66,7 @@ def _failed(text: str, log: Path) -> UserError:
 
 
 def complaint(log: str) -> str:
-    """Return the first error in a log, with its line if the log names one."""
+    """Return the first error in a log, with its line number if the log gives one."""
     found = re.search(r"^! *(.+?)$(?:.*?^(l\.\d+))?", log, re.MULTILINE | re.DOTALL)
     if found is None:
         return "it failed, but its log has no error"

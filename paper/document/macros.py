@@ -1,8 +1,8 @@
 r"""Write macros.tex: every number and every outcome in the text of main.tex.
 
-\Name           a number, a name or a clause; empty if unknown, see \given in main.tex
-\csname KIND@X  a text on the artefact X: its `title`, its `caption`, the reason why it is missing
-                (`gap`), or a summary of the claims that it decides (`says`)
+\Name           a number, a name or a clause; empty if unknown (see \given in main.tex)
+\csname KIND@X  a text on the artefact X. KIND is `title`, `caption`, `gap` (the reason why X is
+                missing) or `says` (a summary of the claims that X decides).
 """
 
 import math
@@ -21,14 +21,14 @@ from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table
 from paper.drawing.tex import escape
 from paper.numbers.coverage import caution
-from paper.numbers.statistics import OURS, Estimate
+from paper.numbers.statistics import Estimate, reference
 from paper.register import FIGURES, TABLES, Artefact, envs
 from paper.words import listed, show
 
 Row = Mapping[str, Cell]
 Tables = Mapping[str, Table]
 
-MACHINE = "machine"  # the key of claims that rest on a machine's measurements, not on an artefact
+MACHINE = "machine"  # the key of claims about a machine's measurements, which have no artefact
 
 
 def macros(config: Config, runs: Runs, found: Sequence[Item], warning: str = "") -> str:
@@ -63,7 +63,7 @@ def _named(kind: str, name: str, text: str) -> str:
     return rf"\expandafter\def\csname {kind}@{name}\endcsname{{{body}}}"
 
 
-# The verdicts that have their own counts.
+# The verdicts that are counted separately.
 COUNTED = ("reproduced", "partly", "not reproduced", "not run at this scale")
 
 # The columns that are read from each table.
@@ -76,7 +76,7 @@ COLUMNS = {
 
 
 def rows_of(tables: Tables, name: str) -> Sequence[Row]:
-    """Return a table's rows, or none if it is missing. Check that it has the columns to be read."""
+    """Return a table's rows, or none if it is missing. Check that it has the needed columns."""
     if name not in tables:
         return ()
     if absent := sorted(COLUMNS[name] - set(tables[name].columns)):
@@ -85,7 +85,7 @@ def rows_of(tables: Tables, name: str) -> Sequence[Row]:
 
 
 def of_scale(config: Config) -> dict[str, Any]:
-    """Return the extent and the settings of the scale."""
+    """Return the scale's envs, demonstrations, rates and seeds, and some of its settings."""
     plans = config.figures.values()
 
     def axis(name: str) -> list[Any]:
@@ -142,8 +142,9 @@ def of_verdicts(tables: Tables) -> dict[str, Any]:
 
 
 def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
-    """Return NGT's interquartile mean, and how the other methods compare with it."""
-    label = method_label(config, OURS)
+    """Return the reference's interquartile mean, and how the other methods compare with it."""
+    name = reference(config)
+    label = method_label(config, name) if name else ""
     ours = {str(r["demos"]): _estimate(r, "iqm") for r in rows if r["method"] == label}
     unscored = "all" in ours and ours["all"] is None
     mine = ours.pop("all", None)
@@ -153,15 +154,16 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
     chances = [chance for r in others if (chance := _estimate(r, "better"))]
     known = best and any(not math.isnan(chance.low) for chance in chances)
     return {
-        "NgtIqm": mine or "",
-        "NgtIqmByDemos": listed(f"{mean} with {demos}" for demos, mean in ours.items()),
+        "ReferenceLabel": label,
+        "ReferenceIqm": mine or "",
+        "ReferenceIqmByDemos": listed(f"{mean} with {demos}" for demos, mean in ours.items()),
         "NoScores": "no task of the main figure has scores" if unscored else "",
         "OtherMethods": len(means),
         "HigherMethods": sum(mean.value > mine.value for mean in means.values() if mine),
         "BestMethod": best,
         "BestIqm": means.get(best, ""),
-        "NgtBetter": sum(chance.low > 0.5 for chance in chances) if known else "",
-        "NgtWorse": sum(chance.high < 0.5 for chance in chances) if known else "",
+        "ReferenceBetter": sum(chance.low > 0.5 for chance in chances) if known else "",
+        "ReferenceWorse": sum(chance.high < 0.5 for chance in chances) if known else "",
     }
 
 
@@ -174,7 +176,7 @@ def _estimate(row: Row, key: str) -> Estimate | None:
 
 
 def of_source() -> dict[str, str]:
-    """Return the commit, source hash and library versions that make this report."""
+    """Return the commit, source hash and library versions with which this report is made."""
     made = provenance()
     commit = f"commit {made['commit'][:12]}" if made["commit"] else "no git checkout"
     versions = [f"{name} {value}" for name, value in made["versions"].items() if value]
@@ -206,7 +208,7 @@ def claims_by_artefact(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return a few claims with verdict and evidence, or the number of claims with each verdict."""
+    """Return up to FEW claims with verdict and evidence, or count the verdicts of more claims."""
     if len(rows) <= FEW:
         each = "; ".join(
             f"{row['claim']} – {row['verdict']}" + (f" ({row['ours']})" if row["ours"] else "")

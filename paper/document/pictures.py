@@ -11,7 +11,8 @@ from PIL import Image, UnidentifiedImageError
 from ngt.errors import UserError
 from paper.drawing.style import HEIGHT_OF_NOTES
 
-# (maximum width in pixels, number of colours), best first. A figure as wide as the text has 1350.
+# (maximum width in pixels, number of colours), best first. A figure as wide as the text has 1350
+# pixels.
 QUALITY = ((1350, 256), (1350, 64), (1100, 48), (900, 32), (700, 24), (500, 16))
 SHOWN = 0.7  # CSS pixels per pixel of the PNG: 945 for a figure as wide as the text
 
@@ -56,7 +57,7 @@ def _open(path: Path) -> Image.Image:
 def _encode(image: Image.Image, width: int, colors: int) -> Picture:
     across = min(width, image.width)
     size = (across, round(image.height * across / image.width))
-    small = image.resize(size, Image.Resampling.LANCZOS)  # a copy if it has this size
+    small = image.resize(size, Image.Resampling.LANCZOS)  # a copy if the size is unchanged
     out = io.BytesIO()
     # No dithering: its noise on flat colours would cost bytes.
     small.quantize(colors, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)

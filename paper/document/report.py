@@ -26,7 +26,7 @@ from paper.drawing import table as tables
 from paper.drawing.table import Table
 from paper.register import CURVES, FIGURES, REPORT, TABLES, Artefact
 
-LIMIT = 5_000_000  # bytes; such a page can be mailed, and opens at once
+LIMIT = 5_000_000  # bytes; a page of this size can be mailed, and opens at once
 PAGE = Path(__file__).with_name("page")
 TEMPLATES = Environment(
     loader=FileSystemLoader(PAGE),
@@ -38,7 +38,7 @@ TEMPLATES = Environment(
 
 FORMS = {"pdf": "PDF", "png": "PNG", "csv": "CSV", "tex": "LaTeX", "json": "JSON"}
 
-# The mark that the page gives to a verdict, besides its words.
+# The mark that the page shows next to the words of a verdict.
 VERDICTS = {
     "reproduced": "good",
     "holds": "good",
@@ -55,7 +55,7 @@ class Item:
     """A figure or a table in the page.
 
     files: form and link of each file, relative to the page.
-    about: a description of the figure for readers who do not see it.
+    about: a description of the figure for readers who cannot see it.
     gap: the reason why the artefact is missing.
     command: the command that makes it.
     """
@@ -77,15 +77,19 @@ class Item:
 def target(config: Config, artefact: Artefact) -> str:
     """Return the command that makes an artefact."""
     ending = "pdf" if artefact.name in FIGURES else "csv"
-    choice = f" --config scale={config.scale}" * (config.scale != Config.scale)
-    return f"snakemake --cores all results/{artefact.name}.{ending}{choice}"
+    chosen = [f"scale={config.scale}"] * (config.scale != Config.scale)
+    chosen += [f"study={config.study}"] * bool(config.study)
+    choice = f" --config {' '.join(chosen)}" if chosen else ""
+    home = Layout.of(config).home
+    return f"snakemake --cores all {home}/{artefact.name}.{ending}{choice}"
 
 
 def items(
     config: Config, layout: Layout, out: Path, *, allow_partial: bool, picture: str = "png"
 ) -> list[Item]:
-    """Return every artefact of the scale, with its table. picture: the figures' form, png or pdf.
+    """Return every figure and table of the scale.
 
+    picture: the file type of figures, png or pdf.
     Raise UserError for a missing file unless `allow_partial`.
     """
     return [
@@ -99,7 +103,7 @@ def items(
 def _item(
     artefact: Artefact, kind: str, config: Config, layout: Layout, out: Path, allow_partial: bool
 ) -> Item:
-    file = layout.root / f"{artefact.name}.{kind}"
+    file = layout.home / f"{artefact.name}.{kind}"
     if not file.exists():
         why, command = f"{file} is missing", target(config, artefact)
         if not allow_partial:
@@ -129,7 +133,7 @@ def _item(
 
 
 def of_scale(file: Path, scale: str) -> bool:
-    """Return True if the text in a figure or table says that its runs are of this scale."""
+    """Return True if the file of a figure or table says that its runs are of this scale."""
     if file.suffix == ".json":
         data = read_json(file)
         return not (isinstance(data, dict) and "rows" in data) or data.get("scale") == scale
@@ -155,7 +159,7 @@ def about(config: Config, artefact: Artefact) -> tuple[str, str]:
 
 
 def verdict_column(table: Table) -> str | None:
-    """Return the column of verdicts, or None if there is none."""
+    """Return the key of the column of verdicts, or None if the table has none."""
     return next((k for k, c in table.columns.items() if c.head.lower() == "verdict"), None)
 
 
@@ -169,7 +173,7 @@ def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
 
 
 def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any]:
-    """Return the content of the page, except its pictures."""
+    """Return the variables of the page's template, without the pictures."""
     tables = {f"runs-{name}": table for name, table in report_runs.tables(config, runs).items()}
     return {
         "config": config,
@@ -189,7 +193,7 @@ def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any
 
 
 def _script(data: Any) -> Markup:
-    """Return JSON that can stand in a <script> without ending it."""
+    """Return data as JSON that is safe inside a <script> element."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))
 
@@ -202,7 +206,7 @@ def page(
     allow_partial: bool = False,
     other_settings: bool = False,
 ) -> str:
-    """Return the page for `out`, of at most LIMIT bytes. Pictures get the bytes that are left.
+    """Return the page for the file `out`. Its pictures are compressed to fit LIMIT bytes.
 
     Raise UserError for a missing run or file unless `allow_partial`, and for published records with
     other settings unless `other_settings`.
@@ -220,7 +224,7 @@ def page(
     content["stamp"] = stamps.stamp(config, layout, REPORT, "png")
     content["other_settings"] = command.other_settings(REPORT, config, layout)
     files = {
-        item.anchor: layout.root / f"{item.anchor}.png"
+        item.anchor: layout.home / f"{item.anchor}.png"
         for item in content["figures"]
         if not item.gap
     }

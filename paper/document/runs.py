@@ -36,7 +36,7 @@ class Fact(NamedTuple):
 
 
 def tables(config: Config, runs: Runs) -> dict[str, Table]:
-    """Return the tables about the runs by name, without those that have no rows."""
+    """Return the tables about the runs by name, without tables that have no rows."""
     found = {
         "counts": counts(config, runs.statuses),
         "incomplete": incomplete(runs.statuses),
@@ -50,7 +50,7 @@ def tables(config: Config, runs: Runs) -> dict[str, Table]:
 def counts(config: Config, statuses: Mapping[RunKey, Status]) -> Table:
     """Return a table of the number of runs by artefact and status.
 
-    A run that several artefacts show counts for each of them, and once in the last row.
+    A run that several artefacts show counts once for each of them, and once in the last row.
     """
     titles = {a.name: a.title for a in (*TABLES.values(), *FIGURES.values())}
     groups = {
@@ -80,7 +80,7 @@ def incomplete(statuses: Mapping[RunKey, Status]) -> Table:
 
 
 def _tally(records: Sequence[Record], fields: Sequence[str]) -> list[dict[str, Cell]]:
-    """Count each combination of some fields' values, the most frequent first."""
+    """Count the records with each combination of values of `fields`, the most frequent first."""
     found = Counter(tuple(_text(record.get(field)) for field in fields) for record in records)
     return [
         {**dict(zip(fields, values, strict=True)), "runs": n} for values, n in found.most_common()
@@ -109,8 +109,8 @@ def sources(runs: Runs) -> Table:
     }
     rows = _tally(records, [name for name in columns if name != "runs"])
     note = (
-        "The hash covers the code that decides the numbers of a method's runs; a commit that "
-        "changes none of that code keeps the hash."
+        "The hash covers the code that decides the numbers of a method's runs. A commit that "
+        "changes none of that code does not change the hash."
     )
     return Table("Code that made the runs", columns, rows, [note])
 
@@ -136,14 +136,14 @@ def times(config: Config, records: Mapping[RunKey, Record]) -> Table:
         "method": Column("method"),
         "key": Column("key"),
         "runs": Column("runs"),
-        "pack": Column("runs a pack"),
+        "pack": Column("runs per pack"),
         "rate": Column("steps/s of a run", "{:.0f}"),
         "hours": Column("hours", "{:.2f}"),
     }
     notes = [
-        "One process trains the runs of a pack in lockstep. Its hours are divided among them, and "
-        "each advances at the rate shown (mean over runs).",
-        "Hours are those of training complete runs, without evaluations and start-up.",
+        "One process trains the runs of a pack in lockstep. The hours of the process are divided "
+        "among its runs. The rate is the rate of a single run (mean over runs).",
+        "Hours are for training complete runs, without evaluations and start-up.",
     ]
     return Table("Training times", columns, rows, notes)
 
@@ -163,7 +163,7 @@ def _times(config: Config, env: str, method: str, records: Sequence[Record]) -> 
 
 
 def hours(records: Sequence[Record]) -> float | None:
-    """Return the runs' hours of training, or None if one is unknown.
+    """Return the runs' hours of training, or None if the hours of some run are unknown.
 
     A run counts with its share of its pack's hours.
     """
@@ -183,6 +183,7 @@ def facts(config: Config, runs: Runs) -> list[Fact]:
     total = hours(records)
     return [
         Fact("Scale", config.scale),
+        *([Fact("Study", config.study)] if config.study else []),
         Fact("Records", made),
         Fact("Runs", f"{len(runs.statuses)}: {counted}", found["finished"] < len(runs.statuses)),
         *(Fact("Scores", f"none on {env}: {reason}", True) for env, reason in unscored),
@@ -193,7 +194,7 @@ def facts(config: Config, runs: Runs) -> list[Fact]:
 
 
 def _code(runs: Runs) -> Fact:
-    """Return a fact about the code that made the runs; warn if it was not this report's code."""
+    """Return a fact about the code that made the runs, as a warning if it differs from this one."""
     others = sum(runs.statuses[key].other_source for key in runs.records)
     dirty = sum(bool(record.get("dirty")) for record in runs.records.values())
     same = len(runs.records) - others

@@ -29,10 +29,10 @@ def gather(
 ) -> None:
     """Put main.tex, macros.tex and the scale's figures and tables into a folder.
 
-    Raise UserError for a missing run or file unless `allow_partial`; the text then names the gaps.
-    Raise UserError for published records with other settings unless `other_settings`.
+    Raise UserError if a run or file is missing; with `allow_partial`, the text names the gaps
+    instead. Raise UserError if published records have other settings, unless `other_settings`.
     """
-    out = layout.root / f"{NAME}.pdf"
+    out = layout.home / f"{NAME}.pdf"
     found = report.items(config, layout, out, picture="pdf", allow_partial=allow_partial)
     runs = read_keys(
         layout,
@@ -47,7 +47,7 @@ def gather(
         (folder / f"{name}.tex").write_text(table.tex(), encoding="utf-8")
     for item in found:
         if item.table is None and not item.gap:
-            shutil.copy(layout.root / f"{item.anchor}.pdf", folder)
+            shutil.copy(layout.home / f"{item.anchor}.pdf", folder)
     text = macros(config, runs, found, command.other_settings(PAPER, config, layout))
     (folder / "macros.tex").write_text(text, encoding="utf-8")
     shutil.copy(MAIN, folder)
@@ -65,7 +65,7 @@ def make(config: Config, layout: Layout, options: command.Options) -> command.Ma
             allow_partial=options.allow_partial,
             other_settings=options.other_settings,
         )
-        log = layout.root / config.scale / "logs" / "latex.log"
+        log = layout.work / "logs" / "latex.log"
         pdf = latex.build(Path(temporary), log).read_bytes()
     stamp = stamps.stamp(config, layout, PAPER, "pdf")
-    return command.Made(pdf + f"% {stamp}\n".encode())  # a comment after the document's end
+    return command.Made(pdf + f"% {stamp}\n".encode())  # as a comment after the document's end

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 from matplotlib.path import Path
 
-TITLE, SMALL, LINE = 7.0, 6.5, 0.128  # font sizes in points; line spacing in inches
+TITLE, SMALL, LINE = 7.0, 6.5, 0.128  # two font sizes in points, and the line spacing in inches
 
 Kind = Literal["trained", "frozen", "data", "formula"]
 Flow = Literal["expert", "agent", "plain", "gradient"]
@@ -31,7 +31,7 @@ FLOWS: dict[Flow, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Box:
-    """A box centred on a point, in inches. The first line of its text is its title."""
+    """A box centred on (x, y), in inches. The first line of its text is its title."""
 
     x: float
     y: float

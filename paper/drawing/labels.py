@@ -1,4 +1,4 @@
-"""Legend names of a method's variants: the method, then the settings that differ in brackets."""
+"""Legend names of a method's variants: the method, and in brackets the settings that differ."""
 
 from collections.abc import Sequence
 
@@ -24,10 +24,10 @@ MAX_SETTINGS = 3  # maximum number of settings in a legend name
 
 
 def labels(config: Config, methods: Sequence[str], envs: Sequence[str]) -> dict[str, str]:
-    """Return the legend name of each method, by the settings in which the methods differ on `envs`.
+    """Return the legend name of each method, made of the settings that differ on some of `envs`.
 
-    Return the config's labels if the methods are not variants of one method, if their settings
-    differ outside `params` or in more than MAX_SETTINGS, or if two names would be the same.
+    Return the config's labels instead if the methods are not variants of one method, if settings
+    outside `params` or more than MAX_SETTINGS settings differ, or if two names would be the same.
     """
     own_labels = {name: method_label(config, name) for name in methods}
     roots = {_root(config, name) for name in methods}

@@ -61,11 +61,11 @@ def reading(
     of: Sequence[str] = (),
     each: bool = False,
 ) -> Note:
-    """Explain how to read lines and bands, and how many seeds they average.
+    """Explain how to read lines and bands, and give the number of seeds.
 
-    of: texts on what all panels share.
+    of: texts on what all panels have in common.
     each: True if the thin lines are single seeds.
-    In all texts of this function, `~` stands for a no-break space.
+    In the texts of this function, `~` stands for a no-break space.
     """
     window, counts = config.window, sorted(set(seeds))
     n = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0] if counts else 0)
@@ -98,7 +98,10 @@ def reading(
 
 
 def _lines(window: int, each: bool, only: str) -> str:
-    """Explain the lines of methods that have a curve. only: the one that has thin lines, if any."""
+    """Explain the lines of methods that have a learning curve.
+
+    only: the label of the only method with thin lines, or an empty text if all have them.
+    """
     whose = f" ({only} only)" * bool(only)
     one = f"run's running mean over {window} evaluations" if window > 1 else "run's evaluations"
     if each:
@@ -114,7 +117,7 @@ def _lines(window: int, each: bool, only: str) -> str:
 
 
 def _kept(config: Config, series: Sequence[Series]) -> str:
-    """Say which transitions of a demonstration the methods get."""
+    """Say which transitions of a demonstration the methods receive."""
     rates = [one.rate for one in series]
     if len({one.method for one in series}) == 1 and len(rates) > 1:
         name = method_label(config, series[0].method)
@@ -128,7 +131,7 @@ def _kept(config: Config, series: Sequence[Series]) -> str:
 
 
 def nth(n: int) -> str:
-    """Return the word that follows "every": one, 2nd, 10th."""
+    """Return the word that follows "every", such as one, 2nd or 10th."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10 if n % 100 not in (11, 12, 13) else 0, "th")
     return "one" if n == 1 else f"{n}{ending}"
 
@@ -161,10 +164,12 @@ def warnings(
     cut: Sequence[Cut],
     absent: Sequence[RunKey],
 ) -> list[Note]:
-    """Return notes on runs that diverged, are missing or exceed the axes.
+    """Return notes on envs without scores, diverged runs, values beyond the axes and missing runs.
 
+    total: the number of runs that the figure should show.
     silent: diverged runs without an evaluation.
     cut: values beyond the axes.
+    absent: the keys of missing runs.
     """
     notes = []
     if unscored_envs(runs):

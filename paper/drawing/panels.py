@@ -37,7 +37,7 @@ LIMIT = (-0.5, 1.5)  # largest y range of a panel, in normalised returns
 
 
 def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates")) -> FigureConfig:
-    """Return an artefact's entry; check that each axis in `one` has a single value."""
+    """Return an artefact's entry of `figures`. Check that each axis in `one` has a single value."""
     plan = config.figures[name]
     for axis in one:
         values = getattr(plan, axis)
@@ -53,8 +53,9 @@ def demonstrations(count: int) -> str:
 
 
 class Measure(NamedTuple):
-    """The quantity on the y axis: a column of `ngt.runs.table.read_runs`.
+    """The quantity on the y axis.
 
+    column: its column in the rows of `ngt.runs.table.read_runs`.
     label: the label of the axis.
     tick: the distance between ticks; None lets matplotlib choose.
     """
@@ -76,7 +77,7 @@ class Series(NamedTuple):
     rate: int
     label: str
     look: Look
-    width: float = 1.1  # points
+    width: float = 1.1  # line width in points
 
 
 class Cut(NamedTuple):
@@ -136,11 +137,12 @@ class Panel:
     def add(
         self, runs: pd.DataFrame, series: Series, number: int, count: int, *, each: bool = False
     ) -> None:
-        """Draw series `number` of `count`. The first lies on top, and markers are staggered.
+        """Draw series `number` of `count`. The first series lies on top, and markers are staggered.
 
-        runs: the cell's rows with the measure as `score`.
-        each: draw thin lines for the seeds, otherwise for the unsmoothed mean.
-        Bands and thin lines are drawn as BANDS says.
+        runs: the cell's rows, with the panel's measure in column `score`.
+        each: if True, thin lines show single seeds; otherwise a thin line shows the unsmoothed
+        mean.
+        BANDS says which series have a band and thin lines.
         """
         if runs.empty:
             return
@@ -206,14 +208,14 @@ class Panel:
         return measure, self.place.env if measure == RETURN else ""
 
     def values(self) -> Array:
-        """Return every y value that is drawn."""
+        """Return every finite y value that is drawn."""
         own = [0.42, 1.0] if self.place.measure == AUC else list(self.ends or ())
         ys = [y for _, _, y in self.lines] + [y for _, y in self.levels]
         every = np.concatenate([own, *ys])
         return every[np.isfinite(every)]
 
     def limits(self) -> tuple[float, float]:
-        """Return the smallest and largest y that the panel needs, within LIMIT."""
+        """Return the y limits that the panel needs, within LIMIT."""
         values = self.values()
         if not len(values):
             return 0.0, 1.0
@@ -230,7 +232,7 @@ class Panel:
         return low, min(max(shown[1], values.max() + pad), limit[1])
 
     def finish(self, steps: float, low: float, high: float) -> list[Cut]:
-        """Set the limits; draw references, crosses, and an arrow at each cut series.
+        """Set the limits, and draw references, crosses, and an arrow at each series that is cut.
 
         A mean beyond the limits is drawn along the edge. Return the most extreme values that are
         cut.
@@ -262,7 +264,10 @@ class Panel:
     def _cut(
         self, steps: float, low: float, high: float
     ) -> dict[tuple[Look, bool], tuple[float, float]]:
-        """Return the point farthest outside the limits, by look and by whether it is above."""
+        """Return each line's point farthest below the limits, and its point farthest above them.
+
+        A key is the line's look, and True for the point above. Lines within the limits have none.
+        """
         worst: dict[tuple[Look, bool], tuple[float, float]] = {}
         levels = [
             (look, np.full(2, steps * (0.95 - 0.05 * i)), y)
@@ -280,7 +285,7 @@ Rows = Sequence[Sequence[Panel]]
 
 
 def finish(rows: Rows) -> list[Cut]:
-    """Set limits and ticks, shared by the panels of a row that have the same unit.
+    """Set limits and ticks. Panels of a row that have the same unit share them.
 
     Return the most extreme values that are cut.
     """
@@ -310,7 +315,7 @@ def finish(rows: Rows) -> list[Cut]:
 
 
 def headings(figure: Figure, rows: Rows, titles: Sequence[Sequence[str]]) -> None:
-    """Write titles and, below them, the panels' remarks. Enlarge the figure to make room."""
+    """Write the titles, with the panels' remarks below them. Enlarge the figure to make room."""
     whole, height = figure.get_size_inches()
     width = (whole - 0.6) / len(rows[0]) - 0.15
     line, grown = REMARK_SIZE * 1.4, 0.0  # points

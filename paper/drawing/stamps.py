@@ -1,7 +1,7 @@
 """Stamps: a hash of an artefact's sources, written into each of its files.
 
-The workflow compares the stamp with a hash of the present sources. So neither a file's time nor
-Snakemake's own records decide whether an artefact is up to date.
+The workflow compares the stamp with a hash of the current sources. Whether an artefact is up to
+date therefore depends neither on a file's time nor on Snakemake's own records.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from paper.register import FIGURES, TABLES, Artefact
 def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path]:
     """Yield the files that an artefact depends on, besides the settings.
 
-    A run.json represents its run, as it holds the checksums of the run's other files.
+    A run.json represents its run, because it holds the checksums of the run's other files.
     """
     yield from map(Path, artefact.files)
     names = artefact.shown(config)
@@ -39,7 +39,7 @@ def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path
 def parts(config: Config, layout: Layout, picture: str) -> list[Path]:
     """Return the files of the artefacts that a report shows. picture: `png` or `pdf`."""
     return [
-        layout.root / f"{a.name}.{ending}"
+        layout.home / f"{a.name}.{ending}"
         for artefacts, ending in ((FIGURES, picture), (TABLES, "json"))
         for a in artefacts.values()
         if a.at(config)

@@ -1,7 +1,7 @@
 """The look of all figures: a style sheet, and a colour, dash and marker for each method.
 
-Colours are those of Okabe and Ito, with some of Tol's muted scheme for the remaining methods.
-Dashes and markers differ too, so that a figure can be read in grey.
+The colours are Okabe and Ito's, with some of Tol's muted scheme for the remaining methods. Dashes
+and markers differ too, so that a figure can be read in greyscale.
 """
 
 import itertools
@@ -29,13 +29,13 @@ from ngt.files import atomic
 
 SHEET = Path(__file__).with_name("style.mplstyle")
 
-# In inches, as in the paper's document class, icml2026.
+# Sizes in inches, from the paper's document class, icml2026.
 TEXT_WIDTH, COLUMN_WIDTH, TEXT_HEIGHT = 6.75, 3.25, 9.0
 
-GREY = "#595959"  # references and notes
-ALERT = "#B00020"  # warnings
-DARK = "#16191d"  # the background of a dark page
-NOTE_SIZE = 6.5  # points
+GREY = "#595959"  # colour of references and notes
+ALERT = "#B00020"  # colour of warnings
+DARK = "#16191d"  # background colour of a dark page
+NOTE_SIZE = 6.5  # font size of notes, in points
 
 # From light to dark in equal steps of greyscale: viridis without its palest third.
 RAMP = ("#35B779", "#1F9E89", "#26828E", "#31688E", "#3E4989", "#482878")
@@ -44,7 +44,7 @@ Dashes = tuple[float, ...]
 
 
 class Look(NamedTuple):
-    """The look of a method's line. `dashes` are in line widths, and empty for a solid line."""
+    """The look of a method's line. `dashes` are in line widths; a solid line has none."""
 
     color: str
     dashes: Dashes
@@ -100,10 +100,10 @@ STEPS: tuple[tuple[Dashes, str], ...] = (
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """Return the look of each method, from LOOKS if it is there.
+    """Return the look of each method.
 
-    Any other method gets an unused pair of colour and dashes. The search for a pair starts at a
-    checksum of the method's name, so that the look depends little on the other methods.
+    A method that is not in LOOKS gets an unused pair of colour and dashes. The search for a pair
+    starts at a checksum of the method's name, so that the look depends little on other methods.
     """
     names = list(methods)
     colors, dashes, markers = (
@@ -122,13 +122,13 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 
 def ramp(count: int) -> list[Look]:
-    """Return looks for an ordered setting's values, from dark to light, also in greyscale."""
+    """Return looks for an ordered setting's values, from dark to light, even in greyscale."""
     shades = np.linspace(len(RAMP) - 1, 0, count).round().astype(int)
     return [Look(RAMP[shade], *STEPS[place % len(STEPS)]) for place, shade in enumerate(shades)]
 
 
 def on_dark(color: str) -> str:
-    """Return a lighter colour that contrasts with DARK as the given one does with white."""
+    """Lighten a colour until it contrasts with DARK as much as it did with white."""
     goal, white = _contrast(color, "white"), 0.0
     mixed = to_hex(color)
     while white < 1.0 and _contrast(mixed, DARK) < goal:
@@ -156,7 +156,7 @@ context = partial(matplotlib.style.context, ["default", str(SHEET)])
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return a figure of a size in inches, independent of pyplot."""
+    """Return a figure with a size in inches, without using pyplot."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -175,10 +175,10 @@ def letters(panels: Iterable[Axes]) -> None:
 
 
 class Note(NamedTuple):
-    """A sentence below the panels."""
+    """Text below the panels."""
 
     text: str
-    alert: bool = False
+    alert: bool = False  # True for a warning
 
 
 NOTE, WARNING = "note", "warning"  # gids of the texts below the panels
@@ -233,7 +233,7 @@ def _above_notes(figure: Figure) -> Bbox | None:
 
 @context()
 def head(figure: Figure, text: str) -> None:
-    """Put a warning above the panels of a finished figure, which shrink to make room."""
+    """Put a warning above the panels of a finished figure. The panels shrink to make room."""
     width = figure.get_size_inches()[0] - 0.12
     lines = wrap(figure, text, width, NOTE_SIZE, "bold")
     figure.suptitle("\n".join(lines), fontsize=NOTE_SIZE, fontweight="bold", color=ALERT)
@@ -271,7 +271,7 @@ def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "no
 
 
 def made_of(scale: str) -> str:
-    """Return the text by which a file names its scale. No other scale's text begins with it."""
+    """Return the text in a file that names its scale. No other scale's text begins with it."""
     return f"scale {scale}, Noise-Guided Transport"
 
 

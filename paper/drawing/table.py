@@ -23,11 +23,11 @@ Cell = str | int | float | None
 class Column:
     """A column: its heading and the format of its cells.
 
-    head: the heading; only LaTeX keeps its line breaks.
-    number: the format of floats; the CSV has them in full.
-    several: cells are texts of several numbers, as `a, b`; the CSV has a column for each.
-    width: the share of the line, 0 to 1, to which LaTeX wraps cells; if None, the column is as wide
-    as its longest cell.
+    head: the heading. Only LaTeX keeps its line breaks.
+    number: the format of floats. The CSV ignores it and has all digits.
+    several: cells are texts of several numbers, as in `a, b`. The CSV has a column for each.
+    width: the column's width in LaTeX as a share of the line, 0 to 1. Cells wrap to this width. If
+    None, the column is as wide as its longest cell.
     """
 
     head: str
@@ -41,7 +41,7 @@ class Table:
     """Rows of cells by column key.
 
     notes: sentences below the table, for example on scale, seeds and intervals.
-    marks: warnings about the rows (missing runs, other settings), in every form of the table.
+    marks: warnings about the rows (missing runs, other settings), shown in every form of the table.
     Raise ValueError for a row whose keys differ from those of `columns`.
     """
 
@@ -67,7 +67,7 @@ class Table:
         return not any(isinstance(row[key], str) for row in self.rows)
 
     def csv(self) -> str:
-        """Return the CSV: keys as headings, numbers in full, an empty cell for a missing value.
+        """Return the table as CSV: keys as headings, all digits, empty cells for missing values.
 
         A minus sign is ASCII. A column of several numbers becomes <key>_1, <key>_2 and so on. A
         table with marks has a last column MARK that repeats the marks in every row.
@@ -101,7 +101,7 @@ class Table:
         return markdown(rows) + "".join(f"\n{note}\n" for note in (*self.notes, *self.marks))
 
     def tex(self) -> str:
-        """Return the table for LaTeX, as `paper.drawing.tex` formats it."""
+        """Return the table as LaTeX, formatted by `paper.drawing.tex`."""
         return tex.format_table(self)
 
     def json(self, scale: str = "", stamp: str = "") -> str:
@@ -140,10 +140,10 @@ def markdown(rows: Iterable[Sequence[str]]) -> str:
 
 
 def from_json(text: str) -> Table:
-    """Return the table that `Table.json` wrote."""
+    """Read a table from the JSON that `Table.json` returned."""
     data: dict[str, Any] = json.loads(text)
     columns = {key: Column(**column) for key, column in data["columns"].items()}
-    marks = data.get("marks", ())  # files of earlier versions have none
+    marks = data.get("marks", ())  # files of earlier versions have no marks
     return Table(data["caption"], columns, data["rows"], tuple(data["notes"]), tuple(marks))
 
 

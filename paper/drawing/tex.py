@@ -12,7 +12,7 @@ from ngt.text import SETTABLE
 if TYPE_CHECKING:
     from paper.drawing.table import Table
 
-# Page size in characters of LaTeX's \small, the size of tables of up to SMALL_COLUMNS columns.
+# Page size in characters of LaTeX's \small, which tables of up to SMALL_COLUMNS columns use.
 LINES_PER_PAGE, CHARACTERS_PER_LINE, SMALL_COLUMNS = 50, 110, 10
 
 TEXT = {
@@ -53,7 +53,7 @@ def escape(text: str, breakable: bool = False) -> str:
 
 
 def _spelling(match: re.Match[str]) -> str:
-    """Return LaTeX's spelling of a character, or its code point if the paper's fonts lack it."""
+    """Return a character's spelling in LaTeX, or its code point if the paper's fonts lack it."""
     character = match[0]
     if match[1]:  # LaTeX would join it with the next character
         return character + "{}"
@@ -64,13 +64,13 @@ def _spelling(match: re.Match[str]) -> str:
 def format_table(table: Table) -> str:
     r"""Return a booktabs table with caption and notes, for \input into a one-column document.
 
-    The document needs the package booktabs, also array if a column has a width, and longtable if
-    the rows fill more than a page.
+    The document needs the package booktabs. It also needs array if a column has a width, and
+    longtable if the rows fill more than a page.
     """
     rows, below = _rows(table), [*table.notes, *table.marks]
     if _count_lines(table) > LINES_PER_PAGE:
         head = [r"\toprule", _headings(table), r"\midrule"]
-        # The notes follow the caption. Below the table they would be on its last page.
+        # The notes follow the caption. Below the table, they would be on its last page.
         lines = [
             r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
             rf"\begin{{longtable}}{_alignment(table)}",
@@ -101,7 +101,7 @@ def _alignment(table: Table) -> str:
 
 
 def _headings(table: Table) -> str:
-    """Return the headings. Stack those of several lines, unless their column wraps anyway."""
+    """Return the headings. Stack headings of several lines, unless their column wraps anyway."""
     cells = []
     for key, column in table.columns.items():
         lines = [escape(line) for line in column.head.split("\n")]

@@ -26,9 +26,10 @@ TAUS = 101  # scores at which a profile is evaluated
 
 @style.context()
 def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-    """Draw IQM, optimality gap and P(NGT > method) of each method, above performance profiles.
+    """Draw IQM, optimality gap and P(reference > method) of each method, above the profiles.
 
-    runs: rows of `ngt.runs.table.read_runs`. absent: the keys of missing runs.
+    runs: rows of `ngt.runs.table.read_runs`.
+    absent: the keys of missing runs.
     """
     a = collect(runs, config, absent)
     looks = style.looks(a.methods)
@@ -44,7 +45,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     first.axvline(1, **EXPERT)
     better.axvline(0.5, **EXPERT)
     first.set_title("Score over all tasks")
-    better.set(xlim=(0, 1), xlabel="P(NGT > method)", title="NGT against each method")
+    better.set(xlim=(0, 1), xlabel=f"P({a.label} > method)", title=f"{a.label} against each method")
     gap.set(
         xlim=(0, None), xlabel="optimality gap (lower is better)", title="Shortfall from the expert"
     )
@@ -80,7 +81,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
 def _rows(
     axes: Axes, a: Aggregates, looks: dict[str, Look], value: Callable[[str], Estimate | None]
 ) -> None:
-    """Draw each method's estimate as a marker on a bar for its interval. The first is on top."""
+    """Draw each method's estimate as a marker on a bar for its interval, in order from the top."""
     for y, method in enumerate(a.methods):
         e, look = value(method), looks[method]
         if e is None:

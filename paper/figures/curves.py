@@ -34,7 +34,7 @@ from paper.figures.series import (
 )
 from paper.numbers import curves
 
-ACROSS = 3  # maximum number of panels in a row if there is one number of demonstrations
+ACROSS = 3  # maximum number of panels in a row if the figure has one number of demonstrations
 
 
 def _title(place: Place, plan: FigureConfig) -> str:
@@ -44,20 +44,20 @@ def _title(place: Place, plan: FigureConfig) -> str:
 
 @dataclass(frozen=True)
 class Grid:
-    """The places of a figure's panels in rows, and the text at each place."""
+    """The places of a figure's panels, in rows, and the texts at each place."""
 
     rows: list[list[Place]]
     titles: list[list[str]]
-    labels: list[list[str]]  # of the vertical axes
-    shared: list[str]  # texts on what all places have in common, for the notes
+    labels: list[list[str]]  # labels of the y axes
+    shared: list[str]  # texts for the notes, on what all places have in common
 
 
 def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
     """Return a row per env and input mode, and a column per number of demonstrations.
 
     With a single number of demonstrations, up to ACROSS envs share a row, unless a panel shows
-    returns, which have no common unit. The measures of a row are stacked. In a figure of one
-    column, they are side by side.
+    returns, which have no common unit. Each measure has its own row of panels. In a figure with one
+    column, the measures are side by side instead.
     """
     first = [Place(env, mode, k) for env in plan.envs for mode in plan.modes for k in plan.demos]
     across, packed = len(plan.demos), False
@@ -84,7 +84,7 @@ def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
     return out
 
 
-# (place, each series with its rows there, config) -> remark above the panel
+# (the panel's place, each series with its rows at this place, config) -> remark above the panel
 Remarks = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], Remark]
 
 
@@ -92,10 +92,11 @@ Remarks = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], Rem
 class CurveFigure:
     """The learning curves of an entry of the config's `figures`.
 
-    series: returns the figure's lines.
-    measures: each has its own row of panels.
-    each: draw the seeds as thin lines.
-    remark: returns the text above a panel; its rows have the panel's measure as `score`.
+    series: a function that returns the figure's lines.
+    measures: the quantities on the y axes; each has its own row of panels.
+    each: True to draw the seeds as thin lines.
+    remark: a function that returns the text above a panel. The rows that it gets have the panel's
+    measure in column `score`.
     """
 
     name: str
@@ -108,7 +109,8 @@ class CurveFigure:
     def draw(self, runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
         """Return the figure.
 
-        runs: rows of `ngt.runs.table.read_runs`. absent: the keys of missing runs.
+        runs: rows of `ngt.runs.table.read_runs`.
+        absent: the keys of missing runs.
         """
         plan, table = config.figures[self.name], run_table(config, [self.name], beside=True)
         series, laid = self.series(config, self.name), grid(plan, self.measures)
@@ -154,7 +156,10 @@ class CurveFigure:
         absent: Sequence[RunKey],
         silent: Sequence[RunKey],
     ) -> None:
-        """Add the texts above a panel. A panel of the first measure names missing runs."""
+        """Add the texts above a panel.
+
+        Only panels of the first measure, and of returns, name missing or unevaluated runs.
+        """
         seeds, series = config.figures[self.name].seeds, [one for one, _ in here]
         if not panel.scored:
             panel.remarks.append(("no scores: see below", style.ALERT))
@@ -167,7 +172,7 @@ class CurveFigure:
 
 
 def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list[list[Panel]]]:
-    """Return empty panels. A single column of panels is as wide as the paper's column."""
+    """Return a figure and its empty panels. A single column is as wide as a column of the paper."""
     across = len(laid.rows[0])
     height = min(1.9, (style.TEXT_HEIGHT - 1.7) / len(laid.rows))
     width = style.TEXT_WIDTH if across > 1 else style.COLUMN_WIDTH

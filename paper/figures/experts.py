@@ -21,7 +21,7 @@ from paper.register import FIGURES
 
 
 class Expert(NamedTuple):
-    """An expert's evaluations and its run.json."""
+    """An expert's evaluations and the content of its run.json."""
 
     env: str
     evaluations: pd.DataFrame
@@ -45,10 +45,10 @@ def read(config: Config, layout: Layout, *, other_settings: bool = False) -> lis
 
 @style.context()
 def draw(experts: Sequence[Expert], config: Config) -> Figure:
-    """Draw a panel per env: evaluations with their range, the kept policy, the published return."""
+    """Draw a panel per env: evaluations, their ranges, the kept policy, the published return."""
     if not experts:
         raise UserError(
-            "figures.main_figure: no env of it has demonstrations by an expert of this suite, so "
+            "figures.main_figure: no env has demonstrations by an expert of this suite, so "
             "there is no expert to draw"
         )
     columns = min(3, len(experts))

@@ -18,14 +18,14 @@ from paper.numbers import variants
 from paper.tables.settings import where
 
 METHOD = "ngt"
-HEIGHT, BELOW = 3.36, 0.5  # heights of the drawing, and of legend and note, in inches
+HEIGHT, BELOW = 3.36, 0.5  # height of the drawing, and of the legend and note below it, in inches
 
 MODE: dict[Mode, str] = {
     "state-action": "$(s, a)$",
     "state-state": "$(s, s')$",
     "state-only": "$(s)$",
 }
-SCALED = {  # formulas that use the batch's own percentiles
+SCALED = {  # formulas of the scalings that use no other batch
     "percentile": r"$r' = (r - P_5)\,/\,(P_{95} - P_5)$",
     "percentile_offset": r"$r' = r\,/\,(P_{95} - P_5) - P_5$",
     "none": "$r' = r$",
@@ -33,7 +33,7 @@ SCALED = {  # formulas that use the batch's own percentiles
 
 
 def widths(hidden: Sequence[int]) -> str:
-    """Return the widths of layers as text."""
+    """Return the number and widths of layers as text."""
     same = len(set(hidden)) == 1
     return f"{len(hidden)} × {hidden[0]}" if same else ", ".join(map(str, hidden))
 
@@ -139,7 +139,7 @@ def _agent_boxes(cell: CellConfig) -> dict[str, Box]:
     }
 
 
-LANE, NUDGE = 0.1, 0.04  # offsets of arrows that run side by side, in inches
+LANE, NUDGE = 0.1, 0.04  # distances between arrows that run side by side, in inches
 
 
 def arrows(box: dict[str, Box]) -> list[Arrow]:
@@ -265,7 +265,7 @@ def labels(box: dict[str, Box], cell: CellConfig, params: PotentialConfig) -> li
 
 @style.context()
 def draw(config: Config) -> Figure:
-    """Return the diagram, as wide as the paper's text. Each box and text has its name as gid."""
+    """Return the diagram, as wide as the paper's text. The gid of each part names it."""
     cell, params, note = facts(config)
     figure = style.new_figure(style.TEXT_WIDTH, HEIGHT + BELOW)
     figure.set_layout_engine("none")
@@ -294,7 +294,7 @@ def draw(config: Config) -> Figure:
 
 
 def facts(config: Config) -> tuple[CellConfig, PotentialConfig, str]:
-    """Return the settings on the scale's first env, and a note on those of other envs."""
+    """Return the settings on the scale's first env, and a note on the settings of other envs."""
     envs = register.envs(config)
     if not envs:
         raise UserError("figures: none names an env, so there are no settings to show; name one")
@@ -309,8 +309,8 @@ def facts(config: Config) -> tuple[CellConfig, PotentialConfig, str]:
     params = PotentialConfig(**cell.params)
     if params.scaling not in SCALED:
         raise UserError(
-            f"methods.{METHOD}.params.scaling: {params.scaling!r} can't be drawn, as it uses other "
-            f"batches too; use one of {', '.join(SCALED)}"
+            f"methods.{METHOD}.params.scaling: {params.scaling!r} can't be drawn, because it also "
+            f"uses other batches; use one of {', '.join(SCALED)}"
         )
     on: dict[str, list[str]] = {}
     for env, other in cells.items():

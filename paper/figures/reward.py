@@ -35,7 +35,11 @@ AGENT |= {"markersize": 2.0, "markeredgewidth": 0.0}
 def draw(
     runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = (), *, maps: Maps
 ) -> Figure:
-    """Draw the diagnostics of each method on the left, and the maps on the right."""
+    """Draw the diagnostics of each method on the left, and the maps on the right.
+
+    runs: rows of `ngt.runs.table.read_runs`.
+    absent: the keys of missing runs.
+    """
     figure = style.new_figure(style.TEXT_WIDTH, 3.6)
     panels = figure.subplots(2, 3, width_ratios=(1.25, 1.0, 1.0))
     methods = list(config.figures[NAME].methods)
@@ -79,7 +83,7 @@ def _diagnostic(axes: Axes, runs: pd.DataFrame, column: str, looks: dict[str, Lo
 
 
 def _maps(figure: Figure, panels: Any, maps: Maps) -> None:
-    """Draw the potential at each moment on one colour scale, with points of expert and agent."""
+    """Draw the potential at each moment, with the expert's and agent's points, on one scale."""
     angles, velocities = potential.ANGLES, potential.VELOCITIES
     top = float(maps.potential.max())
     for number, axes in enumerate(panels.flat):
@@ -128,7 +132,7 @@ def _notes(
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Read the runs, train or read the maps, and draw both."""
+    """Read the runs, train a potential or read the shipped maps, and draw both."""
     shipped = config.records == "published"
     maps = (
         potential.load(Path(POTENTIAL))

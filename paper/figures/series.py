@@ -24,23 +24,23 @@ def methods(config: Config, name: str) -> list[Series]:
 
 
 def compared(config: Config, name: str) -> list[Series]:
-    """Return a line per method, those for comparison first, with the config's labels."""
+    """Return a line per method, with the config's label. Methods for comparison come first."""
     plan = plan_of(config, name, one=["rates"])
     named = {method: method_label(config, method) for method in (*plan.beside, *plan.methods)}
     return _by_method(config, plan, named)
 
 
 def variants(config: Config, name: str) -> list[Series]:
-    """Return the lines of the method for comparison, then of its variants.
+    """Return a line for the method of comparison, then a line for each of its variants.
 
-    Each is named by the settings that differ.
+    Each line is named by the settings that differ.
     """
     plan = plan_of(config, name, one=["rates"])
     return _by_method(config, plan, labels(config, [*plan.beside, *plan.methods], plan.envs))
 
 
 def _by_method(config: Config, plan: FigureConfig, named: dict[str, str]) -> list[Series]:
-    """Return a line per method at its own rate or the figure's. The first line is the widest."""
+    """Return a line per method, at its own or the figure's rate. The first line is the widest."""
     looks, (rate,) = style.looks(named), plan.rates
     found = [
         Series(method, method_rate(config, method) or rate, label, looks[method])
@@ -70,7 +70,9 @@ def rates(config: Config, name: str) -> list[Series]:
     if plan.beside:
         raise UserError(f"figures.{name}.beside: found {plan.beside[0]}; this figure takes none")
     if (own := method_rate(config, method)) is not None:
-        raise UserError(f"figures.{name}.methods: {method} has rate {own}; name one with any rate")
+        raise UserError(
+            f"figures.{name}.methods: {method} has the fixed rate {own}; name a method without one"
+        )
     ordered = sorted(plan.rates)
     return [
         Series(
@@ -82,7 +84,7 @@ def rates(config: Config, name: str) -> list[Series]:
 
 # ---------------------------------------------------------------- remarks
 
-Remark = tuple[str, str] | None  # a text above a panel, and its colour
+Remark = tuple[str, str] | None  # the text above a panel and its colour
 
 
 def spread(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
@@ -115,7 +117,7 @@ def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Confi
 
 
 def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
-    """Return the milliseconds per update of each line's packs, without evaluations."""
+    """Return the mean milliseconds of a pack's update for each line, without evaluations."""
     parts = []
     for one, runs in here:
         ends = runs.sort_values("step").groupby("seed").tail(1).dropna(subset=["seconds"])
@@ -126,5 +128,5 @@ def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) 
 
 
 def _percent(share: float) -> str:
-    """Return a positive share in whole per cent, never as 0%."""
+    """Return a positive share as a whole percentage, never as 0%."""
     return f"{share:.0%}" if share >= 0.005 else "under~1%"

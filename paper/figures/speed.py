@@ -1,4 +1,4 @@
-"""Env steps per second over training, a line per run, as in the paper's section on speed."""
+"""A figure of env steps per second over training, with a line per run, as in the paper."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,11 @@ from paper.numbers import curves, speed
 
 @style.context()
 def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-    """Draw a panel per env."""
+    """Draw a panel per env.
+
+    runs: rows of `ngt.runs.table.read_runs`.
+    absent: the keys of missing runs.
+    """
     if runs["step"].isna().all():
         raise UserError(
             f"figures.{speed.NAME}: no run has an evaluation, so there is no speed to draw"
@@ -54,7 +58,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
 
 
 def _panel(axes: Axes, env: str, runs: pd.DataFrame, look_of: Mapping[str, Look]) -> None:
-    """Draw a line per run on an env. The markers of the methods are staggered."""
+    """Draw a line for each run on an env. The methods' markers are staggered."""
     longest = float(runs["step"].max())
     scale, word = curves.unit(longest)
     for place, (method, look) in enumerate(look_of.items()):

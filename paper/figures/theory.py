@@ -40,7 +40,7 @@ OURS: Look = {"color": "#0072B2", "linestyle": (0, (5, 1.2, 1.2, 1.2))}
 LEVEL: Look = {"color": style.GREY, "linewidth": 0.8, "zorder": 1}
 BROKEN: Look = {"color": style.ALERT, "alpha": 0.13, "linewidth": 0, "zorder": 0}
 DOTTED = (0, (1.2, 1.2))
-SHOWN: dict[int, Look] = {  # numbers of bins
+SHOWN: dict[int, Look] = {  # looks by number of bins
     2: {"color": "#56B4E9"},
     5: {"color": "#CC79A7", "linestyle": (0, (4, 1.2))},
     21: {"color": "#009E73", "linestyle": DOTTED},
@@ -52,15 +52,15 @@ PAIRED: dict[str, Look] = {
     "hl_gauss": {"color": "#009E73", "marker": "^", "markersize": 2.2},
 }
 P_MAX = r"$p_\mathrm{max}$"
-LEGEND = 5.8  # points
-CONFIDENCE = 0.05
+LEGEND = 5.8  # font size in points
+CONFIDENCE = 0.05  # probability with which a deviation may exceed the bounds
 
 Verdicts = dict[str, Verdict]
 
 
 @style.context()
 def draw(s: Study) -> Figure:
-    """Draw nine panels. The notes have the verdicts of the table."""
+    """Draw nine panels. The notes have the verdicts of theory_table."""
     figure = style.new_figure(style.TEXT_WIDTH, 5.6)
     panels = (_logits, _sigma, _mass, _target, _potential, _dual, _coin, _coins, _learned)
     verdicts: Verdicts = {statement.key: statement.verdict for statement in statements(s)}
@@ -109,7 +109,7 @@ def notes(s: Study, verdicts: Verdicts) -> list[str]:
 
 
 def _ticks(axis: Axis, *values: float) -> None:
-    """Put ticks at these values only."""
+    """Put ticks at these values, and nowhere else."""
     axis.set_ticks(values, [str(value) for value in values])
     axis.axes.minorticks_off()
 

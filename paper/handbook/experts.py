@@ -1,4 +1,4 @@
-"""The experts that ship, compared with published returns and with this suite's aims.
+"""The shipped experts, compared with published returns and with this suite's aims.
 
 python -m paper.handbook.experts
 """
@@ -36,7 +36,7 @@ COLUMNS = {
     "best": Column("best", "{:.0f}"),
     "random": Column("random", "{:.0f}"),
     "published": Column("published", "{:.0f}"),
-    "share": Column("share of it"),
+    "share": Column("share of published"),
     "aim": Column("aim", "{:.0f}"),
     "met": Column("aim met"),
     "demos": Column("episodes recorded"),
@@ -53,7 +53,7 @@ def tasks() -> list[Task]:
 
 
 def row(task: Task, video: bool) -> dict[str, Cell]:
-    """Return an expert's row of the table. video: True if it has a video."""
+    """Return an expert's row of the table. video: True if the expert has a video."""
     expert = shipped.read(task.id)
     returns = np.array(expert["returns"])
     mean, published, aim = float(returns.mean()), task.published_expert, task.aim
@@ -81,22 +81,22 @@ def _thousands(count: int) -> str:
 
 
 def table(videos: Path = VIDEOS) -> Table:
-    """Return the table, with a row per expert that ships. videos: the folder of the GIFs."""
+    """Return the table, with a row per shipped expert. videos: the folder of the GIFs."""
     known = tasks()
     ships = [task for task in known if shipped.ships(task.id)]
     absent = ", ".join(task.id for task in known if task not in ships)
     return Table(
-        "The experts that ship",
+        "The shipped experts",
         COLUMNS,
         [row(task, (videos / f"{task.id}.gif").exists()) for task in ships],
         [
-            "Return: the deterministic policy's, over 16 episodes that were not used to choose it; "
+            "Return: over 16 episodes of the deterministic policy that were not used to choose it; "
             "std is the sample standard deviation. Random: the mean return of a uniform random "
             "policy over 16 episodes. Published: the mean return published with the authors' code, "
-            "whose Ant has 27 observations and never ends an episode early; the share of it counts "
-            "from the random policy's return. Aim: the return that this suite requires of the "
-            "expert. Hours: on one core, with evaluations.",
-            *([f"Tasks of the paper without an expert that ships: {absent}."] if absent else []),
+            "in which Ant has 27 observations and episodes never end early. Share of published: 0% "
+            "is the random policy's return, 100% the published return. Aim: the return that this "
+            "suite requires of the expert. Hours: training time on one core, with evaluations.",
+            *([f"Tasks of the paper without a shipped expert: {absent}."] if absent else []),
         ],
     )
 
@@ -110,7 +110,7 @@ def page(videos: Path = VIDEOS) -> str:
 
 
 def curves() -> Figure:
-    """Draw the learning curve of every expert that ships."""
+    """Draw the learning curve of every shipped expert."""
     experts = [
         Expert(task.id, evaluations, record)
         for task in tasks()
@@ -122,7 +122,7 @@ def curves() -> Figure:
 
 def draw(path: Path) -> None:
     """Write the curves as a PNG."""
-    metadata: dict[str, Any] = {"Software": None}  # the same bytes from every matplotlib
+    metadata: dict[str, Any] = {"Software": None}  # the same bytes with every matplotlib version
     figure = curves()
     with style.context(), atomic(path) as temporary:
         figure.savefig(temporary, format="png", metadata=metadata)
@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     about = (__doc__ or "").splitlines()[0]
     parser = Parser(prog="python -m paper.handbook.experts", description=about)
     text = (
-        "write between the markers of this page, and curves.png next to it (default: %(default)s)"
+        "page to write into, between its markers; curves.png goes next to it (default: %(default)s)"
     )
     parser.add_argument("--into", type=Path, default=shipped.DATA / "README.md", help=text)
 

@@ -21,6 +21,7 @@ from ngt.settings import resolve
 from ngt.settings.config import CellConfig, Config, MethodConfig
 from ngt.settings.load import load
 from ngt.settings.options import Parser
+from ngt.settings.schema import type_hints
 from paper import command
 from paper.drawing.table import markdown
 from paper.handbook import readings
@@ -35,13 +36,13 @@ HEAD = """\
 # The methods
 
 `python -m paper.handbook.methods` writes this page from the methods' own docstrings, settings and
-code, and a test compares the two. Values are those of scale `paper`; other scales in
-[workflow/config/](../workflow/config/) may use smaller ones. In the equations, "expert" and "agent"
-are the batches of an iteration. The reward is high if a transition is like the expert's, except for
-FAIRL. [new-method.md](new-method.md) shows how to add a method.
+code, and a test compares the page with them. Values are for scale `paper`. Other scales in
+[workflow/config/](../workflow/config/) may use smaller values. In the equations, "expert" and
+"agent" are the batches of an iteration. Except for FAIRL, the reward is high if a transition is
+like the expert's. [new-method.md](new-method.md) shows how to add a method.
 
-The methods from IQ-Learn on are not the paper's. Their losses are tested, but none of them has been
-trained on a task yet.
+IQ-Learn and the methods after it are not in the paper. Their losses are tested, but none of these
+methods has been trained on a task yet.
 """
 
 
@@ -85,7 +86,7 @@ def _lines(text: str) -> str:
 
 
 def text_of(cls: type) -> Text:
-    """Return the text about a class: from its docstring if that has labels, else its module's."""
+    """Parse the docstring of a class if it has labels, or else the docstring of its module."""
     own, module = inspect.cleandoc(cls.__doc__ or ""), inspect.getmodule(cls)
     if re.search(rf"^{LABELS[0]}:", own, re.MULTILINE):
         return read(own, f"{cls.__module__}:{cls.__name__}")
@@ -104,7 +105,7 @@ def uses(cls: type, *names: str) -> bool:
 
 
 def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
-    """Return the part that a method plays in the loop, by column of the table."""
+    """Return a method's role in the training loop, as text for each column of the table."""
     feeds, implicit = (
         getattr(cls, name) is not getattr(RewardModel, name) for name in ("feed", "critic_loss")
     )
@@ -126,7 +127,7 @@ def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
 
 
 def agent_settings(config: Config, name: str, env: str) -> dict[str, tuple[str, str]]:
-    """Return the agent and loop settings that a method changes: value and meaning by name."""
+    """Return value and meaning, by name, of the agent and loop settings that a method changes."""
     plain = replace(config, methods={name: MethodConfig(model="ngt.reward:Constant")})
     ours, shared = (
         variants.settings(resolve.resolve(c, env, name, CellConfig.mode, CellConfig.rate))
@@ -146,14 +147,14 @@ class Setting:
 
 
 def settings(config: Config, name: str, cls: Any, envs: Sequence[str]) -> list[Setting]:
-    """Return a method's settings with their values on single envs, those of its model first."""
+    """Return a method's settings and their values on each env. Its model's settings come first."""
     _, general = resolve.model_params(config, name, "")
     on = {env: resolve.model_params(config, name, env)[1] for env in envs}
     rows = [
         Setting(
             f.name,
             _values(general[f.name], {e: p[f.name] for e, p in on.items()}),
-            _meaning(f, typing.get_type_hints(cls.Config)[f.name]),
+            _meaning(f, type_hints(cls.Config)[f.name]),
         )
         for f in dataclasses.fields(cls.Config)
     ]
@@ -193,7 +194,7 @@ def _meaning(field: dataclasses.Field[Any], hint: Any) -> str:
 
 
 def escape(text: str) -> str:
-    """Return text that Markdown shows literally. Text in backticks is not changed."""
+    """Return text that Markdown shows literally, leaving text in backticks unchanged."""
     parts = text.split("`")
     plain = [re.sub(r"[*<~\\]|(?<!\w)_|_(?!\w)", r"\\\g<0>", p) for p in parts[::2]]
     return "`".join(
@@ -213,13 +214,16 @@ def link(config: Config, name: str) -> str:
 
 
 def ordered(config: Config) -> list[str]:
-    """Return every method that differs from the others, those of the main figure first."""
+    """Return every distinct method. Those of the main figure come first."""
     main = config.figures["main_figure"].methods
     return list(dict.fromkeys((*main, *resolve.distinct_methods(config))))
 
 
 def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
-    """Yield a method's section. Add its class to `before`, the classes of earlier sections."""
+    """Yield the parts of a method's section.
+
+    before: the classes of earlier sections, by method. The method's own class is added.
+    """
     path, _ = resolve.model_params(config, name, "")
     cls = resolve.load_model(path, name)
     yield f"\n## {title(config, name)}\n"
@@ -274,7 +278,7 @@ def document(config: Config) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the page, or write it to a file. Errors leave the file as it was."""
+    """Print the page, or write it to a file. An error leaves the file unchanged."""
     about = (__doc__ or "").splitlines()[0]
     parser = Parser(prog="python -m paper.handbook.methods", description=about)
     parser.add_argument("--out", type=Path, help="write the page to this file")

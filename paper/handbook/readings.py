@@ -1,4 +1,4 @@
-"""Choices that can be read in two ways: as printed, in the authors' code, ours, the other reading.
+"""Choices that can be read in two ways: the paper, its authors' code, our choice, the alternative.
 
 Our values come from the config and the code. `paper.claims` has the other values.
 """
@@ -25,24 +25,27 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAD = ("what", "printed", "the authors' code", "ours", "printed and ours", "the other reading")
 
 UNITS = """\
-The last column is the argument of `--set`. `silent`: the paper does not say. The backbone is
-lionelblonde/sac-td3-cudagraphs-pytorch, the nearest public relative of the paper's agent. The
+The last column is the argument of `--set`. `silent` means that the paper does not say. The backbone
+is lionelblonde/sac-td3-cudagraphs-pytorch, the nearest public relative of the paper's agent. The
 release is lionelblonde/ngt, which is later than the paper. `hyperparameter_table` has the same
 columns for every setting, and `readings_figure` shows the effect of some choices.
 
-Only the target entropy uses the env's units. In the critic's target, log π is that of the action in
-[-1, 1]. In the env's units it would differ by a constant per step: α times the sum over dimensions
-of log b, with b half the width of the action bounds.
+Only the target entropy uses the env's units. In the critic's target, log π is the log density of
+the action in [-1, 1]. In the env's units, the target would differ by a constant per step: α times
+the sum over dimensions of log b, where b is half the width of the action bounds.
 
-The experts that ship in `data/` were trained with `lr_alpha: 0.0003`, `alpha_loss: log_alpha` and
-`entropy_units: tanh`, which scale `lite` sets for its experts. If a record lacks a setting that was
-added later, the setting's former value applies (`ngt/settings/former.py`).
+The shipped experts in `data/` were trained with `lr_alpha: 0.0003`, `alpha_loss: log_alpha` and
+`entropy_units: tanh`. Scale `lite` sets these values for its experts. If a record lacks a setting
+that was added later, the setting's former value applies (`ngt/settings/former.py`).
 """
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A choice that is not a single setting. ours: returns the value in the config or the code."""
+    """A choice that is not a single setting.
+
+    ours: a function that returns our value from the config or the code.
+    """
 
     what: str
     printed: str
@@ -73,7 +76,7 @@ def seeing(config: Config) -> str:
     """Return the methods whose models may see the env's reward."""
     models = {name: model_params(config, name, "")[0] for name in config.methods}
     seen = [f"`{n}`" for n, path in models.items() if load_model(path, n).uses_env_reward]
-    return f"stored for diagnostics; seen by {listed(['the expert', *seen])} alone"
+    return f"stored for diagnostics; seen only by {listed(['the expert', *seen])}"
 
 
 def elsewhere(config: Config) -> str:
@@ -98,7 +101,7 @@ READINGS = (
     Reading(
         "the env's reward in the buffer",
         "not stored",
-        "dropped, against leakage",
+        "dropped, to prevent leakage",
         seeing,
         f"{DIFFERS}: hidden from every other model instead",
         "methods.constant.model=ngt.reward:EnvReward",
@@ -122,7 +125,7 @@ READINGS = (
     ),
     Reading(
         "HL-Gauss off Humanoid",
-        "other N, support and σ on each env, not given",
+        "N, support and σ differ by env and are not given",
         "absent",
         elsewhere,
         f"{SILENT}: the verdict is “not comparable”",
@@ -130,17 +133,17 @@ READINGS = (
     ),
     Reading(
         "einops",
-        "named for the reshaping of HL-Gauss",
+        "named as the tool for HL-Gauss's reshaping",
         "`pack` for inputs, `rearrange`",
         with_einops,
         AGREE,
-        "none, since it changes no number",
+        "none, because it changes no number",
     ),
 )
 
 
 def ours(config: Config, stated: Stated) -> Iterator[tuple[str, str]]:
-    """Yield our value and its agreement with the paper's, for groups of the main figure's envs."""
+    """Yield each of our values of a setting, with its envs, and its agreement with the paper's."""
     envs = config.figures["main_figure"].envs
     own = {env: settings(config, stated.method, env) for env in envs}
     values = {env: known[stated.key][0] for env, known in own.items()}
@@ -167,7 +170,7 @@ def of_setting(config: Config, stated: Stated) -> tuple[str, ...]:
 
 
 def rows(config: Config) -> list[tuple[str, ...]]:
-    """Return a row per choice, without the heading."""
+    """Return a row per choice, without the row of headings."""
     return [
         *(of_setting(config, stated) for stated in STATED if stated.other),
         *(reading.row(config) for reading in READINGS),

@@ -14,12 +14,12 @@ from paper.drawing.table import markdown
 from paper.numbers.variants import differences
 
 NAME = "variants"
-MODULE = f"handbook.{NAME}"  # in the lines around the table
+MODULE = f"handbook.{NAME}"  # the name in the marker lines around the table
 ENVS = ("HalfCheetah-v4", "Humanoid-v4")
 
 
 def table(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> str:
-    """Return the differences as Markdown. A row names its envs unless it applies to all."""
+    """Return the differences as Markdown. A row names its envs unless it applies to all envs."""
     lines = [["setting", f"`{a}`", f"`{b}`", "meaning"]]
     for row in differences(config, a, b, envs):
         where = "" if len(row.envs) == len(envs) else f" ({', '.join(row.envs)})"

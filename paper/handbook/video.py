@@ -30,7 +30,7 @@ from paper import command
 
 NAME = "video"
 LARGEST = 300_000  # bytes
-RATE = 25  # maximum frames per second; a GIF counts in hundredths of a second
+RATE = 25  # maximum frames per second; a GIF's times are multiples of 0.01 seconds
 
 # (width in pixels, every n-th frame, colours), best first.
 QUALITY = (
@@ -46,14 +46,14 @@ QUALITY = (
 
 
 class Clip(NamedTuple):
-    """Frames of RGB bytes, and the seconds that each is shown."""
+    """Frames of RGB bytes, and the number of seconds for which each frame is shown."""
 
     frames: list[NDArray[np.uint8]]
     seconds: float
 
 
 def film(env_id: str, actor: Policy, seed: int, seconds: float) -> Clip:
-    """Film the start of a deterministic episode in real time, or all of it if it ends earlier."""
+    """Film a deterministic episode in real time, for `seconds` or until it ends."""
     env = make(env_id, render_mode="rgb_array")
     try:
         step: float = env.unwrapped.dt  # type: ignore[attr-defined]
@@ -73,11 +73,11 @@ def film(env_id: str, actor: Policy, seed: int, seconds: float) -> Clip:
 
 
 def _prepare(env: Env) -> None:
-    """Choose a camera and fast rendering, before the first frame."""
+    """Choose a camera and fast rendering. Call this before the first frame."""
     inner: Any = env.unwrapped
     dm_control = hasattr(inner, "render_kwargs")
     model = inner._env.physics.model if dm_control else inner.model
-    camera = 0 if model.ncam else -1  # the model's first, which follows the body, else a free one
+    camera = 0 if model.ncam else -1  # the model's camera, which follows the body, or a free one
     if dm_control:
         inner.render_kwargs = {"camera_id": camera, "width": 480, "height": 360}
     else:
@@ -105,7 +105,7 @@ def _render(env: Env) -> NDArray[np.uint8]:
 
 
 def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> bytes:
-    """Return a GIF whose frames share one palette, so that still parts take no bytes."""
+    """Return a GIF whose frames share one palette, so that unchanged parts take no bytes."""
     images = [Image.fromarray(frame) for frame in clip.frames[::every]]
     height = round(images[0].height * width / images[0].width)
     small = [image.resize((width, height), Image.Resampling.LANCZOS) for image in images]
@@ -114,7 +114,7 @@ def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> byt
     for i, image in enumerate(some):
         strip.paste(image, (0, i * height))
     palette = strip.quantize(colors, dither=Image.Dither.NONE)
-    # No dithering: it would change from frame to frame and cost bytes.
+    # No dithering: its pattern would change from frame to frame and cost bytes.
     first, *rest = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in small)
     out = io.BytesIO()
     first.save(
@@ -131,7 +131,7 @@ def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> byt
 
 
 def shrink(clip: Clip, comment: str, largest: int = LARGEST) -> bytes:
-    """Return the GIF at the best quality that fits. Raise UserError if none does."""
+    """Return the GIF at the best quality that fits. Raise UserError if none fits."""
     for width, every, colors in QUALITY:
         content = encode(clip, width, every, colors, comment)
         if len(content) <= largest:
@@ -171,7 +171,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         file = args.policy or shipped.DATA / args.env / shipped.POLICY
         actor, env = policy.load(file)
         if env != args.env:
-            raise UserError(f"--policy: it was trained on {env}, not on {args.env}")
+            raise UserError(f"--policy: this policy was trained on {env}, not on {args.env}")
         clip = film(env, actor, args.seed, args.seconds)
         content = shrink(clip, comment_of(file))
         with atomic(args.out) as temporary:

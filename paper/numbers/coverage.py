@@ -15,7 +15,7 @@ from paper.numbers.statistics import Array, chi_square_bounds, t_interval
 Kind = Literal["mean", "IQM", "P", "std"]
 Shape = Literal["normal", "skewed", "failing"]
 
-# The distributions of simulated scores, as `draw` has them. Skewed scores are log-normal.
+# The distributions of simulated scores, which `draw` defines. Skewed scores are log-normal.
 SHAPES: dict[Shape, str] = {
     "normal": "normal scores",
     "skewed": "skewed scores",
@@ -25,11 +25,11 @@ KINDS: dict[Kind, str] = {
     "mean": "a nominal 95% interval covers the true mean",
     "IQM": "a nominal 95% interval covers the true IQM",
     "P": "a nominal 95% interval covers the true probability of improvement",
-    "std": "the 95% upper bound of a standard deviation lies above the true one",
+    "std": "the 95% upper bound of a standard deviation lies above the true value",
 }
-TASKS = 6  # number of tasks if there are several, with centres between 0.2 and 1
+TASKS = 6  # number of tasks if there are several; the centres of their scores span 0.2 to 1
 
-# Per cent of cases with each of SEEDS: over one task, over TASKS tasks.
+# Percentage of cases for each number in SEEDS: over one task, then over TASKS tasks.
 SEEDS = range(2, 11)
 COVERAGE: dict[tuple[Kind, Shape], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ("mean", "normal"): (
@@ -61,13 +61,13 @@ COVERAGE: dict[tuple[Kind, Shape], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ),
 }
 
-SPREAD, FAILS = 0.1, 0.1  # spread of good runs' scores; share of runs that score as if random
-DRAWS = {"mean": 20_000, "std": 20_000, "IQM": 1000, "P": 1000}  # simulated sets of runs
-REPS = 400  # resamples of a bootstrap
+SPREAD, FAILS = 0.1, 0.1  # scale of the scores' spread; share of runs that fail, with scores near 0
+DRAWS = {"mean": 20_000, "std": 20_000, "IQM": 1000, "P": 1000}  # number of simulated sets of runs
+REPS = 400  # number of resamples of a bootstrap
 
 
 def caution(seeds: Iterable[int], *kinds: Kind, tasks: int = 1) -> str:
-    """Return a sentence on each kind of interval, or an empty text if no cell has several seeds.
+    """Return a sentence on each kind of interval, or an empty text if none has several seeds.
 
     seeds: the number of seeds of each interval.
     tasks: the largest number of tasks of an interval.
@@ -92,7 +92,7 @@ def _sentence(kind: Kind, counts: Iterable[int], tasks: int) -> str:
 
 
 def _shares(kind: Kind, seeds: int, several: int) -> list[int]:
-    """Return the shares of each shape. Seeds beyond those of SEEDS count as its last number."""
+    """Return the percentage for each shape. Numbers beyond SEEDS count as its largest number."""
     at = SEEDS.index(min(seeds, SEEDS[-1]))
     return [COVERAGE[kind, shape][several][at] for shape in SHAPES]
 
@@ -105,7 +105,7 @@ def _plain(shares: Sequence[int]) -> str:
 
 
 def draw(rng: np.random.Generator, shape: Shape, size: tuple[int, ...]) -> Array:
-    """Return simulated scores of shape `size` (..., seeds, tasks)."""
+    """Return simulated scores of a distribution, with shape `size` = (..., seeds, tasks)."""
     centres = np.linspace(0.2, 1.0, size[-1]) if size[-1] > 1 else np.ones(1)
     if shape == "skewed":
         return centres + SPREAD * (np.exp(rng.standard_normal(size)) - math.exp(0.5))
@@ -120,7 +120,7 @@ def iqm(scores: Array) -> Array:
 
 
 def beaten(x: Array, y: Array) -> Array:
-    """Return the probability that a run of x beats one of y, averaged over tasks."""
+    """Return the share of pairs in which a run of x beats a run of y, averaged over tasks."""
     return (x[..., :, None, :] > y[..., None, :, :]).mean(axis=(-3, -2, -1))
 
 
@@ -133,7 +133,7 @@ def resampled(rng: np.random.Generator, scores: Array) -> Array:
 
 @cache
 def truth(kind: Kind, shape: Shape, tasks: int) -> float:
-    """Return the true value, estimated from very many runs."""
+    """Return the true value, estimated from 400 000 runs per task."""
     rng = np.random.default_rng(0)
     x, y = (draw(rng, shape, (400_000, tasks)) for _ in range(2))
     if kind == "IQM":

@@ -1,4 +1,4 @@
-"""Learning curves of a cell's runs, against env steps."""
+"""Learning curves of a cell's runs over env steps."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from paper.numbers.scores import final_scores
 
 AXES = ["env", "method", "mode", "rate", "demos", "seed"]  # columns that identify a run
 
-CELL = AXES[:-1]  # columns that the runs of a curve share
+CELL = AXES[:-1]  # columns that are equal for all runs of a curve
 
 Array = NDArray[np.float64]
 
@@ -28,8 +28,8 @@ class Curve(NamedTuple):
     mean: Array  # mean of the runs' running means
     std: Array  # sample standard deviation (n - 1) of the running means; NaN for one run
     raw: Array  # mean of the evaluations, not smoothed
-    each: Array  # running mean of each run, (seeds, steps); NaN after it diverged
-    ends: list[tuple[float, float]]  # last step and running mean of each diverged run
+    each: Array  # running mean of each run, (seeds, steps); NaN after a run diverged
+    ends: list[tuple[float, float]]  # last step and last running mean of each diverged run
     seeds: int
 
 
@@ -43,7 +43,7 @@ class Level(NamedTuple):
 
 
 def curve(runs: pd.DataFrame, window: int) -> Curve:
-    """Return the learning curve of one cell, whose runs differ in the seed.
+    """Return the learning curve of one cell, whose runs differ only in the seed.
 
     A running mean covers the last `window` evaluations, or fewer at the start. A diverged run keeps
     its last value to the end of the curve. Otherwise the curve would show only the survivors.
@@ -83,7 +83,7 @@ def level(runs: pd.DataFrame, window: int) -> Level:
 
 
 def usable(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with a finite value to show. Only a diverged run may have other rows."""
+    """Return the rows with a finite value to show. Check that all others are of diverged runs."""
     finite = np.isfinite(shown(runs).to_numpy(float))
     bad = runs[~finite & (runs["status"] != "diverged").to_numpy()]
     if len(bad):
@@ -103,7 +103,10 @@ def shown(runs: pd.DataFrame) -> pd.Series:
 def unevaluated(
     runs: pd.DataFrame, keys: Iterable[RunKey], absent: Iterable[RunKey]
 ) -> list[RunKey]:
-    """Return the keys of runs that diverged before an evaluation: not absent, but without a row."""
+    """Return the keys of runs that diverged before an evaluation.
+
+    They are not among `absent`, but have no row in `runs`.
+    """
     rows = runs[AXES].drop_duplicates().itertuples(index=False, name=None)
     gone = {RunKey(*row) for row in rows}.union(absent)
     return [key for key in keys if key not in gone]
@@ -132,7 +135,7 @@ def offline(config: Config, method: str, env: str) -> bool:
 
 
 def unit(steps: float) -> tuple[float, str]:
-    """Return the unit of an axis of env steps up to `steps`, and its text in the label."""
+    """Return the unit of an axis that ends at `steps` env steps, and its text in the label."""
     for power, sign in ((6, "⁶"), (3, "³")):
         if steps >= 2 * 10**power:
             return 10.0**power, f" (10{sign})"

@@ -1,7 +1,7 @@
 """A potential on Pendulum-v1 at four moments of a short training, over angle and velocity.
 
-The training is seeded and takes a few minutes on one core. The maps that ship were written by
-`python -m paper.numbers.potential`.
+The training is seeded and takes a few minutes on one core. `python -m paper.numbers.potential`
+wrote the shipped maps.
 """
 
 import contextlib
@@ -30,20 +30,20 @@ ENV = "Pendulum-v1"
 DEMOS = CHECKOUT / "tests" / "data" / f"{ENV}.npz"
 EPISODES, RATE = 4, 20  # 4 demonstrations, with every 20th transition
 STEPS = 20_000  # maximum number of env steps
-MOMENTS = (0.05, 0.2, 0.5, 1.0)  # fractions of the training
-RECENT = 400  # number of the agent's last transitions that are shown
+MOMENTS = (0.05, 0.2, 0.5, 1.0)  # the moments, as fractions of the training
+RECENT = 400  # number of the agent's most recent transitions that are shown
 ANGLES = np.linspace(-np.pi, np.pi, 97)
-VELOCITIES = np.linspace(-8.0, 8.0, 65)  # the env's own limits
+VELOCITIES = np.linspace(-8.0, 8.0, 65)  # between the env's limits
 
 
 @dataclass(frozen=True)
 class Maps:
     """The potential at action 0, and the points (angle, velocity) of expert and agent."""
 
-    step: Floats  # env steps, (moments,)
+    step: Floats  # env steps at each moment, (moments,)
     potential: Floats  # (moments, VELOCITIES, ANGLES)
     expert: Floats  # (N, 2)
-    agent: Floats  # (moments, RECENT at most, 2)
+    agent: Floats  # (moments, RECENT, 2), padded with NaN
 
 
 def cell(steps: int) -> CellConfig:
@@ -107,13 +107,13 @@ def points(obs: Tensor) -> Floats:
 
 
 def save(path: Path, maps: Maps) -> None:
-    """Write maps as float32."""
+    """Write maps to a file, as float32."""
     with atomic(path) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **{k: v.astype(np.float32) for k, v in vars(maps).items()})
 
 
 def load(path: Path) -> Maps:
-    """Read maps. Raise UserError if the file is missing or damaged."""
+    """Return the maps in a file. Raise UserError if it is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             return Maps(**{name: file[name].astype(float) for name in file.files})

@@ -1,7 +1,7 @@
 """Final scores, the basis of every table, aggregate and claim.
 
-A score is a normalised return, as `ngt.runs.table.as_rows` computes it: a random policy has 0, the
-expert 1. `final` in paper/numbers/statistics.py gives a score to runs without an evaluation.
+A score is a normalised return, as `ngt.runs.table.as_rows` computes it: 0 for a random policy, 1
+for the expert. `final` in paper/numbers/statistics.py gives a score to runs without an evaluation.
 """
 
 import pandas as pd

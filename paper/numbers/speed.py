@@ -1,4 +1,4 @@
-"""Speeds of training, for the speed table, its figure and the claims."""
+"""Training speeds for the speed table, the speed figure and the claims."""
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,12 @@ Array = NDArray[np.float64]
 
 
 def base(config: Config, method: str) -> str:
-    """Return the method behind a timed variant."""
+    """Return the method that a timed variant is based on."""
     return find_method(config, method).like or method
 
 
 def clock(run: pd.DataFrame, name: str) -> tuple[Array, Array]:
-    """Return the steps of one run and its seconds of training up to them, starting from (0, 0)."""
+    """Return a run's steps and its seconds of training until each step, starting with 0 and 0."""
     rows = run.dropna(subset="seconds").sort_values("step")
     if rows.empty:
         raise UserError(f"run {name}: it recorded no times; train it again")

@@ -1,9 +1,10 @@
 """Final scores, and statistics over seeds and tasks with 95% intervals.
 
 A task is an env with a number of demonstrations. A score is a run's final score: the mean of its
-last evaluations (paper/numbers/scores.py). Means have t intervals. Interquartile means and
-probabilities of improvement have rliable's stratified bootstrap, which resamples seeds within each
-task. `paper.numbers.coverage` simulates how often these intervals cover the true value.
+last evaluations (paper/numbers/scores.py). Means have t intervals. The intervals of interquartile
+means and probabilities of improvement come from rliable's stratified bootstrap, which resamples
+seeds within each task. `paper.numbers.coverage` simulates how often the intervals cover the true
+value.
 """
 
 from __future__ import annotations
@@ -26,16 +27,29 @@ from ngt.errors import UserError
 from ngt.runs.keys import RunKey
 from ngt.runs.table import unscored_envs
 from ngt.seeding import derive
-from ngt.settings.config import StatisticsConfig
+from ngt.settings.config import Config, StatisticsConfig
 from paper.numbers.curves import AXES, usable
 from paper.numbers.scores import final_scores
+from paper.register import MAIN
 from paper.words import show
 
-OURS = "ngt"  # the method with which all others are compared
-UNEVALUATED = 0.0  # a random policy's score, for a run that diverged before an evaluation
+OURS = "ngt"  # the paper's own method, which its claims are about
+UNEVALUATED = 0.0  # the score of a run that diverged before an evaluation: a random policy's
 
 Array = NDArray[np.float64]
 Task = tuple[str, int]  # env, demonstrations
+
+
+def reference(config: Config) -> str:
+    """Return the method that others are compared with, or "" without one."""
+    plan = config.figures.get(MAIN[0])
+    name = config.statistics.reference or (plan.methods[0] if plan else "")
+    if plan and name not in plan.methods:
+        raise UserError(
+            f"statistics.reference: {name} is not among figures.{MAIN[0]}.methods; choose one of "
+            f"{', '.join(plan.methods)}"
+        )
+    return name
 
 
 class Estimate(NamedTuple):
@@ -52,7 +66,7 @@ class Estimate(NamedTuple):
         return self.text()
 
     def text(self, number: str = "{:.2f}") -> str:
-        """Return the text `0.86 [0.84, 0.91]`, without brackets if there is no interval."""
+        """Return text such as `0.86 [0.84, 0.91]`, or `0.86` if there is no interval."""
         value, low, high = (show(float(x), number) for x in self)
         return value if math.isnan(self.low) else f"{value} [{low}, {high}]"
 
@@ -75,7 +89,7 @@ def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> 
 def final_returns(
     runs: pd.DataFrame, present: Iterable[RunKey], window: int
 ) -> dict[RunKey, float]:
-    """Return the final return of each present run. The arguments are those of `final`.
+    """Return the final return of each present run. For the arguments, see `final`.
 
     A run without an evaluation counts with the return of a random policy, or NaN if no run of its
     env has an evaluation.
@@ -86,9 +100,9 @@ def final_returns(
 
 
 def share(value: float, random: float, published: float) -> float:
-    """Return the share that a value covers of the way from a random to a published return.
+    """Return the position of a value between the random return (0) and the published return (1).
 
-    This is not a ratio of returns, as returns may be negative.
+    This is not a ratio of returns, because returns may be negative.
     """
     return (value - random) / (published - random)
 
@@ -104,10 +118,10 @@ def unscored(runs: pd.DataFrame | None) -> list[str]:
 
 
 class Diverged(NamedTuple):
-    """Runs that ended early."""
+    """Runs that ended early, because a number was not finite."""
 
     runs: frozenset[RunKey]
-    silent: frozenset[RunKey]  # those without an evaluation
+    silent: frozenset[RunKey]  # the runs among them without an evaluation
 
     def __str__(self) -> str:
         """Return a sentence about the runs, or an empty text if there are none."""
@@ -120,7 +134,7 @@ class Diverged(NamedTuple):
 
 
 def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
-    """Return the diverged runs among the present ones. The arguments are those of `final`."""
+    """Return the diverged runs among the present runs. For the arguments, see `final`."""
     status: dict[RunKey, str] = {}
     if runs is not None:
         rows = runs[[*AXES, "status"]].drop_duplicates().itertuples(index=False, name=None)
@@ -155,7 +169,7 @@ class Scores:
 
 
 def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -> Scores:
-    """Return the scores of all methods among the keys, whose seeds are the same on every task.
+    """Return the scores of all methods among the keys. All tasks must have the same seeds.
 
     scores: the scores of the present runs, from `final`.
     where: the artefact, for error messages.
@@ -186,7 +200,7 @@ def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -
 
 
 def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
-    """Return empty scores, without tasks, for the methods that have runs."""
+    """Return scores without any task, for the methods that have runs."""
     methods = dict.fromkeys(key.method for key in present)
     return Scores((), {method: np.empty((seeds, 0)) for method in methods})
 
@@ -210,7 +224,7 @@ def seeded(seed: int, *axes: str | int) -> Iterator[None]:
 
 @cache
 def say_once(text: str) -> None:
-    """Print a line on stderr for a waiting user, but only the first time."""
+    """Print a line on stderr for a waiting user, at most once per text."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -220,10 +234,10 @@ def estimates(
     settings: StatisticsConfig,
     *axes: str | int,
 ) -> list[Estimate]:
-    """Return each number of function(*arrays) with its interval.
+    """Return an estimate, with its interval, of each number that function(*arrays) returns.
 
-    arrays: each of shape (seeds, tasks), resampled independently.
-    axes: a name for the draws, so that intervals are independent of each other.
+    arrays: scores of shape (seeds, tasks), each resampled independently.
+    axes: names for the random draws, so that different intervals use independent draws.
     """
     data: Any = list(arrays) if len(arrays) > 1 else arrays[0]
     if min(len(a) for a in arrays) < 2:
@@ -249,7 +263,10 @@ def aggregates(
 
 
 def improvement(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the probability that a run of x beats one of y, averaged over tasks. Ties are half."""
+    """Return the probability that a run of x beats a run of y, averaged over tasks.
+
+    A tie counts half.
+    """
     return estimates(metrics.probability_of_improvement, [x, y], settings, "improvement", *axes)[0]
 
 
@@ -262,7 +279,7 @@ def profile(
 
 
 def iqm_difference(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the interquartile mean of x minus that of y."""
+    """Return the difference of the interquartile means, x minus y, with its interval."""
     iqm = metrics.aggregate_iqm
     return estimates(lambda a, b: iqm(a) - iqm(b), [x, y], settings, "difference", *axes)[0]
 
@@ -273,7 +290,7 @@ def mean(scores: Array) -> Estimate:
 
 
 def difference(x: Array, y: Array | None = None) -> Estimate:
-    """Return the mean of x minus that of y, with its t interval."""
+    """Return the difference of the means, x minus y, with its t interval; without y, x's mean."""
     if min(len(a) for a in (x, y) if a is not None) < 2:
         value = float(np.mean(x) - (0 if y is None else np.mean(y)))
         return Estimate(value, math.nan, math.nan)
@@ -293,8 +310,8 @@ def spread(scores: Array) -> Estimate:
 def t_interval(x: Array, y: Array | None = None) -> tuple[Array, Array, Array]:
     """Return a mean, or the difference x minus y of two means, and the ends of its 95% interval.
 
-    x, y: (..., seeds, tasks). The mean is over seeds and tasks. Each task has its own variance over
-    seeds, so the degrees of freedom are those of Welch and Satterthwaite.
+    x, y: scores of shape (..., seeds, tasks). Means are over seeds and tasks. Each task has its own
+    variance over seeds, so the degrees of freedom follow Welch and Satterthwaite.
     """
     value, variance, per_freedom = np.zeros(()), np.zeros(()), np.zeros(())
     for sign, scores in ((1, x), (-1, y)):
@@ -304,16 +321,17 @@ def t_interval(x: Array, y: Array | None = None) -> tuple[Array, Array, Array]:
             value = value + sign * scores.mean(axis=(-2, -1))
             variance = variance + each.sum(axis=-1)
             per_freedom = per_freedom + (each**2).sum(axis=-1) / (seeds - 1)
-    # Without any variance the interval is a point, whatever the degrees of freedom.
+    # Without any variance, the interval is a point for all degrees of freedom.
     freedom = np.where(per_freedom > 0, variance**2 / np.where(per_freedom > 0, per_freedom, 1), 1)
     half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
     return value, value - half, value + half
 
 
 def chi_square_bounds(scores: Array) -> tuple[Array, Array, Array]:
-    """Return a standard deviation over seeds and two bounds, a one-sided 95% bound at each end.
+    """Return a standard deviation over seeds, its lower bound and its upper bound.
 
-    scores: (..., seeds, tasks). The variance is the mean over tasks of the sample variance.
+    Each bound is a one-sided 95% bound. The variance is the mean over tasks of the sample variance.
+    scores: shape (..., seeds, tasks).
     """
     seeds, tasks = scores.shape[-2:]
     freedom = (seeds - 1) * tasks

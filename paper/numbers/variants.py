@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 from ngt.settings.config import CellConfig, Config, SacConfig, TrainConfig
 from ngt.settings.resolve import load_model, method_rate, resolve
 
-IDENTITY = ("env", "method", "demos_source")  # fields that identify a cell and are no settings
+IDENTITY = ("env", "method", "demos_source")  # fields that identify a cell and are not settings
 
 
-Settings = dict[str, tuple[str, str]]  # by name: value and meaning
+Settings = dict[str, tuple[str, str]]  # value and meaning of each setting, by its name
 
 
 class Difference(NamedTuple):
-    """A setting and its value in each method, `-` if the method's model has no such setting."""
+    """A setting and its value in each of two methods, or `-` if the model has no such setting."""
 
     name: str
-    envs: tuple[str, ...]  # the envs on which it has these values
+    envs: tuple[str, ...]  # the envs on which the methods have these values
     values: tuple[str, str]
     meaning: str
 
@@ -46,7 +46,7 @@ def as_text(value: Any) -> str:
 
 
 def cell(config: Config, env: str, method: str) -> CellConfig:
-    """Return a method's settings on an env, at the method's own rate or the default one."""
+    """Return a method's settings on an env, at the method's own rate or the default rate."""
     rate = method_rate(config, method) or CellConfig.rate
     return resolve(config, env, method, CellConfig.mode, rate)
 
@@ -59,7 +59,7 @@ def differences(config: Config, a: str, b: str, envs: Sequence[str]) -> list[Dif
 
 
 def compare(sides: Mapping[str, tuple[Settings, Settings]]) -> list[Difference]:
-    """Return every setting in which the two sides of some env differ, in the settings' order."""
+    """Return every setting whose value differs between two methods on an env, in their order."""
     meanings = {n: doc for pair in sides.values() for side in pair for n, (_, doc) in side.items()}
     rows = []
     for name, meaning in meanings.items():

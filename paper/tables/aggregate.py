@@ -1,5 +1,6 @@
 """A table of the main figure's scores, aggregated over tasks (not in the paper)."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from paper.command import Made, Options, read
 from paper.drawing.style import Note
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import coverage, statistics
-from paper.numbers.statistics import OURS, Diverged, Estimate, Scores
+from paper.numbers.statistics import Diverged, Estimate, Scores
 
 FIGURE = "main_figure"
 
@@ -40,10 +41,11 @@ class Aggregates:
     """The main figure's scores, with the runs that diverged or are missing."""
 
     config: Config
+    reference: str  # the method that others are compared with
     scores: Scores
     diverged: Diverged
     absent: tuple[RunKey, ...]
-    unscored: tuple[str, ...] = ()  # sentences on envs without scores
+    unscored: tuple[str, ...] = ()  # a sentence on each env without scores
 
     @property
     def methods(self) -> list[str]:
@@ -52,11 +54,11 @@ class Aggregates:
 
     @property
     def seeds(self) -> int:
-        """Return the number of runs of a method on a task."""
+        """Return the number of seeds per method and task."""
         return len(self.config.figures[FIGURE].seeds)
 
     def groups(self) -> Iterator[tuple[str, Scores]]:
-        """Yield the scores of all tasks, then those of each number of demonstrations."""
+        """Yield the scores of all tasks, then the scores for each number of demonstrations."""
         yield "all", self.scores
         numbers = sorted({demos for _, demos in self.scores.tasks})
         if len(numbers) > 1:
@@ -72,17 +74,32 @@ class Aggregates:
     def both(
         self, method: str, scores: Scores, group: str = "all"
     ) -> tuple[Estimate | None, Estimate | None]:
-        """Return a method's interquartile mean and optimality gap, or None without scores."""
+        """Return a method's interquartile mean and optimality gap, or (None, None) if unscored."""
         if not scores.tasks:
             return None, None
         return statistics.aggregates(scores.of[method], self.config.statistics, group, method)
 
     def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
-        """Return the probability that NGT improves on a method, or None for NGT itself."""
-        if method == OURS or not scores.tasks:
+        """Return the probability that the reference beats a method, or None if it is the method."""
+        if method == self.reference:
             return None
-        pair = (scores.of[OURS], scores.of[method])
-        return statistics.improvement(*pair, self.config.statistics, group, method)
+        return self.beats(self.reference, method, scores, group)
+
+    def beats(self, x: str, y: str, scores: Scores, group: str = "all") -> Estimate | None:
+        """Return the probability that a run of method x beats one of y, or None without scores."""
+        if not scores.tasks:
+            return None
+        if y == self.reference:  # has the draws of `better`
+            value, low, high = self.beats(y, x, scores, group) or [math.nan] * 3
+            return Estimate(1 - value, 1 - high, 1 - low)
+        draws = (group, y) if x == self.reference else (group, x, y)
+        pair = (scores.of[x], scores.of[y])
+        return statistics.improvement(*pair, self.config.statistics, *draws)
+
+    @property
+    def label(self) -> str:
+        """Return the label of the reference."""
+        return method_label(self.config, self.reference)
 
 
 def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Aggregates:
@@ -99,13 +116,14 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
         scores = statistics.gather(scored, statistics.final(runs, present, config.window), FIGURE)
     else:
         scores = statistics.nothing(present, len(config.figures[FIGURE].seeds))
-    if OURS not in scores.of:
+    if (reference := statistics.reference(config)) not in scores.of:
         raise UserError(
-            f"figures.{FIGURE}.methods: {OURS}, with which all others are compared, has no run; "
-            f"train it"
+            f"figures.{FIGURE}.methods: {reference}, with which all others are compared, has no "
+            f"run; train it, or choose another as statistics.reference"
         )
     return Aggregates(
         config,
+        reference,
         scores,
         statistics.diverged(runs, present),
         tuple(absent),
@@ -121,8 +139,8 @@ def notes(a: Aggregates) -> list[Note]:
         f"Scale {a.config.scale}: {tasks} task{'s' * (tasks != 1)} (an env with a number of "
         f"demonstrations), n = {n} seed{'s' * (n != 1)} per task. A run's score is the {score}, "
         f"normalised: random 0, expert 1. IQM: mean of the middle half of all scores; optimality "
-        f"gap: mean shortfall of the scores from 1; P(NGT > method): probability that a run of NGT "
-        f"scores higher than one of the method on the same task; a tie counts half. "
+        f"gap: mean shortfall of the scores from 1; P({a.label} > method): probability that a run "
+        f"of {a.label} scores higher than one of the method on the same task; a tie counts half. "
     )
     if n > 1:
         text += (
@@ -166,8 +184,8 @@ def table(a: Aggregates) -> Table:
     """Return the table of aggregates."""
     caption = (
         "Aggregates over tasks, for all numbers of demonstrations together and for each "
-        "separately: interquartile mean, optimality gap and P(NGT > method), each with its 95% "
-        "interval (low, high)."
+        f"separately: interquartile mean, optimality gap and P({a.label} > method), each with its "
+        f"95% interval (low, high)."
     )
     said, marks = ([n.text for n in notes(a) if n.alert == alert] for alert in (False, True))
     return Table(caption, COLUMNS, list(rows(a)), said, marks)

@@ -20,7 +20,7 @@ from paper.drawing.table import Column, Table
 from paper.numbers import coverage, statistics
 from paper.source import cite
 
-WRONG = 0.025  # share of 95% intervals that lie wholly on one given side of the true value
+WRONG = 0.025  # share of 95% intervals that lie entirely above (or entirely below) the true value
 
 COLUMNS = {
     "claim": Column("claim", width=0.14),
@@ -99,20 +99,20 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
     text = ", ".join(f"{count[v]} {v}" for v in typing.get_args(Verdict))
     config, paper = e.config, e.paper
     out = [
-        f"{text.capitalize()}. reproduced: the rule holds for every part of the claim (task, env, "
-        f"method); partly: for some parts; not reproduced: for none; exceeds: more than the "
-        f"paper reports. Expert too weak: an expert of these runs has less than "
-        f"{EXPERT_SHARE:.0%} of the return published with the authors' code, counted from the "
-        f"random policy's return; envs without a published return are exempt. Measured, not "
-        f"comparable: measured on another card than the paper's. No verdict: measured with other "
-        f"code. Not run at this scale: runs of scale paper for the claim are missing, have other "
-        f"settings, have no scores or, for speeds, are not from one GPU; the available results are "
-        f"shown.",
+        f"{text.capitalize()}. Reproduced: the rule holds for every part of the claim (task, env, "
+        f"method). Partly: it holds for some parts. Not reproduced: it holds for no part. Exceeds: "
+        f"the result is more than the paper reports. Expert too weak: an expert of these runs has "
+        f"less than {EXPERT_SHARE:.0%} of the return published with the authors' code, counted "
+        f"from the random policy's return; envs without a published return are exempt. Measured, "
+        f"not comparable: measured on another card than the paper's. No verdict: measured with "
+        f"other code. Not run at this scale: runs of scale paper for the claim are missing, have "
+        f"other settings, have no scores or, for speeds, are not from one GPU; the available "
+        f"results are shown.",
         f"Scores: mean of a run's last {config.window} evaluations, normalised: random 0, expert "
         f"1. In brackets: for a mean or a difference of means, the 95% t interval over seeds; for "
         f"a difference of IQMs, the 95% stratified bootstrap ({config.statistics.reps} "
         f"repetitions); for a standard deviation, a one-sided 95% chi-square bound at each end. A "
-        f"rule holds if it holds for the whole interval. Thresholds are ours, since the "
+        f"rule must hold for the whole interval. The thresholds are ours, because the "
         f"paper gives none: expert {EXPERT:g}, strong {STRONG:g}, learns {LEARNS:g}.",
     ]
     shown = {key for _, finding in found for key in finding.keys}
@@ -131,8 +131,8 @@ def many(found: Sequence[tuple[Claim, Outcome]]) -> str:
     """Return a sentence on how many rules are judged at once."""
     checks = sum(len(outcome.checks) for _, outcome in found if outcome.decides)
     return (
-        f"{len(found)} rules are judged at once, with {checks} checks behind their verdicts, "
-        f"without a correction for their number. Each check can err: if all true values were "
+        f"{len(found)} rules are judged at once, with {checks} checks behind their verdicts and "
+        f"no correction for multiple comparisons. Each check can err: if all true values were "
         f"exactly at their thresholds, about {WRONG:.1%} of the checks on intervals would hold."
     )
 

@@ -1,4 +1,4 @@
-"""Sizes, bounds, limits and reference returns of envs: printed, in the authors' code, and ours.
+"""Sizes, bounds, limits and reference returns of envs: as printed, in the authors' code, and ours.
 
 Our sizes are read from the live envs; `paper.claims.envs` has the other sizes.
 """
@@ -45,7 +45,7 @@ COLUMNS = {
 
 
 class Live(NamedTuple):
-    """Facts read from an env. The bounds are those of its actions before any rescaling."""
+    """Facts read from an env. The bounds are the env's own action bounds, before rescaling."""
 
     obs: int
     act: int
@@ -68,14 +68,14 @@ def live(task: Task, terminate_when_unhealthy: bool) -> Live:
 
 
 def paper_id(task_id: str) -> str:
-    """Return the paper's id for a task. It differs if the suite refuses the paper's env."""
+    """Return the paper's id for a task. The ids differ if the suite refuses the paper's env."""
     return next((old for old, (_, instead) in REFUSED.items() if instead == task_id), task_id)
 
 
 def kept(limit: int, rate: int) -> int | str:
     """Return the number of transitions that subsampling keeps of an episode of `limit` steps.
 
-    It is a range if it depends on the offset, 0 to rate - 1.
+    Return a range as text if the number depends on the offset, 0 to rate - 1.
     """
     least, most = ((limit - offset + rate - 1) // rate for offset in (rate - 1, 0))
     return most if least == most else f"{least} to {most}"
@@ -92,7 +92,7 @@ def sizes(both: tuple[int, int] | None) -> str | None:
 
 
 def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
-    """Return a task's row. data: the folder of the recorded experts that ship."""
+    """Return a task's row. data: the folder of the shipped experts."""
     facts, source = live(task, config.terminate_when_unhealthy), paper_id(task.id)
     ours, printed = (facts.obs, facts.act), PAPER_SIZES.get(source)
     file = data / task.id / DEMOS
@@ -117,7 +117,7 @@ def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
 
 
 def table(config: Config, data: Path = DATA) -> Table:
-    """Return a table with a row per env of the paper's run table and of the scale's."""
+    """Return a table with a row for each env of scale `paper` or of the config."""
     tasks = [TASKS[name] for name in register.envs(load({"scale": "paper"}), config)]
     rows = [row(task, config, data) for task in tasks]
     refused = [
@@ -133,15 +133,16 @@ def table(config: Config, data: Path = DATA) -> Table:
         rows,
         [
             f"Scale {config.scale}. Sizes, bounds and limits are read from the live envs "
-            f"({versions}). The printed sizes are those of the paper's appendix, which lists five "
+            f"({versions}). The printed sizes are from the paper's appendix, which lists five "
             f"envs. It gives no sizes for {listed(unlisted)}.",
             SIXTH_SAID,
             *refused,
-            "Ends early: by terminate_when_unhealthy, if the env has it. Kept: transitions kept "
-            "of a demonstration of full length; one that ends early leaves fewer.",
+            "Ends early: whether an unhealthy body ends the episode (terminate_when_unhealthy). "
+            "Kept: number of transitions kept from a demonstration of full length; a demonstration "
+            "that ends early has fewer.",
             "Authors': mean returns published with their code, in which no episode ends "
-            "early. Ours: mean returns of the expert that ships in data/ and of a "
-            "uniform-random policy.",
+            "early. Ours: mean returns of the shipped expert in data/ and of a uniform-random "
+            "policy.",
         ],
     )
 

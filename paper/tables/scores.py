@@ -24,13 +24,13 @@ COLUMNS = {
     "mean": Column("mean"),
     "low": Column("low"),
     "high": Column("high"),
-    "scores": Column("of each seed", several=True),
+    "scores": Column("each seed's score", several=True),
     "diverged": Column("diverged"),
 }
 
 
 def rows(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Iterator[dict[str, Cell]]:
-    """Yield a row per cell of the figure, in the config's order. Cells without runs are empty."""
+    """Yield a row per cell of the figure, in the config's order. A cell without runs is empty."""
     plan = config.figures[FIGURE]
     present = sorted(set(run_table(config, [FIGURE])) - set(absent))
     scores = statistics.final(runs, present, config.window)
@@ -62,16 +62,16 @@ def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> 
     window = config.window
     notes = [
         f"Scale {config.scale}. A run's score is the mean of its last {window} evaluations, "
-        f"normalised: random 0, expert 1. low, high: 95% t interval of the mean over seeds; none "
+        f"normalised: random 0, expert 1. low, high: 95% t interval of the mean over seeds; empty "
         f"for one seed. {coverage.caution([len(config.figures[FIGURE].seeds)], 'mean')}".rstrip(),
-        "return: the same evaluations, not normalised; mean over seeds.",
+        "return: mean over seeds of the same evaluations, not normalised.",
         *statistics.unscored(runs),
     ]
     present = sorted(set(run_table(config, [FIGURE])) - set(absent))
     if diverged := str(statistics.diverged(runs, present)):
         notes.append(diverged)
     marks = [f"PARTIAL: runs missing: {len(absent)}."] if absent else []
-    caption = "Final scores of the main figure's runs: mean over seeds, its interval, each seed's."
+    caption = "Final scores of the main figure's runs: mean over seeds, its interval, each score."
     return Table(caption, COLUMNS, list(rows(runs, config, absent)), notes, marks)
 
 

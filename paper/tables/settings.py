@@ -26,7 +26,7 @@ from paper.drawing.table import Cell, Column, Table
 from paper.numbers import variants
 from paper.numbers.variants import Difference, Settings, as_text
 
-TARGET = "sac.target_entropy_scale"  # the setting whose meaning depends on the env
+TARGET = "sac.target_entropy_scale"  # a setting whose meaning depends on the env
 
 COLUMNS = {
     "method": Column("method", width=0.088),
@@ -43,9 +43,9 @@ COLUMNS = {
 
 
 def settings(config: Config, name: str, env: str) -> Settings:
-    """Return the value and meaning of every setting of a name on an env.
+    """Return the value and meaning of every setting of a method on an env.
 
-    name: a method, or BACKBONE or EXPERT.
+    name: the method, or BACKBONE or EXPERT.
     """
     if name == EXPERT:
         entry = expert_config(config, env)
@@ -65,19 +65,20 @@ def settings(config: Config, name: str, env: str) -> Settings:
         "window": (as_text(config.window), window.metadata["doc"]),
         "graphs": (
             as_text(graphs),
-            "CUDA graphs on a GPU: an argument of the learner, in no config; changes no result",
+            "CUDA graphs on a GPU; an argument of the learner, not a config entry; changes no "
+            "result",
         ),
     }
 
 
 def sides(config: Config, envs: Sequence[str]) -> dict[str, dict[str, Settings]]:
-    """Return the settings by name and env."""
+    """Return the settings of the backbone, the expert and every method, by name and env."""
     names = (BACKBONE, EXPERT, *config.methods)
     return {name: {env: settings(config, name, env) for env in envs} for name in names}
 
 
 def like(config: Config, name: str) -> str:
-    """Return the name with which a name's settings are compared; empty for the backbone."""
+    """Return the name whose settings are the reference for a method's; empty for BACKBONE."""
     entry = config.methods.get(name)
     return "" if name == BACKBONE else (entry.like if entry else "") or BACKBONE
 
@@ -85,7 +86,7 @@ def like(config: Config, name: str) -> str:
 def told(
     own: Mapping[str, Settings], other: Mapping[str, Settings], *keys: str
 ) -> list[Difference]:
-    """Return the settings, by env, in which `own` differs from `other`, and always `keys`."""
+    """Return the settings in `keys`, and those in which `own` and `other` (by env) differ."""
     changed = variants.compare({env: (other[env], own[env]) for env in own})
     shown = {(row.name, env) for row in changed for env in row.envs}
     shown |= {(key, env) for key in keys for env in own}
@@ -95,14 +96,14 @@ def told(
 
 
 def where(on: Sequence[str], envs: Sequence[str]) -> str:
-    """Return a short text that names some of the envs."""
+    """Return a short text for the envs `on` among all `envs`."""
     others = [env for env in envs if env not in on]
     names = ", ".join(on if len(on) <= len(others) else others)
     return "all" if not others else names if len(on) <= len(others) else f"all but {names}"
 
 
 def entropy_targets(own: Mapping[str, Settings]) -> dict[str, float]:
-    """Return, by env, the target entropy of the action in [-1, 1] if its setting has other units.
+    """Return the target entropy of actions in [-1, 1], for each env whose setting has other units.
 
     own: the settings of the backbone, the expert or a method, by env.
     """
@@ -120,7 +121,7 @@ def entropy_targets(own: Mapping[str, Settings]) -> dict[str, float]:
 
 
 def meaning(row: Difference, own: Mapping[str, Settings]) -> str:
-    """Return the meaning of a setting, with the target entropy in both units."""
+    """Return the meaning of a setting. For the target entropy, give its value in both units."""
     text = row.meaning.replace("`", "")
     if row.name != TARGET:
         return text
@@ -137,7 +138,7 @@ def rows(
 ) -> Iterator[dict[str, Cell]]:
     """Yield the rows of the backbone, the expert or a method.
 
-    ours, paper: `sides` of the config and of scale paper.
+    ours, paper: the results of `sides` for the config and for scale `paper`.
     """
     base = like(config, name)
     stated = {s.key: s for s in STATED if s.method == name and s.key}
@@ -174,12 +175,12 @@ def rows(
 
 @functools.cache
 def main_methods() -> tuple[str, ...]:
-    """Return the methods that the paper describes. All others are ours, or its ablations."""
+    """Return the methods that the paper describes. Others are ours, or the paper's ablations."""
     return load({"scale": "paper"}).figures["main_figure"].methods
 
 
 def table(config: Config) -> Table:
-    """Return a table of the backbone's settings, the expert's, then those of each method."""
+    """Return a table of the settings of the backbone, the expert and each method, in this order."""
     envs, methods = register.envs(config), distinct_methods(config)
     if not envs:
         raise UserError("figures: none names an env, so there are no settings to show; name one")
@@ -193,18 +194,19 @@ def table(config: Config) -> Table:
     verdicts = [str(row["agrees"]).partition(":")[0] for row in lines if row["printed"]]
     notes = [
         f"Scale {config.scale}, envs {', '.join(envs)}. Settings are named and written as in a "
-        f"config file. A method's rows are the settings in which it differs from the one that it "
-        f"is like. The backbone is the agent and the loop that all share.",
+        f"config file. A method's rows are the settings in which it differs from the method that "
+        f"the second column names. The backbone is the agent and the training loop that all "
+        f"methods share.",
         f"Of the paper's values, {verdicts.count(AGREE)} agree with ours, "
         f"{verdicts.count(DIFFERS)} differ and {verdicts.count('None')} have no setting here. The "
         f"paper is silent on {verdicts.count(SILENT)} settings. Ablations, and methods that are "
-        f"ours alone, have no printed values.",
+        f"not in the paper, have no printed values.",
         "The authors' code: the backbone is lionelblonde/sac-td3-cudagraphs-pytorch, the nearest "
         "public relative of the paper's agent; the release is lionelblonde/ngt, which is later "
-        "than the paper. A dash: not known, or no such setting.",
+        "than the paper. A dash means unknown, or no such setting.",
     ]
     if timed:
-        notes.append(f"Left out, as they differ only in a run's length: {timed}.")
+        notes.append(f"Left out, because only the length of a run differs: {timed}.")
     columns = dict(COLUMNS)
     if not any(row["at_paper"] for row in lines):
         width = (columns.pop("at_paper").width or 0) + (COLUMNS["meaning"].width or 0)

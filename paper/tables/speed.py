@@ -1,4 +1,4 @@
-"""The env steps per second of each method next to the paper's (the paper's table of speeds)."""
+"""The env steps per second of each method, next to the paper's table of speeds."""
 
 import numpy as np
 
@@ -10,14 +10,12 @@ from paper.claims.timing import REPORTED, REPORTED_ENVS
 from paper.command import Made, Options, read
 from paper.drawing.panels import plan_of
 from paper.drawing.table import Cell, Column, Table
-from paper.numbers import speed
+from paper.numbers import speed, statistics
 from paper.numbers.speed import NAME
-
-REFERENCE = "ngt"  # the method whose relative rate is 1
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make a table with a row per method: its rates on each env, also relative to NGT's."""
+    """Make a table with a row per method: its rates, absolute and relative to the reference's."""
     runs, absent = read(config, layout, options)
     plan = plan_of(config, NAME, one=("modes", "rates", "demos"))
     means: dict[tuple[str, str], float] = {}
@@ -26,14 +24,17 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
         clocks = [speed.clock(run, f"{env}/{method}") for _, run in some.groupby("seed")]
         means[env, method] = float(np.mean([speed.mean_rate(*clock) for clock in clocks]))
         ends[env, method] = float(np.mean([speed.stretches(*clock)[-1] for clock in clocks]))
-    ours = next((m for m in plan.methods if speed.base(config, m) == REFERENCE), None)
+    name = statistics.reference(config) or speed.base(config, plan.methods[0])
+    label = method_label(config, name)
+    ours = next((m for m in plan.methods if speed.base(config, m) == name), None)
+    shown = REPORTED.get(name)
     columns = {"method": Column("method")}
     heads = {env: env for env in plan.envs} | {f"paper {e}": f"paper: {e}" for e in REPORTED_ENVS}
     for key, head in heads.items():
         columns[f"{key} steps/s"] = Column(f"{head}\nenv steps/s", "{:.0f}")
         if key in plan.envs:
             columns[f"{key} last"] = Column("last\nfifth", "{:.0f}")
-        columns[f"{key} relative"] = Column("over\nNGT's", "{:.2f}")
+        columns[f"{key} relative"] = Column(f"over\n{label}'s", "{:.2f}")
     rows: list[dict[str, Cell]] = []
     for method in plan.methods:
         row: dict[str, Cell] = {"method": method_label(config, method)}
@@ -45,7 +46,7 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
         theirs = REPORTED.get(speed.base(config, method))
         for i, env in enumerate(REPORTED_ENVS):
             row[f"paper {env} steps/s"] = theirs and theirs[i]
-            row[f"paper {env} relative"] = theirs and theirs[i] / REPORTED[REFERENCE][i]
+            row[f"paper {env} relative"] = theirs and shown and theirs[i] / shown[i]
         rows.append(row)
     records = source(layout, config, other_settings=options.other_settings)
     made = [records.read(key).run for key in run_table(config, [NAME]) if key not in absent]
@@ -54,12 +55,12 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
     count = len(plan.seeds)
     repeats = f"Each is the mean of {count} repeats." if count > 1 else "Each is from one run."
     notes = [
-        f"Scale {config.scale}. Each run in its own process on: {'; '.join(machines)}. env "
+        f"Scale {config.scale}. Each run had its own process on: {'; '.join(machines)}. env "
         f"steps/s: the mean since the start, over {' or '.join(f'{s:,}' for s in steps)} env "
         f"steps, as the paper reports it. last fifth: the rate over the last "
-        f"{speed.STRETCH:.0%}. Evaluations are left out. {repeats}",
+        f"{speed.STRETCH:.0%} of the run. Evaluations are left out. {repeats}",
         "paper: one NVIDIA RTX 4090, at 200,000 env steps. Rates on different machines cannot be "
-        "compared; the columns over NGT's can.",
+        f"compared; the ratios to {label} can.",
     ]
     marks = [f"PARTIAL: {len(absent)} runs are missing."] if absent else []
     return Made(Table("Speed of training", columns, rows, notes, marks))

@@ -1,4 +1,4 @@
-"""The paper's theorems, computed: each statement's value, our value, and whether it holds."""
+"""The paper's theorems, computed: each statement's value, our value, and our verdict."""
 
 import math
 from collections.abc import Iterator
@@ -24,11 +24,12 @@ COLUMNS = {
     "why": Column("how far, or the counter-example", width=0.43),
 }
 LABELS = {"huber": "Huber", "mse_softmax": "MSE-softmax", "hl_gauss": "HL-Gauss"}
-ROUNDED = 1e-5  # relative tolerance, as weights are initialised in float32
-HAND = (2, WIDTH, 0.5)  # bins, width, sigma at which a normal table disproves Theorem sigma
-LIMIT = (10**6, 1000.0, 1.0)  # bins, width, sigma: bins far narrower, interval far wider than sigma
+ROUNDED = 1e-5  # relative tolerance, because weights are initialised in float32
+HAND = (2, WIDTH, 0.5)  # bins, width and sigma for which a normal table disproves Theorem sigma
+# Bins, width and sigma. The bins are far narrower, and the interval far wider, than sigma.
+LIMIT = (10**6, 1000.0, 1.0)
 WIDE = 1e6  # a wide sigma
-FLIPS = 50  # maximum samples per side for which coins are enumerated
+FLIPS = 50  # maximum number of samples per side for which coins are enumerated
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def _duality(s: Study) -> Iterator[Statement]:
         "<=",
         s.emd,
         list(last.values()),
-        f"h/Λ(h), share after {STEPS[-1]} updates: {shares}; Huber's −L itself "
+        f"Share of EMD after {STEPS[-1]} updates: for h/Λ(h), {shares}; for Huber's −L itself, "
         f"{100 * objective:.0f} %.",
         shown=(s.emd, min(last.values())),
     )
@@ -123,8 +124,8 @@ def _lipschitz(s: Study) -> Iterator[Statement]:
             "<=",
             t.product,
             t.gradient,
-            f"{ratio.min():.0f} to {ratio.max():.0f} times the largest |∇h| found (argument by "
-            f"argument {chain.min():.0f} to {chain.max():.0f} times).",
+            f"{ratio.min():.0f} to {ratio.max():.0f} times the largest |∇h| found (bounded "
+            f"argument by argument: {chain.min():.0f} to {chain.max():.0f} times).",
             shown=(t.product[at], t.gradient[at]),
         )
     last = {pairing: t.gradient[-1] for pairing, t in s.trainings.items()}
@@ -148,8 +149,8 @@ def _networks(s: Study) -> Iterator[Statement]:
         "<=",
         1.0,
         norms,
-        f"{s.config.power_iterations} power iterations per update lag: up to {norms.max():.2f}; "
-        f"{norms[:, -1].min():.2f} to "
+        f"{s.config.power_iterations} power iterations per update lag: norms up to "
+        f"{norms.max():.2f}, and {norms[:, -1].min():.2f} to "
         f"{norms[:, -1].max():.2f} after {STEPS[-1]} updates.",
         shown=(1.0, norms.max()),
         tolerance=ROUNDED,
@@ -172,8 +173,8 @@ def _networks(s: Study) -> Iterator[Statement]:
         "==",
         1.0,
         gain,
-        f"The head maps {shape[0]} dimensions to {shape[1]}: {shape[0] - shape[1]} of them go to "
-        "0.",
+        f"The head maps {shape[0]} dimensions to {shape[1]}, so {shape[0] - shape[1]} of them map "
+        "to 0.",
         shown=(1.0, float(gain.min())),
         tolerance=ROUNDED,
     )
@@ -183,7 +184,7 @@ def _networks(s: Study) -> Iterator[Statement]:
         "<=",
         1.0,
         s.layers.local,
-        "Largest slope on the samples; LeakyReLU and the head lower it.",
+        "Ours is the largest slope on the samples; LeakyReLU and the head lower it.",
     )
 
 
@@ -195,8 +196,8 @@ def _pairings(s: Study) -> Iterator[Statement]:
         "<=",
         1.0,
         bounds.huber_slopes(c.m, c.delta).prediction,
-        f"Mean over m = {c.m} outputs: 1/√m per argument. A sum has √m = {math.sqrt(c.m):.3g}; "
-        f"{c.rescale:g} tanh multiplies by {c.rescale:g}.",
+        f"A mean over m = {c.m} outputs has 1/√m per argument. A sum would have √m = "
+        f"{math.sqrt(c.m):.3g}; {c.rescale:g} tanh multiplies these by {c.rescale:g}.",
     )
     yield Statement(
         "pair",
@@ -204,8 +205,8 @@ def _pairings(s: Study) -> Iterator[Statement]:
         "<=",
         bounds.bound_sigma(c.bins, 2.0 * c.support, c.sigma_agent),
         s.target_agent,
-        f"It bounds only the logits. σ = {c.sigma_agent:g}, t on an edge between logits "
-        f"±{c.rescale:g}: |∂ℓ/∂t| = {c.rescale:g}√(2/π)/σ.",
+        f"It bounds only the slope in the logits. With σ = {c.sigma_agent:g} and t on an edge "
+        f"between logits ±{c.rescale:g}, |∂ℓ/∂t| = {c.rescale:g}√(2/π)/σ.",
     )
 
 
@@ -220,7 +221,7 @@ def _hlg(s: Study) -> Iterator[Statement]:
         "<=",
         g.bound_p_max,
         g.slope,
-        f"N = {BINS[row]}, σ = {SIGMAS[column]:g}. Above √2, so vacuous, in "
+        f"N = {BINS[row]}, σ = {SIGMAS[column]:g}. The bound is above √2, and so vacuous, in "
         f"{_share(g.bound_p_max > root)} of the grid. √(1 + p_max) is within a factor of "
         f"{(ours / g.slope).max():.2f}.",
         shown=(g.bound_p_max[row, column], g.slope[row, column]),
@@ -235,8 +236,9 @@ def _hlg(s: Study) -> Iterator[Statement]:
         "==",
         1.0,
         exact,
-        f"t on the edge: half of the Gaussian is cut off, so bins count twice. Inside, the ratio "
-        f"is {inside:.2f}; on the grid, {spread.min():.2g} to {spread.max():.2g}.",
+        f"With t on the edge, half of the Gaussian is cut off, which doubles the bins' masses. "
+        f"Inside, the ratio is {inside:.2f}; on the grid, {spread.min():.2g} to "
+        f"{spread.max():.2g}.",
         tolerance=0.05,
     )
 
@@ -252,7 +254,7 @@ def _sigma(s: Study) -> Iterator[Statement]:
         [*g.bound_sigma.ravel(), claimed],
         [*g.slope.ravel(), found],
         f"N = {HAND[0]}, σ = {HAND[2]:g}, t = −1, q on the other bin. False on "
-        f"{_share(g.bound_sigma < g.slope)} of the grid; for N = {s.config.bins} by up to "
+        f"{_share(g.bound_sigma < g.slope)} of the grid; for N = {s.config.bins}, by up to "
         f"{100 * (excess.max() - 1):.1f} % (σ = {SIGMAS[excess.argmax()]:.2f}).",
         shown=(claimed, found),
     )
@@ -263,7 +265,7 @@ def _sigma(s: Study) -> Iterator[Statement]:
         ">=",
         narrow,
         least,
-        f"It tends to √2 for every N (here N = {s.config.bins}, σ = {SIGMAS[0]:g}).",
+        f"Λ tends to √2 for every N (here N = {s.config.bins}, σ = {SIGMAS[0]:g}).",
     )
     wide = np.array([bounds.bound_sigma(n, WIDTH, WIDE) for n in BINS])
     limits = np.array([bounds.hlg_slope(n, WIDTH, WIDE) for n in BINS])
@@ -290,8 +292,8 @@ def _concentration(s: Study) -> Iterator[Statement]:
         "<=",
         once,
         exact,
-        f"n = 1, ε = 1, fair coins, h(x) = x. False for n = {broken} of n ≤ {FLIPS}; true for "
-        "one side.",
+        f"n = 1, ε = 1, fair coins, h(x) = x. False for n = {broken} (of all n ≤ {FLIPS}); true "
+        "for a one-sided deviation.",
         shown=(once[0], exact[0]),
     )
     seen = exact >= 0.01
@@ -302,7 +304,7 @@ def _concentration(s: Study) -> Iterator[Statement]:
         "<=",
         twice[seen],
         exact[seen],
-        f"The same coins, if P ≥ 1 % (here n = {n[at]}, ε = {epsilon[at]:.2g}).",
+        f"The same coins, in cases with P ≥ 1 % (here n = {n[at]}, ε = {epsilon[at]:.2g}).",
         shown=(twice[at], exact[at]),
     )
     least = s.one_law.min(axis=1)
@@ -313,8 +315,8 @@ def _concentration(s: Study) -> Iterator[Statement]:
         "<=",
         claimed,
         np.ones(len(SIZES)),
-        f"{SIZES[-1]} samples per side from one law, {s.inputs} dimensions, diameter 1: L = 0, but "
-        f"the best h has |L_n| ≥ {least[-1]:.2f} in all {DRAWS} draws.",
+        f"{SIZES[-1]} samples per side from the same law, in {s.inputs} dimensions, diameter 1: "
+        f"L = 0, but the best h has |L_n| ≥ {least[-1]:.2f} in all {DRAWS} draws.",
         shown=(claimed[-1], 1.0),
     )
 
@@ -326,10 +328,10 @@ def _share(mask: NDArray[np.bool_]) -> str:
 def table(s: Study) -> Table:
     """Return a table with a row per statement."""
     notes = (
-        "Numbers are the paper's, names its source's labels; L_n is L of n samples per side. "
-        "source, ours: one pair of all cases tried. holds: true everywhere, within a factor of "
-        f"{bounds.TIGHT:g}; loose: true everywhere, but further off; false: there is a "
-        "counter-example.",
+        "Numbers are the paper's; the names in brackets are its labels. L_n is L of n samples per "
+        "side. source, ours: the statement's value and ours in one of the cases tried. holds: true "
+        f"in all cases, within a factor of {bounds.TIGHT:g}. loose: true in all cases, but further "
+        "off in some. false: there is a counter-example.",
         f"Grid: N in {{{', '.join(map(str, BINS))}}}, σ from {SIGMAS[0]:g} to {SIGMAS[-1]:g}, "
         f"support [−1, 1]. Samples: {SAMPLES} transitions of HalfCheetah-v4 demonstrations, and "
         f"{SAMPLES} with noise on the states and uniform actions; one potential per pairing, one "

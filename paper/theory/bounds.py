@@ -1,4 +1,4 @@
-"""The paper's theorems as functions: the claimed bounds, and the exact values.
+"""The paper's theorems as functions: the claimed bounds and the exact values.
 
 Lipschitz constants are with respect to Euclidean norms. All numbers are float64; none is random.
 """
@@ -17,10 +17,10 @@ from scipy.special import erf
 from scipy.stats import binom
 
 Floats = NDArray[np.float64]
-Relation = Literal["<=", ">=", "=="]  # of the found value to the claimed one
+Relation = Literal["<=", ">=", "=="]  # how the found value relates to the claimed value
 Verdict = Literal["holds", "loose", "false"]
 
-TIGHT = 2.0  # a bound further than this factor from the bounded value is loose
+TIGHT = 2.0  # a bound is loose if it is off by more than this factor
 
 # --- verdicts
 
@@ -36,10 +36,10 @@ def slack(claimed: ArrayLike, found: ArrayLike, relation: Relation) -> float:
 def judge(
     claimed: ArrayLike, found: ArrayLike, relation: Relation, tolerance: float = 1e-9
 ) -> Verdict:
-    """Return the verdict on `found relation claimed`, for arrays over all cases tried.
+    """Return the verdict on the statement `found relation claimed` over all cases tried.
 
-    false: a pair breaks the relation by more than the relative tolerance.
-    loose: no pair breaks it, but a bound is further than a factor TIGHT from its value.
+    false: some pair breaks the relation by more than the relative tolerance.
+    loose: no pair breaks it, but some bound is off by more than the factor TIGHT.
     holds: otherwise.
     """
     c, f = np.broadcast_arrays(np.asarray(claimed, float), np.asarray(found, float))
@@ -56,9 +56,10 @@ def judge(
 
 
 def hlg_probs(t: ArrayLike, bins: int, width: float, sigma: float) -> Floats:
-    """Return p_i(t) for t in [0, width], measured from the support's lower end: (...) -> (..., N).
+    """Return the masses p_i(t) of N bins for targets t of shape (...), as shape (..., N).
 
-    It lacks the 1e-6 that the code adds to the mass (`ngt.potential.HLG_EPS`).
+    t is in [0, width], measured from the lower end of the support. The code also adds 1e-6 to the
+    mass (`ngt.potential.HLG_EPS`), which this function leaves out.
     """
     edges = np.linspace(0.0, width, bins + 1)
     z = erf((edges - np.asarray(t, float)[..., None]) / (math.sqrt(2.0) * sigma))
@@ -68,8 +69,8 @@ def hlg_probs(t: ArrayLike, bins: int, width: float, sigma: float) -> Floats:
 def p_max(bins: int, width: float, sigma: float) -> float:
     """Return the exact largest mass of a bin over all t.
 
-    It is that of the first bin, with t on the edge of the support:
-    (Phi(ds/sigma) - 1/2) / (Phi(width/sigma) - 1/2), since half the Gaussian is cut off.
+    It is the mass of the first bin, with t on the edge of the support, where half of the Gaussian
+    is cut off: (Phi(ds/sigma) - 1/2) / (Phi(width/sigma) - 1/2).
     """
     root = math.sqrt(2.0) * sigma
     return math.erf(width / bins / root) / math.erf(width / root)
@@ -83,8 +84,8 @@ def p_max_estimate(bins: int, width: float, sigma: float) -> float:
 def hlg_slope(bins: int, width: float, sigma: float) -> float:
     """Return the exact Lipschitz constant of the HL-Gauss loss in its logits: sup |q - p(t)|.
 
-    The norm is convex in q, so its supremum is the limit with all of q on the bin with the least p.
-    The maximum over t has t on one edge of the support and q on the bin at the other edge.
+    The norm is convex in q, so its supremum is the limit for all of q on the bin with the least p.
+    The maximum over t is reached with t on one edge of the support and q on the bin at the other.
     """
     p = hlg_probs(0.0, bins, width, sigma)
     return math.sqrt(1.0 - 2.0 * p.min() + p @ p)
@@ -123,7 +124,7 @@ def hlg_target_slope(sigma: float, logit: float) -> float:
 
 
 class Slopes(NamedTuple):
-    """Lipschitz constants of a pairing loss in each argument, with the other one fixed."""
+    """Lipschitz constants of a pairing loss in each argument, with the other argument fixed."""
 
     prediction: float
     target: float
@@ -135,36 +136,39 @@ class Slopes(NamedTuple):
     def potential(self, predictor: float, prior: float) -> float:
         """Return the bound on Lambda(h) by the chain rule, argument by argument.
 
-        It is at most the paper's Lambda(l) (Lambda(f) + Lambda(f')) (Theorem hlip). There Lambda(l)
-        is the larger of the two constants, that for the norm |u| + |v| of a pair (u, v).
+        It is at most the paper's Lambda(l) (Lambda(f) + Lambda(f')) (Theorem hlip). Lambda(l) is
+        the larger of the two constants, for the norm |u| + |v| of a pair (u, v).
         """
         return self.prediction * predictor + self.target * prior
 
 
 def huber_slopes(m: int, delta: float = 1.0) -> Slopes:
-    """Return the constants of a mean over m outputs with derivatives of at most delta / m each."""
+    """Return the constants of Huber's mean over m outputs.
+
+    The derivative in each output is at most delta / m.
+    """
     return Slopes(delta / math.sqrt(m), delta / math.sqrt(m))
 
 
 def mse_softmax_slopes() -> Slopes:
-    """Return the constants of the sum over any m >= 2 outputs: 16 sqrt(2) / 27.
+    """Return the constants of MSE-softmax, a sum over any m >= 2 outputs: 16 sqrt(2) / 27.
 
-    The gradient is 2 J(p) (p - q), with the softmax's Jacobian J. It is largest if q is on one
-    output and p splits x to 1 - x between this and another output. Then its norm,
-    4 sqrt(2) x (1 - x)^2, peaks at x = 1/3. Tests, not a proof, show that no other split exceeds
-    this value. The bounds |J| <= 1/2 and |p - q| <= sqrt(2) prove the weaker bound sqrt(2).
+    The gradient is 2 J(p) (p - q), where J is the softmax's Jacobian. Its norm is largest if q has
+    all its mass on one output, and p has the mass x there and 1 - x on another output. The norm is
+    then 4 sqrt(2) x (1 - x)^2, with its maximum at x = 1/3. That no other p exceeds this value is
+    tested, but not proved. The bounds |J| <= 1/2 and |p - q| <= sqrt(2) prove only sqrt(2).
     """
     return Slopes(16.0 * math.sqrt(2.0) / 27.0, 16.0 * math.sqrt(2.0) / 27.0)
 
 
 def hl_gauss_slopes(m: int, bins: int, width: float, sigma: float, logit: float) -> Slopes:
-    """Return the constants of a mean over m outputs of N bins, with logits in [-logit, logit]."""
+    """Return HL-Gauss's constants: a mean over m outputs of N bins, logits in [-logit, logit]."""
     units = math.sqrt(m)
     return Slopes(hlg_slope(bins, width, sigma) / units, hlg_target_slope(sigma, logit) / units)
 
 
 def largest_huber(scale: float, delta: float = 1.0) -> float:
-    """Return the largest value of the mean Huber loss of two outputs squashed by scale * tanh."""
+    """Return the largest mean Huber loss between two outputs squashed by scale * tanh."""
     gap = 2.0 * scale
     return gap**2 / 2.0 if gap <= delta else delta * (gap - delta / 2.0)
 
@@ -183,14 +187,15 @@ def concentration_bound(
 def two_sided_bound(
     epsilon: ArrayLike, n: ArrayLike, slope: float = 1.0, diameter: float = 1.0
 ) -> Floats:
-    """Return the bound for both sides of the deviation, at most 1."""
+    """Return McDiarmid's bound for both sides of the deviation, at most 1."""
     return np.minimum(1.0, 2.0 * concentration_bound(epsilon, n, slope, diameter))
 
 
 def coin_deviation(n: int, k: int) -> float:
-    """Return the exact P(|L^ - L| >= k/n) for two laws of fair coins on {0, 1}, with h(x) = x.
+    """Return the exact P(|L^ - L| >= k/n) for two fair coins on {0, 1}, with h(x) = x.
 
-    Each sample has n flips. L = 0, and n L^ + n is the number of heads of 2n fair coins.
+    Each sample has n flips of one of the coins. L is 0, and n L^ + n is distributed like the number
+    of heads among 2n flips.
     """
     return float(2.0 * binom.sf(n + k - 1, 2 * n, 0.5)) if k > 0 else 1.0
 
@@ -199,9 +204,10 @@ def coin_deviation(n: int, k: int) -> float:
 
 
 def emd(x: Floats, y: Floats, a: Floats | None = None, b: Floats | None = None) -> float:
-    """Return the exact earth mover's distance of weighted points (n, d) and (k, d), Euclidean cost.
+    """Return the exact earth mover's distance of weighted points (n, d) and (k, d).
 
-    a (n,), b (k,): weights with sum one, uniform by default. A linear program finds the plan.
+    The cost is Euclidean, and a linear program finds the optimal plan.
+    a (n,), b (k,): the points' weights, which sum to one; uniform by default.
     """
     n, k = len(x), len(y)
     a = np.full(n, 1.0 / n) if a is None else a
@@ -216,11 +222,14 @@ def emd(x: Floats, y: Floats, a: Floats | None = None, b: Floats | None = None) 
 
 
 def slope_on(points: Floats, values: Floats) -> float:
-    """Return the Lipschitz constant of values (n,) on points (n, d), which must all differ."""
+    """Return the Lipschitz constant of values (n,) at points (n, d). The points must all differ."""
     return float(np.max(pdist(values[:, None]) / pdist(points)))
 
 
 def dual_value(x: Floats, y: Floats, h_x: Floats, h_y: Floats) -> float:
-    """Return (E_y h - E_x h) / Lambda(h), with Lambda on the points only. At most emd(x, y)."""
+    """Return (E_y h - E_x h) / Lambda(h), which is at most emd(x, y).
+
+    Lambda(h) is the Lipschitz constant on the points x and y only.
+    """
     slope = slope_on(np.concatenate([x, y]), np.concatenate([h_x, h_y]))
     return float((h_y.mean() - h_x.mean()) / slope) if slope > 0 else 0.0

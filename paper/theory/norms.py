@@ -1,7 +1,7 @@
-"""The lag of spectral norm: the product of the predictor's layer norms during training.
+"""The lag of spectral norm, measured by the product of the predictor's layer norms in training.
 
-`python -m paper.theory.norms` measures it on demonstrations of HalfCheetah-v4 and prints a table.
-The command takes about five minutes on one core, and its numbers are seeded.
+`python -m paper.theory.norms` measures this product on demonstrations of HalfCheetah-v4 and prints
+a table. The command takes about five minutes on one core, and its numbers are seeded.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def products(
 ) -> Floats:
     """Return the product of the predictor's exact layer norms after each update, shape (updates,).
 
-    The expert's batches are transitions of the demonstrations. The agent's batches have such states
-    with noise as wide as the states themselves, and uniform actions.
+    The expert's batches are transitions of the demonstrations. The agent's batches have states of
+    the demonstrations plus noise with the states' standard deviation, and uniform actions.
     """
     torch.set_num_threads(1)
     data = demos.subsample(demos.load(DEMOS, "HalfCheetah-v4"), EPISODES, RATE, 0, where=str(DEMOS))
@@ -56,7 +56,7 @@ def _batch(obs: torch.Tensor, action: torch.Tensor) -> Batch:
 
 
 def main() -> None:
-    """Print, for each pairing, the largest product and the mean of the last ones."""
+    """Print the largest product and the mean of the last products, for each pairing."""
     print(f"| pairing | power iterations per update | largest | mean of the last {LAST} |")
     print("| --- | --- | --- | --- |")
     for pairing in PAIRINGS:

@@ -1,7 +1,7 @@
-"""The numbers of the theory's table and figure. They are seeded and take some 15 s on one core.
+"""The numbers of the theory's table and figure. They are seeded and take about 15 s on one core.
 
 The expert's samples are transitions of the shipped demonstrations of HalfCheetah-v4. The agent's
-samples have the same states, with noise as wide as the states themselves, and uniform actions.
+samples have the same states plus noise with the states' standard deviation, and uniform actions.
 """
 
 import functools
@@ -30,14 +30,14 @@ from paper.theory.bounds import Floats, Slopes
 
 DEMOS = Path(__file__).resolve().parents[2] / "data" / "HalfCheetah-v4" / "demos.npz"
 PAIRINGS = ("huber", "mse_softmax", "hl_gauss")
-SAMPLES = 64  # number of the expert's samples, and of the agent's
+SAMPLES = 64  # number of samples of the expert, and of samples of the agent
 STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)  # updates after which a potential is measured
 BINS = (2, 5, 21, 51, 101)
 WIDTH = 2.0  # width of the support [-1, 1]
 SIGMAS = np.geomspace(0.01, 10.0, 121)
-SIZES = (5, 10, 20, 40, 64)  # sizes of each of two samples from one law
-DRAWS = 10  # pairs of samples of each size
-COINS = 20  # coin flips or uniform numbers in each sample
+SIZES = (5, 10, 20, 40, 64)  # sizes of both samples, if they come from one law
+DRAWS = 10  # number of pairs of samples of each size
+COINS = 20  # number of coin flips or uniform numbers in each sample
 TRIALS = 100_000  # trials of the Monte Carlo estimate
 
 
@@ -45,11 +45,11 @@ TRIALS = 100_000  # trials of the Monte Carlo estimate
 class Hlg:
     """Constants of HL-Gauss over BINS (rows) and SIGMAS (columns)."""
 
-    slope: Floats
-    mass: Floats
-    estimate: Floats
-    bound_p_max: Floats
-    bound_sigma: Floats
+    slope: Floats  # exact Lipschitz constant in the logits
+    mass: Floats  # exact p_max
+    estimate: Floats  # the estimate of p_max (Lemma pmax)
+    bound_p_max: Floats  # the bound of Theorem pmax
+    bound_sigma: Floats  # the bound of Theorem sigma
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class Training:
 
     dual: Floats  # dual value of h / Lambda(h), with Lambda on the samples
     objective: Floats  # -L, the training objective
-    gradient: Floats  # largest |dh/dx| on samples and between them
+    gradient: Floats  # largest |dh/dx| on the samples and between them
     pairs: Floats  # largest |h(x) - h(y)| / |x - y| over the same points
     product: Floats  # Lambda(l) (Lambda(f) + Lambda(f'))
-    chain: Floats  # the bound argument by argument, `Slopes.potential`
+    chain: Floats  # the bound argument by argument, from `Slopes.potential`
     layer: Floats  # largest spectral norm of a predictor's layer
 
 
@@ -70,7 +70,7 @@ class Layers:
     """Freshly initialised layers of the prior (orthogonal), by depth."""
 
     shapes: tuple[tuple[int, int], ...]  # (in, out)
-    singular: tuple[Floats, ...]
+    singular: tuple[Floats, ...]  # singular values
     least_gain: Floats  # smallest |x W| / |x|
     change: Floats  # largest change of a weight by spectral norm
     local: float  # largest slope of the whole net at the samples
@@ -86,19 +86,19 @@ class Study:
     hlg: Hlg
     trainings: dict[str, Training]  # by pairing
     layers: Layers
-    twin: tuple[float, float]  # if predictor = prior: the product, and the largest slope
+    twin: tuple[float, float]  # the product and the largest slope, if predictor and prior agree
     target: Floats  # slope of the HL-Gauss loss in t by autograd, over SIGMAS
-    target_agent: float  # the same at the agent's sigma
+    target_agent: float  # slope of the HL-Gauss loss in t at the agent's sigma
     one_law: Floats  # earth mover's distances of two samples from one law, (SIZES, DRAWS)
     epsilon: Floats  # k / COINS for k = 1 to COINS
     coins: Floats  # exact P(|L^ - L| >= epsilon) for fair coins
-    uniform: Floats  # Monte Carlo estimate of the same for uniform laws
+    uniform: Floats  # Monte Carlo estimate of P(|L^ - L| >= epsilon) for uniform laws
     far: tuple[float, float]  # earth mover's distance of two points, largest difference of h
 
 
 @functools.cache
 def study() -> Study:
-    """Compute everything on one thread. More threads are slower and change the numbers."""
+    """Compute all numbers on one thread. More threads are slower and change the numbers."""
     torch.set_num_threads(1)
     config = PotentialConfig()
     expert, agent = samples()
@@ -133,7 +133,7 @@ def samples() -> tuple[Tensor, Tensor]:
 
 
 def hlg() -> Hlg:
-    """Return the bounds on HL-Gauss and the bounded values, on the grid."""
+    """Return the bounds on HL-Gauss and the values that they bound, on the grid."""
     grid = [[(n, WIDTH, float(s)) for s in SIGMAS] for n in BINS]
     mass = np.array([[bounds.p_max(*c) for c in row] for row in grid])
     return Hlg(
@@ -159,7 +159,7 @@ def build(inputs: int, **options: object) -> Potential:
 def slopes(model: Potential) -> Slopes:
     """Return the Lipschitz constants of a model's pairing loss in its nets' unsquashed outputs.
 
-    The width of HL-Gauss is the one that the reward uses.
+    HL-Gauss has the width that the reward uses.
     """
     c = model.config
     if c.pairing == "huber":
@@ -178,7 +178,7 @@ def target_scale(model: Potential) -> float:
 
 
 def potential(model: Potential, x: Tensor) -> Tensor:
-    """Return h(x) for inputs x (R, B, input), as the reward uses it, shape (R, B).
+    """Return the reward's h(x), shape (R, B), for inputs x of shape (R, B, input).
 
     It has the full gradient in x. `Potential.potential` lacks the gradient through the prior.
     """
@@ -223,7 +223,7 @@ def _batch(x: Tensor) -> Batch:
 
 
 def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
-    """Return h (n,) at points (n, input), as the reward uses it, and its largest gradient norm."""
+    """Return the reward's h (n,) at points (n, input), and its largest gradient norm."""
     x = points[None].clone().requires_grad_()
     h = potential(model, x)
     (gradient,) = torch.autograd.grad(h.sum(), x)
@@ -231,7 +231,7 @@ def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
 
 
 def twin(points: Tensor) -> tuple[float, float]:
-    """Return the product for Lambda(h) and the largest slope of h if predictor and prior agree."""
+    """Return the bound on Lambda(h) and the largest slope of h, if predictor and prior agree."""
     model = build(points.shape[-1], spectral_norm=False)
     with torch.no_grad():
         for mine, other in zip(model.predictor.layers, model.prior.layers, strict=True):
@@ -243,7 +243,7 @@ def twin(points: Tensor) -> tuple[float, float]:
 
 
 def layers(points: Tensor) -> Layers:
-    """Return measurements of orthogonally initialised layers, before and after spectral norm."""
+    """Measure orthogonally initialised layers, before and after spectral norm."""
     config = PotentialConfig()
     sizes = [points.shape[-1], *config.hidden, config.m]
     leaky = functools.partial(torch.nn.functional.leaky_relu_, negative_slope=config.leak)

@@ -1,4 +1,4 @@
-"""A plain soft critic, one row at a time, for methods whose critic contains the reward."""
+"""A soft critic in plain NumPy, row by row, for methods whose critic contains the reward."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 
 def passed(net: PackedMLP, lead: tuple[int, ...], x: Array) -> float | Array:
-    """Return the outputs of a net with ReLU for one row."""
+    """Return the outputs of a ReLU net for one row."""
     for depth, layer in enumerate(net.layers):
         x = x @ layer.weight.detach()[lead].numpy() + layer.bias.detach()[lead].numpy()[0]
         if depth < len(net.layers) - 1:
@@ -36,11 +36,11 @@ def passed(net: PackedMLP, lead: tuple[int, ...], x: Array) -> float | Array:
 
 
 class Row(NamedTuple):
-    """The values of a transition by a plain critic."""
+    """The values that a plain critic gives one transition."""
 
     q: list[float]  # one value per critic
     v: float
-    after: float  # gamma V(s'), or 0 at an end
+    after: float  # gamma V(s'), or 0 if s' is terminal
     end: bool
     x: Array  # obs and action
 
@@ -74,7 +74,7 @@ class Case(NamedTuple):
         return [float(passed(critic.net, lead, x)[0]) for lead in leads]  # type: ignore[index]
 
     def sides(self, run: int) -> tuple[list[Row], list[Row]]:
-        """Return the agent's and the expert's rows of a run."""
+        """Return a run's rows: the agent's, then the expert's."""
         own = self.model.noise["value_noise"][run].numpy()
         found = []
         for i in range(ROWS):
@@ -93,7 +93,7 @@ def case(float64: None, make_batch: Callable[..., Batch]) -> Callable[..., Case]
     def make(cls: type[RewardModel], critics: int = 2, targets: bool = True, **params: Any) -> Case:
         config = SacConfig(hidden=(7, 5), critics=critics, alpha=0.3)
         agent = Sac(OBS, ACT, config, [1, 2])
-        for i, p in enumerate(agent.parameters()):  # so that biases are not zero and targets differ
+        for i, p in enumerate(agent.parameters()):  # nonzero biases, different targets
             p.data += 0.1 * rows(*p.shape, seed=i)
         model = cls(cls.Config(**params), Spec(OBS, ACT, "state-action", ROWS, [1, 2], 9, 4, GAMMA))
         model.noise = Streams([1, 2], model.draws()).next()

@@ -1,4 +1,4 @@
-"""The gradient penalty, absorbing states, and the value of survival with and without them."""
+"""The gradient penalty, and the value of survival with and without absorbing states."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODES = ["state-action", "state-state", "state-only"]
 
 
 class Sum(Adversarial):
-    """A model that learns nothing but the penalty; its reward is the sum of the net's outputs."""
+    """A model whose only loss is the penalty and whose reward is the sum of the net's outputs."""
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
         return self.penalty(*self.pair(agent, expert))
@@ -50,7 +50,7 @@ def build(
     return model
 
 
-# --- the penalty against vectors, formulas and central differences
+# --- the penalty compared with vectors, formulas and central differences
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
@@ -84,7 +84,7 @@ def test_penalty_equals_the_vectors(vectors, load_layers, name, activation, side
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize("length", [0.25, 3.0])
 def test_penalty_of_a_linear_net(float64, one_sided: bool, length: float):
-    """Check (|w| - 1)^2 and its gradient 2 (|w| - 1) w / |w|.
+    """Check that the penalty is (|w| - 1)^2 and its gradient 2 (|w| - 1) w / |w|.
 
     The one-sided penalty is zero if the slope is below 1.
     """
@@ -106,9 +106,9 @@ def test_penalty_of_a_linear_net(float64, one_sided: bool, length: float):
 
 @pytest.mark.parametrize("one_sided", [False, True])
 def test_penalty_of_a_bowl_says_where_it_is_taken(float64, one_sided: bool):
-    """Check that each row's point is x = epsilon expert + (1 - epsilon) agent.
+    """Check that each row's slope is taken at x = epsilon expert + (1 - epsilon) agent.
 
-    The bowl c |x|^2 / 2 has slope c |x| there.
+    The slope of the bowl c |x|^2 / 2 at x is c |x|.
     """
     c = torch.tensor([0.5, 2.0], requires_grad=True)
     expert, agent, curvature = rows(2, 6, OBS), rows(2, 6, OBS, seed=1), c.tolist()
@@ -134,7 +134,7 @@ def test_penalty_of_a_bowl_says_where_it_is_taken(float64, one_sided: bool):
 @pytest.mark.parametrize("one_sided", [False, True])
 def test_penalty_is_finite_where_the_gradient_vanishes(make_batch, one_sided: bool):
     flat, steep = build((1, 2), one_sided=one_sided), build((1, 2), one_sided=one_sided)
-    flat.net.layers[-1].weight.data[0] = 0.0  # run 0 has slope exactly 0; run 1 has not
+    flat.net.layers[-1].weight.data[0] = 0.0  # only run 0 has slope exactly 0
     loss = [
         m.loss(make_batch(2, BATCH, OBS, ACT), make_batch(2, BATCH, OBS, ACT, 1)) / 10.0
         for m in (flat, steep)
@@ -145,7 +145,7 @@ def test_penalty_is_finite_where_the_gradient_vanishes(make_batch, one_sided: bo
     for parameter in flat.net.parameters():
         if parameter.grad is not None:
             assert parameter.grad.isfinite().all()
-            assert parameter.grad[0].eq(0.0).all(), "the subgradient at the tip of the norm is 0"
+            assert parameter.grad[0].eq(0.0).all(), "the norm must have subgradient 0 at 0"
 
     weight = torch.ones(1, requires_grad=True)  # slope 0 in one of two rows
     at = torch.tensor([[[0.0], [2.0]]])
@@ -160,7 +160,7 @@ def test_penalty_is_finite_where_the_gradient_vanishes(make_batch, one_sided: bo
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_double_backward_through_leaky_relu_in_place(float64, make_batch, one_sided, outputs):
-    """Compare the penalty's derivative by every weight with central differences."""
+    """Compare the penalty's derivatives by every third weight with central differences."""
     model = build((1, 2), one_sided=one_sided, outputs=outputs, hidden=(7, 5), leak=0.3)
     for i, p in enumerate(model.net.parameters()):
         p.data.mul_(1.5).add_(0.1 * rows(*p.shape, seed=i))
@@ -204,7 +204,9 @@ def test_the_penalty_is_weighted_and_logged(make_batch):
     light, heavy = build(penalty=1.0), build(penalty=10.0)
     plain = light.loss(*batches).detach()
     torch.testing.assert_close(heavy.loss(*batches).detach(), 10.0 * plain)
-    assert torch.equal(heavy.metrics["gradient_penalty"], plain), "the metric excludes the weight"
+    assert torch.equal(heavy.metrics["gradient_penalty"], plain), (
+        "the logged penalty must be unweighted"
+    )
     assert not heavy.metrics["gradient_penalty"].requires_grad
     at = build().pair(*batches)
     epsilon = light.noise["epsilon"]
@@ -233,7 +235,7 @@ def test_nets_differ_between_runs_and_are_those_a_run_has_alone():
 @pytest.mark.parametrize("absorbing", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_no_value_is_read_back(make_batch, mode, absorbing: bool):
-    """Use tensors without storage, which fail on branches and shapes that depend on values."""
+    """Check with tensors without storage, which fail if a branch or a shape depends on values."""
     for model in (build((1, 2), mode, absorbing=absorbing), build_toy(Dac, absorbing, mode=mode)):
         model.to("meta")
         model.noise = {k: v.to("meta") for k, v in model.noise.items()}
@@ -302,7 +304,7 @@ def test_coins_are_drawn_where_they_are_used():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_reward_of_an_end_holds_all_that_follows(float64, make_batch, mode):
-    """Check the reward plus all absorbing rewards that follow a terminated transition.
+    """Check that a terminated transition's reward includes the absorbing rewards that follow it.
 
     These add the sum of gamma^k r_absorbing over k = 1, 2, ...; other transitions get only r.
     """
@@ -316,7 +318,7 @@ def test_the_reward_of_an_end_holds_all_that_follows(float64, make_batch, mode):
         for i in range(BATCH):
             r = model.value(x)[run, i].item() + float(batch.terminated[run, i]) * after
             assert reward[run, i].item() == pytest.approx(r, rel=1e-9)
-    torch.testing.assert_close(model.score(batch), model.value(x)), "as D ranks the rows"
+    torch.testing.assert_close(model.score(batch), model.value(x)), "the score ranks rows as D does"
     torch.testing.assert_close(model.metrics["reward_std"], reward.std(dim=1, correction=0))
     plain = build((1, 2), mode, gamma=gamma)
     torch.testing.assert_close(plain.reward(batch), plain.value(plain.inputs(batch)))
@@ -330,12 +332,14 @@ def test_an_endless_reward_needs_a_discount():
 
 # --- a toy env: in "start" the agent either ends the episode or moves to "alive" for good
 #
-# The agent's policy is uniform, and episodes are cut after 6 steps. The expert "ends" ends at once.
-# The expert "lives" enters "alive" and then always takes the first of four actions.
+# In "start", the action END ends the episode and ACTIONS[0] enters "alive".
+# The agent's policy is uniform, and episodes are cut after 6 steps.
+# The expert "ends" ends the episode at once. The expert "lives" enters "alive" and then always
+# takes the first of four actions.
 
 GAMMA = 0.99
 START, ALIVE, OVER = torch.eye(3)
-END, ACTIONS = 1.0, (-1.0, -1 / 3, 1 / 3, 1.0)  # in "start": END ends, ACTIONS[0] lives
+END, ACTIONS = 1.0, (-1.0, -1 / 3, 1 / 3, 1.0)
 
 
 def transitions(*table: tuple[Tensor, float, Tensor, float, int]) -> Batch:
@@ -360,7 +364,7 @@ def build_toy(cls: Any, absorbing: bool, mode: Any = "state-action", **options: 
 
 
 def trained(cls: Any, expert: str, absorbing: bool, updates: int = 200, **options: Any):
-    """Return a model of two runs that is trained on the toy's agent and on one of its experts."""
+    """Return a model of two runs, trained on the toy env's agent and one of its experts."""
     model = build_toy(cls, absorbing, **options)
     streams, g = Streams((0, 1), model.draws()), torch.Generator().manual_seed(0)
     for _ in range(updates):
@@ -374,10 +378,11 @@ def trained(cls: Any, expert: str, absorbing: bool, updates: int = 200, **option
 
 
 def returns(model: Adversarial) -> dict[str, Tensor]:
-    """Return the returns of ending at once and of living on, shape (2,) each.
+    """Return three discounted returns for each run, shape (2,) each.
 
+    ends: the return of ending the episode at once.
     lives: the return of living on with the agent's policy.
-    least: the return of living on with the action of the lowest reward.
+    least: the return of living on with the action that has the lowest reward.
     """
 
     def reward(row: tuple[Tensor, float, Tensor, float]) -> Tensor:
@@ -396,17 +401,17 @@ def returns(model: Adversarial) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_r_plus_prefers_staying_alive_over_an_expert_that_ends(mode):
-    """Check that positive rewards favour survival until the value of the end is learned."""
+    """Check that positive rewards favour survival unless the value of an end is learned."""
     without = returns(trained(Dac, "ends", False, mode=mode, form="softplus"))
     assert (without["least"] > without["ends"]).all(), (
-        "even if every step alive gives the lowest reward"
+        "living on must be better even with the lowest reward in every step"
     )
     learned = returns(trained(Dac, "ends", True, mode=mode, form="softplus"))
     assert (learned["ends"] > learned["lives"]).all()
 
 
 def test_r_prefers_ending_over_an_expert_that_survives():
-    """Check that negative rewards favour ending for an agent that is unlike the expert."""
+    """Check that negative rewards favour ending if the agent is unlike the expert."""
     without = returns(trained(Dac, "lives", False, form="logit"))
     assert (without["ends"] > without["lives"]).all()
     learned = returns(trained(Dac, "lives", True, form="logit"))
@@ -415,9 +420,9 @@ def test_r_prefers_ending_over_an_expert_that_survives():
 
 @pytest.mark.parametrize("expert", ["ends", "lives"])
 def test_a_shift_of_the_critic_decides_unless_states_absorb(expert: str):
-    """Check that a constant added to W-DAC's critic changes the choice.
+    """Check that a constant added to W-DAC's critic changes the agent's choice.
 
-    With absorbing states it adds the same number to every return.
+    With absorbing states, the constant adds the same number to every return.
     """
     other = {"ends": "lives", "lives": "ends"}[expert]
     for absorbing in (False, True):

@@ -34,7 +34,7 @@ def expert_of(obs: torch.Tensor) -> torch.Tensor:
 
 
 def pairs(seeds: Sequence[int], step: int, size: int = BATCH) -> Batch:
-    """Return one batch of expert transitions per run, each with its own numbers."""
+    """Return a batch of expert transitions for each run, drawn from that run's seed."""
     obs = torch.stack(
         [
             torch.from_numpy(np.random.default_rng([seed, step]).normal(size=(size, OBS)))
@@ -58,7 +58,7 @@ def test_it_is_offline_and_names_its_draw() -> None:
     assert issubclass(Bc, RewardModel) and Bc.offline
     assert list(model.draws()) == ["bc_noise"]
     assert streams.next()["bc_noise"].shape == (2, BATCH, ACT)
-    assert list(model.parameters()) == [], "only the actor is trained"
+    assert list(model.parameters()) == [], "BC must train nothing but the actor"
     with pytest.raises(UserError, match="Bc has no method 'reward'"):
         model.reward(pairs([0, 1], 0))
 
@@ -128,7 +128,7 @@ def test_it_clones_an_expert_and_its_std_falls_to_the_floor() -> None:
     error, log_std = told(actor)
     print(f"error of the mode {start.tolist()} -> {error.tolist()}, log-std {log_std.tolist()}")
     assert (error < 0.01).all() and (error < start / 20).all()
-    assert (start_std > -2.5).all(), "starts in the middle of its range"
+    assert (start_std > -2.5).all(), "log-std must start in the middle of its range"
     assert (log_std < -4.0).all() and (log_std > SAC.log_std_min).all()
     assert (model.metrics["bc_loss"] < 0.02).all()
 

@@ -1,4 +1,4 @@
-"""DiffAIL: values against vectors and plain loops, finite numbers, packs and learning."""
+"""DiffAIL: values compared with vectors and plain loops, finite numbers, packs and learning."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def build(
 
 
 def draw(model: DiffAil, iterations: int = 1) -> dict[str, torch.Tensor]:
-    """Return the draws of an iteration in the nets' own precision."""
+    """Return the draws of iteration number `iterations`, in the nets' precision."""
     streams = Streams(model.spec.seeds, model.draws())
     for _ in range(iterations):
         drawn = streams.next()
@@ -45,7 +45,7 @@ def draw(model: DiffAil, iterations: int = 1) -> dict[str, torch.Tensor]:
 
 
 def transitions(x: torch.Tensor) -> Batch:
-    """Return transitions with observations and actions x (R, B, OBS + ACT) side by side."""
+    """Return transitions whose observations and actions are split from x (R, B, OBS + ACT)."""
     flat = x[..., 0]
     return Batch(x[..., :OBS], x[..., OBS:], x[..., :OBS], flat, torch.zeros_like(flat))
 
@@ -54,7 +54,7 @@ def gradient_norm(model: DiffAil) -> float:
     return sum(float(p.grad.square().sum()) for p in model.parameters()) ** 0.5
 
 
-# --- vectors of the original
+# --- vectors from the original code
 
 
 def test_schedule(vectors):
@@ -78,7 +78,7 @@ def test_times_are_sines_then_cosines_of_eight_frequencies():
 
 @pytest.fixture(params=["leaky", "mish"])
 def official(request, vectors, load_layers, float64) -> tuple[DiffAil, dict[str, torch.Tensor]]:
-    """Return a net with the weights of a vector file, in float64, and the file's arrays."""
+    """Return a float64 model with the weights of a vector file, and the file's arrays."""
     file = vectors(f"diffail_{request.param}")
     activation = "leaky_relu" if request.param == "leaky" else "mish"
     steps, batch, width = file["noise_reward"].shape
@@ -99,7 +99,7 @@ def official(request, vectors, load_layers, float64) -> tuple[DiffAil, dict[str,
 
 
 def of_loss(model: DiffAil, file: dict[str, torch.Tensor], name: str) -> torch.Tensor:
-    """Return -log D of the rows called `name`."""
+    """Return -log D for the rows of the side `name`."""
     return model.mean_error(*(file[f"{k}_{name}"][None] for k in ("x", "t", "noise")))[0]
 
 
@@ -186,7 +186,7 @@ class Plain:
         return math.exp(-np.mean(self.error(x, t, noise) ** 2))
 
     def slope(self, x: np.ndarray, t: int, noise: np.ndarray, h: float = 1e-6) -> float:
-        """Return the norm of D's gradient by central differences."""
+        """Return the norm of D's gradient, computed by central differences."""
         steps = h * np.eye(len(x))
         return math.dist(
             [self.d(x + s, t, noise) / (2 * h) for s in steps],
@@ -227,7 +227,7 @@ def test_loss_equals_plain_loops(float64, make_batch, mode):
 @pytest.mark.parametrize("form", ["softplus", "logit"])
 @pytest.mark.parametrize("mode", MODES)
 def test_reward_equals_a_loop_over_times(float64, make_batch, mode, form):
-    """Check that row i uses the noise of row i - t at time t, so a different one at each time."""
+    """Check that row i uses the noise of row i - t at time t, so its noise varies with time."""
     model, batch = build((1, 2), mode, form=form), make_batch(2, BATCH, OBS, ACT)
     reward = model.reward(batch)
     assert not reward.requires_grad and torch.equal(reward, model.score(batch))
@@ -362,7 +362,7 @@ def test_mish_is_not_finite_in_the_penalty(make_batch):
 
 
 def predicts(model: DiffAil, bias: float) -> None:
-    """Make the net predict this noise for every input, except for a slope of 1e-3."""
+    """Make the net predict the noise `bias` for every input, up to a slope of 1e-3."""
     for p in model.net.parameters():
         p.data.zero_()
     for layer in model.net.layers:
@@ -371,7 +371,10 @@ def predicts(model: DiffAil, bias: float) -> None:
 
 
 def test_penalty_is_finite_while_its_slope_fades():
-    """Check D from 1 through float32's denormals to 0, where sums of squares underflow."""
+    """Check that gradients stay finite while D falls from 1 through float32's denormals to 0.
+
+    There, sums of squares underflow.
+    """
     norms = set()
     for bias in np.linspace(0.0, 12.0, 121):
         model = build()
@@ -400,7 +403,7 @@ def test_a_perfect_guess_meets_the_floor():
 
 
 def test_a_good_guess_keeps_its_digits():
-    """Check that 1 - D of 1e-8 keeps its digits; 1 - exp(-err) would round it to 0."""
+    """Check that 1 - D = 1e-8 keeps its digits; computed as 1 - exp(-err), it would be 0."""
     model = build()
     model.noise = {k: torch.zeros_like(v) for k, v in model.noise.items()}
     for p in model.parameters():
@@ -424,9 +427,9 @@ def test_the_dead_zone_of_the_reward():
 
 
 def test_it_starts_near_a_guess_of_zero():
-    """Check D = E exp(-mean eps^2), about 1 / e for many dims, and D' = E exp(-eps^2).
+    """Check the loss's D and the reward's D' of a net that predicts zero noise.
 
-    D' is 1 / sqrt 3.
+    D = E exp(-mean eps^2) is about 1 / e for many dims. D' = E exp(-eps^2) is 1 / sqrt 3.
     """
     model = build((1, 2), obs=60, act=40, batch=64, hidden=DiffAilConfig().hidden)
     batch = transitions(rows(2, 64, 100))._replace(obs=rows(2, 64, 60), action=rows(2, 64, 40))
@@ -534,7 +537,7 @@ def test_one_transition_is_enough_to_learn_from():
 
 
 def train(seeds: Sequence[int], updates: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """Return the weights and the last reward of a pack whose runs have their own draws and data."""
+    """Train a pack whose runs have their own draws and data; return its weights and last reward."""
     model = build(seeds, lr=1e-3)
     streams = Streams(seeds, model.draws())
     for step in range(updates):

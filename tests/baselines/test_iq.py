@@ -1,4 +1,4 @@
-"""IQ-Learn: its loss against plain loops, its gradients, and the separation of the sides."""
+"""IQ-Learn: its loss compared with plain loops, its gradients, and the separation of the sides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GAMMA, CHI2 = 0.9, 0.4
 
 
 def plain(agent, expert, objective: str, critic: int) -> float:
-    """Return the loss of one critic, computed from rows of both sides."""
+    """Return one critic's loss, computed from the rows of both sides."""
     both = agent + expert
     if objective == "value":
         policy = np.mean([row.v - row.after for row in both])
@@ -43,7 +43,7 @@ def test_the_loss_equals_plain_loops(case, objective: str, critics: int, target:
 
 
 def test_only_the_critic_has_a_gradient(case) -> None:
-    """Check that actor, temperature and targets get no gradient."""
+    """Check that the actor, the temperature and the target nets get no gradient."""
     made = case(IqLearn)
     made.loss.sum().backward()
     moved = {n.split(".")[0] for n, p in made.agent.named_parameters() if p.grad is not None}
@@ -54,7 +54,7 @@ def test_only_the_critic_has_a_gradient(case) -> None:
 def test_the_critics_own_value_of_the_next_state_has_a_gradient(
     case, target: bool, more: bool
 ) -> None:
-    """Check that next states give the critic no gradient if the target computes their value."""
+    """Check that next states give the critic no gradient if the target net evaluates them."""
     made = case(IqLearn, target=target)
     values = made.model.values(made.agent, made.batch, made.noise, target)
     assert values.after.requires_grad == more

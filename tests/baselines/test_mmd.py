@@ -1,4 +1,4 @@
-"""MMD-DAC: kernels and witness against known numbers; the critic's loss, reward and packs."""
+"""MMD-DAC: kernels and witness compared with known numbers; loss, reward and packs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def build(
     batch: int = BATCH,
     **options: Any,
 ) -> MmdDac:
-    """Return a model with its first iteration's draws."""
+    """Return a model that holds the draws of its first iteration."""
     config = MmdConfig(**{"hidden": (32, 32), "lr": 3e-3, **options})
     model = MmdDac(config, Spec(obs, act, mode, batch, seeds, 200, 4, 0.99))
     model.noise = Streams(seeds, model.draws()).next()
@@ -48,19 +48,19 @@ def build(
 
 
 def states(x: Tensor) -> Batch:
-    """Return transitions with observations x (R, B, obs) and empty actions."""
+    """Return transitions with observations x (R, B, obs) and zero actions."""
     flat = torch.zeros(x.shape[:2])
     return Batch(x, torch.zeros(*x.shape[:2], 1), x, flat, flat)
 
 
 def transitions(g: torch.Generator, size: int, middle: float = 0.0) -> Batch:
-    """Return standard normal observations and actions of one run."""
+    """Return one run's transitions with normal observations and actions, mean `middle`, std 1."""
     x = middle + torch.randn(1, size, OBS + ACT, generator=g)
     return states(x[..., :OBS])._replace(action=x[..., OBS:])
 
 
 def clusters(runs: int = 1, seed: int = 0, gap: float = 2.0) -> tuple[Batch, Batch]:
-    """Return an agent's and an expert's batch that differ in every observation."""
+    """Return an agent's and an expert's batch; the expert's observations are shifted by `gap`."""
     g = torch.Generator().manual_seed(seed)
     batches = []
     for middle in (0.0, gap):
@@ -134,9 +134,9 @@ def test_explicit_double_sums_with_sizes_of_their_own(m: int) -> None:
 
 
 def test_a_witness_by_hand() -> None:
-    """Check the witness between an expert at 0 and an agent at 1.
+    """Check the witness of an expert at 0 and an agent at 1.
 
-    It is 3 - (e^-50 + e^-0.5 + e^-0.005) at the expert and 0 halfway between.
+    The witness is 3 - (e^-50 + e^-0.5 + e^-0.005) at the expert and 0 halfway to the agent.
     """
     e, a = torch.zeros(1, 1, 1).double(), torch.ones(1, 1, 1).double()
     x = torch.tensor([0.0, 0.5, 1.0, 1e6]).double().view(1, 4, 1)
@@ -163,12 +163,12 @@ def test_identical_samples_have_no_discrepancy_and_distant_ones_all_of_it() -> N
     u = torch.randn(1, 9, 2, generator=torch.Generator().manual_seed(0))
     assert mmd_squared(u, u, SIGMAS).item() == pytest.approx(0.0, abs=1e-6)
     one = torch.zeros(1, 4, 2)
-    assert mmd_squared(one, one + 1e4, SIGMAS).item() == 6.0, "the largest value is 2 per sigma"
+    assert mmd_squared(one, one + 1e4, SIGMAS).item() == 6.0, "the maximum is 2 per sigma"
     assert torch.equal(witness(one, one, one + 1e4, SIGMAS), torch.full((1, 4), 3.0))
 
 
 def test_an_offset_costs_no_digits_in_float32() -> None:
-    """Check that an offset of the net's outputs does not change the loss.
+    """Check that an offset of the net's outputs does not change the kernel.
 
     The loss does not constrain D's offset. Multiples of 1/1024 stay exact in float32 at the offset
     tested, 4096.
@@ -228,7 +228,7 @@ def test_gradient_against_differences(
 ) -> None:
     """Check gradients through the kernels, the slopes and the witness's reference samples."""
     model = build(**{"sigmas": (0.5, 1.0, 10.0), **options})
-    for i, p in enumerate(model.net.parameters()):  # slopes above 1, for the one-sided penalty
+    for i, p in enumerate(model.net.parameters()):  # the one-sided penalty needs slopes above 1
         p.data += 0.6 * torch.randn(p.shape, generator=torch.Generator().manual_seed(i))
     agent, expert = make_batch(1, BATCH, OBS, ACT), make_batch(1, BATCH, OBS, ACT, seed=1)
     model.loss(agent, expert).sum().backward()
@@ -256,7 +256,7 @@ def test_whose_slope_is_penalised(float64: None, one_sided: bool) -> None:
         Batch(*(middle + 0.1 * t for t in transitions(g, BATCH))) for middle in (0.0, 0.1)
     )
     model = build(penalise="witness", one_sided=one_sided)
-    model.net.layers[-1].weight.data *= 5.0  # sides about 0.1 apart, with a steep witness
+    model.net.layers[-1].weight.data *= 5.0  # the sides are about 0.1 apart, the witness is steep
     loss = model.loss(agent, expert).item()
     x_agent, x_expert = model.inputs(agent), model.inputs(expert)
     x = x_agent + model.noise["epsilon"][..., None] * (x_expert - x_agent)
@@ -319,7 +319,7 @@ def test_updates_raise_mmd_and_part_two_clusters(mode: str, options: dict[str, A
     assert (model.metrics["gradient_penalty"] < 0.5).all()
     unseen_agent, unseen_expert = clusters(2, seed=1)
     for e, a in ((expert, agent), (unseen_expert, unseen_agent)):
-        assert (model.reward(e).mean(dim=1) > 0.5).all(), "the expert has the higher reward"
+        assert (model.reward(e).mean(dim=1) > 0.5).all(), "the expert must have the higher reward"
         assert (model.reward(a).mean(dim=1) < -0.5).all()
         assert (model.reward(e).abs() < 3).all()
 
@@ -337,9 +337,10 @@ def test_the_penalty_keeps_ds_slope_at_one() -> None:
 
 
 def test_sides_of_one_distribution_get_a_reward_near_zero_and_an_auc_near_one_half() -> None:
-    """Check two sides that are drawn from one distribution.
+    """Draw both sides from one distribution.
 
-    A row's kernel with itself adds 3/B to an agent's reward; this does not separate the sides.
+    An agent's row has kernel 3 with itself, which changes its reward by 3/B. This does not
+    separate the sides.
     """
     model, g = build(batch=128), torch.Generator().manual_seed(0)
     for _ in range(60):
@@ -380,7 +381,7 @@ def test_the_reward_is_of_the_last_batches_and_the_present_net(
                 assert reward[run, i].item() == pytest.approx(by_hand / BATCH, rel=1e-8, abs=1e-12)
         torch.testing.assert_close(model.reward(Batch(*(t[:, 2:5] for t in batch))), reward[:, 2:5])
     assert held.keys() == {"expert", "agent"}
-    assert all(held[name] is buffer for name, buffer in model.named_buffers()), "moved"
+    assert all(held[name] is buffer for name, buffer in model.named_buffers()), "buffer replaced"
     seen = {"obs", *{"state-action": ["action"], "state-state": ["next_obs"]}.get(mode, [])}
     for name in Batch._fields:
         shuffled = batch._replace(**{name: getattr(batch, name).roll(1, dims=1)})
@@ -408,7 +409,7 @@ def test_reading_changes_no_state_and_a_saved_model_gives_the_same_reward(
 def test_absorbing_states(make_batch: Callable[..., Batch], mode: str) -> None:
     """Check that absorbing states enter the witness's batches.
 
-    A terminated transition also gets the value of what follows.
+    A terminated transition's reward also includes the value of the absorbing state.
     """
     model = build((1, 2), mode, absorbing=True)
     agent, expert = make_batch(2, BATCH, OBS, ACT), make_batch(2, BATCH, OBS, ACT, seed=1)
@@ -434,7 +435,7 @@ def test_absorbing_states(make_batch: Callable[..., Batch], mode: str) -> None:
 def test_raw_inputs_to_5000(
     make_batch: Callable[..., Batch], options: dict[str, Any], copies: bool
 ) -> None:
-    """Train on raw inputs as large as Humanoid's, also if all expert rows are one transition."""
+    """Train on raw inputs as large as Humanoid's, also with copies of one expert transition."""
     model = build(**options)
     agent, expert = make_batch(1, BATCH, OBS, ACT, scale=1500.0), make_batch(1, BATCH, OBS, ACT)
     agent.obs[0, 0, 0] = 5000.0
@@ -449,7 +450,7 @@ def test_raw_inputs_to_5000(
 
 
 def test_a_side_without_spread_has_a_finite_gradient() -> None:
-    """Check identical rows on both sides: every distance and every difference is zero."""
+    """Check batches whose rows are all identical, so that every distance is zero."""
     for options in PENALTIES:
         model = build(**options)
         same = transitions(torch.Generator().manual_seed(0), 1)
@@ -463,7 +464,7 @@ def test_a_side_without_spread_has_a_finite_gradient() -> None:
 def trained(
     seeds: Sequence[int], sizes: Sequence[int], updates: int, **options: Any
 ) -> list[Tensor]:
-    """Return the weights and a reward after training on each run's own demonstrations and agent."""
+    """Train each run on its own demonstrations and agent; return the weights and a reward."""
     sets, model = [], build(seeds, **options)
     for seed, size in zip(seeds, sizes, strict=True):
         sets.append(transitions(torch.Generator().manual_seed(seed), size))
@@ -479,7 +480,7 @@ def trained(
 
 
 def largest_difference(updates: int, **options: Any) -> float:
-    """Return the largest difference between a pack and its runs alone.
+    """Return the largest difference between runs trained in a pack and trained alone.
 
     The runs have 1, 10 and 40 expert transitions.
     """
@@ -499,7 +500,7 @@ def test_a_pack_is_its_runs_side_by_side(float64: None, options: dict[str, Any])
 
 
 def test_a_pack_is_its_runs_side_by_side_in_float32() -> None:
-    """Allow for Adam, whose first steps are full size even for a gradient that is only rounding."""
+    """Allow for Adam: its first steps have full size even if a gradient is only rounding error."""
     assert max(largest_difference(1), largest_difference(30)) < 2e-2
 
 

@@ -1,4 +1,4 @@
-"""P2IL: its loss against plain loops, and its two sets of parameters."""
+"""P2IL: its loss compared with plain loops, and its two sets of parameters."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_the_loss_equals_plain_loops(case, online: bool, target: bool) -> None:
 
 
 def test_the_gradient_is_that_of_the_logistic_error(case) -> None:
-    """Compare with the gradient of log-mean-exp of tau times the errors, over tau.
+    """Compare with the gradient of log-mean-exp(tau * errors) / tau.
 
-    Its gradient weights the errors by their softmax.
+    This gradient weights each error's gradient by a softmax over the errors.
     """
     made = case(P2il, 1, True, hidden=(5,), chi2=1e12, tau=TAU, target=True)
     loss = made.loss

@@ -1,4 +1,4 @@
-"""PWIL: its coupling against the official code's numbers, a plain loop and exact transport."""
+"""PWIL: its coupling compared with the official code, a plain loop and optimal transport."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Load = Callable[[str], dict[str, Tensor]]
 
 
 def transitions(obs: Tensor, action: Tensor, next_obs: Tensor | None = None) -> Batch:
-    """Return a batch of obs (R, B, ·) and action; fields that PWIL must not read are NaN."""
+    """Return a batch with obs (R, B, ·) and action; fields that PWIL must not read are NaN."""
     nan = torch.full(obs.shape[:2], math.nan)
     return Batch(obs, action, torch.zeros_like(obs) if next_obs is None else next_obs, nan, nan)
 
 
 def make(size: int, seed: int = 0, spread: float = 1.0) -> Batch:
-    """Return one run's transitions, (1, size, ·), with features of different mean and spread."""
+    """Return one run's transitions (1, size, ·), whose features differ in mean and spread."""
     g = np.random.default_rng(seed)
     mean, scale = np.array([0.0, 3.0, -50.0, 0.2]), np.array([1.0, 0.01, 20.0, 5.0])
     obs, after = (mean + spread * scale * g.normal(size=(1, size, OBS)) for _ in range(2))
@@ -47,7 +47,7 @@ def build(
     envs: int = 1,
     beta: float = 5.0,
 ) -> Pwil:
-    """Return a model with one run per set of demonstrations."""
+    """Return a model with one run for each set of demonstrations."""
     obs, act = sets[0].obs.shape[-1], sets[0].action.shape[-1]
     seeds = range(len(sets))
     spec = Spec(obs, act, mode, 8, seeds, limit, envs, 0.99, DemoSet(sets))
@@ -66,7 +66,7 @@ def play(model: Pwil, path: Batch, ends: Sequence[int] = ()) -> Tensor:
 
 
 def points(batch: Batch, mode: Mode) -> Array:
-    """Return the inputs that `mode` compares for a batch's first run, shape (B, d)."""
+    """Return the model inputs of a batch's first run in `mode`, shape (B, d)."""
     second = {"state-action": [batch.action], "state-state": [batch.next_obs], "state-only": []}
     return torch.cat([batch.obs, *second[mode]], dim=-1)[0].double().numpy()
 
@@ -102,7 +102,7 @@ VECTORS = [(file, kind) for file in ("plain", "constant", "manyatoms") for kind 
 
 
 def horizons(data: Mapping[str, Tensor], kind: str) -> list[int]:
-    """Return the horizons for which a file has rewards."""
+    """Return the time limits for which a file has rewards."""
     start = f"sigma_{kind}_T"
     found = [int(name.removeprefix(start)) for name in data if name.startswith(start)]
     assert found
@@ -110,7 +110,7 @@ def horizons(data: Mapping[str, Tensor], kind: str) -> list[int]:
 
 
 def official(data: Mapping[str, Tensor], kind: str, limit: int) -> tuple[Pwil, Batch, Array, Array]:
-    """Return a model, an episode, and the episode's costs and rewards, recomputed in float64."""
+    """Return a model, an episode, and the file's float64 rewards and costs of that episode."""
     to = torch.get_default_dtype()
     x, a, agent_x, agent_a = (
         data[name][None].to(to) for name in ("expert_obs", "expert_act", "agent_obs", "agent_act")
@@ -193,7 +193,8 @@ def test_float32_follows_the_plain_loop(size: int, limit: int) -> None:
 def test_a_step_may_reach_most_of_the_atoms() -> None:
     """Check a step that uses up more than 80 atoms.
 
-    Five steps at an atom leave 5e-6 of its 1/200. On the way back all these remainders are near.
+    Five steps at an atom leave 5e-6 of its mass of 1/200. On the way back, the agent is near all
+    these remainders.
     """
     g = np.random.default_rng(0)
     walk = torch.from_numpy(np.cumsum(g.normal(size=(1, 200, OBS)), axis=1))
@@ -205,7 +206,7 @@ def test_a_step_may_reach_most_of_the_atoms() -> None:
     for steps in (slice(0, 900), slice(900, 901), slice(901, 1000)):
         parts.append(play(model, Batch(*(x[:, steps] for x in agent))))
         held.append((model.mass > 0.0).sum().item())
-    assert held[0] == 200 and held[1] < 120, "one step used up more than 80"
+    assert held[0] == 200 and held[1] < 120, "one step must use up more than 80 atoms"
     cost = plain(points(expert, "state-only"), points(agent, "state-only"), 1000)
     got = torch.cat(parts, dim=-1)[0, 0].numpy()
     np.testing.assert_allclose(got, reward_of(cost, 1000, OBS), rtol=1e-6)
@@ -230,15 +231,15 @@ def test_an_episode_costs_no_less_than_optimal_transport() -> None:
     x, e = (x - e.mean(axis=0)) / e.std(axis=0), (e - e.mean(axis=0)) / e.std(axis=0)
     distance = np.linalg.norm(x[:, None] - np.repeat(e, limit // size, axis=0), axis=2)
     optimal = distance[linear_sum_assignment(distance)].sum() / limit
-    unspent = 1e-6 * limit * distance.max()  # upper bound for the cost of the mass not moved
+    unspent = 1e-6 * limit * distance.max()  # upper bound on the cost of the unmoved mass
     print(f"greedy {cost:.4f}, optimal {optimal:.4f}")
     assert optimal - unspent <= cost < 1.5 * optimal
-    assert cost < 0.999 * distance.mean(), "no better than an arbitrary plan"
+    assert cost < 0.999 * distance.mean(), "the coupling must beat an arbitrary plan"
 
 
 @pytest.mark.usefixtures("float64")
 def test_it_is_optimal_where_greed_is() -> None:
-    """Check a line on which each step lies a little above its own atom."""
+    """Check that the greedy coupling is optimal if each step lies just above its own atom."""
     expert = transitions(torch.linspace(-1, 1, 100)[None, :, None], torch.zeros(1, 100, 1))
     agent = expert._replace(obs=expert.obs + 0.001)
     model = build([expert], 100, "state-only")
@@ -252,9 +253,9 @@ def test_it_is_optimal_where_greed_is() -> None:
 
 @pytest.mark.parametrize(("limit", "last"), [(1000, 1001), (100, 100), (10, 10)])
 def test_used_up_atoms_give_nothing(limit: int, last: int) -> None:
-    """Count the steps until atoms are used up.
+    """Count the steps until all atoms are used up.
 
-    Each step leaves 1e-6; after a thousand steps that is enough for one more step.
+    Each step leaves a mass of 1e-6. After a thousand steps, this suffices for one more step.
     """
     expert, agent = make(50, spread=0.1), make(limit + 5, seed=1, spread=0.1)
     model = build([expert], limit)
@@ -276,7 +277,7 @@ def test_masses_come_back_in_the_env_that_is_done_alone() -> None:
     done = torch.tensor([[False, True], [False, False]])
     at_end = model.observe(last, done)
     assert torch.equal(at_end, at_end[:1, :1].expand(2, 2)), (
-        "rewards use the old masses, done or not"
+        "rewards must use the masses from before the reset"
     )
     assert torch.equal(model.mass[0, 1], model.full[0, 0])
     assert torch.equal(model.mass[0, 0], model.mass[1, 0])
@@ -298,7 +299,7 @@ def test_an_episode_starts_like_the_first() -> None:
 
 @pytest.mark.parametrize("mode", ["state-action", "state-state", "state-only"])
 def test_packed_equals_single(mode: Mode) -> None:
-    """Compare runs with 50, 1 and 9 atoms; the agent also visits the origin, where padding lies."""
+    """Compare runs with 50, 1 and 9 atoms. The agent also visits the origin, where padding lies."""
     sets = [make(50, seed=2), make(1, seed=3), make(9, seed=4)]
     pack = build(sets, 100, mode, envs=2)
     assert pack.atoms.shape[1] == 50 and pack.mass.shape == (3, 2, 50)
@@ -317,10 +318,10 @@ def test_packed_equals_single(mode: Mode) -> None:
 
 
 def test_atoms_that_pad_a_set_move_no_rounding() -> None:
-    """Check that padding changes no bit of the sums, so that packed and single runs are equal."""
+    """Check that padding changes no bit of the sums, so that a run is the same in a pack."""
     g = torch.Generator().manual_seed(0)
     distance, mass = torch.rand(2, 2000, 550, generator=g)
-    mass[:, 50:] = 0.0  # padding falls between the atoms when sorted by distance
+    mass[:, 50:] = 0.0  # sorting by distance puts padding between the atoms
     alone = couple(distance[:, :50], mass[:, :50], 3.0)
     padded = couple(distance, mass, 3.0)
     assert torch.equal(alone[0], padded[0]) and torch.equal(alone[1], padded[1])
@@ -339,7 +340,7 @@ def test_features_without_spread_are_divided_by_one() -> None:
         np.zeros(n),
         np.float32(0.1) + up * np.spacing(np.float32(0.1)),  # differs in the last bit
         np.float32(4000.0) + up * np.spacing(np.float32(4000.0)),
-        1e-9 * rng.normal(size=n),  # noise about zero
+        1e-9 * rng.normal(size=n),  # noise around zero
         4000.0 + 0.1 * rng.normal(size=n),  # a small but real spread
         1e-4 * rng.normal(size=n),
         1000.0 * rng.normal(size=n),
@@ -399,7 +400,7 @@ def test_perfect_imitation_earns_alpha_to_the_last_bit(size: int, limit: int, mo
 def test_raw_inputs_in_the_thousands() -> None:
     g = torch.Generator().manual_seed(0)
     obs = 5000.0 * (2.0 * torch.rand(1, 50, OBS, generator=g) - 1.0)
-    obs[..., 0] = 0.0  # a constant; the agent has 5000
+    obs[..., 0] = 0.0  # constant for the expert; 5000 for the agent
     expert = transitions(obs, torch.zeros(1, 50, ACT))
     far = transitions(torch.full((1, 100, OBS), 5000.0), torch.ones(1, 100, ACT))
     reward = play(build([expert], 200), far)
@@ -416,11 +417,13 @@ def test_range_and_sign() -> None:
     for reward in like:
         assert (reward > 0.0).all() and (reward <= 5.0).all() and not reward.requires_grad
     means = [reward.mean().item() for reward in like]
-    assert means == sorted(means, reverse=True) and means[0] > 2 * means[1], "high is expert-like"
+    assert means == sorted(means, reverse=True) and means[0] > 2 * means[1], (
+        "high means like the expert"
+    )
 
 
 def test_the_horizon_cancels_but_for_the_masses() -> None:
-    """Check that a first reward from a single atom hardly depends on the time limit."""
+    """Check that the time limit hardly changes a first reward that uses a single atom."""
     expert, step = make(5), make(1, seed=1, spread=0.5)
     rewards = [play(build([expert], limit), step).item() for limit in (100, 200, 1000)]
     assert rewards == pytest.approx([rewards[0]] * 3, rel=1e-2)
@@ -435,7 +438,7 @@ def test_a_broken_env_breaks_no_other() -> None:
     got, want = play(model, broken, ends=[9]), play(whole, paths, ends=[9])
     fine = torch.tensor([[True, False], [True, True]])
     assert torch.equal(got[fine], want[fine])
-    assert torch.equal(play(model, paths), play(whole, paths)), "a reset repairs it"
+    assert torch.equal(play(model, paths), play(whole, paths)), "a reset must repair the env"
 
 
 # --- interface of reward models
@@ -444,7 +447,7 @@ def test_a_broken_env_breaks_no_other() -> None:
 def test_the_seam(make_batch: Callable[..., Batch]) -> None:
     model, batch = build([make(5)]), make_batch(1, 6, OBS, ACT)
     assert issubclass(Pwil, RewardModel) and not Pwil.learns and not Pwil.offline
-    assert torch.equal(model.reward(batch), batch.reward), "the stored reward"
+    assert torch.equal(model.reward(batch), batch.reward), "rewards must be the stored ones"
     assert model.draws() == {} and list(model.parameters()) == []
     with pytest.raises(UserError, match="Pwil has no method 'loss'"):
         model.loss(batch, batch)
@@ -464,7 +467,7 @@ def test_a_checkpoint_is_the_masses() -> None:
 
 
 def test_a_step_needs_no_value_and_keeps_its_storage() -> None:
-    """Step on the meta device, which fails on a branch or a shape that depends on values."""
+    """Step on the meta device, which fails if a branch or a shape depends on values."""
     model = build([make(20), make(3)], 50, envs=2)
     place, spend = model.mass.data_ptr(), model.spend
     step = Batch(*(torch.cat([x] * 4).reshape(2, 2, *x.shape[2:]) for x in make(1, seed=1)))
@@ -483,13 +486,16 @@ def test_defaults_are_the_originals() -> None:
 
 
 def test_the_filled_buffer_repeats_the_atoms_in_order() -> None:
-    """Check that each env cycles through its run's atoms, at a reward of alpha, without an end."""
+    """Check that each env cycles through its run's atoms with reward alpha and never terminates."""
     sets = [make(size, seed=size) for size in (3, 2)]
     spec = Spec(OBS, ACT, "state-action", 8, (0, 1), 100, 2, 0.99, DemoSet(sets))
     model = Pwil(PwilConfig(alpha=4.0, prefill=9), spec)
     filled = model.prefill()
     assert filled is not None and model.prefilled(model.config) == 9
-    order = [[0, 0, 1, 1, 2, 2, 0, 0, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1, 0, 0]]  # five vector steps
+    order = [
+        [0, 0, 1, 1, 2, 2, 0, 0, 1, 1],
+        [0, 0, 1, 1, 0, 0, 1, 1, 0, 0],
+    ]  # five steps of two envs
     for run, atoms in enumerate(order):
         following = [(i + 1) % len(sets[run].obs[0]) for i in atoms]
         assert torch.equal(filled.obs[run], sets[run].obs[0, atoms])

@@ -1,4 +1,4 @@
-"""RED*: NGT's potential with only the expert's term."""
+"""RED*: NGT's potential, trained with only the expert's term."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def build(
 
 
 def plain_h(model: Potential, x: np.ndarray) -> float:
-    """Return the pairing loss of one input of run 0, with the expert's width."""
+    """Return the pairing loss of one input in run 0, with the expert's width."""
     c, outs = model.config, []
     for net in (model.predictor, model.prior):
         y = x
@@ -74,7 +74,7 @@ def test_loss_is_the_mean_of_h_over_the_expert_by_plain_loops(
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_the_agents_batch_has_no_influence(make_batch: Callable[..., Batch], pairing: str) -> None:
-    """Check that even a broken agent's batch leaves loss, gradient and training unchanged."""
+    """Check that even NaN in the agent's batch leaves loss, gradient and training unchanged."""
     expert, agent = make_batch(1, BATCH, OBS, ACT), make_batch(1, BATCH, OBS, ACT, seed=1)
     broken = Batch(*(torch.full_like(field, math.nan) for field in agent))
     results = []
@@ -117,7 +117,7 @@ def test_learning_lowers_h_on_the_expert_below_unseen_data(
     )
     assert (h_expert < first).all() and (h_expert < h_unseen).all()
     assert (model.reward(expert).mean(dim=1) > model.reward(unseen).mean(dim=1)).all()
-    if pairing != "hl_gauss":  # its minimum is the entropy of the targets
+    if pairing != "hl_gauss":  # hl_gauss's minimum is the targets' entropy, not 0
         assert (h_expert < 0.1 * first).all() and (h_expert < 0.2 * h_unseen).all()
 
 
@@ -151,7 +151,7 @@ def test_the_prior_stays_and_the_predictor_keeps_its_slope(
 
 
 def trained(seeds: Sequence[int], sizes: Sequence[int], pairing: str) -> list[Tensor]:
-    """Return the weights and a reward after 30 updates on each run's own demonstrations."""
+    """Train 30 updates on each run's own demonstrations; return the weights and a reward."""
 
     def own(seed: int, size: int) -> Batch:
         g = torch.Generator().manual_seed(seed)
@@ -178,7 +178,7 @@ def test_a_pack_is_its_runs_side_by_side(pairing: str) -> None:
         alone = trained([pair[0]], [pair[1]], pairing)
         for p, q in zip(pack[:-1], alone[:-1], strict=True):
             torch.testing.assert_close(p[run], q[0], rtol=0, atol=1e-4)
-        if pair[1] > 1:  # for a single transition the scaled reward is only rounding
+        if pair[1] > 1:  # with a single transition, the scaled reward is only rounding error
             torch.testing.assert_close(pack[-1][run], alone[-1][0], rtol=0, atol=0.02)
     assert not torch.isclose(pack[0][0], pack[0][1]).all()
 

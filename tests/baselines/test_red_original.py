@@ -1,4 +1,4 @@
-"""RED: fit and reward against plain loops, packs, and the separation of near from far inputs."""
+"""RED: fit and reward compared with plain loops, packs, and rewards of near and far inputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows(size: int, seed: int) -> Batch:
 
 
 def build(sizes: dict[int, int], mode: Any = "state-action", **options: Any) -> RedOriginal:
-    """Return a model with a run per seed; `sizes` gives each seed's number of demonstrations."""
+    """Return a model with one run per seed; `sizes` maps a seed to its number of transitions."""
     config = RedOriginalConfig(
         **{"hidden": (16,), "prior": (16, 16), "outputs": 8, "temperature": 100.0, **options}
     )
@@ -56,7 +56,7 @@ def test_the_reward_equals_a_plain_loop(float64: None) -> None:
 
 
 def test_the_fit_is_adam_on_shuffled_batches(float64: None) -> None:
-    """Compare two passes in batches of four and three with torch's Adam on the same rows."""
+    """Compare two epochs, in batches of four and three rows, with torch's Adam on the same rows."""
     model = build({1: 7}, epochs=2, batch=4)
     fresh = build({1: 7}, epochs=1, lr=0.0)
     x = torch.cat([rows(7, 1).obs, rows(7, 1).action], dim=-1)
@@ -73,7 +73,7 @@ def test_the_fit_is_adam_on_shuffled_batches(float64: None) -> None:
 
 
 def test_a_run_of_a_pack_is_the_run_alone() -> None:
-    """Check for equal bits, although the sets differ in size."""
+    """Check that weights are equal to the bit although runs differ in number of demonstrations."""
     sizes = {1: 5, 2: 40, 3: 17}
     pack = build(sizes, epochs=3)
     for place, (seed, size) in enumerate(sizes.items()):
@@ -98,7 +98,7 @@ def test_a_higher_temperature_lowers_rewards(mode: Any) -> None:
 
 
 def test_without_a_temperature_the_experts_mean_error_is_worth_nine_tenths() -> None:
-    """Check a reward of 0.9 at the mean error of each run's own demonstrations."""
+    """Check that each run's reward is 0.9 at the mean error of its own demonstrations."""
     sizes = {1: 5, 2: 40}
     model = build(sizes, epochs=3, temperature=None)
     for place, (seed, size) in enumerate(sizes.items()):

@@ -1,4 +1,4 @@
-"""SQIL: the agent's batch, and the critic's loss against plain loops."""
+"""SQIL: the batch fed to the agent, and the critic's loss compared with plain loops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def model() -> Sqil:
 
 
 def test_half_is_the_experts_and_worth_one(model: Sqil, make_batch) -> None:
-    """Check that the env's own reward is not needed, by hiding it."""
+    """Check the batch and its rewards while the env's reward is hidden."""
     agent, expert = (make_batch(2, ROWS, OBS, ACT, seed=seed) for seed in (0, 1))
     fed = model.feed(hide(agent), hide(expert))
     assert torch.equal(fed.obs, torch.cat([agent.obs[:, :3], expert.obs[:, :3]], dim=1))
@@ -35,7 +35,7 @@ def test_an_odd_row_is_the_experts(model: Sqil, make_batch) -> None:
 
 
 def test_the_critics_loss_equals_the_papers(float64: None, model: Sqil, make_batch) -> None:
-    """Compare with a quarter of each side's mean squared error, for each critic.
+    """Compare with a sum over critics and sides: a quarter of each mean squared error.
 
     Each side is half the batch.
     """

@@ -1,4 +1,4 @@
-"""W-DAC: loss against plain loops, sign, shift, the slope that it finds, packs and broken input."""
+"""W-DAC: its loss compared with plain loops, sign, shift, slope, packs and broken input."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def build(
 
 
 def batch_of(x: Tensor, obs: int = OBS) -> Batch:
-    """Return transitions with inputs x (R, B, obs + act); next_obs is obs, and none ends."""
+    """Return non-terminal transitions from inputs x (R, B, obs + act); next_obs equals obs."""
     return Batch(x[..., :obs], x[..., obs:], x[..., :obs], 0.0 * x[..., 0], 0.0 * x[..., 0])
 
 
 def output(model: Wdac, run: int, x: np.ndarray) -> float:
-    """Compute D of one row by hand."""
+    """Compute D for one row by hand."""
     for depth, layer in enumerate(model.net.layers):
         x = x @ layer.weight[run].detach().numpy() + layer.bias[run, 0].detach().numpy()
         if depth < len(model.net.layers) - 1:
@@ -51,7 +51,7 @@ def output(model: Wdac, run: int, x: np.ndarray) -> float:
 
 
 def slope(model: Wdac, run: int, x: np.ndarray, step: float = 1e-6) -> float:
-    """Return |grad D| of one row by central differences, exact inside a linear piece."""
+    """Return |grad D| for one row by central differences, which are exact on a linear piece."""
     ends = [[output(model, run, x + s * unit) for s in (step, -step)] for unit in np.eye(len(x))]
     return float(np.linalg.norm([(up - down) / (2.0 * step) for up, down in ends]))
 
@@ -101,15 +101,15 @@ def test_loss_does_not_change_with_a_shift_and_the_reward_does(float64, make_bat
     torch.testing.assert_close(model.reward(agent), reward + shift)
     model.loss(agent, expert).sum().backward()
     assert model.net.layers[-1].bias.grad.abs().max() < 1e-15, (
-        "the loss does not constrain the constant"
+        "the loss must not constrain the constant"
     )
 
 
 @pytest.mark.parametrize("two_sides", [1.0, 3.0])
 def test_it_finds_the_slope_between_two_points(two_sides: float):
-    """Train on two points d apart.
+    """Train on two points at distance d.
 
-    The slope s maximises s d - 10 (s - 1)^2, so s = 1 + d / 20.
+    The optimal slope s maximises s d - 10 (s - 1)^2, so s = 1 + d / 20.
     """
     model = build((1,), "state-only", obs=1, lr=3e-3, batch=64, hidden=(32, 32))
     streams = Streams((1,), model.draws())
@@ -122,11 +122,11 @@ def test_it_finds_the_slope_between_two_points(two_sides: float):
     gap = model.metrics["wasserstein"].item()
     assert gap == pytest.approx(two_sides * (1.0 + two_sides / 20.0), rel=0.02)
     low, high = model.value(torch.tensor([[[-two_sides / 2], [two_sides / 2]]]))[0].tolist()
-    assert high > low, "the expert has the higher value"
+    assert high > low, "the expert must have the higher value"
 
 
 def clusters(step: int, seeds: Sequence[int], size: int = BATCH) -> tuple[Batch, Batch]:
-    """Return an agent's and an expert's batch, one unit apart per dim, different in each run."""
+    """Return the two sides' batches, different in each run; their means are 1 apart in each dim."""
     x = torch.cat([rows(2, size, OBS + ACT, seed=100 * s + step)[None] for s in seeds])
     return batch_of(0.5 * x[:, 0] - 0.5), batch_of(0.5 * x[:, 1] + 0.5)
 
@@ -144,7 +144,9 @@ def test_it_separates_two_clusters(mode):
     assert ((e > a).float().mean(dim=(1, 2)) > 0.95).all()
     dims = {"state-action": OBS + ACT, "state-state": 2 * OBS, "state-only": OBS}[mode]
     gap = model.reward(expert).mean(dim=1) - model.reward(agent).mean(dim=1)
-    assert (gap > 0.8 * dims**0.5).all() and (gap < 1.5 * dims**0.5).all(), "slope near 1"
+    assert (gap > 0.8 * dims**0.5).all() and (gap < 1.5 * dims**0.5).all(), (
+        "the slope must be near 1"
+    )
 
 
 @pytest.mark.parametrize("options", [{}, {"absorbing": True, "mode": "state-state"}], ids=str)
@@ -171,7 +173,7 @@ def test_raw_inputs_are_no_matter(raw_inputs_stay_finite, one_sided: bool):
 
 
 def test_a_demonstration_of_one_transition_will_do(make_batch):
-    """Train on one transition that the agent repeats, so that all interpolates are equal."""
+    """Train on one transition. Once the agent repeats it, all interpolates are equal."""
     model = build((1, 2))
     demos = DemoSet([make_batch(1, 1, OBS, ACT, seed=s) for s in (0, 1)])
     expert = demos.sample(torch.arange(BATCH).expand(2, BATCH))

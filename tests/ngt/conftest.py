@@ -15,7 +15,7 @@ from ngt.experience import demos
 
 @pytest.fixture
 def ngt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
-    """Return ngt(*arguments), which runs the command in its own folder and returns its lines."""
+    """Return a function that runs `ngt` in an empty folder and returns the printed lines."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> list[str]:
@@ -28,7 +28,7 @@ def ngt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
 
 @pytest.fixture
 def demos_file(tmp_path: Path) -> str:
-    """Return a file of demonstrations whose stated returns are far above a random policy's."""
+    """Return the path of demonstrations whose returns are far above their random returns."""
 
     def act(obs: torch.Tensor) -> torch.Tensor:
         return torch.tanh(obs[..., 1:2] - obs[..., 2:3])
@@ -41,7 +41,7 @@ def demos_file(tmp_path: Path) -> str:
 
 @pytest.fixture
 def refused(ngt: Any, capsys: Any) -> Any:
-    """Return refused(*arguments), which returns the one line of a command with exit code 2."""
+    """Return a function that runs a command, checks for exit code 2 and returns its error line."""
 
     def run(*arguments: str) -> str:
         with pytest.raises(SystemExit) as stopped:

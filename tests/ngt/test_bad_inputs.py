@@ -76,10 +76,10 @@ def shown(setting: str) -> list[str]:
     return ["config", "--scale", "test", "--set", setting]
 
 
-# Scale `test` imitates its own file; without that file it needs the env's expert.
+# Scale `test` imitates a file of demonstrations. Without the file it needs the env's expert.
 OWN_EXPERT = ("--set", "envs.Pendulum-v1.demos=''")
 
-# name: (arguments, texts that the line must contain); {place} is the folder of files
+# name: (arguments, texts that the error must contain); {place} is the folder of files
 CASES: dict[str, tuple[list[str], list[str]]] = {
     # environments
     "unknown env": (
@@ -111,7 +111,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         train(KEY.replace("/ngt/", "/ntg/")),
         ["method: 'ntg' is not known", "did you mean ngt"],
     ),
-    "several values": (
+    "several values for one setting": (
         shown("methods.ngt.params.m=8,64"),
         ["--set methods.ngt.params.m: takes one value, found 8,64", "a variant of the method"],
     ),
@@ -135,11 +135,14 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["train.steps: expected an integer, found a number 20000.0; write 20000"],
     ),
     "value for a section": (shown("train=5"), ["train: expected a mapping, found an integer 5"]),
-    "set without =": (
+    "--set without =": (
         shown("train.steps"),
         ["--set: expected KEY=VALUE, found 'train.steps'; e.g. train.steps=20000"],
     ),
-    "set of broken YAML": (shown("sac.hidden=[8"), ["--set sac.hidden: '[8' is not a YAML value"]),
+    "--set with broken YAML": (
+        shown("sac.hidden=[8"),
+        ["--set sac.hidden: '[8' is not a YAML value"],
+    ),
     "unknown scale": (
         ["config", "--scale", "papr"],
         ["scale: 'papr' is not known; did you mean paper"],
@@ -148,12 +151,12 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["config", "--config", "{place}/broken.yaml"],
         ["config file {place}/broken.yaml: not valid YAML: ", "line 2"],
     ),
-    "key that stands twice": (
+    "duplicate key": (
         ["config", "--config", "{place}/twice.yaml"],
         ["twice.yaml: not valid YAML: key 'methods' appears twice in the mapping at line 1"],
     ),
-    "net without a layer": (shown("sac.hidden=[]"), ["sac.hidden: empty; name at least one"]),
-    "kernels without a width": (
+    "net without layers": (shown("sac.hidden=[]"), ["sac.hidden: empty; name at least one"]),
+    "kernels without widths": (
         shown("methods.mmd-dac.params.sigmas=[]"),
         ["methods.mmd-dac.params.sigmas: empty; name at least one"],
     ),
@@ -161,19 +164,19 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         shown("figures.f.envs=[Ant-v4]"),
         ["figures.f.methods: empty; name at least one"],
     ),
-    "seed that stands twice": (
+    "duplicate seed": (
         shown("figures.main_figure.seeds=[0, 1, 0]"),
         ["figures.main_figure.seeds: 0 is listed twice; list it once"],
     ),
-    "more demonstrations than the expert's": (
+    "more demonstrations than the expert records": (
         [*shown("figures.main_figure.demos=[4]"), *OWN_EXPERT],
         ["figures.main_figure.demos: 4 requested", "3 episodes; raise expert.episodes"],
     ),
-    "method's name that is no folder's": (
+    "method name that cannot name a folder": (
         shown("methods.a/b.like=ngt"),
         ["methods.a/b: 'a/b' cannot name a folder"],
     ),
-    "list for a config": (
+    "list as a config": (
         ["config", "--config", "{place}/list.yaml"],
         ["config file {place}/list.yaml: expected a mapping, found a list ['sac']"],
     ),
@@ -185,7 +188,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["config", "--config", "{place}/none.yaml"],
         ["config file {place}/none.yaml: can't be read: No such file or directory"],
     ),
-    "folder for a config": (
+    "folder as a config": (
         ["config", "--config", "{place}/folder"],
         ["config file {place}/folder: can't be read: Is a directory"],
     ),
@@ -193,7 +196,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         shown("methods.ngt.model=nowhere.at.all:Model"),
         ["methods.ngt", "'nowhere.at.all:Model' can't be loaded", "write package.module:Class"],
     ),
-    "model that is no model": (
+    "class that is not a model": (
         shown("methods.ngt.model=json:JSONDecoder"),
         ["'json:JSONDecoder' has no dataclass `Config`; name a RewardModel"],
     ),
@@ -231,10 +234,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         train(KEY, "--results", "{place}/results", *OWN_EXPERT),
         [
             "field 'source': found toy, expected ",
-            ": these settings have another expert; make it with `ngt expert` ",
+            ": these settings need another expert; make it with `ngt expert` ",
         ],
     ),
-    "missing demonstrations of one's own": (
+    "missing demonstrations named in the settings": (
         train(KEY, "--set", "envs.Pendulum-v1.demos={place}/none.npz"),
         ["envs.Pendulum-v1.demos: {place}/none.npz can't be read: No such file or directory"],
     ),
@@ -250,11 +253,11 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         train(KEY, "--demos", "{place}/truncated.npz"),
         ["demonstrations {place}/truncated.npz: truncated, or not a NumPy archive"],
     ),
-    "text for demonstrations": (
+    "text file as demonstrations": (
         train(KEY, "--demos", "{place}/text.npz"),
         ["demonstrations {place}/text.npz: truncated, or not a NumPy archive"],
     ),
-    "policy for demonstrations": (
+    "policy file as demonstrations": (
         train(KEY, "--demos", "{place}/reacher"),
         ["demonstrations {place}/reacher: truncated, or not a NumPy archive"],
     ),
@@ -315,7 +318,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["record", "Pendulum-v1", "--scale", "test", "--policy", "{place}/reacher"],
         ["--policy: trained on Reacher-v5, not on Pendulum-v1; give a policy trained on Pendulum"],
     ),
-    "demonstrations of another env than the policy": (
+    "demonstrations and policy of different envs": (
         ["evaluate", "{place}/reacher", "--episodes", "1", "--demos", "{place}/good.npz"],
         ["good.npz: field 'env': found Pendulum-v1, expected Reacher-v5"],
     ),
@@ -348,15 +351,15 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["runs", "--status", "done"],
         ["--status: 'done' is not known; ", "finished"],
     ),
-    "no time between looks": (
+    "watch interval of zero": (
         ["runs", "--watch", "0"],
         ["--watch: must be at least 1, found 0"],
     ),
-    "watching a choice": (
+    "watching selected runs": (
         ["runs", "--watch", "5", "--keys"],
         ["--watch counts every status; leave out --keys, --status and --other-source"],
     ),
-    "file for the results": (
+    "file as the results folder": (
         train(KEY, "--results", "{place}/good.npz"),
         [
             "{place}/good.npz/test/runs/",
@@ -390,11 +393,11 @@ def test_one_line_with_the_field_and_the_fix(
     out, err = capsys.readouterr()
     assert stopped.value.code == 2
     assert out == ""
-    assert err.endswith("\n") and err.count("\n") == 1, "one line"
+    assert err.endswith("\n") and err.count("\n") == 1, "the error must be one line"
     assert err.startswith("ngt: error: ")
     missing = [part for part in parts if part.format(place=place) not in err]
     assert missing == [], err
-    assert not list(tmp_path.iterdir()), "nothing was started"
+    assert not list(tmp_path.iterdir()), "nothing must be started"
 
 
 def test_there_are_enough_cases() -> None:

@@ -1,4 +1,4 @@
-"""The `ngt` command: every stage by hand, its output, skipped work and required packages."""
+"""Tests of the `ngt` command: help, stages run by hand, exit codes and required packages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_help_of_every_command(name: str, capsys: Any) -> None:
     (example,) = re.findall(r"^example: (.+)$", out, re.M)
     words = example.split()
     assert words[:2] == ["ngt", name]
-    assert build_parser(name).parse_args(words[1:]).command == name, "the example parses"
+    assert build_parser(name).parse_args(words[1:]).command == name, "the example must parse"
 
 
 # ---------------------------------------------------------------- from nothing to returns
@@ -118,7 +118,7 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     )
     assert shown and float(shown[1]) == pytest.approx(score, abs=0.002)
     again = ngt("evaluate", f"{folder}/policy.safetensors", "--episodes", "3", "--seed", "5")
-    assert again == said[:4], "a file or its folder; the same seeds give the same returns"
+    assert again == said[:4], "a policy's file must give the same returns as its folder"
 
 
 # ---------------------------------------------------------------- a user's own env
@@ -160,7 +160,7 @@ def test_a_module_that_cannot_be_imported(ngt: Any, tmp_path: Path, capsys: Any)
 
 
 def stopped(monkeypatch: pytest.MonkeyPatch, capsys: Any, error: BaseException) -> tuple[Any, str]:
-    """Return the exit code and stderr when a command raises an exception."""
+    """Return the exit code and stderr of a command that raises `error`."""
 
     def fail(args: Any) -> None:
         raise error
@@ -264,7 +264,7 @@ def test_training_imports_little() -> None:
     ],
 )
 def test_what_needs_no_torch(modules: str, does: str) -> None:
-    """Check imports: the workflow reads settings for every job, and help must appear at once."""
+    """Check that settings and help load without torch, because both must be fast."""
     blocked = ["torch", "pandas", "mujoco"]
     code = HOOK.format(blocked=blocked, modules=f"ngt.cli, {modules}") + does
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
@@ -295,4 +295,4 @@ def test_a_refusal_leaves_its_reason_and_is_no_failure(
     monkeypatch.setattr("ngt.commands.train.member_of", fail)
     with pytest.raises(SystemExit) as stop:
         ngt(*command, demos_file)
-    assert stop.value.code == 2 and not out.exists(), "the workflow retries it"
+    assert stop.value.code == 2 and not out.exists(), "without an outcome the workflow retries"

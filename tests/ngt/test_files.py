@@ -1,4 +1,4 @@
-"""Files that are complete or absent, and digests."""
+"""Tests of atomic writes, JSON files and digests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_block_that_succeeds_writes_the_file(tmp_path: Path) -> None:
     with atomic(path) as temporary:
         temporary.write_text("new")
         assert temporary.parent == path.parent, (
-            "on the same file system; otherwise the rename fails"
+            "the temporary file must be on the same file system, or the rename fails"
         )
         assert not path.exists()
     assert path.read_text() == "new"
@@ -57,7 +57,7 @@ def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left") as caught, atomic(path) as temporary:
         temporary.write_text("half")
         with open("/dev/full", "w") as full:
-            full.write("x")  # raises when closed, without a file name
+            full.write("x")  # raises on close, with an error that names no file
     assert caught.value.filename == str(path)
     assert list(tmp_path.iterdir()) == []
 
@@ -73,7 +73,7 @@ def test_a_process_killed_inside_the_block_leaves_the_old_file(tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, check=False)
     assert done.returncode == -9
     assert path.read_text() == "old"
-    # the dead process's file has its own name and does no harm
+    # the dead process's temporary file has a unique name and does no harm
     (left,) = (p for p in tmp_path.iterdir() if p != path)
     assert left.name.startswith(".file.txt.") and left.suffix == ".tmp"
     write_json(path, [1])
@@ -87,7 +87,7 @@ def test_the_rename_comes_after_the_flush(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("replace"), replace(a, b))[1])
     write_json(tmp_path / "file.json", {})
     assert calls == ["fsync", "replace", "fsync"], (
-        "flush the data, rename the file, flush the folder"
+        "the order must be: flush the data, rename the file, flush the folder"
     )
 
 
@@ -96,7 +96,7 @@ def test_json_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     write_json(path, data)
     assert read_json(path) == data
-    assert list(read_json(path)) == list(data), "the order of keys stays"
+    assert list(read_json(path)) == list(data), "the order of keys must stay the same"
     assert path.read_text().endswith("}\n")
 
 
@@ -114,7 +114,7 @@ def test_what_is_no_json_that_can_be_read_is_none(tmp_path: Path, text: str) -> 
     file = tmp_path / "a.json"
     file.write_text(text)
     assert read_json(file) is None
-    assert read_json(tmp_path) is None, "the path is a folder"
+    assert read_json(tmp_path) is None, "a folder is not JSON"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ HLG = ["hlg_0", "hlg_1", "hlg_2", "hlg_3"]
 
 
 def hlg_of(v, dtype):
-    """Return a vector file's edges, targets and probabilities in a given precision."""
+    """Return the bin edges and target probabilities of a vector file in a given precision."""
     low, high = v["support"].tolist()
     edges = hl_gauss_edges(low, high, int(v["num_bins"])).to(dtype)
     return edges, hl_gauss_target(v["targets"].to(dtype), edges, float(v["sigma"]))
@@ -52,7 +52,7 @@ def test_mse_softmax(float64):
 
 
 def unit_losses(logits, probs):
-    """Return hl_gauss of one unit at a time, (B, m), each with its own logits."""
+    """Return hl_gauss computed for one unit at a time, shape (B, m)."""
     units = probs.shape[-1]
     columns = [(logits[:, j::units], probs[..., j : j + 1]) for j in range(units)]
     return torch.stack([hl_gauss(*column) for column in columns], dim=1)
@@ -78,7 +78,7 @@ def test_hl_gauss_in_float32(vectors, name: str):
     v = vectors(name)
     low, high = v["support"]
     _, probs = hlg_of(v, torch.float32)
-    # Outside, float32 cannot represent the difference of two erfs near one.
+    # Outside the support, float32 cannot represent the difference of two erfs near one.
     torch.testing.assert_close(probs.mT, v["probs"], rtol=0, atol=2e-2)
     inside = (v["targets"] > low) & (v["targets"] < high)
     assert inside.any()
@@ -86,7 +86,7 @@ def test_hl_gauss_in_float32(vectors, name: str):
     logits = v["logits"].clone().requires_grad_()
     h = hl_gauss(logits, probs)
     (grad,) = torch.autograd.grad(probs.shape[-1] * h.sum(), logits)
-    for end in ("", "64"):  # the official float32 numbers, then the independent float64 ones
+    for end in ("", "64"):  # the official float32 values, then the independent float64 values
         close(probs.mT[inside], v[f"probs{end}"][inside])
         close(unit_losses(logits, probs)[inside], v[f"loss{end}"][inside])
         by_unit = [g.view(*probs.shape).mT[inside] for g in (grad, v[f"grad_logits{end}"])]
@@ -111,7 +111,7 @@ def test_hl_gauss_mass_is_z_over_z_plus_eps(float64, sigma: float):
 
 
 def test_hl_gauss_outside_the_support_fades():
-    """Check a narrow Gaussian: targets beyond 1.25 have little loss, and beyond 1.3 almost none."""
+    """Check that a narrow Gaussian gives little loss beyond 1.25 and almost none beyond 1.3."""
     edges = hl_gauss_edges(-1.0, 1.0, 21)
     logits = (5.0 * torch.tanh(rows(4, 21 * 8))).requires_grad_()
     inside = hl_gauss(logits, hl_gauss_target(rows(4, 8).tanh(), edges, 0.05))
@@ -134,9 +134,9 @@ def test_hl_gauss_puts_the_mass_where_the_target_is(float64):
 
 
 def test_hl_gauss_is_least_where_the_prediction_is_the_target(float64):
-    """Check the minimum: with log-probabilities as logits the cross-entropy is the entropy."""
+    """Check that the loss is least for log-probabilities as logits: it is then the entropy."""
     probs = hl_gauss_target(rows(6, 4).tanh(), hl_gauss_edges(-1, 1, 11), 0.2)
     best = hl_gauss(probs.clamp(min=1e-30).log().flatten(-2), probs)
     entropy = -(probs * probs.clamp(min=1e-30).log()).sum(-2).mean(-1)
-    torch.testing.assert_close(best, entropy, rtol=0, atol=1e-5)  # rows sum to 1 - 5e-7
+    torch.testing.assert_close(best, entropy, rtol=0, atol=1e-5)  # probabilities sum to 1 - 5e-7
     assert (hl_gauss(rows(6, 44), probs) > best).all()

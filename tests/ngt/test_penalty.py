@@ -1,4 +1,4 @@
-"""The options for gradient penalty and spectral norm, against formulas written out here."""
+"""Gradient penalty and spectral norm, compared with formulas written out here."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sides(make_batch: Make) -> tuple[Batch, Batch]:
 
 
 def outputs(net: PackedMLP, run: int, x: Array, leak: float) -> Array:
-    """Compute the net's outputs in NumPy; spectral norm divides a weight W by l' W r."""
+    """Return one run's outputs, computed in NumPy. Spectral norm divides a weight W by l' W r."""
     layers: Sequence[Any] = net.layers
     for depth, layer in enumerate(layers):
         weight = layer.weight.detach()[run].numpy()
@@ -56,20 +56,20 @@ def outputs(net: PackedMLP, run: int, x: Array, leak: float) -> Array:
 
 
 def between(model: Any, agent: Batch, expert: Batch, run: int) -> Array:
-    """Return the points between agent and expert at which the penalty is computed."""
+    """Return the points between agent and expert inputs at which the penalty is computed."""
     e, a = (model.inputs(side)[run].numpy() for side in (expert, agent))
     share = model.noise["epsilon"][run].numpy()[:, None]
     return np.asarray(share * e + (1.0 - share) * a)
 
 
 def penalty(f: Callable[[Array], Array], x: Array, step: float = 1e-6) -> float:
-    """Return the mean of (|grad f| - 1)^2 over rows x, by central differences."""
+    """Return the mean of (|grad f| - 1)^2 over the rows of x, by central differences."""
     moves = step * np.eye(x.shape[1])
     grads = np.stack([(f(x + m) - f(x - m)) / (2 * step) for m in moves], axis=-1)
     return float(np.mean((np.linalg.norm(grads, axis=-1) - 1.0) ** 2))
 
 
-# --- the adversarial methods: the penalty, and spectral norm instead
+# --- the adversarial methods, with gradient penalty or spectral norm
 
 
 @pytest.mark.parametrize("spectral_norm", [False, True])
@@ -98,7 +98,7 @@ def test_adversarial_loss_with_either_switch(
 
 @pytest.mark.parametrize("cls", [Dac, Wdac])
 def test_spectral_norm_bounds_the_slope_in_training(make_batch: Make, cls: type) -> None:
-    """Check that bounded layers keep a Wasserstein critic without penalty from growing."""
+    """Check that spectral norm keeps a critic without penalty from becoming steep."""
     found = {}
     for on in (False, True):
         model = build(cls, DacConfig(hidden=(16, 16), penalty=0.0, spectral_norm=on, lr=3e-3))
@@ -128,7 +128,7 @@ def squashed(model: Potential, run: int, x: Array) -> tuple[Array, Array]:
 
 
 def potential(model: Potential, run: int, x: Array) -> Array:
-    """Return the potential h of rows x, (B,)."""
+    """Return the potential h of the rows of x, shape (B,)."""
     c = model.config
     f, t = squashed(model, run, x)
     if c.pairing == "l1":
@@ -151,7 +151,7 @@ def potential(model: Potential, run: int, x: Array) -> Array:
 def test_ngt_adds_the_penalty_of_the_whole_potential(
     float64: None, make_batch: Make, pairing: Any
 ) -> None:
-    """Check that the slope includes the prior; constant f' would give another number."""
+    """Check that the penalty differentiates the prior too, instead of taking it as constant."""
     config = PotentialConfig(hidden=(6, 5), m=3, pairing=pairing, penalty=4.0, bins=5)
     model, (agent, expert) = build(Potential, config), sides(make_batch)
     got = model.loss(agent, expert)

@@ -1,4 +1,4 @@
-"""The potential: against plain loops, option by option, and its known numerical properties."""
+"""The potential, compared with plain loops for each option, and its numerical properties."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def build(seeds=(1,), mode="state-action", obs=OBS, act=ACT, **options) -> Poten
 
 
 def batch_of(x: torch.Tensor, obs: int) -> Batch:
-    """Return transitions with observations and actions x (R, B, obs + act) side by side."""
+    """Return transitions whose observations and actions are the columns of x (R, B, obs + act)."""
     return Batch(x[..., :obs], x[..., obs:], x[..., :obs], x[..., 0], x[..., 0])
 
 
 def snapshot(model: Potential) -> list[torch.Tensor]:
-    """Copy all state that reading must not change: weights, singular vectors and optimiser."""
+    """Return copies of the weights, singular vectors and optimiser moments."""
     moments = [t for s in model.optimiser.state.values() for t in s.values()]
     return [t.detach().clone() for t in [*model.state_dict().values(), *moments]]
 
@@ -49,7 +49,7 @@ def equal(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
 
 
 def plain_outputs(model, run, x):
-    """Return the squashed outputs of predictor and prior for one input."""
+    """Return the outputs of predictor and prior for one input, squashed if `squash` is on."""
     outs = []
     for net in (model.predictor, model.prior):
         y = x
@@ -109,7 +109,7 @@ def plain_h(model: Potential, run: int, x: np.ndarray, sigma: float) -> float:
     ids=lambda o: "-".join(map(str, o.values())),
 )
 def test_loss_and_reward_equal_plain_loops(float64, make_batch, options):
-    """Check L = mean h over the expert's batch - mean h over the agent's, with different sizes."""
+    """Check that the loss is the mean h of the expert's batch minus that of the agent's batch."""
     options = {"m": 3, "hidden": (6, 5), "scaling": "none", **options}
     model = build(seeds=(1, 2), **options)
     for i, p in enumerate(model.predictor.parameters()):
@@ -239,7 +239,7 @@ def test_head_init_changes_the_head_of_both_nets_alone(head_init, net):
     ],
 )
 def test_spectral_norm_bounds_the_net_through_training(pairing, settings, holds: bool):
-    """Check that spectral norm keeps up with Adam at 1e-3; without it the net grows."""
+    """Check that spectral norm bounds the net under Adam at 1e-3, and that a plain net grows."""
     model, g = build(pairing=pairing, **settings), torch.Generator().manual_seed(0)
     expert = 0.3 * torch.randn(1, 20, OBS + ACT, generator=g) + 1.0
     for _ in range(1000):
@@ -251,9 +251,9 @@ def test_spectral_norm_bounds_the_net_through_training(pairing, settings, holds:
 
 @pytest.mark.parametrize(("settings", "count"), [({}, 3), ({"power_iterations": 1}, 1)])
 def test_power_iterations_of_an_update(float64, make_batch, settings, count: int):
-    """Compare with l <- W r / |W r|, r <- W' l / |W' l|.
+    """Compare each iteration with l <- W r / |W r|, r <- W' l / |W' l|.
 
-    Reading a reward does no iteration.
+    Check also that computing a reward does no iteration.
     """
     model, batch = build(**settings), make_batch(1, 8, OBS, ACT)
     layer = model.predictor.layers[1]
@@ -302,7 +302,7 @@ def test_update_lowers_the_loss_on_a_fixed_batch(make_batch, pairing, mode):
     assert (last < first - 0.1 * (1 if pairing != "mse_softmax" else 0.1)).all()
     h = {side: model.metrics[f"h_{side}"] for side in ("expert", "agent")}
     assert (h["expert"] < h["agent"]).all()
-    # inputs whose potential falls in training get a high reward
+    # the reward is higher for inputs whose potential falls in training
     plain = Potential(replace(model.config, scaling="none"), model.spec)
     plain.load_state_dict(model.state_dict())
     assert (plain.reward(expert).mean(dim=1) > plain.reward(agent).mean(dim=1)).all()
@@ -361,7 +361,7 @@ def test_settings_of_hl_gauss():
 @pytest.mark.parametrize("pairing", PAIRINGS)
 @pytest.mark.parametrize("hlg_target", ["tanh", "rescaled"])
 def test_large_observations(pairing, hlg_target):
-    """Use inputs of norm 549 with single values up to 5000, as on Humanoid."""
+    """Check inputs of norm 549 that contain a value of 5000, as on Humanoid."""
     x = rows(1, 64, 393)
     x *= 549.0 / x.norm(dim=-1).square().mean().sqrt()
     x[0, 0, 0] = 5000.0
@@ -401,7 +401,7 @@ def test_hl_gauss_targets_stay_inside_the_support_by_default(make_batch):
 
 
 def halfcheetah_like(n: int, seed: int, expert: bool) -> torch.Tensor:
-    """Return observations and actions (n, 23) of norm about 27: a noisy gait or random motion."""
+    """Return rows (n, 23) of norm about 27: a noisy gait for the expert, else random motion."""
     g = torch.Generator().manual_seed(seed)
     if not expert:
         return 0.6 * 27 / 23**0.5 * torch.randn(n, 23, generator=g)
@@ -413,7 +413,7 @@ def halfcheetah_like(n: int, seed: int, expert: bool) -> torch.Tensor:
 
 
 def test_the_literal_hl_gauss_target_masks_most_units():
-    """Check 5 tanh targets on [-1, 1]: if |t| > 1.25, mass, loss and gradient are zero."""
+    """Check targets of 5 tanh on [-1, 1]: beyond 1.25, mass, loss and gradient are zero."""
     x = torch.cat([halfcheetah_like(200, 0, True), halfcheetah_like(200, 1, False)])[None]
     options = {"pairing": "hl_gauss", "hidden": (256, 256), "m": 32, "obs": 17, "act": 6}
     model = build(hlg_target="rescaled", **options)
@@ -426,10 +426,10 @@ def test_the_literal_hl_gauss_target_masks_most_units():
 
 
 def test_the_printed_hl_gauss_widths_invert_the_reward_when_agent_and_expert_overlap():
-    """Check that the widths 0.25/0.05 rank experts last, late in training.
+    """Check that late in training the widths 0.25 and 0.05 rank expert transitions last.
 
-    Four in five agent transitions are then expert-like. At inputs where both densities are equal,
-    the agent's narrower target has a stronger gradient than the expert's.
+    By then, four in five agent transitions are expert-like. Where the densities of agent and
+    expert are equal, the agent's narrower target has the stronger gradient.
     """
     expert, agent = (
         halfcheetah_like(200, 0, True),
@@ -438,7 +438,7 @@ def test_the_printed_hl_gauss_widths_invert_the_reward_when_agent_and_expert_ove
     held_out, random = halfcheetah_like(500, 3, True), halfcheetah_like(500, 4, False)
 
     def auc(sigma_expert: float, sigma_agent: float, side) -> torch.Tensor:
-        """Return P(h of a held-out expert transition < h of a random one) for two seeds."""
+        """Return P(h of a held-out expert transition < h of a random transition) per seed."""
         model = build(
             (1, 2),
             obs=17,
@@ -511,7 +511,7 @@ def test_percentile_scaling_ignores_scale_and_offset(raw, factor, offset):
     ends = torch.quantile(scaled, fractions, dim=1)
     torch.testing.assert_close(ends, torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64))
     both = scaled[:, :, None] - scaled[:, None], raw[:, :, None] - raw[:, None]
-    assert (both[0].sign() * both[1].sign() >= 0).all(), "the order changed"
+    assert (both[0].sign() * both[1].sign() >= 0).all(), "scaling must keep the order"
 
 
 @given(raw=batches, scaling=st.sampled_from(["percentile", "percentile_offset", "none"]))
@@ -540,7 +540,7 @@ RANKS = (5, 50, 95)
 
 
 def plain_signed(h, ema, floor=1e-10, clip=5.0, linear=False):
-    """Return one run's rewards, computed one at a time."""
+    """Return the signed rewards of one run's potentials h, computed one at a time."""
     low, middle, high = ema
     rewards = []
     for value in h:
@@ -551,7 +551,7 @@ def plain_signed(h, ema, floor=1e-10, clip=5.0, linear=False):
 
 
 def potentials(model: Potential, *batches: torch.Tensor):
-    """Return the outputs of `reward` for given potentials, (R, B) each, in order."""
+    """Return the rewards for a sequence of batches of potentials, each of shape (R, B)."""
     queue = list(batches)
     model.potential = lambda x, side: queue.pop(0)  # type: ignore[method-assign]
     runs, size = batches[0].shape
@@ -562,9 +562,9 @@ def potentials(model: Potential, *batches: torch.Tensor):
 @pytest.mark.parametrize("scaling", ["ema_signed", "ema_linear"])
 @pytest.mark.parametrize("size", [1, 2, 41, 256])
 def test_running_percentiles_by_hand(float64, scaling, size: int):
-    """Check that a batch is scaled by the averages of earlier batches.
+    """Check that running averages of the earlier batches' percentiles scale each batch.
 
-    The first one is scaled by its own percentiles.
+    The first batch is scaled by its own percentiles.
     """
     rate = 0.1
     batches = [(1.0 + step) * rows(2, size, seed=step).abs() for step in range(4)]
@@ -584,7 +584,7 @@ def test_running_percentiles_by_hand(float64, scaling, size: int):
 
 
 def test_signed_rewards_by_hand(float64):
-    """Check P5, P50, P95 = 0, 1, 2, so u = (h - 1) / 2. A second batch then has weight 1/1000."""
+    """Check with P5, P50, P95 = 0, 1, 2, so u = (h - 1) / 2. A later batch has weight 1/1000."""
     first = torch.tensor([[0.0] * 10 + [1.0] * 10 + [2.0] * 10])
     model = build(scaling="ema_signed", gap_floor=1e-10)
     (reward,) = potentials(model, first)
@@ -595,11 +595,11 @@ def test_signed_rewards_by_hand(float64):
     torch.testing.assert_close(reward, torch.full((1, 30), 1.0 - math.e))
     torch.testing.assert_close(model.ema, torch.tensor([[0.003, 1.002, 2.001]]))
     (reward,) = potentials(model, torch.tensor([[1e30, -1e30] * 15]))
-    assert reward.tolist() == [[-5.0, 5.0] * 15], "clamped, with finite intermediate values"
+    assert reward.tolist() == [[-5.0, 5.0] * 15], "huge rewards must be clamped"
 
 
 def test_floor_and_clamp_of_running_percentiles():
-    """Check that equal potentials give 0, and that the floor bounds the first different one."""
+    """Check that equal potentials give 0, and that a small difference is bounded by the clamp."""
     model = build((1, 2), scaling="ema_signed", gap_floor=1e-10)
     same = torch.full((2, 16), 0.25)
     other = same.clone()
@@ -647,7 +647,9 @@ def test_the_score_leaves_the_running_percentiles_alone(make_batch):
     reward, score = model.reward(batch), model.score(batch)
     assert model.ema.isfinite().all()
     order = score.argsort(dim=1)
-    assert (reward.gather(1, order).diff(dim=1) >= 0).all(), "high is expert-like"
+    assert (reward.gather(1, order).diff(dim=1) >= 0).all(), (
+        "reward and score must have the same order"
+    )
     torch.testing.assert_close(model.metrics["reward_raw"], score.mean(dim=1))
 
 
@@ -669,7 +671,7 @@ PACKED = {**{p: {"pairing": p} for p in PAIRINGS}, "released": RELEASED}
 
 
 def train(seeds, updates: int, name: str, dtype=torch.float32):
-    """Update reward, then agent, with each run's own draws and data, as in training."""
+    """Update the reward, then the agent, with each run's own draws and data, as in training."""
     size, kept = 16, 50
     model = build(seeds, **PACKED[name])
     agent = Sac(OBS, ACT, SacConfig(hidden=(16, 16)), seeds)
@@ -694,9 +696,9 @@ def train(seeds, updates: int, name: str, dtype=torch.float32):
 
 
 def largest_difference(name: str, updates: int, dtype=torch.float32) -> float:
-    """Return the largest difference between a pack of three and its runs alone.
+    """Return the largest difference between three runs in a pack and the same runs alone.
 
-    It covers all weights and the last reward.
+    All weights and the last reward are compared.
     """
     seeds = (3, 1, 2)
     packed, worst = train(seeds, updates, name, dtype), 0.0
@@ -714,7 +716,7 @@ def test_a_pack_is_its_runs_side_by_side(float64, name):
 
 @pytest.mark.parametrize("name", PACKED)
 def test_a_pack_is_its_runs_side_by_side_in_float32(name):
-    """Allow for batched products that round differently; Adam amplifies this."""
+    """Allow for batched products that round differently, which Adam amplifies."""
     assert largest_difference(name, 1) < 1e-5
     assert largest_difference(name, 100) < 1e-2
 

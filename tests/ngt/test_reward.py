@@ -33,7 +33,7 @@ SPEC = Spec(
 
 
 class Slope(RewardModel):
-    """A toy with one trainable weight per run and one parameter that is not trained."""
+    """A toy model with one trainable weight per run and one parameter that is not trained."""
 
     Config = NoParams
 
@@ -146,7 +146,7 @@ def test_update_descends_the_loss_of_each_run(make_batch):
 
 
 class Peek(RewardModel):
-    """A model that reads the env's reward from the batch that `at` names."""
+    """A model that reads the env's reward in one place, named by `at`."""
 
     Config = NoParams
     at = ""
@@ -173,14 +173,14 @@ class Peek(RewardModel):
 
 
 class PeekAtStep(Peek):
-    """A model that stores its own rewards and may read them again."""
+    """A model that stores its own rewards, which it may read again."""
 
     def observe(self, transition, done):
         return self.look("observe", transition)
 
 
 def peeking(make_batch, cls, at: str, uses: bool) -> None:
-    """Build a model, take a step and an update, and read the diagnostics."""
+    """Train a model for two steps and one update, then read its diagnostics."""
 
     class Model(cls):
         uses_env_reward = uses
@@ -234,7 +234,7 @@ def test_a_hidden_reward_cannot_be_reached_by_unpacking(make_batch):
         _ = again.reward
 
 
-# --- the reward's AUC, expert against agent
+# --- AUC of the reward as a classifier of expert and agent
 
 
 class Stored(EnvReward):
@@ -255,7 +255,7 @@ def auc(expert, agent):
     model = Stored(NoParams(), SPEC)
     model.metrics["last"] = torch.zeros(2)
     value = Learner.diagnostics(SimpleNamespace(model=model), batch(expert), batch(agent))["auc"]
-    assert model.metrics["last"].tolist() == [0.0, 0.0], "metrics for train.csv stay the same"
+    assert model.metrics["last"].tolist() == [0.0, 0.0], "metrics for train.csv must not change"
     return value
 
 

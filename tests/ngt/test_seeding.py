@@ -20,7 +20,7 @@ DRAWS = {
 
 
 def take(streams: Streams, n: int) -> dict[str, torch.Tensor]:
-    """Return the next n iterations, (n, R, ...), by name."""
+    """Return the draws of the next n iterations by name, each of shape (n, R, ...)."""
     rows = [{name: t.clone() for name, t in streams.next().items()} for _ in range(n)]
     return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
 
@@ -108,11 +108,11 @@ def test_a_draw_does_not_depend_on_other_draws(name: str):
 def test_runs_names_and_iterations_differ():
     draws = take(Streams([0, 1], {"a": Draw("normal", (3,)), "b": Draw("normal", (3,))}), 200)
     rows = torch.cat([draws["a"].flatten(0, 1), draws["b"].flatten(0, 1)])
-    assert len(rows.unique(dim=0)) == 800, "no draw occurs twice"
+    assert len(rows.unique(dim=0)) == 800, "a draw must not occur twice"
 
 
 def test_blocks_join_without_a_seam(monkeypatch: pytest.MonkeyPatch):
-    """Check that the draws are the generator's own sequence for every block length."""
+    """Check that the draws are the generator's sequence, whatever the block length."""
     n = 2 * Streams.BLOCK + 3
     default = take(Streams([2, 3], DRAWS), n)
     expected = rng(3, "draw", "noise").standard_normal((n, 5, 2), dtype=np.float32)
@@ -139,7 +139,7 @@ def test_state_round_trip_goes_on_identically(drawn: int):
     streams = Streams([4, 9], DRAWS)
     if drawn:
         take(streams, drawn)
-    data = json.loads(json.dumps([streams.state(run).data for run in (0, 1)]))  # serialisable
+    data = json.loads(json.dumps([streams.state(run).data for run in (0, 1)]))  # through JSON
     state = [State(data=each) for each in data]
     expected = take(streams, Streams.BLOCK + 10)
     restored = Streams([0, 1], DRAWS)

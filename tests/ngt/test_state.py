@@ -1,4 +1,4 @@
-"""The state of a run: joined, extracted from a pack, and read from a ring."""
+"""Tests of a run's state: joining states, slicing a pack and reading a ring."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def test_joined_states_hold_the_names_of_both() -> None:
     a, b = State({"x": torch.ones(1)}, {"n": 1}), State({"y": torch.zeros(1)}, rings={"r": ring})
     joined = a | b
     assert [set(joined.tensors), joined.data, set(joined.rings)] == [{"x", "y"}, {"n": 1}, {"r"}]
-    assert (set(a.tensors), a.rings) == ({"x"}, {}), "neither changes"
+    assert (set(a.tensors), a.rings) == ({"x"}, {}), "joining must change neither state"
 
 
 def test_a_rings_items_come_oldest_first() -> None:

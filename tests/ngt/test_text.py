@@ -1,4 +1,4 @@
-"""Text chosen by users: refused before anything is trained, or shown everywhere."""
+"""Tests of text that users choose: it is refused before training or can be shown anywhere."""
 
 from __future__ import annotations
 

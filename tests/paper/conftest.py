@@ -86,7 +86,7 @@ class Study:
         auc: Sequence[float] = (),
         **changes: Any,
     ) -> Path:
-        """Write a complete run from normalised scores: one per evaluation, of two episodes each."""
+        """Write a complete run from normalised scores, one for each evaluation of two episodes."""
         folder, every = self.layout.run(key), self.config.train.eval_every
         folder.mkdir(parents=True, exist_ok=True)
         with open(folder / "eval.csv", "w", newline="") as file:
@@ -141,9 +141,10 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
 
 @pytest.fixture
 def poor_study(make_study: Callable[..., Study]) -> Callable[..., Study]:
-    """Return poor_study(envs=..., name=...): NGT is better on all envs; Hopper-v4 has no scores.
+    """Return poor_study(envs=..., name=...), which makes a study with an unscored env, Hopper-v4.
 
-    Its expert returns 49 and its random policy 49.5. Normalised by these, NGT would be worse.
+    NGT has better returns than BC on all envs. On Hopper-v4, the expert returns 49 and the random
+    policy 49.5. Normalised by these, NGT would be worse.
     """
 
     def make(
@@ -184,7 +185,7 @@ def paper_study(tmp_path: Path) -> Callable[..., Study]:
 
 @pytest.fixture
 def fill() -> Callable[..., None]:
-    """Return fill(study, skip=...), which writes six different evaluations for every run."""
+    """Return fill(study, skip=...), which writes six evaluations for every run."""
 
     def write_all(study: Study, skip: Sequence[RunKey] = ()) -> None:
         for i, key in enumerate(study.table()):
@@ -204,7 +205,7 @@ class Drawn:
 
     @property
     def notes(self) -> str:
-        """The text below the panels."""
+        """Return the text below the panels."""
         return _joined(self.figure.texts)
 
     @property
@@ -293,7 +294,7 @@ def make_artefacts() -> Callable[[Study], None]:
 
 @pytest.fixture(scope="session")
 def theory_numbers() -> theory.Study:
-    """Return the theory's study with made-up training results; the rest takes a second."""
+    """Return the theory study with made-up training results; the rest takes a second."""
 
     def training(scale: float) -> theory.Training:
         rising = np.linspace(1.0, 2.0, len(theory.STEPS))
@@ -319,7 +320,7 @@ def theory_numbers() -> theory.Study:
 
 @pytest.fixture
 def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study], None]:
-    """Return as_scale(study), which makes the study's settings the scale `quick` in its folder."""
+    """Return as_scale(study), which saves the study's settings as scale `quick` in its folder."""
 
     def place(study: Study) -> None:
         folder = tmp_path / "scales"
@@ -334,13 +335,13 @@ def as_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Study
 
 @pytest.fixture(scope="session")
 def paper_config() -> Config:
-    """Return scale `paper` with few bootstrap repetitions."""
+    """Return the config of scale `paper` with few bootstrap repetitions."""
     config: Config = load({"scale": "paper", "statistics": {"reps": 20}})
     return config
 
 
 def published(env: str) -> dict[str, float]:
-    """Return the returns of a random policy and of the expert by the authors' code."""
+    """Return an env's random and expert returns as published with the authors' code."""
     task = get_task(env)
     if task.published_random is None or task.published_expert is None:
         return {"random": RANDOM, "expert": EXPERT}
@@ -349,7 +350,7 @@ def published(env: str) -> dict[str, float]:
 
 @pytest.fixture(scope="session")
 def make_evidence(paper_config: Config) -> Callable[..., Any]:
-    """Return make_evidence(scores), which makes complete runs with these final scores.
+    """Return make_evidence(scores), which makes evidence of complete runs with these final scores.
 
     paces: env steps per second of timed runs, over equal stretches.
     silent: runs that diverged before their first evaluation.

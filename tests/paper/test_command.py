@@ -1,4 +1,4 @@
-"""The command of every artefact: settings, files, and one-line errors."""
+"""The command that makes an artefact: settings, files, and one-line errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ngt.runs.gather import publish
+from ngt.runs.shipping.gather import publish
 from ngt.settings.load import load
 from paper.command import build_parser, find, main, maker, one_line_errors, settings
 from paper.drawing import style
@@ -21,7 +21,7 @@ from paper.register import ARTEFACTS, FIGURES, Artefact
 
 @pytest.fixture
 def study(make_study: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a study whose settings are the scale `quick`, in its own folder."""
+    """Return a study whose settings are saved as scale `quick` in its own folder."""
     monkeypatch.chdir(tmp_path)
     made = make_study(demos=[1], seeds=[0, 1])
     folder = tmp_path / "scales"
@@ -33,7 +33,7 @@ def study(make_study: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Return the one line on stderr of a command that fails with exit code 2."""
+    """Run a command that must fail with exit code 2; return its one line on stderr."""
     with pytest.raises(SystemExit) as stop:
         main(["main_figure", *arguments])
     assert stop.value.code == 2
@@ -83,7 +83,7 @@ OTHER = "sac.gamma is 0.99 in the records and 0.5 in the config"
 
 @pytest.fixture
 def published(study: Any, fill: Callable[..., None]) -> list[str]:
-    """Publish the study's records; return options that draw them with a different setting."""
+    """Publish the study's records; return options that draw them with another setting."""
     fill(study)
     publish(study.layout, load({"scale": "quick"}, Path("scales")))
     return ["--records", str(study.layout.published), "--set", "sac.gamma=0.5"]
@@ -93,7 +93,7 @@ def test_published_records_of_other_settings_are_a_choice(
     study: Any, published: list[str], capsys: Any, tidy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert OTHER in mistake(capsys, *published, "--allow-partial")
-    assert not Path("results/main_figure.pdf").exists(), "the error precedes any drawing"
+    assert not Path("results/main_figure.pdf").exists(), "the error must precede any drawing"
     drawn: list[Any] = []
     monkeypatch.setattr(style, "save", lambda figure, *_: drawn.append(figure))
     main(["main_figure", *published, "--other-settings"])
@@ -176,7 +176,7 @@ def test_a_config_without_the_figure(study: Any, capsys: Any) -> None:
 
 
 def test_the_scale_of_an_artefact_that_needs_no_runs(study: Any, tmp_path: Path) -> None:
-    """Check that a scale given in any way has precedence over the artefact's."""
+    """Check that a scale given in any way overrides the artefact's own scale."""
     Path("scales/paper.yaml").write_text("scale: paper\n")
     Path("mine.yaml").write_text("scale: quick\n")
 

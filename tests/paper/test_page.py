@@ -73,7 +73,7 @@ SCORES = {  # scores of each method's two seeds at three evaluations
 
 @pytest.fixture
 def page(make_study: Make, make_artefacts: Make, browser: webdriver.Chrome) -> Page:
-    """Return the report of two envs, with modes and rates on one; one run diverged."""
+    """Return a report on two envs, one with several modes and rates; one run has diverged."""
     study = make_study(
         window=1, envs=["Pendulum-v1", "Hopper-v4"], methods=list(SCORES), seeds=[0, 1]
     )
@@ -96,14 +96,14 @@ def page(make_study: Make, make_artefacts: Make, browser: webdriver.Chrome) -> P
 
 
 class Page:
-    """The page and its controls."""
+    """The report page in the browser, and its controls."""
 
     def __init__(self, browser: webdriver.Chrome, file: Path) -> None:
         self.browser, self.file = browser, file
         self.screen(1280, 900)
 
     def screen(self, width: int, height: int, **media: str) -> None:
-        """Load the page at a size in CSS pixels, with media features like prefers-color-scheme."""
+        """Load the page at a size in CSS pixels, with media features (prefers_color_scheme=...)."""
         features = [{"name": k.replace("_", "-"), "value": v} for k, v in media.items()]
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
         self.browser.execute_cdp_cmd(
@@ -137,14 +137,14 @@ class Page:
         element.click()
 
     def curves(self) -> list[str]:
-        """Return the methods whose curves are drawn, from top to bottom."""
+        """Return the methods with a visible curve, topmost curve first."""
         found: list[str] = self.script(
             "return [...document.querySelectorAll('.curve')].map(x => x.dataset.method).reverse()"
         )
         return found
 
     def lines(self) -> dict[str, str]:
-        """Return the path of each curve."""
+        """Return each method's curve as an SVG path."""
         found: dict[str, str] = self.script(
             "return Object.fromEntries([...document.querySelectorAll('.curve')].map("
             "x => [x.dataset.method, x.querySelector('.line').getAttribute('d')]))"
@@ -152,12 +152,12 @@ class Page:
         return found
 
     def last(self) -> dict[str, list[str]]:
-        """Return the cells of the table of last values, by method."""
+        """Return each method's cells in the table of last values."""
         cells = self.texts(".last tbody td")
         return {cells[i]: cells[i + 1 : i + 6] for i in range(0, len(cells), 6)}
 
     def point(self, method: str, x: float, above: int = 3) -> dict[str, str]:
-        """Point next to a curve at a fraction of its length, and return the values shown."""
+        """Point next to a curve, at fraction x of its length; return the values shown."""
         at = self.script(
             "const line = document.querySelector(`.curve[data-method='${arguments[0]}'] .line`);"
             "line.scrollIntoView({block: 'center'});"
@@ -173,7 +173,7 @@ class Page:
         return self.tip()
 
     def tip(self) -> dict[str, str]:
-        """Return the values in the box next to the curve, or nothing if it is hidden."""
+        """Return the values in the box next to the curve, or {} if the box is hidden."""
         if not self.one(".tip").is_displayed():
             return {}
         names, values = self.texts(".tip dt"), self.texts(".tip dd")
@@ -189,7 +189,7 @@ def test_it_runs_without_errors_and_without_a_network(page: Page) -> None:
         "return fetch('https://example.org/').then(() => 'reached', () => 'blocked')"
     )
     assert blocked == "blocked"
-    assert page.browser.get_log("browser") != [], "the page's own policy blocks the request"
+    assert page.browser.get_log("browser") != [], "the page's own policy must block the request"
     loaded = page.script("return [...document.images].every(x => x.complete && x.naturalWidth)")
     assert loaded
 
@@ -209,7 +209,7 @@ def test_choices_change_the_curves(page: Page) -> None:
     assert page.lines() == before
     page.choose("env", "Hopper-v4")
     assert page.last()["DAC (R)"] == ["30,000", "0.200", "0.000", "2", "1"]
-    assert len(page.texts(".cross")) == 1, "a diverged run is marked"
+    assert len(page.texts(".cross")) == 1, "the diverged run must be marked"
 
 
 def test_a_choice_narrows_the_next(page: Page) -> None:
@@ -217,8 +217,8 @@ def test_a_choice_narrows_the_next(page: Page) -> None:
     assert page.options("rate") == ["1 in 10", "1 in 20"]
     assert Select(page.one("[name=rate]")).first_selected_option.text == "1 in 20"
     page.choose("rate", "1 in 10")
-    assert page.options("demos") == ["4"], "only existing combinations, so that no chart is empty"
-    assert page.curves() == ["ngt", "bc-full"], "BC(1) has its own rate and is always shown"
+    assert page.options("demos") == ["4"], "only existing combinations may be offered"
+    assert page.curves() == ["ngt", "bc-full"], "BC(1) has its own rate, so it must always be shown"
     assert page.point("bc-full", 0.9)["transitions kept"] == "all"
     page.choose("mode", "state-state")
     assert page.options("demos") == ["4"]
@@ -233,7 +233,9 @@ def test_methods_are_switched_on_and_off(page: Page) -> None:
     page.click("input[value=ngt]")
     assert page.curves() == ["dac-r", "bc", "bc-full"] and "NGT" not in page.last()
     page.choose("demos", "4")
-    assert page.curves() == ["dac-r", "bc", "bc-full"], "a choice stays while other choices change"
+    assert page.curves() == ["dac-r", "bc", "bc-full"], (
+        "the method must stay off after another choice"
+    )
     page.click("[name=none]")
     assert page.curves() == [] and page.last() == {}
     page.click("input[value=bc]")
@@ -287,7 +289,7 @@ def test_the_keyboard_reads_them_too(page: Page) -> None:
     chart.send_keys(Keys.ARROW_DOWN)
     assert page.tip()["method"] == "DAC (R)"
     chart.send_keys(Keys.ARROW_DOWN)
-    assert page.tip()["method"] == "DAC (R)", "already the lowest curve"
+    assert page.tip()["method"] == "DAC (R)", "this is already the lowest curve"
     chart.send_keys(Keys.ESCAPE)
     assert page.tip() == {}
 
@@ -301,9 +303,7 @@ def test_tables_sort_by_value(page: Page) -> None:
     original = ["−2.50", "−10.12", "–", "10.00"]
     assert scores() == original
     page.click(f"{table} th:nth-child(2) button")
-    assert scores() == ["−10.12", "−2.50", "10.00", "–"], (
-        "numbers sort by value, and blanks come last"
-    )
+    assert scores() == ["−10.12", "−2.50", "10.00", "–"], "numbers must sort by value, blanks last"
     assert page.one(f"{table} th:nth-child(2)").get_attribute("aria-sort") == "ascending"
     page.one(f"{table} th:nth-child(2) button").send_keys(Keys.ENTER)
     assert scores() == ["10.00", "−2.50", "−10.12", "–"]
@@ -312,7 +312,7 @@ def test_tables_sort_by_value(page: Page) -> None:
     assert page.one(f"{table} th:nth-child(2)").get_attribute("aria-sort") is None
     for _ in range(2):
         page.click(f"{table} th:nth-child(1) button")
-    assert scores() == original, "the third click restores the order"
+    assert scores() == original, "the third click must restore the order"
 
 
 def test_tables_are_filtered_by_words(page: Page) -> None:
@@ -345,7 +345,7 @@ def test_what_is_shown_is_downloaded(page: Page) -> None:
     assert row[:6] == ["Pendulum-v1", "state-action", "20", "4", "ngt", "30000"]
     np.testing.assert_allclose([float(x) for x in row[6:]], [0.225, 0.0354, 2], atol=1e-4)
     rates = {fields[4]: fields[2] for fields in (line.split(",") for line in lines[1:])}
-    assert rates["bc-full"] == "1", "a method with its own rate"
+    assert rates["bc-full"] == "1", "this method has its own rate"
 
 
 def test_a_narrow_and_a_dark_screen(page: Page) -> None:
@@ -355,8 +355,8 @@ def test_a_narrow_and_a_dark_screen(page: Page) -> None:
     light = page.script(stroke)
     page.screen(360, 740, prefers_color_scheme="dark")
     wide = page.script("return document.documentElement.scrollWidth")
-    assert wide <= 360, "only tables scroll sideways, each on its own"
-    assert not page.one("nav ol").is_displayed(), "the contents are folded at first"
+    assert wide <= 360, "only a table may scroll sideways"
+    assert not page.one("nav ol").is_displayed(), "the table of contents must be folded at first"
     page.click("nav summary")
     assert page.one("nav ol").is_displayed()
     red, green, blue = (int(style.DARK[i : i + 2], 16) for i in (1, 3, 5))

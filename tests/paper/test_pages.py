@@ -1,4 +1,4 @@
-"""Generated parts of pages."""
+"""The generated parts of pages."""
 
 from __future__ import annotations
 

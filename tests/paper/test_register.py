@@ -1,4 +1,4 @@
-"""The register: its names, which docs/artefacts.md and the config share."""
+"""The register of artefacts, compared with docs/artefacts.md and the config."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCALES = ("test", "quick", "lite", "paper")
 
 
 def rows() -> dict[str, str]:
-    """Return the source of each artefact that docs/artefacts.md lists."""
+    """Return the source of each artefact, as docs/artefacts.md lists it."""
     lines = (re.split(r"\s*\|\s*", line) for line in PAGE.read_text().splitlines())
     found = {}
     for _, names, source, *_ in (line for line in lines if len(line) == 6 and "`" in line[1]):

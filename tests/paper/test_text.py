@@ -1,4 +1,4 @@
-"""Characters that a label may have, in each form of an artefact."""
+"""The characters that labels may contain, in each format of an artefact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as text for readers."""
+"""Values written as text for readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Slurm of two nodes on this machine: loopback only, no systemd, all state in one folder."""
+"""A real Slurm with two nodes on one machine: only loopback, no systemd, one folder for state."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Slurm:
         self.env = {**clean, **own}
 
     def start(self) -> None:
-        """Write the configuration, start every daemon and wait until a job has run."""
+        """Write the configuration, start all daemons and wait until a job has run."""
         self.folder.chmod(0o755)  # munged requires that its clients can enter the folder
         for name in ("bin", "state", *NODES):
             (self.folder / name).mkdir()
@@ -92,7 +92,7 @@ class Slurm:
         (self.folder / "slurm.conf").write_text(text)
         # slurmd requires a device for each GPU.
         (self.folder / "gres.conf").write_text("NodeName=n1 Name=gpu File=/dev/null\n")
-        for name in CLIENTS:  # Snakemake's executor drops SLURM_CONF inside a job
+        for name in CLIENTS:  # inside a job, Snakemake's executor drops SLURM_CONF
             client = self.folder / "bin" / name
             real, conf = shutil.which(name, path=PATH), self.env["SLURM_CONF"]
             client.write_text(f'#!/bin/sh\nSLURM_CONF={conf} exec {real} "$@"\n')
@@ -111,7 +111,7 @@ class Slurm:
 
     def idle(self) -> bool:
         """Return True if all nodes are idle."""
-        with contextlib.suppress(subprocess.SubprocessError):  # the controller may not run yet
+        with contextlib.suppress(subprocess.SubprocessError):  # the controller may be starting
             return set(self.call("sinfo", "-ho", "%T").split()) == {"idle"}
         return False
 
@@ -173,7 +173,7 @@ class Slurm:
         return found
 
     def crash(self, node: str) -> None:
-        """Kill a node with all its processes, and tell the controller."""
+        """Kill a node with all its processes, and report it down to the controller."""
         tasks = self.processes(SLURMD_NODENAME=node)
         stewards = {pid for pid in map(_parent, tasks) if _name(pid).startswith("slurmstepd")}
         self.daemons[node].kill()
@@ -204,7 +204,7 @@ def _name(pid: int) -> str:
 
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[Slurm]:
-    """Yield a running Slurm; skip if daemons are missing or the machine's name is not loopback."""
+    """Yield a running Slurm; skip if programs are missing or the host name is not loopback."""
     missing = [name for name in (*DAEMONS, *CLIENTS) if not shutil.which(name, path=PATH)]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)} (Debian: munge slurmctld slurmd)")
@@ -214,7 +214,7 @@ def slurm() -> Iterator[Slurm]:
         address = "nothing"
     if address != "127.0.0.1":  # job steps connect back to srun at this address
         pytest.skip(f"{platform.node()} is {address}, not 127.0.0.1; add it to /etc/hosts")
-    # A short path, because the path of a job step's socket in it has at most 108 characters.
+    # The folder's path is short, because a socket's path may have at most 108 characters.
     with tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp") as folder:
         cluster = Slurm(Path(folder))
         try:

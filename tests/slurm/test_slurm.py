@@ -1,4 +1,4 @@
-"""The workflow through a real Slurm: every way to lose a job, with unchanged numbers."""
+"""The workflow through a real Slurm: jobs lost in every way, yet the same numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.long, pytest.mark.slurm]
 
 
 class Grid(NamedTuple):
-    """A grid that went through Slurm, and the same grid made without it."""
+    """A grid that was run through Slurm, and the same grid run without it."""
 
     here: Path
     there: Path
@@ -60,7 +60,7 @@ def start(folder: Path, slurm: Any, *args: str) -> subprocess.Popen[str]:
 
 
 def through(slurm: Any) -> tuple[str, ...]:
-    """Return the profile's options, for a Slurm without accounting and without delays."""
+    """Return the options for the Slurm profile, without accounting and without delays."""
     soon = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5")
     return (
         "--workflow-profile",
@@ -72,7 +72,7 @@ def through(slurm: Any) -> tuple[str, ...]:
 
 
 def checkout(folder: Path) -> Path:
-    """Return a copy of what the workflow needs."""
+    """Copy the files that the workflow needs into a new folder; return the folder."""
     (folder / "tests").mkdir(parents=True)
     for name in ("workflow", "ngt", "baselines", "paper", "data", "tests/data"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -91,7 +91,7 @@ def finish(process: subprocess.Popen[str], folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def grid(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Grid:
-    """Run the grid from nothing, here and through Slurm, where each training run loses a job."""
+    """Run the whole grid without Slurm and through Slurm, where each training run loses a job."""
     here, there = (checkout(tmp_path_factory.mktemp(n) / "suite") for n in ("here", "there"))
     both = {here: start(here, slurm, "--cores", "1"), there: start(there, slurm, *through(slurm))}
     try:
@@ -110,7 +110,7 @@ def disturb(slurm: Any, folder: Path) -> dict[str, str]:
     held: dict[str, int] = {}
 
     def hold() -> bool:
-        """Return True if each training process is stopped at a checkpoint, before its end."""
+        """Stop each training process at its first checkpoint; return True if all are stopped."""
         for method in METHODS:
             if method not in held and list(folder.glob(f"{RUNS / method / ONE}/checkpoint/step-*")):
                 held[method] = trainer(folder, method)
@@ -120,20 +120,21 @@ def disturb(slurm: Any, folder: Path) -> dict[str, str]:
     def state(job: str) -> str:
         return slurm.jobs("all")[job][1]
 
-    slurm.until(hold, 240, "every training has a checkpoint")
+    slurm.until(hold, 240, "every training run has a checkpoint")
     of = {text.split("_")[4]: (job, node) for job, (node, _, text) in slurm.jobs().items()}
     first = of[METHODS[0]][1]
     limited, cancelled = (m for m in METHODS if of[m][1] == first)
     killed, crashed = (m for m in METHODS if of[m][1] != first)
 
-    # below the profile's notice, so the signal is due at Slurm's next check, twice a minute
+    # The limit is shorter than the profile's notice, so Slurm's next check sends the signal.
+    # Slurm checks twice a minute.
     slurm.call("scontrol", "update", f"jobid={of[limited][0]}", "timelimit=5")
     slurm.call("scancel", of[cancelled][0])  # this also wakes the process
     os.kill(held[killed], signal.SIGKILL)
     slurm.until(lambda: state(of[killed][0]) == "FAILED", 30, "the killed job has failed")
     slurm.crash(of[crashed][1])
     slurm.until(lambda: state(of[crashed][0]) == "PENDING", 30, "Slurm starts it again")
-    # Without this the job starts in 2 minutes.
+    # Otherwise the job would not start for another 2 minutes.
     slurm.call("scontrol", "update", f"jobid={of[crashed][0]}", "starttime=now")
     slurm.revive(of[crashed][1])
     slurm.until(lambda: not stands_still(held[limited]), 90, "the time limit's notice wakes it")
@@ -141,7 +142,7 @@ def disturb(slurm: Any, folder: Path) -> dict[str, str]:
 
 
 def trainer(folder: Path, method: str) -> int:
-    """Return the process that trains a method in a checkout."""
+    """Return the id of the process that trains a method in a checkout."""
     command = ["-m", "ngt", "train", f"Pendulum-v1/{method}/{ONE}"]
 
     def is_it(process: Path) -> bool:
@@ -156,7 +157,7 @@ def trainer(folder: Path, method: str) -> int:
 
 
 def stands_still(pid: int) -> bool:
-    """Return True if a process exists and is stopped."""
+    """Return True if the process exists and is stopped."""
     try:
         return "State:\tT" in Path(f"/proc/{pid}/status").read_text()
     except OSError:  # the process has ended
@@ -184,7 +185,7 @@ def test_every_lost_job_resumes_from_its_checkpoint(grid: Grid) -> None:
 
 
 def test_a_job_that_is_told_to_stop_writes_a_checkpoint_first(grid: Grid) -> None:
-    """Check that the next try resumes at the step in the job's log, which Snakemake prints."""
+    """Check that the next attempt resumes at the step that Snakemake prints from the job's log."""
     for how in ("limit", "scancel"):
         (method,) = (m for m, h in grid.lost.items() if h == how)
         (log,) = (grid.there / LOGS / method).rglob("*.log")

@@ -1,4 +1,4 @@
-"""The resources that a dry run reports for its jobs, and the cost of a scale."""
+"""The resources that a dry run reports for its jobs, and the costs of scales."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ cluster:
 
 
 def tell(handler: Asked, rule: str, **resources: Any) -> None:
-    """Pass on a record like the one that Snakemake makes for each job."""
+    """Pass the handler a log record like the one that Snakemake emits for each job."""
     record = logging.LogRecord("snakemake", logging.INFO, "", 0, "", None, None)
     record.rule_name, record.resources = rule, resources
     handler.handle(record)
@@ -56,7 +56,7 @@ def tell(handler: Asked, rule: str, **resources: Any) -> None:
 def test_what_jobs_ask_by_hand() -> None:
     asked = Asked()
     tell(asked, "record", runtime=30, mem_mb=2000, disk_mb=500, cpus_per_task=1, parts=1)
-    tell(asked, "figure", mem_mb=1000)  # runs in Snakemake's own process
+    tell(asked, "figure", mem_mb=1000)  # figures run in Snakemake's own process
     for minutes, gpu, parts in ((90, 1, 1), (120, 2, 3)):
         tell(
             asked,
@@ -87,7 +87,7 @@ def test_what_jobs_ask_by_hand() -> None:
 
 
 def cells(row: str) -> list[str]:
-    """Return the cells of a row of Markdown."""
+    """Return the cells of a Markdown row."""
     return [cell.strip() for cell in row.strip().strip("|").split("|")]
 
 
@@ -112,14 +112,14 @@ def dry_run(*args: str, path: str = os.environ["PATH"]) -> str:
 
 
 def counts(table: str) -> dict[str, int]:
-    """Return the number of jobs of each rule, from Snakemake's table or from ours."""
+    """Return each rule's number of jobs, from Snakemake's table or ours."""
     found = re.findall(r"^(?:\| )?(\w+) +(?:\| )?(\d+)(?: .*)?$", table, re.MULTILINE)
     return {rule: int(n) for rule, n in found}
 
 
 @pytest.mark.slow
 def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None:
-    """Plan scale `paper` without any program of Slurm on the path."""
+    """Plan scale `paper` while PATH has none of Slurm's programs."""
     for name in ("which", "sh", "bash"):
         (tmp_path / name).symlink_to(shutil.which(name) or "")
     (tmp_path / "site.yaml").write_text(SITE_FILE)
@@ -130,21 +130,21 @@ def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 60, (
-        "planning takes under 60 CPU seconds"
+        "planning must take under 60 CPU seconds"
     )
     docs = (ROOT / "docs" / "cluster.md").read_text()
-    assert asked.partition("\n\n")[2].strip() in docs, "docs/cluster.md shows this output"
+    assert asked.partition("\n\n")[2].strip() in docs, "docs/cluster.md must show this output"
     jobs, planned = counts(asked), counts(plan)
     assert jobs == {r: planned[r] for r in ("expert", "record", "train")} | {"total": jobs["total"]}
     assert (planned["run"], planned["figure"]) == (1498, len(FIGURES))
     assert jobs["expert"] == 9 and jobs["train"] > 116, (
-        "there are more packs than cells, since Humanoid's are split"
+        "there must be more packs than cells, since Humanoid's cells are split into several packs"
     )
     line = next(x for x in asked.splitlines() if x.startswith("| train"))
     cpu, gpu = map(int, cells(line)[2:4])
     assert 500 < gpu < 10_000, line
     assert 2 * gpu < cpu <= 13 * gpu, (
-        "13 cores next to a GPU, and one for a method that steps no env"
+        "a GPU job must have 13 cores, or one if its method steps no env"
     )
 
 
@@ -183,8 +183,8 @@ def test_what_a_scale_costs_by_hand(small: Config) -> None:
     }
     cell = resolve(small, "Hopper-v4", "ngt", "state-action", 20)
     ngt = costs["NGT", "Hopper-v4"]
-    assert ngt.gpu == used_minutes(cell, 2, SITE) / 60, "one job of two runs"
-    assert ngt.beside == 9 * ngt.gpu, "8 processes, one per env, plus the trainer"
+    assert ngt.gpu == used_minutes(cell, 2, SITE) / 60, "the two runs must be one job"
+    assert ngt.beside == 9 * ngt.gpu, "there must be 8 processes, one per env, and the trainer"
     assert ngt.cores == 2 * used_minutes(cell, 1, Site()) / 60
     assert added(costs.values()).gpu == pytest.approx(sum(p.gpu for p in costs.values()))
     lines = by_method_and_env(costs, lambda p: p.runs).splitlines()
@@ -235,7 +235,7 @@ def test_growth_and_memory(small: Config) -> None:
 
 
 def test_the_gpus_speeds_are_those_that_ship() -> None:
-    """Compare with the shipped speeds of NGT with graphs, plus 0.7 ms for acting and storing."""
+    """Compare with NGT's shipped speeds with graphs, plus 0.7 ms for acting and storing."""
     told = json.loads((ROOT / "results" / "published" / "gpu.json").read_text())
     rows = [row for row in told["rates"] if row["model"] == "NGT"]
     assert len(rows) >= 8

@@ -14,7 +14,10 @@ from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.experience.envs import TASKS
 from ngt.files import write_json
+from ngt.runs.folder import expert_key
+from ngt.runs.former import set_aside
 from ngt.runs.keys import Layout, RunKey, run_table
+from ngt.runs.receipt import certify
 from ngt.settings.load import load
 from ngt.settings.resolve import resolve
 from paper.document import latex
@@ -52,13 +55,13 @@ SMALL: dict[str, Any] = {
 
 
 def plan(root: Path, differences: Any = None, site: Site | None = None, **options: Any) -> Plan:
-    """Return the plan of the small grid with some differences, over the folders under `root`."""
+    """Return the plan of the small grid, with some differences, for the results under `root`."""
     config = load({**SMALL, **(differences or {})})
     return Plan(config, Layout(config.scale, root / "results"), site or Site(), **options)
 
 
 def complete(made: Plan, keys: Iterable[RunKey]) -> None:
-    """Write the folders of complete runs, with receipts."""
+    """Write the folders of complete runs, and their receipts."""
     for key in keys:
         folder = made.layout.run(key)
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,7 +78,7 @@ def complete(made: Plan, keys: Iterable[RunKey]) -> None:
 
 @pytest.fixture
 def made(tmp_path: Path) -> Plan:
-    """Return the plan of the small grid with every run complete."""
+    """Return the plan of the small grid after every run is complete."""
     empty = plan(tmp_path)
     complete(empty, empty.runs)
     found = plan(tmp_path)
@@ -95,7 +98,7 @@ def test_from_nothing_each_run_has_one_pack(tmp_path: Path) -> None:
     assert empty.missing == run_table(empty.config) and len(empty.missing) == 13
     assert sorted(key for pack in empty.packs for key in pack) == empty.missing
     assert len(empty.run_hashes()) == 13
-    # The seeds' figure also uses some of NGT's runs; these are packed apart, like its third seed.
+    # seeds_figure also uses some of NGT's runs. These get separate packs, like its third seed.
     assert sorted(map(len, empty.packs)) == [1, 2, 2, 4, 4]
     found = empty.run("Pendulum-v1/bc/state-action-demos2-rate20/seed1")
     pack = f"{empty.work}/packs/Pendulum-v1/bc/state-action-rate20/1.0-1_2.0-1"
@@ -136,10 +139,59 @@ def test_a_changed_setting_retrains_what_uses_it(
     )
 
 
+def test_former_runs_come_back_without_a_pack(made: Plan, tmp_path: Path) -> None:
+    other = {"methods": {"bc": {"train": {"batch": 8}}}}
+    runs = [key for key in made.runs if key.method == "bc"]
+    changed = plan(tmp_path, other)
+    assert changed.moves() == [
+        f"runs with other settings, or damaged: {len(runs)}; training them again moves their "
+        f"results to {tmp_path}/results/test/former"
+    ]
+    for key in runs:
+        set_aside(made.layout.run(key))
+    complete(changed, runs)
+    back = plan(tmp_path)
+    assert back.missing == [] and back.packs == [] and len(back.run_hashes()) == len(runs)
+    assert back.run(str(runs[0])) == ([], [back.run_receipt(runs[0])])
+    (said,) = back.moves()
+    assert "without training: 4" in said
+    for key in runs:
+        certify(Path(back.run_receipt(key)))
+    assert plan(tmp_path).run_hashes() == []
+    assert plan(tmp_path, other).missing == []
+
+
+def test_a_former_expert_comes_back_without_a_job(tmp_path: Path) -> None:
+    own = {"envs": {"Pendulum-v1": {"demos": ""}}}
+    made, env = plan(tmp_path, own), "Pendulum-v1"
+    folder = made.layout.expert(env)
+    folder.mkdir(parents=True)
+    (folder / "eval.csv").touch()
+    record = {"key": expert_key(env, 1000), "config_hash": made.expert_hash[env]}
+    write_json(folder / "run.json", {**record, "status": "finished"})
+    set_aside(folder)
+    back = plan(tmp_path, own)
+    receipt = back.expert_receipt(env)
+    assert back.expert(env) == ([], [receipt]) and back.expert_hash[env] in back.expert_hashes()
+    certify(Path(receipt))
+    found = plan(tmp_path, own)
+    assert found.expert(env) == ([], []) and found.expert_hash[env] not in found.expert_hashes()
+
+
+def test_an_artefact_outside_the_studys_folder_is_refused() -> None:
+    config = load({**SMALL, "study": "mine"})
+    made = Plan(config, Layout.of(config), Site(), main=False)
+    made.check_targets(["results/mine/main_figure.pdf", "--config", "mine.yaml"])
+    with pytest.raises(UserError, match=r"request results/mine/main_figure\.pdf$"):
+        made.check_targets(["-n", "results/main_figure.pdf"])
+    assert made.everything()[0].startswith("results/mine/")
+    plan(Path(".")).check_targets(["results/main_figure.pdf"])
+
+
 def test_an_added_seed_leaves_finished_runs_alone(made: Plan, tmp_path: Path) -> None:
     figure = {**SMALL["figures"]["main_figure"], "seeds": [0, 1, 2]}
     found = plan(tmp_path, {"figures": {**SMALL["figures"], "main_figure": figure}})
-    # The seeds' figure already has NGT's third seed with one demonstration.
+    # seeds_figure already has NGT's third seed with one demonstration.
     assert {(k.method, k.demos, k.seed) for k in found.missing} == {
         ("ngt", 2, 2),
         ("bc", 1, 2),
@@ -190,7 +242,7 @@ def test_packs_are_cut_to_fit_the_site(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def paper() -> Plan:
-    """Return the plan of the paper's grid without any run."""
+    """Return the plan of the paper's grid before any run."""
     return Plan(load({"scale": "paper"}), Layout("paper", Path("/nowhere")), Site())
 
 
@@ -218,10 +270,10 @@ def test_a_timed_run_is_alone(paper: Plan) -> None:
 def test_runs_of_the_papers_artefacts(paper: Plan, name: str, runs: int) -> None:
     """Count the runs of each artefact.
 
-    The paper's total is 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 14 = 1150. The split of its
-    grids into these numbers is ours. Our grids add 28 repeats of the speed table, 12 runs of
-    ablation_sigma, and 92 + 80 + 80 + 56 runs of the four figures of pairings, penalties, controls
-    and readings. The number of an artefact includes the runs that it draws for comparison.
+    The paper's total is 720 + 60 + 12 + 12 + 20 + 24 + 24 + 12 + 252 + 14 = 1150. The split into
+    these numbers is ours. Our grids add 28 repeats for the speed table, 12 runs for ablation_sigma,
+    and 92 + 80 + 80 + 56 runs for the four figures of pairings, penalties, controls and readings.
+    An artefact's number includes the runs that it draws for comparison.
     """
     receipts = [file for file in paper.artefact(name).files if "/done." in file]
     assert len(receipts) == len(set(receipts)) == runs
@@ -241,7 +293,7 @@ def test_the_docs_count_the_runs(paper: Plan) -> None:
 def test_the_papers_packs_are_cells(paper: Plan) -> None:
     """Check that each cell is one pack, except for NGT on HalfCheetah-v4.
 
-    It has two, because the figure of ten seeds also uses some of its runs.
+    That cell has two packs, because seeds_figure also uses some of its runs.
     """
     keys = run_table(paper.config, ["main_figure"])
     assert len({paper.pack_of[key] for key in keys}) == 10 * 6 + 1
@@ -406,7 +458,10 @@ def test_published_records_need_no_run() -> None:
     ("differences", "message"),
     [
         ({"sac": {"gamma": 0.5}}, r"sac\.gamma is 0\.99 in the records and 0\.5 in the config"),
-        ({"methods": {"ngt-kaiming": {"train": {"batch": 32}}}}, ""),  # not in the main figure
+        (
+            {"methods": {"ngt-kaiming": {"train": {"batch": 32}}}},
+            "",
+        ),  # the main figure lacks this method
     ],
 )
 def test_published_records_with_other_settings(differences: dict[str, Any], message: str) -> None:
@@ -453,7 +508,7 @@ def test_what_jobs_ask_and_how_often_they_are_tried(tmp_path: Path) -> None:
     assert empty.record_job("Pendulum-v1").parts == 1
     assert empty.retries() == 3
     hour = plan(tmp_path, {"train": {"steps": 1_000_000}}, Site(max_hours=0.5))
-    assert hour.retries() > 3, "the longest training run needs more than one job"
+    assert hour.retries() > 3, "the longest training run must need more than one job"
 
 
 def test_wildcards_take_what_the_config_has(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Resources of jobs: sizes by hand, and speeds compared with measured training runs."""
+"""Resources of jobs: hand-computed sizes, and speeds compared with measured training runs."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from workflow.resources import (
     training,
 )
 
-# Megabytes of Humanoid-v4's buffer: its rows, and the final observations of one episode per 20
-# steps. The table of these has just grown from 2^17 to 2^18 places, and both copies exist.
+# Megabytes of Humanoid-v4's buffer: its rows, and one final observation for every 20 steps. The
+# table of final observations has just grown from 2^17 to 2^18 places, and both copies still exist.
 BUFFER = 4 * (4_000_004 * (376 + 17 + 3) + 4_000_000 + (2**18 + 2**17 + 2) * 376) / 1e6
 HERE, GPU = Site(), Site(gpu=GpuSite())
 
@@ -49,19 +49,19 @@ def cell(config: Config, env: str, method: str = "ngt", **train: Any) -> CellCon
 
 
 def test_a_pack_asks_for_its_buffers(paper: Config) -> None:
-    """Count two buffers per run on a CPU, and one more.
+    """Count two buffers for each run on a CPU, and one more.
 
-    Training that resumes reads them all in addition to its own.
+    A training run that resumes reads all buffers in addition to its own.
     """
     humanoid = cell(paper, "Humanoid-v4")
-    envs = 4 + 10  # envs for training and for evaluation
+    envs = 4 + 10  # for training and for evaluation
     assert host_mb(humanoid, 12, HERE) == PROCESS + 12 * (RUN + envs * ENV) + 25 * BUFFER
     assert host_mb(humanoid, 6, GPU) == GPU_PROCESS + 6 * (RUN + envs * ENV) + 7 * BUFFER
     assert training(humanoid, 12, HERE).mem_mb == 178_000
     assert training(humanoid, 12, HERE).disk_mb == 85_000  # 12 buffers of 6.9 GB, plus nets
     workers = Site(gpu=GpuSite(env_workers=3))
     assert host_mb(humanoid, 6, workers) - host_mb(humanoid, 6, GPU) == 6 * WORKER, (
-        "for evaluation, too"
+        "evaluation must have its own workers"
     )
 
 
@@ -70,7 +70,9 @@ def test_a_run_of_the_largest_env_takes_7_gb_where_it_trains(paper: Config) -> N
     assert humanoid.train.buffer == 4_000_000
     assert 6900 < device_mb(humanoid) == BUFFER + RUN < 7000
     standing = dataclasses.replace(humanoid, terminate_when_unhealthy=False)
-    assert device_mb(standing) < 6450, "an end every 1000 steps"
+    assert device_mb(standing) < 6450, (
+        "with an end only every 1000 steps, the buffer must be smaller"
+    )
 
 
 def test_a_short_run_fills_no_buffer(paper: Config) -> None:
@@ -100,7 +102,7 @@ def test_a_method_without_env_has_no_buffer_and_no_env_processes(
 
 @pytest.mark.parametrize(
     ("env", "runs", "gpu", "rate"),
-    [  # env steps per second of each run without evaluation: docs/performance.md
+    [  # rate: each run's env steps per second without evaluation, from docs/performance.md
         ("HalfCheetah-v4", 1, None, 185),
         ("Walker2d-v4", 1, GpuSite(), 1556),
         ("Walker2d-v4", 24, GpuSite(), 179),
@@ -112,14 +114,14 @@ def test_a_method_without_env_has_no_buffer_and_no_env_processes(
 def test_a_training_gets_the_time_that_it_was_measured_to_take(
     paper: Config, env: str, runs: int, gpu: GpuSite | None, rate: int
 ) -> None:
-    """Check that the limit is at least 1.3 times and less than 3 times the measured time."""
+    """Check that the time limit is 1.3 to 3 times the measured time."""
     settings = cell(paper, env, steps=1_000_000, eval_every=10**9)
     measured = 1_000_000 / rate / 60
     assert 1.3 < (minutes(settings, runs, Site(gpu=gpu)) - START) / measured < 3
 
 
 def test_evaluations_take_time(paper: Config) -> None:
-    """Check ten episodes of 1000 steps every 10 000 steps, as many env steps as in training."""
+    """Check ten episodes of 1000 steps every 10 000 steps: evaluation doubles the env steps."""
     with_, without = (cell(paper, "Ant-v4", steps=10**6, eval_every=n) for n in (10**4, 10**9))
     steps = minutes(with_, 2, HERE) - minutes(without, 2, HERE)
     assert steps == pytest.approx(1.5 * 2 * 10**6 * (ENV_STEP["Ant-v4"] + ACT) / 60e3, rel=1e-4)
@@ -156,7 +158,9 @@ def test_a_pack_is_the_largest_that_fits(paper: Config, site: Site) -> None:
         )
 
     assert fits(size) and not fits(size + 1)
-    assert pack_size(humanoid, 2, Site(memory_gb=200)) == 2, "at most the config's pack size"
+    assert pack_size(humanoid, 2, Site(memory_gb=200)) == 2, (
+        "a pack must not exceed the config's pack size"
+    )
     assert pack_size(humanoid, 12, Site(memory_gb=1)) == 1, "a single run must always be tried"
 
 
@@ -172,7 +176,9 @@ def test_who_asks_what_where(paper: Config) -> None:
     site = Site("cpu", "me", gpu=GpuSite("fast", "h100", env_workers=7))
     job = training(resolve_expert(paper, "Hopper-v4"), 1, site)
     assert job.device == "cuda" and (job.gpu, job.gpu_model) == (1, "h100")
-    assert (job.cpus_per_task, job.env_workers) == (5, 4), "at most one process per env"
+    assert (job.cpus_per_task, job.env_workers) == (5, 4), (
+        "there must be at most one process per env"
+    )
     assert training(cell(paper, "Hopper-v4"), 2, site).env_workers == 7
     assert (job.slurm_partition, job.slurm_account) == ("fast", "me")
     told = recording("Hopper-v4", 16, site)

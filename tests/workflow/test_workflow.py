@@ -1,4 +1,4 @@
-"""The workflow in use: the whole DAG at scale `test`, and what triggers each job."""
+"""The workflow in use: all jobs at scale `test`, and the triggers of each job."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from paper.register import FIGURES, GPU, TABLES
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = "results/main_figure.pdf"
 
-# --dist loadfile keeps a file in one process, so that its tests share the first build.
+# --dist loadfile runs this file in one process, so that its tests share the first build.
 pytestmark = pytest.mark.slow
 
 READINGS = {"report": 1} | ({} if latex.lacking() else {"paper": 1})
 TRAINED = {"train": 40, "pack": 40, "run": 95}  # all jobs at scale `test`
-EXPERT = ("expert", "trained", "record", "recorded")  # the rules of an expert
-# Scale `test` imitates a file, so it has no figure of experts.
+EXPERT = ("expert", "trained", "record", "recorded")  # the rules that make an expert
+# Scale `test` imitates a recorded file, so it has no figure of experts.
 SHOWN = [name for name, figure in FIGURES.items() if not figure.experts]
 TRAIN_EXPERT = "envs: {Pendulum-v1: {demos: ''}}"
 
 
 def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run Snakemake in a checkout and return its stdout and stderr together."""
+    """Run Snakemake in a checkout; return the process, with stdout and stderr merged."""
     return subprocess.run(
         [sys.executable, "-m", "snakemake", "--cores", "2", *args],
         cwd=folder,
@@ -65,7 +65,7 @@ def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 def jobs(output: str) -> dict[str, int]:
-    """Return the number of jobs of each rule, from the table that Snakemake prints."""
+    """Return each rule's number of jobs, from the table that Snakemake prints."""
     return {
         name: int(count)
         for name, count in re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE)
@@ -80,12 +80,12 @@ def dry_run(folder: Path, *args: str) -> dict[str, int]:
 
 
 def unstamped(content: bytes) -> bytes:
-    """Return a figure's file without its stamp, the hash of its inputs."""
+    """Return the content of a figure's file without its stamp, which is a hash of its inputs."""
     return re.sub(rb"drawn from [0-9a-f]{16}", b"", content)
 
 
 def checkout(folder: Path) -> Path:
-    """Return a copy of what the workflow needs."""
+    """Copy the files that the workflow needs into a new folder; return the folder."""
     keep = (
         "Snakefile",
         "workflow",
@@ -110,7 +110,7 @@ def checkout(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a checkout with every artefact of scale `test`, made from nothing by one command."""
+    """Return a new checkout in which one command has made every artefact of scale `test`."""
     folder = checkout(tmp_path_factory.mktemp("workflow") / "suite")
     done = snakemake(folder, "--config", "scale=test")
     assert done.returncode == 0, done.stdout
@@ -149,7 +149,7 @@ def test_scores_are_of_the_file_and_missing_where_the_expert_is_poor(built: Path
             built / "results/test/runs/walker-walk/ngt/state-action-demos1-rate20/seed0/run.json"
         ).read_text()
     )
-    assert unscored(run["reference"]), "the expert of 400 steps is no better than random"
+    assert unscored(run["reference"]), "an expert with 400 steps must be no better than random"
     assert "none on walker-walk: " in (built / "results/report.html").read_text()
 
 
@@ -172,7 +172,7 @@ def test_second_run_has_nothing_to_do(built: Path) -> None:
 
 
 def test_fresh_mtimes_train_nothing(built: Path) -> None:
-    """Check that new time stamps, as a checkout sets them, repeat at most drawing."""
+    """Check that new modification times, as after a git checkout, repeat nothing but drawing."""
     time.sleep(0.1)
     for path in built.rglob("*"):
         if path.is_file() and path.relative_to(built).parts[0] not in ("results", ".snakemake"):
@@ -181,7 +181,7 @@ def test_fresh_mtimes_train_nothing(built: Path) -> None:
 
 
 def dry_run_with(folder: Path, differences: str) -> dict[str, int]:
-    """Return the jobs of a dry run at scale `test` with a file of differences."""
+    """Return the jobs of a dry run at scale `test` with these differences in a config file."""
     file = folder / "mine.yaml"
     file.write_text(differences)
     return dry_run(folder, FIGURE, "--configfile", file.name, "--config", "scale=test")
@@ -189,11 +189,13 @@ def dry_run_with(folder: Path, differences: str) -> dict[str, int]:
 
 def test_changed_setting_retrains_what_uses_it(built: Path) -> None:
     planned = dry_run_with(built, "methods: {ngt: {params: {lr: 0.002}}}")
-    assert planned == {"settings": 1, "train": 2, "pack": 2, "run": 8, "figure": 1}, "NGT and RED"
+    assert planned == {"settings": 1, "train": 2, "pack": 2, "run": 8, "figure": 1}, (
+        "only NGT and RED* must retrain"
+    )
 
 
 def test_lost_receipt_costs_no_training(built: Path) -> None:
-    """Check that runs of a job that died after finishing them are found and not trained again."""
+    """Check that a finished run is not retrained if its job died before it wrote the receipt."""
     run = built / "results/test/runs/Pendulum-v1/bc/state-action-demos1-rate20/seed0"
     receipt = next(run.glob("done.*"))
     before = (run / "run.json").stat().st_mtime_ns
@@ -245,8 +247,8 @@ def test_published_records_train_nothing(built: Path) -> None:
     done = snakemake(built, "--force", FIGURE, *published)
     assert done.returncode == 0, done.stdout
     after = (built / FIGURE).read_bytes()
-    assert unstamped(after) == unstamped(before), "the same numbers give the same picture"
-    assert after != before, "the stamp states the inputs"
+    assert unstamped(after) == unstamped(before), "the same numbers must give the same picture"
+    assert after != before, "the stamp must differ with the inputs"
 
 
 def test_experts_that_do_not_ship_are_trained_and_shipped(tmp_path: Path) -> None:
@@ -272,10 +274,10 @@ def test_a_mistake_that_an_input_function_finds_is_one_line(tmp_path: Path) -> N
 
 
 def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
-    """Make data/ from nothing by one target, then a run without any job for an expert.
+    """Ship an expert by one target, then train a run without any job for an expert.
 
-    The expert of so few steps is no better than random and does not ship, so its recording gets a
-    worse random policy.
+    With so few steps, the expert is no better than random and does not ship. So the test lowers the
+    random returns in its recording.
     """
     folder = checkout(tmp_path / "suite")
     figure = "{methods: [bc], demos: [1], seeds: [0]}"
@@ -303,7 +305,9 @@ def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
     assert experts.returncode == 0, experts.stdout
     again = snakemake(folder, *args, "demos=shipped", "--", FIGURE)
     assert "Nothing to be done" in again.stdout, again.stdout
-    assert dry_run(folder, *args, "--", FIGURE)["expert"] == 1, "`trained` trains an expert"
+    assert dry_run(folder, *args, "--", FIGURE)["expert"] == 1, (
+        "without demos=shipped, an expert must be trained"
+    )
 
 
 def expert_hash(config: Config) -> str:
@@ -322,7 +326,7 @@ def test_wrong_setting_is_one_line() -> None:
 
 
 def test_a_users_text_passes_through_the_workflow(tmp_path: Path) -> None:
-    """Use a label and a checkout's path with special characters of Snakemake and the shell."""
+    """Use characters that are special to Snakemake and the shell in a label and in file names."""
     folder = checkout(tmp_path / "a {checkout} %s 'é' $HOME")
     label = r"NGT {ours}, $\sigma_{e}$ 100 % 'q' " + '"q"'
     figure = {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0]}
@@ -334,8 +338,9 @@ def test_a_users_text_passes_through_the_workflow(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.long
 def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
-    """Kill Snakemake and its jobs three times in the middle of 12 runs; then let it finish."""
+    """Kill Snakemake and its jobs three times during 12 runs; then let Snakemake finish."""
     folder = checkout(tmp_path / "suite")
     grid = """
         pack: 2
@@ -356,7 +361,7 @@ def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         now = finished(folder)
-        assert {path: now[path] for path in seen} == seen, "finished runs must stay as they are"
+        assert {path: now[path] for path in seen} == seen, "finished runs must not change"
         seen = now
         assert snakemake(folder, *args, "--unlock").returncode == 0
     assert 0 < len(seen) < 12
@@ -368,7 +373,7 @@ def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
 
 
 def test_a_killed_job_is_tried_again_and_resumes(tmp_path: Path) -> None:
-    """Kill a job under the default profile."""
+    """Kill the training job once, under the default profile."""
     folder = checkout(tmp_path / "suite")
     process = begin_one_run(folder, 4000, "--workflow-profile", "workflow/profiles/default")
     wait_for_checkpoint(folder, process)
@@ -384,7 +389,7 @@ def test_a_killed_job_is_tried_again_and_resumes(tmp_path: Path) -> None:
 def test_sigterm_to_the_whole_group_ends_it_and_the_last_job_leaves_a_checkpoint(
     tmp_path: Path, profile: tuple[str, ...]
 ) -> None:
-    """Send the signal to the only job left and to Snakemake at the same time."""
+    """Send the signal to the last job and to Snakemake at the same time."""
     folder = checkout(tmp_path / "suite")
     process = begin_one_run(folder, 400_000, *profile)
     try:
@@ -400,7 +405,7 @@ def test_sigterm_to_the_whole_group_ends_it_and_the_last_job_leaves_a_checkpoint
 
 
 def begin_one_run(folder: Path, steps: int, *profile: str) -> subprocess.Popen[bytes]:
-    """Start the main figure with one run and a checkpoint every 100 steps."""
+    """Start to make the main figure from one run with a checkpoint every 100 steps."""
     grid = f"""
         figures: {{main_figure: {{methods: [ngt], demos: [1], seeds: [0]}}}}
         train: {{steps: {steps}}}
@@ -411,7 +416,7 @@ def begin_one_run(folder: Path, steps: int, *profile: str) -> subprocess.Popen[b
 
 
 def wait_for_checkpoint(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the run has a checkpoint, or Snakemake has ended."""
+    """Wait until the run has a checkpoint or Snakemake has ended."""
     runs = folder / "results/test/runs"
     while process.poll() is None and not list(runs.rglob("checkpoint/step-*.json")):
         time.sleep(0.05)
@@ -434,7 +439,7 @@ def begin(folder: Path, *args: str) -> subprocess.Popen[bytes]:
 
 
 def finished(folder: Path) -> dict[Path, int]:
-    """Return the time of each run's record."""
+    """Return the modification time of each finished run's record."""
     return {p: p.stat().st_mtime_ns for p in (folder / "results/test/runs").rglob("run.json")}
 
 
@@ -459,7 +464,7 @@ RUN = "results/test/runs/Pendulum-v1/ngt/state-action-demos1-rate20/seed{}"
 
 
 def small(folder: Path) -> Path:
-    """Return a checkout with two configs of two short runs, which imitate a recorded file."""
+    """Return a checkout with two configs, each for two short runs that imitate a recorded file."""
     checkout(folder)
     rng = np.random.default_rng(0)
     steps = 200
@@ -492,7 +497,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def copied(drawn: Path, tmp_path: Path) -> Path:
-    """Return a copy of the results without Snakemake's metadata, as in another clone."""
+    """Return a copy of the checkout without Snakemake's metadata, as in another clone."""
     folder = tmp_path / "clone"
     shutil.copytree(drawn, folder, ignore=shutil.ignore_patterns(".snakemake"))
     return folder
@@ -519,11 +524,11 @@ def test_changed_settings_are_planned_however_the_trigger_is_lost(
 
 
 def test_there_and_back_and_a_false_receipt(drawn: Path, tmp_path: Path) -> None:
-    """Use the settings A, B and A again, and check what is trained and drawn each time."""
+    """Use the settings A, B and A again; check which jobs run or are planned each time."""
     folder, mtime = copied(drawn, tmp_path), ("--rerun-triggers", "mtime")
     first = (folder / FIGURE).read_bytes()
     config = load(other_at(folder))
-    for seed in (0, 1):  # such receipts may remain after a fault
+    for seed in (0, 1):  # a fault may leave such receipts
         key = run_table(config)[seed]
         (
             folder
@@ -538,11 +543,50 @@ def test_there_and_back_and_a_false_receipt(drawn: Path, tmp_path: Path) -> None
         assert len(list((folder / RUN.format(seed)).glob("done.*"))) == 1
     second = (folder / FIGURE).read_bytes()
     assert first != second
-    shutil.copy(drawn / FIGURE, folder / FIGURE)  # the former settings' file, now the newest
+    shutil.copy(
+        drawn / FIGURE, folder / FIGURE
+    )  # drawn with the former settings, but now the newest file
     assert planned_small(folder, "other", *mtime) == {"figure": 1}
-    assert planned_small(folder, "base", *mtime) == {
-        k: v for k, v in EVERY.items() if k != "settings"
-    }
+    back = {"run": 2, "figure": 1}
+    before = state(folder / "results/test")
+    assert planned_small(folder, "base", *mtime) == back, "former runs are not trained again"
+    assert state(folder / "results/test") == before, "a dry run moves nothing"
+    done = run_small(folder, "base", *mtime)
+    assert done.returncode == 0 and jobs(done.stdout) == back, done.stdout
+    assert done.stdout.count("came back from results/test/former/") == 2
+    for seed in (0, 1):
+        file = f"{RUN.format(seed)}/run.json"
+        assert (folder / file).read_bytes() == (drawn / file).read_bytes()
+    others = (folder / "results/test/former").rglob("config.json")
+    assert [json.loads(file.read_text())["params"]["m"] for file in others] == [7, 7]
+    assert unstamped((folder / FIGURE).read_bytes()) == unstamped(first)
+
+
+def state(folder: Path) -> dict[Path, int]:
+    """Return the time of each run's and each former run's file."""
+    parts = (folder / "runs", folder / "former")
+    return {p: p.stat().st_mtime_ns for part in parts for p in part.rglob("*")}
+
+
+def test_two_studies_at_one_scale_side_by_side(drawn: Path, tmp_path: Path) -> None:
+    """Run two studies at the same time in a checkout that has runs of its own."""
+    folder = copied(drawn, tmp_path)
+    before = state(folder / "results/test")
+    studies = {"one": SMALL, "two": OTHER}
+    running = []
+    for name, settings in studies.items():
+        figure = {**settings["figures"]["main_figure"], "seeds": [0]}
+        own = {**settings, "study": name, "figures": {"main_figure": figure}}
+        (folder / f"{name}.json").write_text(json.dumps(own))
+        args = ("--configfile", f"{name}.json", "--", f"results/{name}/main_figure.pdf")
+        running.append(begin(folder, *args))
+    assert [process.wait(600) for process in running] == [0, 0]
+    for name, m in (("one", 4), ("two", 7)):
+        run = folder / RUN.format(0).replace("results/", f"results/{name}/")
+        assert json.loads((run / "config.json").read_text())["params"]["m"] == m
+        assert (folder / f"results/{name}/main_figure.pdf").read_bytes().startswith(b"%PDF")
+    assert state(folder / "results/test") == before, "the checkout's own runs stay as they were"
+    assert (folder / FIGURE).read_bytes() == (drawn / FIGURE).read_bytes()
 
 
 def other_at(folder: Path) -> dict[str, Any]:
@@ -559,6 +603,8 @@ def test_a_damaged_run_and_settings_file_are_made_again(drawn: Path, tmp_path: P
     done = run_small(folder, "base", "--rerun-triggers", "mtime")
     assert done.returncode == 0 and jobs(done.stdout) == {**EVERY, "run": 1}, done.stdout
     assert {file: file.read_bytes() for file in whole} == whole
+    (damaged,) = (folder / "results/test/former").rglob("policy.safetensors")
+    assert damaged.read_bytes() == whole[policy][:-9]
 
 
 # ---------------------------------------------------------------- refusals
@@ -580,7 +626,7 @@ def test_a_refused_training_says_why_once_and_is_not_tried_again(tmp_path: Path)
     assert said.count("requested 3, found 1 episodes") == 1, said
     assert "Trying to restart" not in said
     (folder / "base.yaml").write_text(json.dumps(SMALL))
-    assert run_small(folder, "base").returncode == 0, "no former reason is left"
+    assert run_small(folder, "base").returncode == 0, "the former refusal must not remain"
 
 
 DISCRETE = """

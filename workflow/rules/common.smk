@@ -1,14 +1,14 @@
-# The plan of this scale, and the functions by which rules query it.
+# The plan of this scale, and functions with which rules query it.
 
 import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, workflow.basedir)  # the checkout's own packages, installed or not
+sys.path.insert(0, workflow.basedir)  # use the checkout's own packages, even if not installed
 
 from workflow.plan import UserError, read
 
-# Snakemake fills the braces in a rule's paths, and a checkout's own path may have some.
+# Snakemake fills braces in a rule's paths, so braces in the checkout's own path are escaped.
 ENVIRONMENT = f"{workflow.basedir}/environment.yml".replace("{", "{{").replace("}", "}}")
 RUN = "{env}/{method}/{mode}-demos{demos}-rate{rate}/seed{seed}"  # a run's key
 PACK = "{env}/{method}/{mode}-rate{rate}/{members}"
@@ -20,7 +20,7 @@ def one_line(function, *args, hint=""):
         return function(*args)
     except UserError as error:
         print(f"snakemake: error: {error}{hint if 'found text' in str(error) else ''}", file=sys.stderr)
-        sys.exit(2)  # Snakemake lets this through from an input function too
+        sys.exit(2)  # also ends Snakemake from within an input function
 
 
 def read_plan():
@@ -35,11 +35,17 @@ PLAN = one_line(
 CONFIG, WORK = PLAN.config, PLAN.work
 
 
-def inputs(find, *args):
-    """Return the input files that the plan finds, and force its outdated files to be made again.
+if workflow.is_main_process:
+    one_line(PLAN.check_targets, sys.argv[1:])
+    for sentence in PLAN.moves():
+        print(f"snakemake: {sentence}", file=sys.stderr)
 
-    Input functions call it, so it affects only files that a target needs. Snakemake by itself would
-    decide by time stamps and by its records, as `--rerun-triggers` selects.
+
+def inputs(find, *args):
+    """Return the input files that the plan finds, and force the outdated files to be made again.
+
+    Only input functions call this function, so it affects only files that a target needs. Snakemake
+    alone would decide by time stamps and by its own records, as `--rerun-triggers` selects.
     """
     found = one_line(find, *args)
     workflow.dag.forcefiles.update(found.outdated)
@@ -52,7 +58,7 @@ def settings_file(_):
 
 
 def one_of(values):
-    """Return a pattern that matches exactly these values; without values it matches nothing."""
+    """Return a pattern that matches exactly these values, or nothing if there are none."""
     return "|".join(map(re.escape, values)) or "(?!)"
 
 

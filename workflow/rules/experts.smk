@@ -1,4 +1,4 @@
-# Train one SAC expert per env on the env's own reward, and ship experts in data/.
+# Train one SAC expert per env on the env's own reward, and ship experts to data/.
 
 
 rule expert:
@@ -19,7 +19,7 @@ rule expert:
     message:
         "train the expert of {wildcards.env}; see {log}"
     shell:
-        "exec python -m ngt expert {wildcards.env} --planned {input.settings} --replace"
+        "exec python -m ngt expert {wildcards.env} --planned {input.settings}"
         " --device {resources.device} --env-workers {resources.env_workers}"
         " --outcome {output} > {log} 2>&1"
 
@@ -44,9 +44,9 @@ rule trained:
 
 
 rule ship:
-    """Copy an expert into data/, unless a better one is shipped already.
+    """Copy an expert to data/, unless a better one ships already.
 
-    No file in data/ is an output, because Snakemake removes outputs before a job starts.
+    Files in data/ are not outputs, because Snakemake removes outputs before a job starts.
     """
     input:
         settings=ancient(settings_file),
@@ -80,6 +80,6 @@ rule experts_page:
 
 
 rule experts:
-    """Train and ship every expert that should ship but does not."""
+    """Train and ship the experts that should ship but do not ship yet."""
     input:
         rules.experts_page.output,

@@ -6,9 +6,9 @@ rule figure:
         settings=settings_file,
         records=lambda wildcards: inputs(PLAN.artefact, wildcards.figure),
     output:
-        pdf="results/{figure}.pdf",
-        png="results/{figure}.png",
-        captions=multiext("results/{figure}.caption", ".md", ".tex"),
+        pdf=f"{PLAN.home}/{{figure}}.pdf",
+        png=f"{PLAN.home}/{{figure}}.png",
+        captions=multiext(f"{PLAN.home}/{{figure}}.caption", ".md", ".tex"),
     log:
         f"{WORK}/logs/{{figure}}.log",
     conda:

@@ -7,7 +7,7 @@ rule paper:
         parts=PLAN.parts("pdf"),
         records=lambda _: inputs(PLAN.artefact, "paper"),
     output:
-        "results/paper.pdf",
+        f"{PLAN.home}/paper.pdf",
     log:
         f"{WORK}/logs/paper.log",
     conda:

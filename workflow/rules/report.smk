@@ -7,7 +7,7 @@ rule report:
         parts=PLAN.parts("png"),
         records=lambda _: inputs(PLAN.artefact, "report"),
     output:
-        "results/report.html",
+        f"{PLAN.home}/report.html",
     log:
         f"{WORK}/logs/report.log",
     conda:

@@ -1,4 +1,4 @@
-# The resources of jobs, their number of retries, and the commands that write their receipts.
+# Each job's resources and number of retries, and the commands that write receipts.
 
 from snakemake.logging import logger
 from workflow.cost import Asked
@@ -11,9 +11,9 @@ RETRIES = PLAN.retries()
 
 
 def asked(job):
-    """Return a rule's resources as functions of its wildcards; `job` computes them.
+    """Return a rule's resources as functions of its wildcards.
 
-    GPU resources are left out if the site has no GPU.
+    `job` maps wildcards to a Job. GPU resources are left out if the site has no GPU.
     """
 
     def value_of(name):
@@ -23,7 +23,7 @@ def asked(job):
     return {name: value_of(name) for name in Job._fields if name not in unused}
 
 
-# A job that refuses its work writes the reason to its output file and succeeds. The rule of its
-# receipt, which runs on Snakemake's own machine, then fails with the reason on stderr.
+# A job that refuses its task writes the reason to its output file and succeeds. The rule that makes
+# its receipt runs on Snakemake's own machine. It then fails and prints the reason on stderr.
 ACCEPT = "if [ -n '{input}' ] && [ -s '{input}' ]; then cat '{input}' >&2; exit 1; fi > {log}"
 CERTIFY = "python -m ngt.runs.receipt {output} > {log}"

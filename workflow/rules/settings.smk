@@ -2,13 +2,13 @@
 
 
 rule settings:
-    """Write the merged settings of all jobs to a file that is named by their hash."""
+    """Write the merged settings of all jobs to a file whose name is their hash."""
     output:
         PLAN.settings_file,
     log:
         f"{WORK}/logs/settings.log",
     params:
-        text=lambda _: PLAN.settings_text,  # a function keeps braces as they are
+        text=lambda _: PLAN.settings_text,  # Snakemake fills no braces in a function's result
     conda:
         ENVIRONMENT
     message:

@@ -6,9 +6,9 @@ rule table:
         settings=settings_file,
         records=lambda wildcards: inputs(PLAN.artefact, wildcards.table),
     output:
-        csv="results/{table}.csv",
-        tex="results/{table}.tex",
-        json="results/{table}.json",
+        csv=f"{PLAN.home}/{{table}}.csv",
+        tex=f"{PLAN.home}/{{table}}.tex",
+        json=f"{PLAN.home}/{{table}}.json",
     log:
         f"{WORK}/logs/{{table}}.log",
     conda:

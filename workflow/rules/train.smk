@@ -1,7 +1,7 @@
-# Imitation: a pack of runs is one job, and each run has its own receipt.
+# Train imitation runs. A pack of runs is one job, and each run has its own receipt.
 #
 # The plan names a training job or a recording as an input only if it must run, so a time stamp alone
-# never starts it. Inputs are not `ancient`, because Snakemake would skip an outdated job whose ancient
+# never starts one. Inputs are not `ancient`, because Snakemake would skip an outdated job whose ancient
 # input is made in the same command.
 
 
@@ -26,7 +26,7 @@ rule train:
     message:
         "train {wildcards.method} on {wildcards.env}, demos.seeds {wildcards.members}; see {log}"
     shell:
-        "exec python -m ngt train {params.runs} --planned {input.settings} --replace"
+        "exec python -m ngt train {params.runs} --planned {input.settings}"
         " --device {resources.device} --env-workers {resources.env_workers}"
         " --outcome {output} > {log} 2>&1"
 

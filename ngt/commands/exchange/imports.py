@@ -36,7 +36,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "source",
         type=Path,
         metavar="SOURCE",
-        help="file or folder, or for minari a dataset's id",
+        help="file or folder to read; for minari also the id of a dataset",
     )
     parser.add_argument("--env", required=True, help="env id in ngt")
     parser.add_argument(
@@ -53,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Import the demonstrations, and play the random policy that they are compared with."""
+    """Import the demonstrations, and run a random policy to normalise their returns."""
     one_thread()
     at_least(1, episodes=args.episodes)
     config = load_config(args)

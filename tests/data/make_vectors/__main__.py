@@ -1,10 +1,10 @@
-"""Make a second set of test vectors from the formulas of vectors/README.md: other sizes and seeds.
+"""Make a second set of test vectors, by the formulas of vectors/README.md.
 
     python tests/data/make_vectors
 
-The script imports nothing of the suite and computes in float64. Arrays that the README gives as
-float32 are rounded at the end, so the `64` arrays and the official ones agree here by construction.
-The script makes only the arrays that tests read.
+The second set has other sizes and seeds. The script imports nothing from the suite, computes in
+float64 and makes only the arrays that tests read. Arrays that the README gives as float32 are
+rounded at the end, so here the `64` arrays and the official ones agree by construction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SAC of stable-baselines3 and the actor of the ngt release, by the formulas of their vectors."""
+"""SAC of stable-baselines3 and the actor of the ngt release, by the formulas for their vectors."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Sac:
     def __init__(self, obs: int, act: int, batch: int, hidden: Sequence[int]) -> None:
         self.act, self.entropy = act, -float(act)
         self.pi = make_net(obs, *hidden, 2 * act, scale=0.7)
-        self.pi[-1][1][act:] -= 1.0  # moderate log-stds
+        self.pi[-1][1][act:] -= 1.0  # keep log-stds moderate
         self.q = [make_net(obs + act, *hidden, 1) for _ in (0, 1)]
         self.target = [[(w.clone(), 0.5 * b) for w, b in net] for net in self.q]
         self.log_alpha = torch.tensor([math.log(0.3)], dtype=torch.float64, requires_grad=True)
@@ -91,7 +91,7 @@ class Sac:
         return mean, raw.clamp(-20, 2)
 
     def values(self, nets: Sequence[Net], obs: Tensor, action: Tensor) -> Tensor:
-        """Return both critics' values, (2, batch)."""
+        """Return both critics' values, shape (2, batch)."""
         x = torch.cat([obs, action], -1)
         return torch.stack([run(net, x, F.relu)[:, 0] for net in nets])
 
@@ -116,7 +116,7 @@ class Sac:
     def named(
         self, prefix: str = "", of: Callable[[Tensor], Tensor | None] = torch.clone
     ) -> Arrays:
-        """Return the weights, or `of` of each, under the file's names; None omits a weight."""
+        """Return {name in the file: of(weight)}, without weights for which `of` returns None."""
         nets = {"pi": self.pi[:-1]} | {f"q{k}": net for k, net in enumerate(self.q)}
         nets |= {f"qt{k}": net for k, net in enumerate(self.target)}
         out: Arrays = {}
@@ -195,8 +195,8 @@ def sac() -> None:
 
 def sac_distribution(batch: int, act: int) -> None:
     mean, raw, noise = (RNG.normal(size=(batch, act)) for _ in range(3))
-    raw[: batch // 4, 0] = 2.5  # above the upper clamp and near the lower one
-    raw[batch // 4 : batch // 2, 1] = -19.5
+    raw[: batch // 4, 0] = 2.5  # above the upper clamp
+    raw[batch // 4 : batch // 2, 1] = -19.5  # near the lower clamp
     m, s, e = (torch.from_numpy(v) for v in (mean, raw.clip(-20, 2), noise))
     action, exact = sample(m, s, e, 0.0)
     out = {"mean": m, "log_std_raw": raw, "noise": e, "action": action, "log_prob64_exact": exact}

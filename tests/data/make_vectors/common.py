@@ -18,7 +18,7 @@ RNG = np.random.default_rng(2024)
 
 
 def write(name: str, arrays: Arrays, single: Sequence[str] = ()) -> None:
-    """Write a file; arrays whose names start with one of `single` are rounded to float32."""
+    """Write a file; round arrays to float32 if their names start with one of `single`."""
     out = {}
     for key, value in arrays.items():
         array = value.detach().numpy() if isinstance(value, Tensor) else np.asarray(value)
@@ -28,7 +28,7 @@ def write(name: str, arrays: Arrays, single: Sequence[str] = ()) -> None:
 
 
 def normal(*shape: int, scale: float = 1.0) -> Tensor:
-    """Return normal numbers in float64 that float32 represents exactly."""
+    """Return normal float64 numbers that float32 represents exactly."""
     return torch.from_numpy(scale * RNG.normal(size=shape)).float().double()
 
 
@@ -37,7 +37,7 @@ def uniform(*shape: int) -> Tensor:
 
 
 def make_net(*sizes: int, scale: float = 1.0) -> Net:
-    """Return the weights (out, in) and biases of a net."""
+    """Return a random net: weights (out, in) and biases of each layer."""
     return [
         (normal(b, a, scale=scale * a**-0.5), normal(b, scale=0.1))
         for a, b in itertools.pairwise(sizes)

@@ -1,4 +1,4 @@
-"""Gradients by hand against autograd of the losses, in float64 and within `Sac.update`."""
+"""Gradients by hand compared with autograd, in float64 and within `Sac.update`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ngt.settings.config import SacConfig
 
 OBS, ACT, SIZE = 5, 2, 32
 CONFIG = SacConfig(hidden=(24, 16))
-HALF = 0.4  # half the width of the env's action bounds; other than 1, so that its units matter
+HALF = 0.4  # half the width of the action bounds; not 1, so that the action's units matter
 SETTINGS = [
     replace(CONFIG, alpha_loss=loss, entropy_units=units)
     for loss in ("alpha", "log_alpha")
@@ -37,7 +37,7 @@ if not kernels.ONEDNN:
 
 
 def agent_of(runs: int, config: SacConfig = CONFIG, act: int = ACT) -> Sac:
-    """Return an agent whose biases and target nets differ from the initial ones."""
+    """Return an agent whose parameters all differ from their initial values."""
     agent = Sac(OBS, act, config, range(runs), HALF)
     g = torch.Generator().manual_seed(0)
     for p in agent.parameters():
@@ -51,7 +51,7 @@ def noise_of(runs: int, seed: int = 0, act: int = ACT) -> dict[str, Tensor]:
 
 
 def taken(net: torch.nn.Module) -> list[Tensor]:
-    """Return the gradients of a net and remove them."""
+    """Return a net's gradients and remove them from the net."""
     grads = [p.grad for p in net.parameters() if p.grad is not None]
     net.zero_grad(set_to_none=True)
     return grads
@@ -94,7 +94,8 @@ def test_the_actors_gradients(float64, make_batch: Callable[..., Batch], runs: i
     loss.sum().backward()
     expected = taken(agent.actor)
     values = agent.critic(obs, agent.actor(obs)[0].tanh())
-    assert 0 < (values[:, 0] < values[:, 1]).double().mean() < 1  # each twin is sometimes smaller
+    # Each twin has the smaller value in some rows.
+    assert 0 < (values[:, 0] < values[:, 1]).double().mean() < 1
     for a, b in zip(actor_gradients(*arguments), (loss, log_prob), strict=True):
         close(a, b.detach())
     found = taken(agent.actor)
@@ -146,7 +147,7 @@ BY_AUTOGRAD = {"critic_gradients": forbidden, "actor_gradients": forbidden}
 @TEMPERATURES
 @pytest.mark.parametrize("runs", [1, 3])
 def test_whole_updates_in_float64(float64, monkeypatch, make_batch, runs: int, config: SacConfig):
-    """Check every form of the temperature's loss after five updates, by hand and by autograd."""
+    """Compare updates by hand and by autograd for every form of the temperature's loss."""
     update = partial(updated, monkeypatch, make_batch, config, runs)
     found, metrics = update(served=lambda *_: True, **BY_HAND)
     expected, others = update(served=lambda *_: False, **BY_AUTOGRAD)
@@ -157,7 +158,8 @@ def test_whole_updates_in_float64(float64, monkeypatch, make_batch, runs: int, c
     assert metrics.keys() == others.keys()
     for name, value in metrics.items():
         close(value, others[name])
-    # the loss is weight (entropy - target): its slope in log alpha is alpha or 1 times the gap
+    # The loss is a weight times (entropy - target). Its slope in log alpha is this gap times
+    # alpha or 1.
     shift = ACT * math.log(HALF) if config.entropy_units == "env" else 0.0
     slope = metrics["alpha"] if config.alpha_loss == "alpha" else torch.ones(runs)
     close(found.log_alpha.grad, slope * (metrics["entropy"] + ACT + shift))
@@ -165,7 +167,7 @@ def test_whole_updates_in_float64(float64, monkeypatch, make_batch, runs: int, c
 
 @CLIPS
 def test_updates_equal_those_by_autograd(monkeypatch, make_batch, clip: float | None):
-    """Compare the updates for both clips, in float32 so that `update` takes gradients by hand."""
+    """Compare updates in float32, for which `update` computes gradients by hand."""
     config = replace(CONFIG, actor_grad_clip=clip or 1e9, critic_grad_clip=clip)
     update = partial(updated, monkeypatch, make_batch, config)
     found, metrics = update(**BY_HAND)
@@ -193,7 +195,7 @@ def test_float64_takes_autograd(float64, monkeypatch, make_batch):
 def test_a_run_is_the_same_alone_and_in_a_pack(
     monkeypatch, make_batch, of_run, clip, config: SacConfig, size: int
 ):
-    """Check for equal bits, with batches that fill whole vectors of elementwise kernels."""
+    """Check for equal bits. The batch sizes fill whole vectors of the elementwise kernels."""
     for name, value in BY_HAND.items():
         monkeypatch.setattr(sac, name, value)
     config = replace(config, actor_grad_clip=clip or 1e9, critic_grad_clip=clip)

@@ -1,4 +1,4 @@
-"""A net's layers by oneDNN, against torch's own products in float64."""
+"""A net's layers computed by oneDNN, compared with torch's products in float64."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ needs_onednn = pytest.mark.skipif(not kernels.ONEDNN, reason="this torch has no 
 
 
 def drawn(runs: int, seed: int = 0, batch: int = 10, sizes: Sequence[int] = SIZES) -> list[Tensor]:
-    """Return an input, then a weight and a bias for each layer."""
+    """Return an input, followed by each layer's weight and bias."""
     g = torch.Generator().manual_seed(seed)
     out = [torch.randn(runs, batch, sizes[0], generator=g)]
     for a, b in itertools.pairwise(sizes):
@@ -33,7 +33,7 @@ def drawn(runs: int, seed: int = 0, batch: int = 10, sizes: Sequence[int] = SIZE
 
 
 def result(net: Net, tensors: list[Tensor], slope: float, needed: list[int]) -> list[Tensor]:
-    """Return the output and the gradients of its sum of squares."""
+    """Return the net's output and the gradients of the output's sum of squares."""
     tensors = [t.detach().requires_grad_(i in needed) for i, t in enumerate(tensors)]
     out = net(tensors[0], tensors[1:], Rectifier(slope))
     return [out, *torch.autograd.grad(out.square().sum(), [tensors[i] for i in needed])]
@@ -81,7 +81,7 @@ def test_a_run_is_the_same_alone_and_in_a_pack() -> None:
 
 @pytest.mark.parametrize("slope", [0.0, 0.05])
 def test_gradients_can_be_differentiated(slope: float) -> None:
-    """Check derivatives of the input gradient's norm, which a gradient penalty needs."""
+    """Check the second derivatives that a gradient penalty needs."""
 
     def penalty(net: Net, tensors: list[Tensor]) -> list[Tensor]:
         tensors = [t.detach().requires_grad_() for t in tensors]
@@ -97,7 +97,7 @@ def test_gradients_can_be_differentiated(slope: float) -> None:
 
 
 def test_takes_views_and_leaves_its_input() -> None:
-    """Pass a transposed weight, and one input for two runs as a twin critic does."""
+    """Pass a transposed weight and, as twin critics do, one input for two runs."""
     x, first, *rest = drawn(2)
     x = x[:1].expand(2, -1, -1)
     first = first.mT.contiguous().mT
@@ -118,7 +118,7 @@ def test_what_is_not_finite_stays_so(slope: float) -> None:
 
 
 class Factors(TorchDispatchMode):
-    """A mode that records the second factor of every product by oneDNN."""
+    """A mode that records the second factor of every product that oneDNN computes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,9 +133,9 @@ class Factors(TorchDispatchMode):
 @needs_onednn
 @pytest.mark.parametrize("runs", [1, 2])
 def test_no_second_factor_is_part_of_wider_rows(runs: int) -> None:
-    """Check that no second factor is a slice of columns, of the input or of the gradient.
+    """Check that no second factor is a slice of an input's or a gradient's columns.
 
-    With such a slice oneDNN is a thousand times slower.
+    With such a slice, oneDNN is a thousand times slower.
     """
     x, *parameters = [t.requires_grad_() for t in drawn(runs, sizes=(64, 16, 4, 16))]
     with Factors() as noted:

@@ -29,7 +29,7 @@ def weights(net):
 
 
 def gram_error(weight: torch.Tensor) -> float:
-    """Return how far a matrix's shorter side is from orthonormal."""
+    """Return how far the vectors along a matrix's shorter side are from orthonormal."""
     gram = weight.T @ weight if weight.shape[0] >= weight.shape[1] else weight @ weight.T
     return float((gram - torch.eye(len(gram))).abs().max())
 
@@ -81,14 +81,14 @@ def test_in_place_activations_change_no_gradient(float64, in_place, plain, spect
         x = rows(1, 9, 5).requires_grad_()
         kept = x.detach().clone()
         grads.append(torch.autograd.grad(net(x).square().sum(), [x, *net.parameters()]))
-        assert torch.equal(x, kept), "the input was changed"
+        assert torch.equal(x, kept), "the input must not change"
     for a, b in zip(*grads, strict=True):
         assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("name", GP)
 def test_gradient_penalty(vectors, load_layers, float64, name):
-    """Check output, input gradient and double backward through the in-place activations."""
+    """Check outputs, input gradients and second derivatives through in-place activations."""
     v = vectors(name)
     depth = sum(key[0] == "w" for key in v)
     sizes = [v["w1"].shape[1], *(v[f"w{i}"].shape[0] for i in range(1, depth + 1))]
@@ -119,7 +119,7 @@ def test_gradient_penalty(vectors, load_layers, float64, name):
 
 @pytest.mark.parametrize("twins", [1, 2])
 def test_layer_norm_stands_before_the_activation(float64, twins: int):
-    """Check (x - mean) / sqrt(var + 1e-5), scaled and shifted by the parameters of run and twin."""
+    """Check (x - mean) / sqrt(var + 1e-5), with a scale and a shift for each run and twin."""
     net = PackedMLP(SIZES, generators(1, 2), twins=twins, layer_norm=True, activation=F.silu)
     for i, p in enumerate(net.parameters()):
         p.data += 0.3 * rows(*p.shape, seed=i)
@@ -306,7 +306,7 @@ def test_power_iterations_have_the_bits_of_plain_calls(lead, sizes, iterations):
 
 
 def test_gradient_of_a_spectral_layer_is_that_of_torch(float64):
-    """Compare with torch's spectral norm, which also treats the singular vectors as constants."""
+    """Compare with torch's spectral norm, which treats the singular vectors as constants too."""
     layer = SpectralLinear((1,), 6, 4)
     torch.nn.init.orthogonal_(layer.weight[0].detach(), generator=generators(1)[0])
     layer.weight.data += 0.3 * rows(1, 6, 4)
@@ -354,9 +354,6 @@ def test_freeze(normalise: bool):
         torch.testing.assert_close(new, old / norm)
 
 
-# --- gradient clipping
-
-
 # --- observations
 
 
@@ -386,7 +383,7 @@ def test_normaliser_in_float32_over_many_small_steps():
 
 
 def test_normaliser_over_a_million_rows():
-    """Use a feature with a mean far above its std, as on Humanoid-v4.
+    """Check a feature whose mean far exceeds its std, as on Humanoid-v4.
 
     A float32 state would drift.
     """

@@ -1,7 +1,9 @@
-"""Adam for a pack and gradient clipping per run, against torch's versions."""
+"""Adam for a pack and gradient clipping per run, compared with torch's versions."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -75,8 +77,19 @@ def test_a_loss_of_two_sets_of_parameters_moves_both() -> None:
     """Check that each set has its own optimiser and only this loss's gradients."""
     one, two = (nn.Parameter(torch.full((2, 3), value)) for value in (1.0, 2.0))
     optimisers = adam([one], 0.1), adam([two], 0.01)
-    two.grad = torch.full((2, 3), -1e9)  # a gradient of another loss
+    two.grad = torch.full((2, 3), -1e9)  # left by another loss; must be discarded
     descend(optimisers[0], (one * two).sum(dim=1), further=optimisers[1:])
     assert torch.allclose(one, torch.full((2, 3), 0.9))
     assert one.grad is not None and torch.equal(one.grad, torch.full((2, 3), 2.0))
     assert torch.allclose(two, torch.full((2, 3), 1.99))
+
+
+@pytest.mark.slow
+def test_an_optimiser_does_not_import_torchs_compiler():
+    """The import would take seconds at the start of each training job."""
+    code = (
+        "import sys, torch; from ngt.agent.optim import adam, step_; "
+        "p = torch.nn.Parameter(torch.ones(2, 3)); optimiser = adam([p], 0.1); "
+        "p.sum().backward(); step_(optimiser); assert 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -1,4 +1,4 @@
-"""Policy files: exact, reproducible, and refused if they do not fit."""
+"""Tests of policy files: they load exactly, are reproducible and are refused if unusable."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_run_comes_back_exactly(tmp_path: Path, normalised: bool, run: int) ->
     assert torch.allclose(action[0], pack(obs)[run], atol=1e-6)
     assert action.shape == (1, 5, 2) and action.abs().max() <= 1 and not action.requires_grad
     mean, _ = pack.actor(pack.normalise(obs))
-    assert torch.equal(pack(obs), torch.tanh(mean).detach()), "the mode, without noise"
+    assert torch.equal(pack(obs), torch.tanh(mean).detach()), "a policy must act without noise"
     assert torch.equal(pack.normalise(obs), obs) != normalised
 
 
@@ -78,7 +78,7 @@ def test_another_form_of_actor_comes_back(tmp_path: Path, options: dict[str, Any
 def test_what_a_file_says_of_its_actor(file: Path, tmp_path: Path) -> None:
     """Check that newer settings are saved only if they differ from the default.
 
-    Older files therefore stay the same.
+    Files of older settings therefore keep their bytes.
     """
     plain = {"hidden": [16, 8], "log_std_min": -4.0, "log_std_max": 2.0}
     other = tmp_path / "other"
@@ -107,12 +107,12 @@ def test_saved_twice_byte_for_byte_the_same(tmp_path: Path, normalised: bool) ->
     policy.save(tmp_path / "c", make(normalised=normalised).snapshot(2), ENV, SAC)
     assert (tmp_path / "c").read_bytes() != (tmp_path / "a").read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "c"], (
-        "no temporary file is left"
+        "no temporary file must remain"
     )
 
 
 def message(path: Path) -> str:
-    """Return the error of `load`, without the file's name at the start of its one line."""
+    """Return the one-line error of `load` without the file's name at its start."""
     with pytest.raises(UserError) as caught:
         policy.load(path)
     text = str(caught.value)
@@ -121,7 +121,7 @@ def message(path: Path) -> str:
 
 
 def rewrite(path: Path, meta: Any = None, **tensors: Any) -> None:
-    """Change a file's tensors or facts; `meta` of None keeps the facts."""
+    """Rewrite a file with changed tensors or facts; `meta` of None keeps the facts."""
     facts = {"format": 1, "env": ENV, "sac": {"hidden": [16, 8], "log_std_min": -4.0}}
     data = {**load_file(path), **tensors}
     text = json.dumps({**facts, **meta} if isinstance(meta, dict) else facts)

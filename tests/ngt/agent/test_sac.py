@@ -1,4 +1,4 @@
-"""SAC against plain loops, saved numbers of two public codes, and a live one."""
+"""SAC, compared with plain loops, with saved numbers of two public codes and with SB3 itself."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RELEASED = replace(
 
 def agent_of(seeds, config: SacConfig = SMALL, alphas=None) -> Sac:
     agent = Sac(OBS, ACT, config, seeds)
-    # Without this, biases would be zero and targets equal to the critics.
+    # Without this shift, biases would be zero and targets would equal the critics.
     for i, p in enumerate(agent.parameters()):
         if p is not agent.log_alpha:
             p.data += 0.1 * rows(*p.shape[1:], seed=i)
@@ -50,7 +50,7 @@ def agent_of(seeds, config: SacConfig = SMALL, alphas=None) -> Sac:
 
 
 def take_gradients(monkeypatch, by_hand: bool) -> None:
-    """Make agents take gradients by hand or by autograd, whatever their dtype."""
+    """Make agents compute gradients by hand or by autograd, whatever their dtype."""
     monkeypatch.setattr(sac, "served", lambda *_: by_hand)
     other = ("critic_loss", "actor_loss") if by_hand else ("critic_gradients", "actor_gradients")
     for name in other:
@@ -81,7 +81,7 @@ def mlp(net, lead: tuple[int, ...], x: np.ndarray) -> np.ndarray:
 
 
 def plain_policy(actor: Actor, run: int, obs: np.ndarray, noise: np.ndarray):
-    """Return one row's action and log-probability, by the density of a tanh-squashed Gaussian."""
+    """Return one row's action and its log-probability as a tanh-squashed Gaussian."""
     out = mlp(actor.net, (run,), obs)
     mean, raw = out[:ACT], out[ACT:]
     std = np.exp(-5.0 + 3.5 * (np.tanh(raw) + 1.0))
@@ -103,7 +103,7 @@ def plain_value(critic: Critic, run: int, twin: int, obs: np.ndarray, action: np
 
 @pytest.mark.parametrize("config", [SMALL, RELEASED], ids=["paper", "released"])
 def test_losses_equal_plain_loops(float64, make_batch, config):
-    """Compare three runs with different temperatures, on terminal and other transitions."""
+    """Compare three runs of different temperatures; some of the transitions are terminal."""
     alphas, gamma, size = [0.05, 0.2, 1.7], 0.9, 6
     agent, batch = agent_of([1, 2, 3], config, alphas), make_batch(3, size, OBS, ACT)
     assert batch.terminated.unique().tolist() == [0.0, 1.0]
@@ -189,7 +189,7 @@ def test_target_entropy_and_temperature(float64, make_batch, scale):
 def test_softplus_temperature(float64, make_batch):
     """Check a temperature of softplus(log 0.2).
 
-    Its loss is -alpha (log pi + target), so the chain rule gives a sigmoid.
+    The loss is -alpha (log pi + target), so its gradient has a sigmoid from the chain rule.
     """
     agent = agent_of([1, 2], replace(RELEASED, lr_alpha=1e-2))
     start = math.log(0.2)
@@ -208,9 +208,9 @@ def test_softplus_temperature(float64, make_batch):
 @pytest.mark.parametrize("alpha_form", ["exp", "softplus"])
 @pytest.mark.parametrize("alpha_loss", ["alpha", "log_alpha"])
 def test_weight_of_the_temperature_loss(float64, make_batch, alpha_form, alpha_loss):
-    """Check the gradient in the learned parameter x.
+    """Check the gradient with respect to the learned parameter x.
 
-    It is d alpha / dx or d log alpha / dx, times the gap.
+    The gradient is d alpha / dx or d log alpha / dx, times the gap to the target entropy.
     """
     config = replace(SMALL, alpha_form=alpha_form, alpha_loss=alpha_loss, lr_alpha=1e-2)
     agent = agent_of([1, 2], config, alphas=[0.3, 0.05])
@@ -226,7 +226,7 @@ def test_weight_of_the_temperature_loss(float64, make_batch, alpha_form, alpha_l
 
 
 def test_adam_does_not_cancel_the_weight(float64):
-    """Check that a falling alpha reduces the gradient of the paper's loss, not of the usual one."""
+    """Check that alpha falls more slowly under the paper's loss, whose gradient shrinks with it."""
     found = {}
     for alpha_loss in ("alpha", "log_alpha"):
         agent = agent_of([1], replace(SMALL, alpha_loss=alpha_loss))
@@ -261,9 +261,9 @@ def test_target_entropy_counts_actions_in_units_of_the_env(env, units, target):
 
 
 def test_target_entropy_is_that_of_the_scaled_action(float64):
-    """Check the target with a uniform action, in squashed and in scaled units.
+    """Compare a uniform action's entropy with the target, in squashed and in scaled units.
 
-    Its entropy differs from the target by the same amount in both.
+    The two differences must be equal.
     """
     half, act = 0.4, 3
     uniform_squashed, uniform_scaled = act * math.log(2.0), act * math.log(2.0 * half)
@@ -275,7 +275,7 @@ def test_target_entropy_is_that_of_the_scaled_action(float64):
 @BY_HAND
 @pytest.mark.parametrize("half", [0.4, 2.0])
 def test_update_is_algorithm_1(float64, monkeypatch, make_batch, half, by_hand):
-    """Compare with Algorithm 1: its losses written out for one run, gradients by autograd."""
+    """Compare with Algorithm 1, written out here and differentiated by autograd."""
     take_gradients(monkeypatch, by_hand)
     agent = Sac(OBS, ACT, replace(SMALL, alpha=0.3), [1], half)
     batch, noise = make_batch(1, 16, OBS, ACT), noises(1, 16)
@@ -344,7 +344,7 @@ def test_learning_rates_go_to_their_networks():
 
 
 def test_actor_gradient_is_clipped_per_run(float64, make_batch):
-    """Check the gradient in Adam's first moment: with a tiny limit, its norm is that limit."""
+    """Check in Adam's first moment that each run's gradient is clipped to a tiny norm."""
     agent = agent_of([1, 2, 3], replace(SMALL, actor_grad_clip=1e-3))
     agent.update(make_batch(3, 8, OBS, ACT), torch.zeros(3, 8), noises(3, 8))
     state = agent.optimisers["actor"].state
@@ -354,7 +354,7 @@ def test_actor_gradient_is_clipped_per_run(float64, make_batch):
 
 @pytest.mark.parametrize("limit", [1e-3, 5.0, None])
 def test_critic_gradient_is_clipped_per_run_if_asked(float64, make_batch, limit):
-    """Check that a run's two critics are clipped by their joint norm, apart from other runs."""
+    """Check that a run's two critics are clipped by their joint norm, whatever the other runs."""
     batch, noise = make_batch(3, 8, OBS, ACT), noises(3, 8)
     reward = batch.reward * torch.tensor([[1.0], [10.0], [100.0]])
     free, clipped = agent_of([1, 2, 3]), agent_of([1, 2, 3], replace(SMALL, critic_grad_clip=limit))
@@ -370,9 +370,9 @@ def test_critic_gradient_is_clipped_per_run_if_asked(float64, make_batch, limit)
 
 @pytest.mark.parametrize("net", ["actor", "critic"])
 def test_released_nets_start_near_zero(net):
-    """Check initial nets of head gain 1e-3.
+    """Check initial nets with a head gain of 1e-3.
 
-    Modes and values are near 0, log-std is near the middle of its range.
+    Modes and values are near 0, and the log-std is near the middle of its range.
     """
     agent, obs = Sac(OBS, ACT, RELEASED, [1, 2]), rows(2, 50, OBS)
     mean, log_std = agent.actor(obs)
@@ -440,7 +440,7 @@ def test_density_integrates_to_one(float64):
     assert log_prob.exp().sum().item() * 1e-4 == pytest.approx(1.0, abs=1e-4)
 
 
-# --- saved numbers: the released actor of the paper's authors
+# --- saved numbers of the actor that the paper's authors released
 
 
 def actor_of(v, load_layers) -> Actor:
@@ -456,7 +456,7 @@ def actor_of(v, load_layers) -> Actor:
 
 
 def unguarded(actor: Actor, obs):
-    """Return a mask of the rows that the released code's guard leaves alone.
+    """Return a mask of the rows that the released code's guard does not change.
 
     The guard keeps |tanh(raw)| at least 1e-6 below 1.
     """
@@ -490,7 +490,7 @@ def test_released_actor(vectors, load_layers, name):
 
 @ACTORS
 def test_released_actor_in_float64(vectors, load_layers, float64, name):
-    """Check for equal numbers, except in rows that the guard changes."""
+    """Check for equal numbers, with a looser tolerance in rows that the guard changes."""
     v = vectors(name)
     actor = actor_of(v, load_layers)
     mean, log_std = (t[0] for t in actor(v["obs"].double()[None]))
@@ -521,11 +521,11 @@ def test_released_actor_scores_given_actions(vectors, load_layers, float64, name
         torch.testing.assert_close(log_prob[at], expected, rtol=tolerance, atol=0)
 
 
-# --- saved numbers and live code: stable-baselines3
+# --- saved numbers of stable-baselines3, and a comparison with its code
 
 
 class ClampedActor(Actor):
-    """The actor of stable-baselines3, which clamps the log-std instead of squashing it."""
+    """An actor that, like that of stable-baselines3, clamps the log-std instead of squashing it."""
 
     def forward(self, obs):
         mean, raw = self.net(obs).chunk(2, dim=-1)
@@ -533,23 +533,23 @@ class ClampedActor(Actor):
 
 
 def clamp_log_std(monkeypatch) -> None:
-    """Give agents the actor of stable-baselines3, with autograd.
+    """Give agents an actor like that of stable-baselines3, with gradients by autograd.
 
-    Gradients by hand are only for `Actor`.
+    Gradients by hand are available for `Actor` only.
     """
     monkeypatch.setattr(sac, "Actor", ClampedActor)
     take_gradients(monkeypatch, by_hand=False)
 
 
 class Squash(torch.nn.Module):
-    """The log-std of our actor from its raw output; the clamp after it then changes nothing."""
+    """A layer that squashes the log-std as our actor does, so that a later clamp has no effect."""
 
     def forward(self, raw):
         return -5.0 + 3.5 * (torch.tanh(raw) + 1.0)
 
 
 def pi_pairs(v, prefix: str = ""):
-    """Return the actor's layers; our single head is its two heads side by side."""
+    """Return the saved actor's layers, with its two heads side by side as in our single head."""
     heads = [torch.cat([v[f"{prefix}pi_{h}_{p}"] for h in ("mean", "logstd")]) for p in "wb"]
     return [(v[f"{prefix}pi_w{i}"], v[f"{prefix}pi_b{i}"]) for i in (1, 2)] + [tuple(heads)]
 
@@ -559,7 +559,7 @@ def q_pairs(v, name: str):
 
 
 def sb3_agent(v, load_layers, monkeypatch) -> Sac:
-    """Return our agent with the saved weights."""
+    """Return our agent with the weights saved from stable-baselines3."""
     clamp_log_std(monkeypatch)
     alpha, gamma, tau, target_entropy = v["alpha_gamma_tau_target_entropy"].tolist()
     lr = float(v.get("lr", 3e-4))
@@ -590,7 +590,7 @@ def sb3_batch(v, dtype=torch.float32) -> Batch:
 
 
 def assert_layers(net, pairs, twin=None, *, grad=False, **tolerance):
-    """Compare a net's weights or gradients with (weight (out, in), bias) pairs."""
+    """Compare a net's weights or gradients with pairs of a weight (out, in) and a bias."""
     for layer, (weight, bias) in zip(net.layers, pairs, strict=True):
         for p, expected in ((layer.weight, weight.T), (layer.bias, bias[None])):
             value = (p.grad if grad else p.detach())[0]
@@ -643,7 +643,7 @@ def test_sb3_losses_and_gradients(vectors, load_layers, monkeypatch):
 
 
 def test_sb3_target(vectors, load_layers, monkeypatch, float64):
-    """Check the target: the loss equals that of the critics' distances from the saved target."""
+    """Check that each row's loss comes from the critics' distances to the saved target."""
     v = vectors("sac_sb3")
     agent, batch = sb3_agent(v, load_layers, monkeypatch), sb3_batch(v, torch.float64)
     alpha = agent.log_alpha.detach().exp()
@@ -689,9 +689,10 @@ def test_sb3_distribution(vectors, float64):
 
 
 class Live:
-    """SAC of stable-baselines3 and ours with its weights; both get the same draws.
+    """The SAC of stable-baselines3 and our SAC, with the same weights and draws.
 
-    by_hand: our SAC takes gradients by hand, and the other one squashes its log-std like ours.
+    With `by_hand`, our SAC computes gradients by hand, and the log-std of stable-baselines3
+    is squashed like ours.
     """
 
     def __init__(self, monkeypatch, load_layers, dtype, epsilon, by_hand):
@@ -718,7 +719,7 @@ class Live:
         self.sb3.actor.action_dist.epsilon = epsilon
         self.queue: list[torch.Tensor] = []
         monkeypatch.setattr(normal, "_standard_normal", lambda *a, **k: self.queue.pop(0))
-        # The original casts to float32.
+        # The original function casts observations to float32.
         monkeypatch.setattr(policies, "preprocess_obs", lambda obs, *a, **k: obs)
         if by_hand:
             actor = self.sb3.actor
@@ -754,7 +755,7 @@ class Live:
         self.grads[name] = [p.grad.clone() for p in group["params"]]
 
     def nets(self, values=None):
-        """Yield our nets with the (weight, bias) of their layers, mapped by `values`."""
+        """Yield our net, the peer's (weight, bias) pairs mapped by `values`, and the twin."""
         value = values or (lambda p: p.detach())
 
         def linear(*modules):
@@ -770,7 +771,7 @@ class Live:
                 yield mine.net, linear(its.q_networks[k]), k
 
     def update(self, batch, draws):
-        """Update both once; return our metrics and the losses that stable-baselines3 reports."""
+        """Update both agents once and return our metrics and the losses of stable-baselines3."""
         from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
         data = ReplayBufferSamples(
@@ -788,7 +789,7 @@ class Live:
         return metrics, self.logger.name_to_value
 
     def gradients(self):
-        """Yield pairs of gradients, ours and theirs, from the last update."""
+        """Yield pairs of our gradient and the peer's gradient from the last update."""
         by_id = {}
         for name, module in (("actor", self.sb3.actor), ("critic", self.sb3.critic)):
             by_id.update(zip(map(id, module.parameters()), self.grads[name], strict=True))
@@ -804,9 +805,9 @@ class Live:
 @BY_HAND
 @pytest.mark.parametrize(
     ("dtype", "epsilon", "tolerance"),
-    # its logarithm contains a 1e-6 that ours does not need
+    # the log-probability of stable-baselines3 adds 1e-6 in its logarithm, and ours does not
     [(torch.float32, 1e-6, 1e-5), (torch.float64, 0.0, 1e-9)],
-    ids=["as_it_is", "float64_without_its_epsilon"],
+    ids=["unchanged", "float64_without_its_epsilon"],
 )
 def test_sb3_live(
     monkeypatch, load_layers, make_batch, request, dtype, epsilon, tolerance, by_hand
@@ -918,7 +919,7 @@ def test_critic_loss_falls_on_a_fixed_batch(make_batch):
 
 @pytest.mark.parametrize("target", [False, True])
 def test_the_soft_value_equals_plain_loops(float64, target: bool):
-    """Check the value, and that only the critic gets a gradient; the target's value has none."""
+    """Check the soft value, and that its gradient reaches only the critic, never the target."""
     agent, size = agent_of([1, 2], alphas=[0.05, 0.7]), 5
     obs, noise = rows(2, size, OBS), 0.2 * rows(2, size, ACT, seed=1)  # no action saturates
     value = agent.soft_value(obs, noise, target)
@@ -937,7 +938,7 @@ def test_the_soft_value_equals_plain_loops(float64, target: bool):
 
 
 def test_one_critic_is_the_value_alone(make_batch):
-    """Check a whole update in float32, for which two critics would use gradients by hand."""
+    """Check an update in float32, for which two critics would use gradients by hand."""
     agent = agent_of([1, 2], replace(SMALL, critics=1))
     batch = make_batch(2, 6, OBS, ACT)
     q = agent.critic(batch.obs, batch.action)

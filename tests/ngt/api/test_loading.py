@@ -1,4 +1,4 @@
-"""Policies, demonstrations and tables of runs, read from Python."""
+"""Policies, demonstrations and tables of runs, loaded from Python."""
 
 from __future__ import annotations
 

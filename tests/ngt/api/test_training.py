@@ -1,4 +1,4 @@
-"""Training from Python, with the same runs as the commands."""
+"""Training from Python, which makes the same runs as the commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ngt.files import read_json
 FILE = Path(__file__).resolve().parents[2] / "data" / "Pendulum-v1.npz"
 SMALL: dict[str, Any] = {
     "train": {"eval_every": 20, "log_every": 20, "eval_episodes": 1},
-    "sac": {"lr_actor": 1e-5},  # JSON writes 1e-05, which YAML readers take for text
+    "sac": {"lr_actor": 1e-5},  # written in JSON as 1e-05, which YAML readers take for text
 }
 
 
@@ -39,14 +39,16 @@ def test_imitating(tmp_path: Path, capsys: Any) -> None:
     demos = ngt.load_demos(FILE)
     other = ngt.imitate("Pendulum-v1", demos, "bc-full", steps=20, **common)
     assert other.folder.parent.name == "state-action-demos4-rate1", (
-        "the method's own rate, and all demonstrations"
+        "the run must use the method's own rate and all demonstrations"
     )
     (file,) = (tmp_path / "test/demos").iterdir()
     assert ngt.load_demos(file).checksum == demos.checksum
     with pytest.raises(UserError, match="they are of Pendulum-v1, not of Hopper-v4"):
         ngt.imitate("Hopper-v4", demos, **common)
-    with pytest.raises(UserError, match="--replace"):
-        ngt.imitate("Pendulum-v1", FILE, steps=20, seed=0, episodes=1, **common)
+    shorter = ngt.imitate("Pendulum-v1", FILE, steps=20, seed=0, episodes=1, **common)
+    assert shorter == run and run.evaluations["step"].max() == 20
+    ngt.imitate("Pendulum-v1", FILE, steps=40, seed=0, episodes=1, **common)
+    assert "came back" in capsys.readouterr().out and run.evaluations["step"].max() == 40
 
 
 def test_an_expert_is_trained(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Cases of the benchmarks."""
+"""Tests of the benchmarks' cases."""
 
 from __future__ import annotations
 

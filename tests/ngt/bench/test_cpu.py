@@ -1,4 +1,4 @@
-"""The benchmark: its measurements and its output."""
+"""The CPU benchmark: its measurements and output."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_bench_measures_every_contender_and_agreement() -> None:
 
 
 class SlowStep(Constant):
-    """A reward model that is slow when a step is taken."""
+    """A reward model that is slow to observe a step."""
 
     calls = 0
 
@@ -61,9 +61,9 @@ def test_methods_are_measured_by_what_the_loop_asks_of_them() -> None:
     result = cpu.bench_methods(config, "Pendulum-v1", names, "constant", repeats=3, updates=4)
     rows = {row["method"]: row for row in result["rows"]}
     assert list(rows) == [*names, "constant"]
-    assert SlowStep.calls == 3 + 3 * 4, "one vector step in the burn-in and in each round"
+    assert SlowStep.calls == 3 + 3 * 4, "the burn-in must take 3 steps, and each of 3 rounds 4"
     assert rows["constant"]["cost"] == rows["constant"]["least"] == rows["constant"]["most"] == 1.0
-    assert rows["fit"]["iterations_per_second"] < 50, "20 ms per update"
+    assert rows["fit"]["iterations_per_second"] < 50, "an update takes at least 20 ms"
     assert rows["step"]["cost"] > 1.5 and rows["step"]["most"] >= rows["step"]["cost"]
     assert 0.2 < rows["twin"]["cost"] < 5.0
     assert (result["relative_to"], result["scale"]) == ("constant", "test")
@@ -77,7 +77,7 @@ def test_methods_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     result = json.loads((tmp_path / "b.json").read_text())
     names = distinct_methods(load({"scale": "test"}))
     assert [row["method"] for row in result["rows"]] == names
-    assert result["relative_to"] == names[0], "the first method if none is named"
+    assert result["relative_to"] == names[0], "the default must be the first method"
     assert capsys.readouterr().out.count("\n") == 2 + len(names)
 
 

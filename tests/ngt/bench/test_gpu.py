@@ -1,4 +1,4 @@
-"""The GPU check on a CPU: the same functions, with plain calls in place of graphs."""
+"""The GPU benchmark's functions, run on a CPU with plain calls in place of graphs."""
 
 from __future__ import annotations
 
@@ -39,16 +39,22 @@ def factors(contender: Contender) -> list[tuple[torch.Size, torch.Size]]:
 
 
 def test_the_floor_has_the_products_of_an_update(on_a_cpu: None) -> None:
-    """Count SAC's products by hand: 5 forward passes of three layers, and their gradients.
+    """Count SAC's products by hand: five forward passes of three layers, and their gradients.
 
-    Forward: actor and target at next_obs, critic; then actor, critic. Backward: the critic's
-    weights (3) and inner inputs (2); the frozen critic's inputs (3); the actor's weights (3) and
-    inner inputs (2).
+    The critic's loss passes forward through actor, target and critic. The actor's loss passes
+    through actor and critic. The gradients need a product for each of these:
+    - the critic's 3 weights and 2 inner inputs
+    - the frozen critic's 3 inputs
+    - the actor's 3 weights and 2 inner inputs
     """
     shapes = factors(gpu.floor("SAC", "Hopper-v4", 2))
     assert len(shapes) == 5 * 3 + 5 + 3 + 5
-    assert ((2, 256, 11), (2, 11, 256)) in shapes, "the actor's first layer, for two runs"
-    assert ((4, 256, 14), (4, 14, 256)) in shapes, "the first layer of the twin critics, stacked"
+    assert ((2, 256, 11), (2, 11, 256)) in shapes, (
+        "the products must include the actor's first layer"
+    )
+    assert ((4, 256, 14), (4, 14, 256)) in shapes, (
+        "the products must include the twin critics' first layer"
+    )
     assert all(a[0] == b[0] and a[2] == b[1] for a, b in shapes)
 
 
@@ -87,7 +93,7 @@ def test_everything_is_measured_and_the_file_is_what_the_claims_read(
     monkeypatch.setattr(measure, "agreement", lambda sides: agreement(sides, (1, 2)))
 
     def small(*args: Any) -> CellConfig:
-        params = {"hidden": [16, 16], "m": 4}  # NGT and RED only; others keep theirs
+        params = {"hidden": [16, 16], "m": 4}  # only NGT and RED use these
         return replace(cell_of(*args), sac=SacConfig(hidden=(16, 16)), params=params)
 
     monkeypatch.setattr(gpu, "cell_of", small)

@@ -1,4 +1,4 @@
-"""Timing functions of the benchmarks."""
+"""Tests of the benchmarks' timing functions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ def test_contenders_take_turns_and_the_updates_of_all_runs_are_counted() -> None
         return lambda: (calls.append(name), time.sleep(0.001))[0]
 
     found = measure.measure({"a": Contender(call("a")), "b": Contender(call("b"), 2)}, 2, 8)
-    assert "".join(calls) == "aaaabbb" + 2 * ("aaaaaaaa" + "bbbb"), "burn-in, then two rounds"
+    assert "".join(calls) == "aaaabbb" + 2 * ("aaaaaaaa" + "bbbb"), (
+        "two rounds must follow a burn-in"
+    )
     assert [len(rates) for rates in found.values()] == [2, 2]
-    assert all(rate < 1000 for rate in found["a"]), "a millisecond each"
-    assert all(rate < 2000 for rate in found["b"]), "two runs in each millisecond"
+    assert all(rate < 1000 for rate in found["a"]), "a call takes at least 1 ms"
+    assert all(rate < 2000 for rate in found["b"]), "a call of at least 1 ms updates two runs"
 
 
 def test_work_on_a_gpu_is_waited_for_before_the_clock_is_read(
@@ -72,9 +74,9 @@ def test_the_floor_repeats_the_products_and_nothing_else() -> None:
     with measure.Products("cpu") as noted:
         products()
     factors = [[(f.shape, f.stride()) for f in args] for _, args in noted.calls]
-    assert factors[0] == [(x.shape, x.stride()), (y.shape, y.stride())], "keeps the layout"
+    assert factors[0] == [(x.shape, x.stride()), (y.shape, y.stride())], "the layout must be kept"
     assert [f[0] for f in factors[1]] == [(5, 3), (3, 7)]
-    assert factors[2][0] == ((2, 5, 3), (0, 0, 0)), "a single number, read repeatedly"
+    assert factors[2][0] == ((2, 5, 3), (0, 0, 0)), "one number must be repeated"
     assert len(factors) == 3
 
 

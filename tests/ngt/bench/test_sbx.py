@@ -1,4 +1,4 @@
-"""SBX for comparison: a process with its own environment, here replaced by small scripts."""
+"""Tests of the peer SBX, with small scripts in place of its process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ngt.errors import UserError
 
 SERVER = """
 import importlib.util, json, os, sys
-assert importlib.util.find_spec("sbx") is None, "the suite's module of this name is in the way"
+assert importlib.util.find_spec("sbx") is None, "the suite's own sbx module hides the package"
 assert os.environ["OMP_NUM_THREADS"] == "1"
 print(json.dumps({"sbx-rl": "1.2.3", "sizes": " ".join(sys.argv[1:])}), flush=True)
 for line in sys.stdin:
@@ -25,11 +25,12 @@ for line in sys.stdin:
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Replace the script that SBX's Python runs by one with this text."""
+    """Return a function that writes a script for SBX's Python to run instead of the suite's."""
 
     def write(script: str) -> None:
         (tmp_path / "serve_sbx.py").write_text(script, encoding="utf-8")
-        (tmp_path / "sbx.py").write_text("", encoding="utf-8")  # same folder, as in the suite
+        # As in the suite, a module of the same name as the package is in the script's folder.
+        (tmp_path / "sbx.py").write_text("", encoding="utf-8")
 
     monkeypatch.setattr(sbx, "HERE", tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -44,7 +45,9 @@ def test_each_round_is_one_request(stand_in, tmp_path: Path) -> None:
     assert list(rates) == ["SBX SAC", "SBX SAC, 4 steps a call"]
     assert all(rate > 0 for rate in rates["SBX SAC"])
     asked = (tmp_path / "asked.txt").read_text(encoding="utf-8").splitlines()
-    assert asked == ["1 20", "4 5", *["1 40", "4 10"] * 2], "burn-in, then steps and calls"
+    assert asked == ["1 20", "4 5", *["1 40", "4 10"] * 2], (
+        "the requests must be a burn-in, then two rounds of each peer"
+    )
 
 
 def test_without_a_python_there_is_no_peer() -> None:

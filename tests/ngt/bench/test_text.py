@@ -1,4 +1,4 @@
-"""The benchmarks' results as text."""
+"""Tests of the benchmarks' results as text."""
 
 from __future__ import annotations
 

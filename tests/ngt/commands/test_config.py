@@ -1,4 +1,4 @@
-"""Printed settings and the precedence of options."""
+"""Tests of printed settings and the precedence of options."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ def test_config_prints_what_is_loaded(ngt: Any) -> None:
     assert said == json.loads(to_json(config))
     said = json.loads("\n".join(ngt("config", KEY.format(4, 0), "--scale", "lite")))
     cell = resolve(config, "Pendulum-v1", "ngt", "state-action", 20)
-    assert said == json.loads(json.dumps(dataclasses.asdict(cell))), "former values too"
-    assert json.loads("\n".join(ngt("config")))["scale"] == "quick", "the default scale"
+    assert said == json.loads(json.dumps(dataclasses.asdict(cell))), (
+        "former values must be printed too"
+    )
+    assert json.loads("\n".join(ngt("config")))["scale"] == "quick", (
+        "quick must be the default scale"
+    )
 
 
 def test_a_set_wins_over_a_file_and_a_scale_over_both(ngt: Any, tmp_path: Path) -> None:
@@ -36,10 +40,10 @@ def test_a_set_wins_over_a_file_and_a_scale_over_both(ngt: Any, tmp_path: Path) 
 
     base = told()
     assert (base["scale"], base["sac"]["gamma"], base["train"]["batch"]) == ("lite", 0.5, 5)
-    assert base["train"]["steps"] == 400_000, "from the scale"
+    assert base["train"]["steps"] == 400_000, "the steps must come from the scale"
     sets = ["--set", "sac.gamma=0.25", "--set", "sac.hidden=[8, 8]", "--set", "scale=test"]
     changed = told(*sets, "--set", "sac.gamma=0.125")
-    assert changed["sac"]["gamma"] == 0.125, "the last one counts"
+    assert changed["sac"]["gamma"] == 0.125, "the last --set must win"
     assert (changed["sac"]["tau"], changed["sac"]["hidden"]) == (0.5, [8, 8])
     assert changed["scale"] == "test"
     assert told(*sets, "--scale", "paper")["scale"] == "paper"
@@ -58,7 +62,7 @@ def test_settings_in_a_file_named_by_their_hash(ngt: Any, tmp_path: Path, refuse
     config = load({"scale": "test", "figures": {"main_figure": None}, "window": 3})
     file = tmp_path / f"{config_hash(config)}.json"
     file.write_text(to_file(config))
-    assert load_file(file) == config, "no other settings are merged in"
+    assert load_file(file) == config, "no other settings must be merged in"
     assert json.loads("\n".join(ngt("config", "--planned", str(file))))["window"] == 3
     assert "--planned" in refused("config", "--planned", str(file), "--scale", "test")
     file.write_text(file.read_text().replace('"window": 3', '"window": 4'))

@@ -1,4 +1,4 @@
-"""Evaluating policies: settings used and policies refused."""
+"""Tests of `ngt evaluate`: the settings it uses and the policies it refuses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def test_a_damaged_policy_that_ships_is_not_evaluated(
     file = tmp_path / "data" / "Pusher-v5" / "policy.safetensors"
     assert len(ngt("evaluate", str(file), "--episodes", "1")) == 2
     whole = file.read_bytes()
-    for damaged in (b"x" + whole[1:], whole[:-9] + b"x" + whole[-8:]):  # header, then tensors
+    # Damage the header, then a tensor.
+    for damaged in (b"x" + whole[1:], whole[:-9] + b"x" + whole[-8:]):
         file.write_bytes(damaged)
         with pytest.raises(SystemExit):
             main(["evaluate", str(file), "--episodes", "1"])

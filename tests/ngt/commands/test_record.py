@@ -1,4 +1,4 @@
-"""Recording demonstrations of an expert or of a user's policy, and refusals."""
+"""Tests of `ngt record` with a user's policy, with a run and with an expert."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_recording_ones_own_policy(ngt: Any, tmp_path: Path) -> None:
     ngt(*common, "--out", "c.npz", "--seed", "3")
     a, b, c = (demos.load(tmp_path / f"{name}.npz") for name in "abc")
     assert a.source == "mine" and len(a.length) == 1
-    assert a.checksum == b.checksum, "the expert's seed is the default"
+    assert a.checksum == b.checksum, "the default must be the expert's seed"
     assert a.seeds[0] != c.seeds[0]
     assert not (tmp_path / "results").exists()
 
@@ -65,7 +65,7 @@ def test_strict_refuses_what_the_env_can_not_have_given(
     with pytest.raises(SystemExit) as stopped:
         ngt(*record, "--strict")
     assert stopped.value.code == 2 and not (tmp_path / "out.npz").exists()
-    assert (tmp_path / "out.done.abc").exists(), "nothing was replaced"
+    assert (tmp_path / "out.done.abc").exists(), "nothing must be replaced"
     with pytest.warns(UserWarning, match="episode 1: terminated"):
         ngt(*record)
     assert (tmp_path / "out.npz").exists()
@@ -95,11 +95,11 @@ def test_recording_a_runs_folder(
         assert len(said) == lines and said[0].startswith("out.npz: 2 episodes, return ")
         assert all("no return can be normalised: the expert's mean" in x for x in said[1:])
     left = sorted(p.name for p in tmp_path.glob("*.done.*"))
-    assert left == ["other.done.abc"], "the receipts of the former file are gone"
+    assert left == ["other.done.abc"], "the former file's receipts must be removed"
 
 
 def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, refused: Any) -> None:
     ngt("expert", "Pendulum-v1", *SHORT)
     said = refused("record", "Pendulum-v1", *SHORT, "--set", "sac.gamma=0.5")
     assert "expert Pendulum-v1: trained with other settings" in said
-    assert "`ngt expert Pendulum-v1 --replace`" in said
+    assert "`ngt expert Pendulum-v1`" in said

@@ -1,4 +1,4 @@
-"""The run table: printing, filters and watching."""
+"""Tests of `ngt runs`: its table, filters and watching."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_runs_counts(ngt: Any, demos_file: str) -> None:
     assert ngt("runs", *steps, "--other-source", "--keys") == []
     missing = ngt("runs", *steps, "--status", "missing", "--keys")
     assert missing == [str(key) for key in table if str(key) != done]
-    assert all(RunKey.parse(line) for line in missing), "in the form that `ngt train` takes"
+    assert all(RunKey.parse(line) for line in missing), "`ngt train` must accept the printed keys"
 
 
 def test_runs_of_a_figure(ngt: Any) -> None:
@@ -50,7 +50,7 @@ def test_runs_of_a_figure(ngt: Any) -> None:
 def test_runs_watched_until_all_are_complete(
     ngt: Any, demos_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Watch no runs, then some, then all: three looks with two sleeps between them."""
+    """Check three reports, for no runs, part of a run and all runs, with a sleep between them."""
     keys = [KEY.format(1, seed) for seed in (0, 1)]
     own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}", "--set", "train.steps=80"]
     for name, value in (("methods", "[ngt]"), ("demos", "[1]"), ("seeds", "[0, 1]")):
@@ -86,3 +86,26 @@ def test_runs_watched_until_all_are_complete(
 def test_the_papers_main_figure(ngt: Any) -> None:
     keys = ngt("runs", "--scale", "paper", "--figure", "main_figure", "--keys")
     assert sum(key.split("/")[1] in ("ngt", "bc", "bc-full") for key in keys) == 216
+
+
+def test_former_results_are_removed_only_on_request(ngt: Any, refused: Any, tmp_path: Path) -> None:
+    assert "add --former" in refused("runs", "--remove")
+    assert "--former: takes only" in refused("runs", "--former", "--keys")
+    work = tmp_path / "results/test"
+    record = '{"key": {}, "status": "finished", "config_hash": "a"}'
+    for state, text in (("finished", record), ("damaged", "{")):
+        for key in ("env/m/state-action-demos1-rate20/seed0", "env/expert"):
+            place = work / "former" / key / state
+            place.mkdir(parents=True)
+            (place / "eval.csv").touch()
+            (place / "run.json").write_text(text)
+    table = ngt("runs", "--former", "--scale", "test")
+    assert [line.split()[:2] for line in table[:-1]] == [
+        [state, key]
+        for key in ("env/expert", "env/m/state-action-demos1-rate20/seed0")
+        for state in ("damaged", "finished")
+    ]
+    said = ngt("runs", "--former", "--status", "damaged", "--remove", "--scale", "test")
+    assert said[-1].startswith("2 former results") and said[-1].endswith("deleted")
+    left = sorted(p.parent.name for p in work.rglob("run.json"))
+    assert left == ["finished", "finished"]

@@ -1,8 +1,9 @@
-"""Training runs: skipping, replacing, refusing and packing."""
+"""Tests of `ngt train`: runs skipped, replaced, refused and packed."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import subprocess
 import sys
@@ -91,48 +92,46 @@ def test_told_to_stop_in_a_packs_last_step_no_other_begins(
         ngt("train", *both, *SHORT, "--demos", demos_file)
     assert stop.value.code == os.EX_TEMPFAIL and begun == ["bc"]
     ngt("train", both[1], *SHORT, "--demos", demos_file)
-    assert begun == ["bc", "ngt"], "nothing is left to do, so the command succeeds"
+    assert begun == ["bc", "ngt"], "the command must succeed, because no run remains"
 
 
 @pytest.mark.parametrize("command", ["train", "expert"])
-def test_a_run_of_other_settings_is_replaced_only_on_request(
-    ngt: Any, demos_file: str, tmp_path: Path, refused: Any, command: str
+def test_settings_changed_and_changed_back_lose_no_run_and_train_none_twice(
+    ngt: Any, demos_file: str, tmp_path: Path, command: str
 ) -> None:
     key = KEY.format(1, 0)
-    what, name, folder = ["expert", "Pendulum-v1"], "expert Pendulum-v1", "experts/Pendulum-v1"
+    what, folder, place = ["expert", "Pendulum-v1"], "experts/Pendulum-v1", "Pendulum-v1/expert"
     if command == "train":
-        what, name, folder = ["train", key, "--demos", demos_file], f"run {key}", f"runs/{key}"
+        what, folder, place = ["train", key, "--demos", demos_file], f"runs/{key}", key
     base = [*what, *SHORT]
-    ngt(*base)
-    run_json = tmp_path / "results/test" / folder / "run.json"
-    former = {p.name: p.read_bytes() for p in run_json.parent.iterdir()}
     changed = [*base, "--set", "sac.gamma=0.5"]
-    assert refused(*changed) == (
-        f"ngt: error: {name}: trained with other settings in results/test/{folder}; "
-        "pass --replace to replace it, or --results DIR to keep both\n"
-    )
-    assert {p.name: p.read_bytes() for p in run_json.parent.iterdir()} == former
-    ngt(*changed, "--results", "elsewhere")
-    assert {p.name: p.read_bytes() for p in run_json.parent.iterdir()} == former
-    assert len(ngt(*changed, "--replace")) == 1
-    replaced = run_json.read_text()
-    assert read_json(run_json.with_name("config.json"))["sac"]["gamma"] == 0.5
-    assert "finished already" in ngt(*changed, "--replace")[0]
-    assert run_json.read_text() == replaced, "equal settings keep the run"
-    assert " finished in " in ngt(*base, "--fresh")[0], "--fresh alone is enough"
-    assert read_json(run_json.with_name("config.json"))["sac"]["gamma"] != 0.5
+    work = tmp_path / "results/test"
 
+    def content() -> dict[str, bytes]:
+        return {p.name: p.read_bytes() for p in (work / folder).iterdir()}
 
-def test_a_refused_member_of_a_pack_begins_nothing(
-    ngt: Any, demos_file: str, tmp_path: Path, refused: Any
-) -> None:
-    first, second = KEY.format(1, 0), KEY.format(2, 0)
-    more = [*SHORT, "--demos", demos_file]
-    ngt("train", second, *more)
-    changed = ["train", first, second, *more, "--set", "sac.gamma=0.5"]
-    assert f"run {second}: trained with other" in refused(*changed)
-    assert not (tmp_path / "results/test/runs" / first).exists()
-    assert len(ngt(*changed, "--replace")) == 2
+    ngt(*base)
+    first = content()
+    said = ngt(*changed)
+    assert "trained with other settings" in said[0] and f"former/{place}" in said[0]
+    assert " finished in " in said[1]
+    second, record = content(), json.loads(first["run.json"])
+    aside = work / "former" / place / f"{record['config_hash']}-{record['source_hash']}"
+    assert {p.name: p.read_bytes() for p in aside.iterdir()} == first
+    (line,) = ngt(*base)
+    assert f"came back from {aside.relative_to(tmp_path)}" in line
+    assert content() == first and not aside.exists()
+    (line,) = ngt(*changed)
+    assert "came back" in line and content() == second
+    assert "finished already" in ngt(*changed)[0]
+    assert len(list((work / "former").rglob("run.json"))) == 1
+    assert " finished in " in ngt(*base, "--fresh")[-1], "--fresh must train in any case"
+    assert len(list((work / "former").rglob("run.json"))) == 2
+    table = ngt("runs", "--former", "--scale", "test")
+    assert len(table) == 3 and all(place in line for line in table[:2])
+    assert "2 former results" in table[2]
+    assert "deleted" in ngt("runs", "--former", "--remove", "--scale", "test")[-1]
+    assert list((work / "former").rglob("*")) == []
 
 
 def test_other_demonstrations_are_other_settings(
@@ -163,15 +162,14 @@ def test_other_demonstrations_are_other_settings(
 
     ngt(*command, "--demos", demos_file)
     assert source() == file_hash(Path(demos_file), "x") and status() == "stale"
-    assert "trained with other settings" in refused(*command)
-    ngt(*command, "--replace")
+    assert "trained with other settings" in ngt(*command)[0]
     assert source() == own.source and status() == "finished"
     assert "finished already" in ngt(*command, "--demos", str(default))[0], (
-        "the same as the expert's recording"
+        "the file must be taken as the expert's recording"
     )
     demos.save(default, dataclasses.replace(own, source="toy"))
     expected = (
-        f"field 'source': found toy, expected {own.source}: these settings have another expert"
+        f"field 'source': found toy, expected {own.source}: these settings need another expert"
     )
     assert expected in refused(*command, "--fresh")
     assert status() == "finished"
@@ -182,7 +180,7 @@ def test_packs_hold_the_runs_that_are_left(ngt: Any, demos_file: str, tmp_path: 
     bc = KEY.format(1, 0).replace("/ngt/", "/bc/")
     ngt("train", keys[1], *SHORT, "--demos", demos_file)
     said = ngt("train", *keys, bc, keys[0], *SHORT, "--demos", demos_file)
-    assert len(said) == 4, "a repeated key is one run"
+    assert len(said) == 4, "a repeated key must be one run"
     packed = {
         key: read_json(tmp_path / "results/test/runs" / key / "run.json")["pack"]
         for key in [*keys, bc]
@@ -214,7 +212,7 @@ def test_a_divergence_is_said_and_is_no_error(
     own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}"]
     said = ngt("train", key, *own)
     assert said == [f"run {key}: diverged at step 8: agent.actor.net.layers.0.weight is not finite"]
-    assert ngt("train", key, *own) == [ALREADY.format(key)], "divergence is the run's result"
+    assert ngt("train", key, *own) == [ALREADY.format(key)], "divergence must count as finished"
     table = ngt("runs", *own, "--status", "diverged")
     assert table[0].split(maxsplit=2)[:2] == ["diverged", key]
     assert table[0].endswith("step 8: agent.actor.net.layers.0.weight is not finite")
@@ -233,7 +231,12 @@ def test_a_damaged_run_is_trained_again_by_the_same_command(
     assert key in line and "eval.csv" in line
     assert "damaged" in ngt("train", key, *own)[0]
     assert file.read_bytes() == whole
+    (damaged,) = (tmp_path / "results/test/former" / key).glob("*/eval.csv")
+    assert damaged.read_bytes() == whole[:-3]
+    assert ngt("runs", "--former", "--status", "damaged", *own)[0].startswith("damaged")
     other = demos.load(Path(demos_file))
     assert ngt("runs", *own, "--status", "stale")[0].startswith("0 runs")
     demos.save(Path(demos_file), dataclasses.replace(other, seeds=other.seeds + 1))
-    assert key in ngt("runs", *own, "--status", "stale")[0], "the demonstrations differ"
+    assert key in ngt("runs", *own, "--status", "stale")[0], (
+        "changed demonstrations must make the run stale"
+    )

@@ -8,11 +8,14 @@ from gymnasium import spaces
 from ngt.experience import envs
 from ngt.experience.envs import Task
 
-END, LIMIT = 5, 7  # steps until the toy ends, and its time limit
+END, LIMIT = 5, 7  # step at which the toy env ends an episode, and its time limit
 
 
 class Counter(gym.Env[np.ndarray, np.ndarray]):
-    """A toy env that may end at END; it observes the episode's steps and rewards 10 plus them."""
+    """A toy env that may end at step END.
+
+    It observes the number of steps in the episode and rewards 10 plus this number.
+    """
 
     observation_space = spaces.Box(0.0, np.inf, (1,), np.float32)
     action_space = spaces.Box(-3.0, 3.0, (2,), np.float32)
@@ -20,7 +23,7 @@ class Counter(gym.Env[np.ndarray, np.ndarray]):
     def __init__(self, render_mode=None, terminate_when_unhealthy=False, stubborn=False):
         self.render_mode = render_mode
         self.ends = terminate_when_unhealthy or stubborn
-        self.count = np.zeros(1, np.float32)  # one buffer, changed in place to reveal aliases
+        self.count = np.zeros(1, np.float32)  # one buffer, changed in place to expose aliasing
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -39,6 +42,6 @@ COUNTER = Task("counter", "ngt/Counter-v0", 1, 2, -3.0, 3.0, LIMIT, can_terminat
 
 @pytest.fixture
 def counter(monkeypatch):
-    """Return the toy's task, in a registry of the test's own."""
+    """Register the toy env's task for one test and return it."""
     monkeypatch.setattr(envs, "TASKS", {**envs.TASKS, COUNTER.id: COUNTER})
     return COUNTER

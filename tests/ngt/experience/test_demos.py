@@ -1,4 +1,4 @@
-"""Demonstrations: recording, saving, loading with every field checked, subsampling."""
+"""Tests of demonstrations: recording, subsampling, files, units of actions and packs."""
 
 from __future__ import annotations
 
@@ -38,11 +38,14 @@ from ngt.experience.envs import Task
 from ngt.experience.replay import Batch
 from ngt.experience.units import ambiguity
 
-END, LIMIT = 33, 40  # steps until the toy ends, and its time limit
+END, LIMIT = 33, 40  # step at which the toy env ends an episode, and its time limit
 
 
 class Clock(gym.Env[np.ndarray, np.ndarray]):
-    """A toy env that observes the episode's steps and a number per episode, and may end at END."""
+    """A toy env that may end at step END.
+
+    It observes the number of steps in the episode and a number drawn for each episode.
+    """
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = spaces.Box(-3.0, 3.0, (1,), np.float32)
@@ -76,7 +79,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def half(obs: Tensor) -> Tensor:
-    """Return the toy policy's action: 0.5, lower by 0.01 after each step."""
+    """Return the toy policy's action, which starts at 0.5 and falls by 0.01 with each step."""
     return 0.5 - 0.01 * obs[..., :1]
 
 
@@ -108,9 +111,9 @@ def test_record_on_pendulum() -> None:
         array = getattr(demos, name)
         assert (array.dtype, array.ndim) == (np.dtype(dtype), dims)
     acts = np.ones(402, bool)
-    acts[[200, 401]] = False  # an episode has one more observation than actions
+    acts[[200, 401]] = False  # an episode has one more observation than it has actions
     assert np.array_equal(demos.action, swing(torch.from_numpy(demos.obs[acts])).numpy())
-    # Run the episodes one after another in a single env with the recorded seeds.
+    # Replay the episodes one after another in a single env, with the recorded seeds.
     env = envs.make("Pendulum-v1")
     for i, seed in enumerate(demos.seeds):
         obs = [env.reset(seed=int(seed))[0]]
@@ -133,7 +136,9 @@ def test_the_last_observation_is_the_true_final_one(terminate: bool) -> None:
     length = END if terminate else LIMIT
     assert demos.length.tolist() == [length] * 3
     counts = demos.obs[:, 0].reshape(3, length + 1)
-    assert np.array_equal(counts, [np.arange(length + 1)] * 3), "no reset observation is stored"
+    assert np.array_equal(counts, [np.arange(length + 1)] * 3), (
+        "no observation after a reset must be stored"
+    )
     names = demos.obs[:, 1].reshape(3, length + 1)
     assert (names == names[:, :1]).all() and len(set(names[:, 0])) == 3
     assert demos.terminated.tolist() == [terminate] * 3
@@ -150,7 +155,7 @@ def test_recording_depends_on_its_seed_and_nothing_else() -> None:
     assert not set(first.seeds) & set(other.seeds)
     more = clock(episodes=4)
     assert np.array_equal(more.seeds[:3], first.seeds), (
-        "a larger request starts with the same episodes"
+        "a larger request must start with the same episodes"
     )
     assert np.array_equal(more.random_returns[:3], first.random_returns)
     assert len(set(first.random_returns)) == 3
@@ -167,9 +172,9 @@ def test_a_kept_transition_has_its_own_successor(terminate: bool, rate: int) -> 
         batch = subsample(demos, 3, rate, seed)
         obs, after = batch.obs[0], batch.next_obs[0]
         assert torch.equal(after[:, 0], obs[:, 0] + 1), (
-            "the observation at t + 1, not the next kept one"
+            "next_obs must be the observation at t + 1, not the next one that is kept"
         )
-        assert torch.equal(after[:, 1], obs[:, 1]), "both are from the same episode"
+        assert torch.equal(after[:, 1], obs[:, 1]), "next_obs must be from the same episode"
         assert torch.allclose(batch.action[0], half(obs))
         assert torch.allclose(batch.reward[0], 0.5 * after[:, 0] + 3 * half(obs)[:, 0])
         last = after[:, 0] == (END if terminate else LIMIT)
@@ -187,14 +192,14 @@ def test_offsets_are_below_the_rate_and_of_seed_env_and_episode() -> None:
         return [int(s[0]) for s in starts]
 
     drawn = [offsets(demos, seed) for seed in range(30)]
-    assert {x for row in drawn for x in row} == set(range(20)), "every offset occurs"
+    assert {x for row in drawn for x in row} == set(range(20)), "every offset must occur"
     assert len({tuple(row) for row in drawn}) == 30
     assert offsets(demos, 0) == drawn[0]
     assert offsets(demos, 0, count=2) == drawn[0][:2]
     others = dataclasses.replace(
         demos, action=demos.action + 0.5, reward=demos.reward + 1, source="another expert"
     )
-    assert offsets(others, 0) == drawn[0], "the content of the demonstrations does not matter"
+    assert offsets(others, 0) == drawn[0], "offsets must not depend on the content"
     renamed = dataclasses.replace(demos, env="another")
     assert offsets(renamed, 0) != drawn[0]
 
@@ -261,7 +266,7 @@ def test_what_can_not_be_subsampled() -> None:
         "demonstrations my.npz: episode 1 has 7 steps, fewer than rate 8; "
         "lower the rate or leave the episode out"
     )
-    assert subsample(demos, 1, 8, 0).obs.shape[1] in (12, 13), "the short episode is not used"
+    assert subsample(demos, 1, 8, 0).obs.shape[1] in (12, 13), "the short episode must not be used"
 
 
 # ---------------------------------------------------------------- files
@@ -285,8 +290,8 @@ def test_round_trip_is_exact(file: Path) -> None:
     back = load(file, "clock")
     assert equal(back, clock())
     assert back.checksum == clock().checksum
-    assert equal(load(file), back), "env may be None"
-    assert list(file.parent.iterdir()) == [file], "no temporary file is left"
+    assert equal(load(file), back), "the env must be optional"
+    assert list(file.parent.iterdir()) == [file], "no temporary file must remain"
 
 
 def test_a_file_does_not_depend_on_when_it_was_written(
@@ -314,7 +319,7 @@ def test_checksum_is_of_env_shapes_and_bytes() -> None:
 
 
 def message(path: Path, env: str | None = "clock") -> str:
-    """Return the error of `load`, without the file's name at the start of its one line."""
+    """Return the one-line error of `load` without the file's name at its start."""
     with pytest.raises(UserError) as caught:
         load(path, env)
     text = str(caught.value)
@@ -323,7 +328,7 @@ def message(path: Path, env: str | None = "clock") -> str:
 
 
 def rewrite(path: Path, **arrays: Any) -> None:
-    """Change arrays of a file and keep its checksum; None omits an array."""
+    """Replace arrays of a file but keep its checksum; None omits an array."""
     with np.load(path) as archive:
         data = {**archive, **arrays}
     np.savez(path, **{name: array for name, array in data.items() if array is not None})
@@ -368,7 +373,7 @@ def test_a_file_of_something_else(file: Path, tmp_path: Path) -> None:
 def test_a_flipped_bit_is_noticed_or_harmless(
     where: float, bit: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Flip bits anywhere in the file; a flip may be harmless in unread parts such as dates."""
+    """Flip one bit anywhere in the file. It may be harmless in unread parts such as dates."""
     path = tmp_path_factory.getbasetemp() / "flipped.npz"
     whole = made(episode(3), episode(4))
     save(path, whole)
@@ -613,7 +618,7 @@ def test_actions_that_fit_both_units_are_told_with_two_numbers(
 
 @pytest.mark.parametrize(("value", "unit"), [(2.5, "env"), (0.3, "unit")])
 def test_nothing_is_told_of_actions_that_fit_one_unit(value: float, unit: str) -> None:
-    env = "long" if unit == "env" else "Hopper-v4"  # Hopper's bound is 1, so that both agree
+    env = "long" if unit == "env" else "Hopper-v4"  # Hopper's bound is 1, so both units agree
     task = envs.get_task(env)
     assert not ambiguity([np.full((2, task.act), value)], unit, task)
 
@@ -648,7 +653,7 @@ def test_ones_own_episodes(tmp_path: Path) -> None:
     assert equal(load(tmp_path / "own.npz", "long"), demos)
 
 
-# ---------------------------------------------------------------- sets of a pack
+# ---------------------------------------------------------------- demonstration sets of a pack
 
 
 def test_sets_of_different_sizes_never_yield_padding(
@@ -667,7 +672,7 @@ def test_sets_of_different_sizes_never_yield_padding(
         for field, mine in zip(drawn, own, strict=True):
             assert torch.equal(field[run], mine[0, row])
         counts = torch.bincount(row, minlength=size).double() / 4096
-        assert (counts - 1 / size).abs().max() < 0.03, "each row occurs about equally often"
+        assert (counts - 1 / size).abs().max() < 0.03, "rows must occur about equally often"
     assert drawn.obs.shape == (3, 4096, 2) and drawn.reward.shape == (3, 4096)
 
 

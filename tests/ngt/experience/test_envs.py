@@ -1,4 +1,4 @@
-"""Tasks: their facts, refused tasks, and envs that match the facts."""
+"""Tests of tasks: their facts match the live envs, and unusable tasks are refused."""
 
 import subprocess
 import sys
@@ -162,7 +162,7 @@ def test_ids(counter):
 def test_no_warning_and_no_log_file(task_id, tmp_path, monkeypatch):
     dm(task_id)
     mujoco = pytest.importorskip("mujoco")
-    make(task_id).close()  # import first, since imports are not tested here
+    make(task_id).close()  # import first, because warnings of imports are not tested here
     monkeypatch.chdir(tmp_path)
     mujoco.set_mju_user_warning(None)
     with warnings.catch_warnings(record=True) as caught:
@@ -203,4 +203,4 @@ def test_ones_own_tasks_are_made_once_when_planning(monkeypatch):
     register(Task("Blackjack-v1", "Blackjack-v1", 3, 1, -1.0, 1.0, 500))
     with pytest.raises(UserError, match="Blackjack-v1"):
         envs.check_registered(["Blackjack-v1"])
-    assert made == ["CartPole-v1", "Blackjack-v1"], "even the suite's own tasks are checked"
+    assert made == ["CartPole-v1", "Blackjack-v1"], "only the user's tasks must be made"

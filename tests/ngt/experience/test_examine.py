@@ -1,4 +1,4 @@
-"""Suspicious demonstrations: ends and columns that the env cannot have produced."""
+"""Tests of suspicious demonstrations, with ends or columns that the env cannot have produced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WALKER = "Walker2d-v4"
 
 
 def random_episodes(env: str, steps: list[int]) -> list[Episode]:
-    """Return episodes of a random policy, each cut after at most the given number of steps."""
+    """Return episodes of a random policy, each cut off after at most the given steps."""
     vec, dice, out = VectorEnv(env, 1), np.random.default_rng(0), []
     for seed, most in enumerate(steps):
         obs, actions, rewards, ended = [vec.reset([seed])[0]], [], [], False
@@ -40,7 +40,7 @@ def made(env: str, *episodes: Episode) -> Demos:
 
 
 def still(episode: Episode, columns: Any, value: float = 0.0) -> Episode:
-    """Return an episode with some columns that never change."""
+    """Return a copy of the episode in which some columns never change."""
     obs = episode.obs.copy()
     obs[:, columns] = value
     return episode._replace(obs=obs)

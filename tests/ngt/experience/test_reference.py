@@ -1,4 +1,4 @@
-"""References for normalising returns, and cases in which returns cannot be normalised."""
+"""Tests of references for normalised returns, and of cases that have no normalised return."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_means_and_standard_errors_by_hand() -> None:
         {"random": 0.0, "expert": 3.0, "random_error": 2.0, "expert_error": np.sqrt(7 / 3)}
     )
     alone = references(np.array([-282.0]), np.array([1.0]))
-    assert alone == {"random": -282.0, "expert": 1.0}, "one episode has no standard error"
+    assert alone == {"random": -282.0, "expert": 1.0}, "one episode must have no standard error"
 
 
 @pytest.mark.parametrize(

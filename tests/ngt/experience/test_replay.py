@@ -1,4 +1,4 @@
-"""The packed buffer against a plain one that stores every next_obs next to its obs."""
+"""The packed buffer, compared with a plain one that stores each next_obs with its obs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ends = Callable[[np.random.Generator, int], np.ndarray]  # (generator, vector st
 
 
 class Plain:
-    """Complete transitions in one list per run, each at its number modulo capacity."""
+    """A buffer with one list per run. Transition number i is at place i modulo capacity."""
 
     def __init__(self, runs: int, capacity: int) -> None:
         self.capacity, self.total = capacity, 0
@@ -45,7 +45,7 @@ class Plain:
 
 
 class Stream:
-    """Transitions of `runs` times `n` envs; all observations differ, and `ends` sets the ends."""
+    """Transitions of `runs` times `n` envs. All observations differ; `ends` decides which end."""
 
     def __init__(self, runs: int, n: int, ends: Ends) -> None:
         self.shape, self.ends, self.rng, self.steps = (runs, n), ends, np.random.default_rng(0), 0
@@ -72,7 +72,7 @@ def at_random(chance: float) -> Ends:
 
 PATTERNS: dict[str, Ends] = {
     "never": at_random(0.0),
-    "now and then": at_random(0.1),  # different in the three runs, and never in the last
+    "now and then": at_random(0.1),  # the rates of the runs differ; the last run never ends
     "always": lambda rng, step: np.ones((3, 4), bool),
     "one env at every step": lambda rng, step: np.array([[True, False, False, False]] * 3),
     "in bursts": lambda rng, step: np.full((3, 4), step // 7 % 3 == 1),
@@ -91,7 +91,7 @@ def assert_equal(a: Batch, b: Batch) -> None:
 def test_draws_are_those_of_a_plain_buffer(
     capacity: int, pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Compare every place bit by bit after each of 60 steps, starting from a table of one place."""
+    """Compare every transition bit by bit after each of 60 steps, starting with a tiny table."""
     monkeypatch.setattr(replay, "SLOTS", 1)
     ours, plain = Replay(3, capacity, OBS, ACT, envs=4), Plain(3, capacity)
     stream = Stream(3, 4, PATTERNS[pattern])
@@ -111,7 +111,7 @@ def test_draws_are_those_of_a_plain_buffer(
 
 
 def test_the_table_grows_only_where_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that the table grows with the ends held at once, not with all ends so far."""
+    """Check that the table grows with the ends in the buffer, not with all ends so far."""
     monkeypatch.setattr(replay, "SLOTS", 2)
     ours, stream = Replay(3, 40, OBS, ACT, envs=4), Stream(3, 4, PATTERNS["one env at every step"])
     sizes = []
@@ -197,7 +197,7 @@ def test_what_is_stored_is_a_copy() -> None:
 
 
 def test_what_never_ends_lets_no_garbage_in() -> None:
-    """Fill unwritten memory with NaN and check that no draw reads it."""
+    """Fill the table of final observations with NaN and check that no draw reads it."""
     ours, stream = Replay(3, 30, OBS, ACT, envs=4), Stream(3, 4, PATTERNS["never"])
     ours.finals.fill_(torch.nan)
     for _ in range(3):
@@ -214,7 +214,7 @@ def test_only_whole_vector_steps_that_fit_are_taken(shape: tuple[int, int]) -> N
 
 
 def test_bytes_are_those_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count the bytes, including the former table while a table grows."""
+    """Check the peak number of bytes, which includes the old table while the table grows."""
     for first, ends in ((64, 50), (8, 50), (1, 1)):
         monkeypatch.setattr(replay, "SLOTS", first)
         ours, stream = Replay(3, 50, OBS, ACT, envs=4), Stream(3, 4, PATTERNS["always"])
@@ -229,9 +229,9 @@ def test_bytes_are_those_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_papers_largest_buffer_is_under_7_gb() -> None:
-    """Check Humanoid-v4 with 4 million transitions.
+    """Check the buffer of Humanoid-v4 with 4 million transitions.
 
-    An episode ends every 22 steps, as with a random policy.
+    An episode ends every 22 steps, as it does under a random policy.
     """
     assert peak_bytes(4_000_000, 376, 17, 4_000_000 // 22, envs=4) < 7e9
     before = 4 * 4_000_000 * (2 * 376 + 17 + 2)

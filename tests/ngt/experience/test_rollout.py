@@ -1,4 +1,4 @@
-"""Rollouts of a policy: one whole episode from each env, each with its own seed."""
+"""Tests of rollouts, which play one whole episode in each env, each with its own seed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = 12
 
 
 class Fuse(gym.Env[np.ndarray, np.ndarray]):
-    """A toy env that terminates after 2 to 9 steps, by its seed, and rewards the step's number."""
+    """A toy env that rewards the step's number and terminates after 2 to 9 steps, by its seed."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
@@ -62,7 +62,7 @@ def policies(env: str, seeds: list[int]) -> Policy:
 
 
 def by_hand(env: str, act: Any, seed: int) -> tuple[float, int]:
-    """Return the return and length of one episode in a single plain env."""
+    """Play one episode in a plain env and return its return and length."""
     single = make(env)
     obs, _ = single.reset(seed=seed)
     total, length, done = 0.0, 0, False
@@ -83,16 +83,18 @@ def test_one_whole_episode_from_each_env() -> None:
     result = rollout(env, still, seeds, runs=4, keep=True)
     env.close()
     ends = [by_hand("fuse", still, seed)[1] for seed in seeds]
-    assert len(set(ends)) > 3, "the episodes differ in length"
+    assert len(set(ends)) > 3, "the episodes must differ in length"
     assert result.lengths.reshape(-1).tolist() == ends
     assert result.returns.reshape(-1).tolist() == [n * (n + 1) / 2 for n in ends], (
-        "one episode per env"
+        "each env must play one episode"
     )
     assert result.lengths.shape == result.returns.shape == (4, 5)
     assert len(result.episodes) == 20
     for (obs, action, reward, terminated), n in zip(result.episodes, ends, strict=True):
         assert (len(obs), len(action), len(reward)) == (n + 1, n, n)
-        assert obs[:, 0].tolist() == list(range(n + 1)), "up to the true final observation"
+        assert obs[:, 0].tolist() == list(range(n + 1)), (
+            "the final observation must be the true one"
+        )
         assert reward.tolist() == list(range(1, n + 1))
         assert terminated
 
@@ -105,7 +107,7 @@ def test_a_rollout_may_be_repeated_on_the_same_envs() -> None:
     env.close()
     assert np.array_equal(first.returns, again.returns)
     assert not np.array_equal(first.returns, other.returns)
-    assert first.episodes == [], "episodes are kept only on request"
+    assert first.episodes == [], "episodes must be kept only on request"
 
 
 @pytest.mark.parametrize("env", ["Pendulum-v1", "Hopper-v4"])
@@ -124,7 +126,7 @@ def test_returns_equal_a_loop_over_a_single_env(env: str) -> None:
 
 
 def seeds_of(evaluator: Evaluator, index: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the env seeds that an evaluation uses."""
+    """Run an evaluation and return the env seeds that it uses."""
     seen: list[list[int]] = []
     reset = evaluator.env.reset
 

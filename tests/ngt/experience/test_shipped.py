@@ -1,4 +1,4 @@
-"""Shipped experts, which are read only if they are whole."""
+"""Tests of shipped experts, which are read only if all their files are intact."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENV = "HalfCheetah-v4"
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of data/ that tests may damage."""
+    """Make `shipped` read a copy of data/ with one expert, which tests may damage; return it."""
     shutil.copytree(shipped.DATA / ENV, tmp_path / ENV)
     monkeypatch.setattr(shipped, "DATA", tmp_path)
     return tmp_path
@@ -47,7 +47,7 @@ def test_a_whole_one(data: Path) -> None:
 
 
 def test_none_names_the_env_and_both_ways_out(data: Path) -> None:
-    assert not shipped.ships("Ant-v4")  # missing from this copy
+    assert not shipped.ships("Ant-v4")  # absent from this copy
     said = error("Ant-v4")
     assert said.startswith("demos: shipped, but no expert of Ant-v4 ships")
     assert "`demos: trained`" in said and "envs.Ant-v4.demos" in said
@@ -103,7 +103,7 @@ def test_no_record(data: Path, text: str) -> None:
 
 
 def test_a_file_is_read_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that a file is read once, since the workflow needs it for each of a thousand runs."""
+    """Check that later calls do not read the files again: the workflow calls this for each run."""
     shipped.read(ENV)
     reads: list[Path] = []
     whole: Callable[[Path], bytes] = Path.read_bytes

@@ -1,4 +1,4 @@
-"""Envs in lockstep: true transitions, a seed per env, and reported faults."""
+"""Tests of envs in lockstep: true transitions, a seed per env, and reported faults."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,13 @@ from ngt.errors import UserError
 from ngt.experience.envs import Task, register
 from ngt.experience.vector import VectorEnv
 
-END, LIMIT = 5, 7  # steps until the toy ends, and its time limit
+END, LIMIT = 5, 7  # step at which the toy env ends an episode, and its time limit
 
 pytestmark = pytest.mark.usefixtures("counter")
 
 
 def rollout(env, seeds, steps, rng=0):
-    """Return observations and ends of `steps` vector steps; env i's actions depend on its seed."""
+    """Return the observations and ends of `steps` vector steps. Each env has seeded actions."""
     act = env.task.act
     rngs = [np.random.default_rng([rng, seed]) for seed in seeds]
     out = [env.reset(seeds)]
@@ -59,8 +59,8 @@ def test_envs_may_end_at_different_steps(workers):
     assert ends.any(axis=0).all() and not (ends.all(axis=1) == ends.any(axis=1)).all()
     for t, i in zip(*np.nonzero(ends), strict=True):
         final, start = out[1 + 2 * t, i], out[2 + 2 * t, i]
-        assert abs(start[0] - 1.25) < 0.01  # standing height occurs only at the start of an episode
-        assert final[0] < 0.75 or abs(final[1]) > 0.15  # fallen or tilted
+        assert abs(start[0] - 1.25) < 0.01  # only the start of an episode is this high
+        assert final[0] < 0.75 or abs(final[1]) > 0.15  # the hopper has fallen or tilted
 
 
 @pytest.mark.parametrize("task_id", ["Hopper-v4", "finger-spin"])

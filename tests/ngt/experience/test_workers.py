@@ -1,4 +1,4 @@
-"""Env processes: the same numbers as in one process, error messages, and clean ends."""
+"""Tests of env processes: they give the numbers of one process, report faults and end cleanly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def assert_same(a: Any, b: Any) -> None:
     ("workers", "shares"), [(1, [5]), (2, [2, 3]), (3, [1, 2, 2]), (5, [1] * 5), (9, [1] * 5)]
 )
 def test_shares_are_even_and_numbers_those_of_one_process(workers: int, shares: list[int]) -> None:
-    """Compare through ends of episodes and after restoring a state."""
+    """Compare the numbers across ends of episodes and after restoring a state."""
     here, there = VectorEnv("Hopper-v4", 5), VectorEnv("Hopper-v4", 5, workers=workers)
     assert isinstance(there._envs, Workers)
     assert [s.stop - s.start for s in there._envs.shares] == shares
@@ -133,7 +133,7 @@ def test_how_a_process_ended_is_said(code: int, words: str) -> None:
 
 
 def killed() -> Any:
-    """Kill the current process, as a machine without memory for an env does."""
+    """Kill the current process, as the system does if an env needs too much memory."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -144,9 +144,9 @@ def test_a_process_killed_while_it_makes_its_envs_is_named(monkeypatch: pytest.M
 
 
 def test_signals_to_the_whole_group_are_the_parents_to_heed() -> None:
-    """Check that env processes ignore a cluster's signals, so that training reaches a checkpoint.
+    """Check that env processes ignore signals, so that training still reaches a checkpoint.
 
-    The cluster sends signals to every process of a job.
+    A cluster sends its signals to every process of a job.
     """
     env = VectorEnv("Pendulum-v1", 2, workers=2)
     env.reset(range(2))
@@ -159,7 +159,7 @@ def test_signals_to_the_whole_group_are_the_parents_to_heed() -> None:
     env.close()
     env.close()
     assert not any(process.is_alive() for process in processes)
-    assert time.monotonic() - start < 1.0, "the processes left without being killed"
+    assert time.monotonic() - start < 1.0, "the processes must end without being killed"
 
 
 def is_there(pid: int) -> bool:
@@ -172,7 +172,7 @@ def is_there(pid: int) -> bool:
 
 @pytest.mark.parametrize("how", ["kill -9", "while stepping", "leaves"])
 def test_processes_end_with_their_parent(how: str) -> None:
-    """End the parent by a kill, by a kill during a step, or by an exit without closing its envs."""
+    """Kill the parent, kill it during a step, or let it exit without closing its envs."""
     code = """
         import os, sys, time
         import numpy as np
@@ -180,7 +180,7 @@ def test_processes_end_with_their_parent(how: str) -> None:
 
         env = VectorEnv("Pendulum-v1", 6, workers=3)
         env.reset(range(6))
-        child = os.fork()  # that outlives it, and has its pipes
+        child = os.fork()  # outlives the parent and holds its pipes
         if child == 0:
             time.sleep(30)
             os._exit(0)
@@ -210,6 +210,6 @@ def test_processes_end_with_their_parent(how: str) -> None:
         assert not any(is_there(pid) for pid in pids)
     finally:
         os.kill(child, signal.SIGKILL)
-    assert parent.stderr.read() == "", "nothing is printed"
+    assert parent.stderr.read() == "", "the parent must print no error"
     parent.stdout.close()
     parent.stderr.close()

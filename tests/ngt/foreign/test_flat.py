@@ -1,4 +1,4 @@
-"""Flat arrays of transitions: splitting, dropped steps and refused files."""
+"""Tests of flat arrays of transitions: splitting, dropped steps and refused files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 
 def arrays(rows: int = 12, following: bool = True) -> dict[str, Array]:
-    """Return rows whose observation counts up and jumps by 100 after an end."""
+    """Return rows whose observation counts up, and jumps by 100 after each end."""
     count = np.arange(rows, dtype=np.float64)
     for row in ENDS:
         count[row + 1 :] += 100
@@ -52,7 +52,7 @@ def test_episodes_are_split_at_both_flags(format: str, tmp_path: Path) -> None:
     assert [len(e.action) for e in found.episodes] == [4, 4, 2]
     assert [e.terminated for e in found.episodes] == [True, False, True]
     for episode in found.episodes:
-        assert (np.diff(episode.obs[:, 0]) == 1).all(), "no episode crosses an end"
+        assert (np.diff(episode.obs[:, 0]) == 1).all(), "no episode must cross an end"
         assert np.array_equal(episode.reward, episode.obs[:-1, 0])
         assert np.allclose(episode.action[:, 0], 0.1 * episode.obs[:-1, 0])
     (note,) = found.notes
@@ -66,7 +66,7 @@ def test_without_next_observations_the_last_step_of_each_is_left_out(
     found = written(tmp_path, format, arrays(10, following=False))
     assert [len(e.action) for e in found.episodes] == [3, 3, 1]
     assert [len(e.obs) for e in found.episodes] == [4, 4, 2]
-    assert not any(e.terminated for e in found.episodes), "the terminating step is left out"
+    assert not any(e.terminated for e in found.episodes), "the terminating step must be left out"
     (note,) = found.notes
     assert "the last step of each episode was omitted" in note
 

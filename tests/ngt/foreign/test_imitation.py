@@ -1,4 +1,4 @@
-"""Trajectories of `imitation`, in a folder written by Hugging Face's `datasets` (tests/data)."""
+"""Tests of `imitation`'s trajectories, in a folder that Hugging Face's `datasets` wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minari's datasets: made with its EpisodeBuffer, then read, written, and converted both ways."""
+"""Tests of Minari's datasets: made with its EpisodeBuffer, then read, written and converted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def play(env: gym.Env[Any, Any], seed: int, steps: int = 1000) -> EpisodeBuffer:
-    """Return an episode of random actions, in the env's float64."""
+    """Return an episode of random actions, with observations in the env's float64."""
     env.action_space.seed(seed)
     obs, actions, rewards, ends = [env.reset(seed=seed)[0]], [], [], []
     for _ in range(steps):
@@ -73,9 +73,10 @@ def test_a_dataset_made_on_hopper_is_read(root: Path) -> None:
 
 @pytest.mark.parametrize("env", ["Hopper-v4", "Pendulum-v1"])
 def test_round_trip(env: str) -> None:
-    """Convert from Minari's format to ours and back, which keeps our precision, and back again.
+    """Convert a dataset from Minari's format to ours, back to Minari's, and to ours again.
 
-    The last conversion keeps every bit of ours.
+    The way back to Minari's format keeps float32 precision. The last conversion must equal the
+    first bit for bit.
     """
     dataset(env, "first-v0")
     ours = imported("first-v0", env)
@@ -93,7 +94,7 @@ def test_round_trip(env: str) -> None:
     again = imported("second-v0", env)
     for name in ("obs", "action", "reward", "length", "terminated", "seeds"):
         assert np.array_equal(getattr(again, name), getattr(ours, name)), name
-    assert np.allclose(again.returns, ours.returns)  # one is a sum in float32, the other in float64
+    assert np.allclose(again.returns, ours.returns)  # one sum is in float32, the other in float64
     assert np.abs(ours.action).max() <= 1.0
 
 
@@ -133,7 +134,7 @@ def test_what_is_refused(root: Path) -> None:
     with pytest.raises(AttributeError), pytest.MonkeyPatch.context() as patch:
         patch.setattr("ngt.foreign.minari._buffers", lambda *_: [None])
         write(odd, "half-v0", "here")
-    assert not (root / "half-v0").exists(), "a failed dataset leaves nothing"
+    assert not (root / "half-v0").exists(), "a failed write must leave nothing"
     meta = root / "hopper-v0/data/metadata.json"
     meta.write_text(json.dumps({**json.loads(meta.read_text()), "minari_version": "9.0.0"}))
     with pytest.raises(UserError, match=r"minari can't read it.*9\.0\.0"):

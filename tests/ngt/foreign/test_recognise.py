@@ -1,4 +1,4 @@
-"""Files of other projects, which are recognised; the error names the command to import them."""
+"""Tests of other projects' files: they are recognised, and the error names the import command."""
 
 from __future__ import annotations
 

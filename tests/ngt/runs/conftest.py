@@ -19,12 +19,12 @@ from ngt.settings.load import load
 
 @pytest.fixture
 def settings() -> dict[str, Any]:
-    """Return the settings of a study with one figure, `f`, of two runs."""
+    """Return the settings of a study with one figure, `f`, that has two runs."""
     figure = {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0]}
     return {
         "scale": "test",
         "expert": {"episodes": 4},
-        "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the scale's own file
+        "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the file of scale `test`
         "figures": {"f": figure},
     }
 
@@ -41,15 +41,15 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture
 def begin(layout: Layout) -> Callable[[Config, RunKey], RunWriter]:
-    """Return begin(config, key), which starts a run and returns its writer."""
+    """Return a function that starts the run of a key and returns the run's writer."""
     return lambda config, key: RunWriter(layout.run(key), key.record, resolve_key(config, key))
 
 
 @pytest.fixture
 def complete() -> Callable[..., None]:
-    """Return complete(writer, cell, returns, record), which writes the rest of a run.
+    """Return a function that writes the rest of a run.
 
-    The argument `returns` gives the episodes' returns by step: {step: [return, ...]}.
+    Its argument `returns` maps each step to the episodes' returns: {step: [return, ...]}.
     """
 
     def write(
@@ -68,7 +68,7 @@ def complete() -> Callable[..., None]:
 def train(
     begin: Callable[[Config, RunKey], RunWriter], complete: Callable[..., None]
 ) -> Callable[..., None]:
-    """Return train(config, key, returns, ...), which writes a run that finished or diverged."""
+    """Return a function that writes a finished or diverged run."""
 
     def write(
         config: Config,

@@ -1,4 +1,4 @@
-"""Runs read from their folders."""
+"""Tests of runs read from their folders."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_statuses(
     assert run_status(layout, config, key) == ("finished", "step 400, 50.0 steps/s", False)
     begin(config, key)
     assert run_status(layout, config, key).status == "finished", (
-        "the former record stays until the new one is complete"
+        "the former record must stay until the new one is complete"
     )
     train(config, key, {200: [1.0]}, diverged=True)
     assert run_status(layout, config, key) == ("diverged", "step 200: obs is not finite", False)
@@ -100,7 +100,9 @@ def test_a_record_by_hand(layout: Layout, config: Config, train: Any) -> None:
     rows = record.evaluations
     assert list(rows.columns) == ["step", *VALUES]
     assert rows["step"].tolist() == [200, 400]
-    assert rows["return"].tolist() == [0.1 + 0.2, 2.0], "read exactly, then averaged"
+    assert rows["return"].tolist() == [0.1 + 0.2, 2.0], (
+        "returns must be read exactly, then averaged"
+    )
     assert rows["low"].tolist() == [0.1 + 0.2, -1.0] and rows["high"].tolist() == [0.1 + 0.2, 5.0]
     assert rows["std"].isna().tolist() == [True, False] and rows["std"].iloc[1] == 3.0
     assert rows["episodes"].tolist() == [1, 3]
@@ -127,9 +129,9 @@ def test_a_return_that_is_no_number_is_not_left_out(
     train(config, key, {200: [-800.0, -700.0]})
     file, record = layout.run(key) / "eval.csv", layout.run(key) / "run.json"
     file.write_text(file.read_text().replace("-700.0", value))
-    write_json(record, {**(read_json(record) or {}), "files": {}})  # a record without checksums
+    write_json(record, {**(read_json(record) or {}), "files": {}})  # remove the checksums
     mean = Folders(layout, config).read(key).evaluations["return"]
-    assert mean.isna().tolist() == [True], "one finite return is not enough for a mean"
+    assert mean.isna().tolist() == [True], "a mean of finite returns alone must not be reported"
 
 
 def test_a_shipped_expert_is_read_as_one_of_here(config: Config, layout: Layout) -> None:

@@ -1,4 +1,4 @@
-"""Run keys, the run table, packs and paths."""
+"""Tests of run keys, the run table, packs and paths."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ members = st.sets(st.tuples(st.integers(1, 99), st.integers(0, 999)), min_size=1
 def test_a_key_is_its_folder() -> None:
     assert str(KEY) == "Hopper-v4/ngt/state-action-demos4-rate20/seed2"
     assert RunKey.parse(str(KEY)) == KEY
-    assert RunKey.parse(f"/{KEY}/") == KEY, "with the slashes that shells complete"
+    assert RunKey.parse(f"/{KEY}/") == KEY, "slashes at the ends must not matter"
     assert KEY.cell == CELL
 
 
@@ -106,7 +106,7 @@ def test_the_papers_main_figure() -> None:
     assert {key.demos for key in ours} == {1, 4, 11}
     assert {key.seed for key in ours} == {0, 1, 2, 3}
     rates = {(key.method, key.rate) for key in ours}
-    assert rates == {("ngt", 20), ("bc", 20), ("bc-full", 1)}, "bc-full keeps every transition"
+    assert rates == {("ngt", 20), ("bc", 20), ("bc-full", 1)}, "bc-full must keep every transition"
     assert table == sorted(set(table))
 
 
@@ -130,7 +130,7 @@ def test_runs_that_figures_share_occur_once() -> None:
     config = load(FIGURES)
     one, two = run_table(config, ["one"]), run_table(config, ["two"])
     assert len(one) == 2
-    assert len(two) == 2 * 2 * 2 + 2 * 2, "a method's fixed rate replaces the figure's rates"
+    assert len(two) == 2 * 2 * 2 + 2 * 2, "a method's fixed rate must replace the figure's rates"
     shared = RunKey("Pendulum-v1", "ngt", "state-action", 20, 2, 0)
     assert set(one) & set(two) == {shared}
     both = run_table(config, ["one", "two"])
@@ -150,7 +150,7 @@ def test_packs_hold_every_key_once_and_mix_no_cells(listed: list[RunKey], size: 
     assert all(len({key.cell for key in pack}) == 1 for pack in made)
     assert sorted(key for pack in made for key in pack) == sorted(set(listed))
     cells = {key.cell for key in listed}
-    for cell in cells:  # as few packs as possible
+    for cell in cells:  # each has as few packs as possible
         count = len({key for key in listed if key.cell == cell})
         assert sum(pack[0].cell == cell for pack in made) == -(-count // size)
 
@@ -173,7 +173,7 @@ def test_pack_names_round_trip_and_are_file_names(pairs: set[tuple[int, int]]) -
     name = pack_name(pack)
     assert sorted(parse_pack(CELL, name)) == pack
     assert len(parse_pack(CELL, name)) == len(pack)
-    assert re.fullmatch(r"[\d.,_-]+", name), "matches the workflow's constraint on its wildcard"
+    assert re.fullmatch(r"[\d.,_-]+", name), "the name must match the workflow's wildcard"
     assert not name.startswith((".", "-"))
     assert len(name) < 200
     assert pack_name(pack[::-1]) == name

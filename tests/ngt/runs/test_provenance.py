@@ -1,4 +1,4 @@
-"""Provenance of a run: the code that its source hash covers."""
+"""Tests of a run's provenance: which code its source hash covers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published records: gathering, reading back, and every way in which they can be wrong."""
+"""Tests of published records: writing them, reading them, and refusing wrong ones."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.files import read_json, sha256, write_json
 from ngt.runs.folder import Folders
-from ngt.runs.gather import publish, summary, to_parquet
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.published import COLUMNS, Published, settings_hash
+from ngt.runs.shipping.gather import publish, summary, to_parquet
 from ngt.runs.status import described
 from ngt.runs.table import read_runs
 from ngt.runs.writer import RunWriter
@@ -30,7 +30,7 @@ from ngt.settings.resolve import resolve_expert
 SETTINGS: dict[str, Any] = {
     "scale": "test",
     "expert": {"episodes": 4},
-    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the scale's own file
+    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the file of scale `test`
     "figures": {
         **dict.fromkeys(
             [name for name in load({"scale": "test"}).figures]  # only `f` remains
@@ -48,7 +48,7 @@ def config() -> Config:
 
 @pytest.fixture
 def write(complete: Any) -> Callable[..., None]:
-    """Return write(folder, key, cell, returns), which writes a finished run."""
+    """Return a function that writes a finished run."""
 
     def finished(
         folder: Path,
@@ -70,7 +70,7 @@ def write(complete: Any) -> Callable[..., None]:
 
 @pytest.fixture
 def trained(layout: Layout, config: Config, write: Any) -> Layout:
-    """Write the folders of all runs of the study and of its expert."""
+    """Write the folders of the study's runs and expert, and return their layout."""
     for i, key in enumerate(run_table(config)):
         shown = {"run": str(key), **dataclasses.asdict(key)}
         returns = {200: [-900.0 - i, -700.0], 400: [-500.0, -400.1 + i]}
@@ -102,7 +102,7 @@ def as_published(config: Config) -> Config:
 
 
 def test_a_stale_expert_is_not_gathered(trained: Layout, config: Config) -> None:
-    """Refuse an expert with other settings, unless the user gives demonstrations."""
+    """Check that an expert with other settings is refused unless the user gives demonstrations."""
     file = trained.expert("Pendulum-v1") / "run.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "config_hash": "0" * 16}))
     with pytest.raises(UserError, match="expert Pendulum-v1: trained with other settings in"):
@@ -113,7 +113,7 @@ def test_a_stale_expert_is_not_gathered(trained: Layout, config: Config) -> None
 
 
 def test_runs_without_any_evaluation(trained: Layout, config: Config) -> None:
-    """Publish runs that all diverged before their first evaluation."""
+    """Check that runs can be published if all diverged before their first evaluation."""
     for key in run_table(config):
         folder = trained.run(key)
         run = read_json(folder / "run.json")
@@ -136,7 +136,7 @@ def test_published_records_give_the_same_table(trained: Layout, config: Config) 
         elsewhere.published.with_suffix(end).write_bytes(source.read_bytes())
     again, absent = read_runs(elsewhere, as_published(config), "f")
     assert absent == []
-    types = {"episodes": "int64"}  # disk has a smaller type
+    types = {"episodes": "int64"}  # the file stores a smaller type
     pd.testing.assert_frame_equal(again.astype(types), from_folders.astype(types))
     assert from_folders["seconds"].tolist()[:2] == [1.25, 2.5]
     expert = Published(elsewhere.published, config).read_expert("Pendulum-v1")
@@ -333,14 +333,14 @@ def test_settings_of_another_cell_do_not_matter(trained: Layout, config: Config)
 
 def test_the_manifest_has_each_cells_settings_once(trained: Layout, config: Config) -> None:
     manifest = publish(trained, config)
-    assert len(manifest["cells"]) == 2, "one for the runs, one for the expert"
+    assert len(manifest["cells"]) == 2, "the runs must share one cell; the expert has its own"
     of_run = manifest["cells"][manifest["runs"][FIRST]["cell"]]
     assert of_run["method"] == "ngt" and of_run["params"]["m"] == 4
     assert of_run["sac"]["gamma"] == 0.99 and of_run["train"]["steps"] == config.train.steps
 
 
 def change_cell(layout: Layout, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the settings of the first run's cell in the manifest, and update their hash."""
+    """Change the manifest's settings for the first run's cell, and update their hash."""
     file = layout.published.with_suffix(".json")
     manifest = read_json(file)
     assert manifest is not None

@@ -1,4 +1,4 @@
-"""Receipts, which are written only if they match the files next to them."""
+"""Tests of receipts, which are written only if they match the files next to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEMOS = Path(__file__).resolve().parents[3] / "data" / "finger-spin" / "demos.np
 
 
 def write(folder: Path, **key: Any) -> None:
-    """Write a run.json and a policy."""
+    """Write a run.json and a policy into the folder."""
     policy = folder / "policy.safetensors"
     policy.write_bytes(b"weights")
     files = {policy.name: checksum(policy)}

@@ -1,4 +1,4 @@
-"""The status of a folder, decided by its content alone."""
+"""Tests of a run folder's status, which depends on the folder's content alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = {"run": "a/b", "seed": 3}
 
 
 def write(folder: Path, key: dict[str, Any] = KEY, **record: Any) -> Path:
-    """Write a complete run."""
+    """Write a complete run and return its folder."""
     writer = RunWriter(folder, key, CELL)
     writer.training({"step": 100, "update": 25})
     writer.evaluation(100, [-1.5], [200])
@@ -46,9 +46,9 @@ def test_a_complete_run_is_of_its_key_settings_and_demonstrations(tmp_path: Path
     assert status(tmp_path, {"run": "a/b", "seed": 4}) == "stale", "the run differs"
     assert status(tmp_path, reference={"demos": "abd"}) == "stale", "the demonstrations differ"
     write(tmp_path, status="diverged", tensor="obs")
-    assert status(tmp_path) == "diverged", "divergence is its result"
+    assert status(tmp_path) == "diverged", "divergence must be the run's result"
     assert status(tmp_path, reference={"demos": "abd"}) == "stale", (
-        "the record names no demonstrations"
+        "a record that names no demonstrations must be stale"
     )
     for text in ("[1]", '{"config_hash":'):
         (tmp_path / "run.json").write_text(text)
@@ -65,7 +65,7 @@ def test_every_file_that_was_cut_or_removed_is_damage(tmp_path: Path, name: str)
     file.unlink()
     assert status(tmp_path) == "damaged"
     file.write_bytes(whole)
-    assert status(tmp_path) == "finished", "time stamps do not count"
+    assert status(tmp_path) == "finished", "time stamps must not count"
 
 
 def test_a_record_without_checksums_needs_its_evaluations(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tables of runs."""
+"""Tests of tables of runs."""
 
 from __future__ import annotations
 
@@ -50,8 +50,12 @@ def test_the_table_by_hand(layout: Layout, config: Config, train: Any) -> None:
     assert absent == []
     assert list(table.columns) == COLUMNS
     assert table["step"].tolist() == [200, 400, 200]
-    assert table["return"].tolist() == [-800.0, -150.0, -1200.0], "mean over episodes"
-    assert table["score"].tolist() == [0.25, 1.0625, -0.25], "random 0, expert 1"
+    assert table["return"].tolist() == [-800.0, -150.0, -1200.0], (
+        "returns must be means over episodes"
+    )
+    assert table["score"].tolist() == [0.25, 1.0625, -0.25], (
+        "a random return must score 0, an expert's 1"
+    )
     assert table["demos"].tolist() == [1, 1, 4]
     assert table["status"].tolist() == ["finished", "finished", "diverged"]
     same = {
@@ -78,7 +82,7 @@ def test_an_absent_run_is_an_error_that_names_it(
         train(load({**settings, "sac": {"gamma": 0.5}}), absent, {200: [-800.0]})
     with pytest.raises(UserError) as caught:
         read_runs(layout, config, "f")
-    command = f"ngt train {absent} --scale test{' --replace' * (state == 'stale')}"
+    command = f"ngt train {absent} --scale test"
     assert str(caught.value) == (
         f"run {absent}: {state}; train it with `{command}`, or omit missing runs with "
         "--allow-partial"
@@ -130,7 +134,7 @@ def test_a_run_that_diverged_before_its_first_evaluation(
     train(config, one, {200: [-800.0]})
     train(config, four, {}, diverged=True)
     table, absent = read_runs(layout, config, "f")
-    assert absent == [], "the run exists but has no rows"
+    assert absent == [], "the run exists, even without rows"
     assert table["demos"].tolist() == [1]
     assert table["step"].dtype.kind == "i" and table["score"].dtype.kind == "f"
 
@@ -143,7 +147,7 @@ def test_a_run_of_its_cells_that_no_artefact_names_is_an_error(
     elsewhere = dataclasses.replace(one, method="bc", seed=9)
     for key in (one, four, elsewhere):
         train(config, key, {200: [-800.0]})
-    assert len(read_runs(layout, config, "f")[0]) == 2, "other cells do not belong to this table"
+    assert len(read_runs(layout, config, "f")[0]) == 2, "other cells must not be in this table"
     train(config, stray, {200: [-800.0]})
     for partial in (False, True):
         with pytest.raises(UserError) as caught:
@@ -200,14 +204,14 @@ def test_a_score_that_cannot_be_normalised_is_missing(
         train(config, key, {200: [50.0], 400: [51.0]}, reference=reference)
     table, absent = read_runs(layout, config, "f")
     assert absent == [] and table["score"].isna().all()
-    assert table["return"].tolist() == [50.0, 51.0] * 2, "the returns stay"
+    assert table["return"].tolist() == [50.0, 51.0] * 2, "the returns must stay"
     assert unscored_envs(table) == {"Pendulum-v1": unscored(reference)}
 
 
 def test_one_reason_holds_for_all_runs_of_an_env(
     layout: Layout, config: Config, train: Any
 ) -> None:
-    """Check that records with and without standard errors give a single reason."""
+    """Check that one reason is given even if only some records have standard errors."""
     former = {name: value for name, value in NEAR.items() if not name.endswith("error")}
     for key, reference in zip(keys(config), (former, NEAR), strict=True):
         train(config, key, {200: [5.0]}, reference=reference)

@@ -1,4 +1,4 @@
-"""A run's folder: a fixed set of files, with `run.json` written last."""
+"""Tests of a run's folder: it has a fixed set of files, and `run.json` is written last."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tensors() -> dict[str, torch.Tensor]:
 
 
 def write(folder: Path, **record: Any) -> RunWriter:
-    """Write a complete run with two evaluations."""
+    """Write a complete run with two evaluations and return its writer."""
     writer = RunWriter(folder, {"run": "a/b", "seed": 3}, CELL)
     writer.training({"step": 100, "update": 25, "loss": 1 / 3, "train_return": math.nan})
     writer.evaluation(100, np.array([-1.5, 0.1 + 0.2]), np.array([200, 7]))
@@ -49,7 +49,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_writer_resumes_another_one(tmp_path: Path) -> None:
-    """Check that rows after the restored state are dropped and that the columns stay the same."""
+    """Check that restoring a state drops later rows and keeps the columns."""
     first = RunWriter(tmp_path / "a", {}, CELL)
     first.training({"step": 100, "update": 25, "loss": 0.5})
     first.evaluation(100, [1.0], [2])
@@ -73,7 +73,7 @@ def test_what_a_run_leaves(tmp_path: Path) -> None:
     assert (folder / "eval.csv").read_text() == (
         "step,episode,return,length\n"
         "100,0,-1.5,200\n100,1,0.30000000000000004,7\n200,0,1e-17,1\n200,1,2.0,2\n"
-    ), "returns are exact"
+    ), "returns must be exact"
     assert (folder / "train.csv").read_text() == (
         "step,update,loss,train_return\n100,25,0.333333,nan\n200,50,1e-09,5\n"
     )
@@ -121,13 +121,16 @@ def test_until_the_end_the_former_run_is_whole(tmp_path: Path) -> None:
     writer.evaluation(100, [1.0], [2])
     text = (tmp_path / "eval.csv.part").read_text()
     assert text == "step,episode,return,length\n100,0,1.0,2\n", (
-        "a new file, written as evaluations arrive"
+        "the file must be a new one that grows with each evaluation"
     )
     assert contents(tmp_path) == former
     assert set(PARTS) < set(names(tmp_path)) and (tmp_path / "done.abc").exists()
     assert status_of(tmp_path, {"run": "a/b", "seed": 3}, config_hash(CELL)).status == "finished"
     writer.finish(tensors(), {"status": "finished", "step": 100, "reference": {}})
-    assert names(tmp_path) == sorted([*FILES, "done", "other.abc"]), "the receipts are gone"
+    kept = sorted([*FILES, "done", "former", "other.abc"])
+    assert names(tmp_path) == kept, "the receipts must be removed"
+    (place,) = (tmp_path / "former").iterdir()
+    assert contents(place) == former and place.name.startswith(config_hash(CELL))
     assert (tmp_path / "eval.csv").read_text() == text
     assert read_json(tmp_path / "config.json")["rate"] == 5
     assert status_of(tmp_path, {"run": "a/b"}, config_hash(writer.cell)).status == "finished"

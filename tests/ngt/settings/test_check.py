@@ -1,4 +1,4 @@
-"""Checks of a config before any job: a variant's setting must have an effect in its cells."""
+"""Tests of the checks before any job: a variant's setting must have an effect in its cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ngt.settings.load import load
 
 
 def with_variant(env: str, like: str = "ngt", **variant: Any) -> dict[str, Any]:
-    """Return a figure with one variant on one env."""
+    """Return settings whose figure `ablation_init` has one variant on one env."""
     figure = {"methods": ["v"], "envs": [env], "demos": [1], "seeds": [0]}
     methods = {"v": {"like": like, **variant}}
     return {"scale": "test", "methods": methods, "figures": {"ablation_init": figure}}
@@ -84,7 +84,9 @@ def test_a_method_runs_on_its_own_envs_alone() -> None:
     small = load({"scale": "lite"}).figures["controls_figure"]
     assert small.envs_of("constant") == ["Hopper-v4", "Walker2d-v4"]
     test = load({"scale": "test"}).figures["readings_figure"]
-    assert test.only == config.figures["readings_figure"].only, "stated once for all scales"
+    assert test.only == config.figures["readings_figure"].only, (
+        "`only` must be the same at all scales"
+    )
     assert test.envs_of("ngt-log-alpha") == test.envs_of("ngt-tanh-entropy") == ["Pendulum-v1"]
 
 

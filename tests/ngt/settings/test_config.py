@@ -1,4 +1,4 @@
-"""Settings: strict parsing, merging, the paper's table of defaults, layers, hashes and schema."""
+"""Tests of settings: defaults, strict parsing, merging, layers, hashes and schema."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SHIPPED = sorted(CONFIG_DIR.glob("*.yaml"))
 SCHEMA = CONFIG_DIR / "schema.json"
 PAPER_ENVS = ("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Pusher-v5", "Walker2d-v4")
 
-# The paper's table of defaults (SAC and loop; NGT), and SPEC's values if the paper gives none.
+# Defaults of SAC, the training loop and NGT: the paper's, or this suite's if the paper gives none.
 DEFAULTS: dict[type, dict[str, Any]] = {
     SacConfig: {
         "hidden": (256, 256), "activation": "relu", "layer_norm": False, "head_gain": 1.0,
@@ -79,7 +79,7 @@ DEFAULTS: dict[type, dict[str, Any]] = {
 
 
 def error(call: Any, *args: Any) -> str:
-    """Return the message of the UserError that a call raises; it must be one line."""
+    """Return the one-line message of the UserError that a call raises."""
     with pytest.raises(UserError) as caught:
         call(*args)
     message = str(caught.value)
@@ -119,8 +119,8 @@ def test_paper_scale_trains_with_the_defaults() -> None:
         assert resolve(config, env, "bc", "state-action", 20).params == {}
 
 
-# Settings of the authors' later public code that differ from the paper's table. Its 20 is halved
-# to 10 here, like our critic loss.
+# Settings of the authors' later public code that differ from the paper's table. That code clips the
+# critic's gradient at 20. The limit is 10 here, because our critic loss has a factor 1/2.
 RELEASED: dict[str, dict[str, Any]] = {
     "sac": {
         "activation": "silu", "layer_norm": True, "head_gain": 1e-3, "lr_actor": 1e-4,
@@ -169,7 +169,7 @@ AXES = {
 
 
 def figure(**changes: list[Any]) -> dict[str, Any]:
-    """Return settings with a figure of one run, apart from `changes`."""
+    """Return settings with a figure of one run; `changes` replaces axes of the figure."""
     return {"figures": {"f": {**{axis: [value] for axis, value in AXES.items()}, **changes}}}
 
 
@@ -327,7 +327,7 @@ def test_merge() -> None:
     assert merge(first, second, third)["d"] == {"m": 1}
     assert merge(first, second, third)["a"] is None
     assert merge() == {}
-    assert json.dumps([first, second, third]) == kept, "the layers themselves do not change"
+    assert json.dumps([first, second, third]) == kept, "the layers themselves must not change"
 
 
 def test_read_yaml(tmp_path: Path) -> None:
@@ -374,7 +374,7 @@ def test_shipped_scales_load_and_survive_their_own_json(scale: str, tmp_path: Pa
 
 
 def test_small_numbers_survive_the_workflows_json(tmp_path: Path) -> None:
-    """Check numbers that JSON writes as 1e-05 and YAML expects as 1.0e-05."""
+    """Check numbers that JSON writes as 1e-05, which YAML does not read as a number."""
     config = load({"sac": {"lr_alpha": 1.0e-5}, "methods": {"ngt": {"params": {"lr": 1e-7}}}})
     file = tmp_path / "config.json"
     file.write_text(to_json(config))
@@ -394,7 +394,7 @@ def test_settings_are_found_from_any_folder(tmp_path: Path, monkeypatch: Any) ->
 
 
 def layered() -> Config:
-    """Return a config whose layers set some of the same keys, to reveal their order."""
+    """Return a config whose layers set some of the same keys, to show which layer wins."""
     return load(
         {
             "scale": "test",
@@ -431,9 +431,9 @@ def layered() -> Config:
 
 
 def test_later_layers_win() -> None:
-    """Check the order shared, env, method, (method, env), variant, (variant, env).
+    """Check that later layers win over earlier ones.
 
-    A later layer wins.
+    The order is: shared, env, method, (method, env), variant, (variant, env).
     """
     config = layered()
     cell = resolve(config, "Pendulum-v1", "child", "state-action", 20)
@@ -443,7 +443,7 @@ def test_later_layers_win() -> None:
     assert [cell.params[k] for k in ("m", "bins", "lr", "delta")] == [3, 4, 0.5, 0.6]
     assert cell.train.batch == 3
     assert (cell.terminate_when_unhealthy, cell.normalise_obs) == (False, False)
-    assert sac.hidden == (16, 16), "from the scale's file"
+    assert sac.hidden == (16, 16), "hidden must come from the scale's file"
     assert cell.model == "ngt.potential:Potential"
 
 
@@ -480,7 +480,7 @@ def test_a_variant_may_name_another_model() -> None:
     data = {"methods": {"x": {"like": "ngt", "model": "ngt.reward:Constant"}}}
     message = error(load, data)
     assert message == "methods.x.params.hidden: unknown key; known: none", (
-        "the params of the other model are inherited"
+        "the other model's params must be inherited"
     )
 
 
@@ -497,7 +497,7 @@ def test_the_expert_has_the_agents_settings_but_for_its_differences() -> None:
     config = layered()
     env = resolve_expert(config, "Pendulum-v1")
     assert (env.sac.gamma, env.sac.tau, env.sac.alpha) == (0.1, 0.2, 0.2), (
-        "no setting comes from a method"
+        "no setting must come from a method"
     )
     assert (env.method, env.params, env.normalise_obs) == ("expert", {}, True)
     data = {
@@ -512,7 +512,7 @@ def test_the_expert_has_the_agents_settings_but_for_its_differences() -> None:
     assert expert.train == dataclasses.replace(agent.train, steps=12, keep="best")
     own = expert_config(config, "Pendulum-v1")
     assert (own.seed, own.episodes) == (7, 2)
-    assert expert_config(config, "Reacher-v5").episodes == 3, "from the scale"
+    assert expert_config(config, "Reacher-v5").episodes == 3, "episodes must come from the scale"
     assert resolve_expert(config, "Reacher-v5").train.steps == 8
 
 
@@ -520,7 +520,7 @@ def test_the_expert_has_the_agents_settings_but_for_its_differences() -> None:
 
 
 def other(value: Any) -> Any:
-    """Return a different value of the same type, within its range."""
+    """Return a different valid value of the same type."""
     if value is None:
         return 1.0
     if isinstance(value, bool):
@@ -564,7 +564,7 @@ def test_hash_changes_with_everything_that_matters(tmp_path: Path) -> None:
     changes += [
         {"terminate_when_unhealthy": False},
         {"normalise_obs": True},
-        {"expert": {"sac": {"gamma": 0.5}}},  # changes the demonstrations
+        {"expert": {"sac": {"gamma": 0.5}}},  # this changes the demonstrations
         {"envs": {"Ant-v4": {"demos": str(mine)}}},
     ]
     hashes = [hash_of({}), *map(hash_of, changes)]
@@ -588,7 +588,7 @@ def test_ones_own_demonstrations_are_hashed_by_content(tmp_path: Path) -> None:
 
 
 def clone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Copy the shipped experts and use the copy."""
+    """Copy the shipped experts, use the copy in place of data/, and return its folder."""
     shutil.copytree(shipped.DATA, folder / "data")
     monkeypatch.setattr(shipped, "DATA", folder / "data")
     return folder / "data"
@@ -601,10 +601,14 @@ def test_shipped_demonstrations_are_named_alike_in_every_clone(
         return hash_of({"demos": "shipped", **more}, env="HalfCheetah-v4")
 
     here, file = named(), shipped.DATA / "HalfCheetah-v4" / shipped.DEMOS
-    assert here != hash_of({}, env="HalfCheetah-v4"), "the source differs from that of `trained`"
-    assert here == named(expert={"sac": {"gamma": 0.5}}), "the expert's settings do not matter"
+    assert here != hash_of({}, env="HalfCheetah-v4"), (
+        "the hash must differ from that of `demos: trained`"
+    )
+    assert here == named(expert={"sac": {"gamma": 0.5}}), "the expert's settings must not matter"
     own = {"envs": {"HalfCheetah-v4": {"demos": str(file)}}}
-    assert hash_of(own, env="HalfCheetah-v4") == here == named(**own), "both name the same file"
+    assert hash_of(own, env="HalfCheetah-v4") == here == named(**own), (
+        "both must name the same file"
+    )
     config = load({"scale": "paper", "demos": "shipped"})
     assert demos_source(config, "HalfCheetah-v4") == file_hash(file, "x")
     assert demos_file(config, "HalfCheetah-v4") == str(file)
@@ -644,13 +648,13 @@ def test_more_demonstrations_than_ship(tmp_path: Path, monkeypatch: pytest.Monke
 def test_an_expert_ships_if_its_settings_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check that an older expert still ships: its hash covers the settings that it had.
+    """Check that an expert still ships after settings were added, if these have their defaults.
 
-    Settings that were added later must have their defaults.
+    The expert's hash covers only the settings of its time.
     """
     lite, data = load({"scale": "lite"}), clone(tmp_path, monkeypatch)
     expert = json.loads((data / "HalfCheetah-v4" / shipped.EXPERT).read_text())
-    assert "layer_norm" not in expert["config"]["sac"], "the expert is older than this setting"
+    assert "layer_norm" not in expert["config"]["sac"], "the expert must be older than this setting"
     assert expert_ships(lite, "HalfCheetah-v4")
     assert not expert_ships(load({"scale": "paper"}), "HalfCheetah-v4")
     assert not expert_ships(lite, "Reacher-v5"), "no expert of this env ships"
@@ -692,7 +696,7 @@ def test_hash_stays_with_what_does_not_matter(change: dict[str, Any]) -> None:
 def test_hash_is_of_the_content() -> None:
     cell = resolve(load({"scale": "test"}), "Pendulum-v1", "ngt", "state-action", 20)
     again = parse(CellConfig, json.loads(to_json(cell)))
-    assert again != cell, "params are lists in JSON and tuples in a cell"
+    assert again != cell, "params must be lists in JSON and tuples in a cell"
     assert config_hash(again) == config_hash(cell)
     assert len(config_hash(cell)) == 16 and int(config_hash(cell), 16) >= 0
 
@@ -727,7 +731,7 @@ def test_shipped_files_fit_the_schema(file: Path, validator: Any) -> None:
     text = file.read_text()
     validator.validate(yaml.safe_load(text))
     named = re.match(r"# yaml-language-server: \$schema=(.+)\n", text)
-    assert named and file.parent / named[1] == SCHEMA, "editors find the schema by this line"
+    assert named and file.parent / named[1] == SCHEMA, "editors need this line to find the schema"
 
 
 def test_a_whole_config_fits_the_schema(validator: Any) -> None:
@@ -781,7 +785,7 @@ def test_a_config_file_nested_too_deep_is_one_line(tmp_path: Path) -> None:
 def test_a_file_of_the_checkout_is_found_from_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check a relative path, as scale `test` has it; the working folder has precedence."""
+    """Check a relative path, such as that of scale `test`. The working folder comes first."""
     config, name = load({"scale": "test"}), "tests/data/Pendulum-v1.npz"
     monkeypatch.chdir(tmp_path)
     assert own_file(config, "Pendulum-v1") == str(CONFIG_DIR.parents[1] / name)
@@ -790,5 +794,5 @@ def test_a_file_of_the_checkout_is_found_from_everywhere(
     mine.write_bytes(b"mine")
     assert own_file(config, "Pendulum-v1") == name
     assert load({"scale": "test", "envs": {"Pendulum-v1": {"demos": ""}}}), (
-        "the expert's file is used instead"
+        "the expert's file must be used instead"
     )

@@ -1,4 +1,4 @@
-"""Settings that were added later: their meaning in older records, and hashes that must stay."""
+"""Tests of settings that were added later: older records keep their meaning and hashes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ngt.settings.resolve import (
 )
 
 ROOT = Path(__file__).resolve().parents[3]
-REMEDY = "a setting was added or changed: give its former value in ngt/settings/former.py"
+REMEDY = "a setting was added or changed; add its former value to ngt/settings/former.py"
 EXPERTS = sorted(p.name for p in shipped.DATA.iterdir() if p.is_dir())
 MANIFESTS = {
     name: read_json(ROOT / f"results/published/{name}.json") or {}
@@ -38,11 +38,11 @@ FORMERLY = {"lr_alpha": 3e-4, "alpha_loss": "log_alpha", "entropy_units": "tanh"
 
 @pytest.mark.parametrize("env", EXPERTS)
 def test_hashes_of_experts_stay(env: str) -> None:
-    """Check that record, training config and imitated expert have the same settings."""
+    """Check the hashes of the expert's record, of its settings and of its demonstrations."""
     expert, lite = shipped.read(env), load({"scale": "lite"})
     assert settings_hash(expert["config"]) == expert["config_hash"], REMEDY
     assert expert_ships(lite, env), REMEDY
-    # the record of HalfCheetah-v4 is older than the table, so its own hash covers fewer settings
+    # The record of HalfCheetah-v4 is older than FORMER, so its hash covers fewer settings.
     known = {"HalfCheetah-v4": "655a7cf9641c2924"}.get(env, expert["config_hash"])
     assert config_hash(resolve_expert(lite, env)) == known, REMEDY
     shipping = load({"scale": "lite", "demos": "shipped"})
@@ -55,7 +55,7 @@ def test_hashes_of_published_runs_stay(name: str) -> None:
     for run, own in manifest["runs"].items():
         settings = manifest["cells"][own["cell"]]
         assert settings_hash(settings) == own["config_hash"]
-        if "alpha_form" in settings["sac"]:  # other records are older than the table
+        if "alpha_form" in settings["sac"]:  # records without it are older than FORMER
             assert config_hash(recorded(settings, run)) == own["config_hash"], REMEDY
 
 
@@ -85,7 +85,7 @@ def test_a_record_of_a_softplus_temperature_means_its_loss_was_linear() -> None:
     assert with_former(SacConfig, {"alpha_form": "softplus"})["alpha_loss"] == "alpha"
     assert with_former(SacConfig, {"alpha_form": "exp"})["alpha_loss"] == "log_alpha"
     assert with_former(SacConfig, {"alpha_loss": "alpha"})["alpha_loss"] == "alpha"
-    assert with_former(SacConfig, 3) == 3, "the parser reports the error"
+    assert with_former(SacConfig, 3) == 3, "the error must be left to the parser"
 
 
 @pytest.mark.parametrize("method", ["ngt", "red", "dac-r"])

@@ -1,4 +1,4 @@
-"""Checkpoints: complete or absent; training resumes from one as if it had not stopped."""
+"""Tests of checkpoints: they are complete or absent, and training resumes as if never stopped."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def members_of(cell: CellConfig, root: Path, seeds: Sequence[int] = (0, 1)) -> l
 
 
 class Stopped(Trainer):
-    """A trainer that stops at a step."""
+    """A trainer that stops at step `at`."""
 
     at = 0
 
@@ -79,7 +79,7 @@ def train(
     every: int = 0,
     workers: int = 0,
 ) -> bool:
-    """Return True if training reached its end."""
+    """Train, and return whether training reached its end."""
     trainer = Stopped(cell, members, checkpoint_every=every, env_workers=workers)
     trainer.at = at
     try:
@@ -105,7 +105,7 @@ def same(a: Sequence[Member], b: Sequence[Member]) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("model", METHODS)
 def test_interrupted_four_times_is_byte_identical(tmp_path: Path, model: str) -> None:
-    """Stop within a block of draws, at its end, twice in a log interval, and with a full buffer."""
+    """Stop within a block of draws, at its end, twice in a log interval and with a full buffer."""
     cell = cell_of(model)
     whole, parts = members_of(cell, tmp_path / "a"), members_of(cell, tmp_path / "b")
     assert train(cell, whole)
@@ -117,7 +117,9 @@ def test_interrupted_four_times_is_byte_identical(tmp_path: Path, model: str) ->
         resume = at
     assert train(cell, parts, resume)
     assert same(whole, parts)
-    assert not checkpoint.folder_of(parts[0].folder).exists(), "a finished run needs none"
+    assert not checkpoint.folder_of(parts[0].folder).exists(), (
+        "a finished run must keep no checkpoint"
+    )
     assert len({m.folder.joinpath("eval.csv").read_bytes() for m in whole}) == 2
 
 
@@ -137,7 +139,7 @@ def test_the_older_of_two_serves_as_well(tmp_path: Path) -> None:
 
 
 def test_a_member_goes_on_alone(tmp_path: Path) -> None:
-    """Check that the runs of a pack are stored apart, so that one of two can resume alone."""
+    """Check that the runs of a pack are stored separately, so that one can resume alone."""
     cell = cell_of("ngt.reward:EnvReward", steps=240)
     members = members_of(cell, tmp_path / "b")
     assert not train(cell, members, None, at=120)
@@ -171,7 +173,7 @@ def test_a_damaged_one_is_passed_over_for_the_older(tmp_path: Path) -> None:
         (folder / name).unlink()
         assert usable(cell, member, said.append) == [160]
         (folder / name).write_bytes(whole)
-    (folder / "collector.rows-0-160.f32").write_bytes(b"")  # both need these rows
+    (folder / "collector.rows-0-160.f32").write_bytes(b"")  # both checkpoints need these rows
     said = []
     assert usable(cell, member, said.append) == []
     assert ["step 240" in said[0], "step 160" in said[1]] == [True, True]
@@ -180,7 +182,7 @@ def test_a_damaged_one_is_passed_over_for_the_older(tmp_path: Path) -> None:
 def test_what_the_disk_does_not_give_now_is_not_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check that a read error does not resume an older checkpoint, which would drop the newest."""
+    """Check that a read error stops the job; resuming an older checkpoint would drop the newest."""
     cell, member = interrupted(tmp_path)
 
     def failing(path: Path, mode: str) -> Any:
@@ -212,9 +214,9 @@ def test_other_settings_are_refused_by_name(tmp_path: Path, change: dict, text: 
 
 
 def test_the_cause_is_named_before_what_follows_from_it(tmp_path: Path) -> None:
-    """Name the changed setting rather than the demonstrations' source.
+    """Check that the changed setting is named, not the demonstrations' source.
 
-    Other training settings change the expert's, and thus that source.
+    A changed training setting applies to the expert too, so the source changes with it.
     """
     _, member = interrupted(tmp_path)
     cell = dataclasses.replace(cell_of("ngt.reward:EnvReward", steps=800), demos_source="other")
@@ -230,7 +232,7 @@ def test_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_size_is_bounded(tmp_path: Path) -> None:
-    """Check for two states, and at most the rows of a full buffer plus some intervals."""
+    """Check for two states and for at most a full buffer's rows plus those of three intervals."""
     cell = cell_of("ngt.reward:EnvReward", steps=2000, eval_every=2000)
     (member,) = members_of(cell, tmp_path, (0,))
     assert not train(cell, [member], None, at=1800, every=80)
@@ -242,7 +244,7 @@ def test_size_is_bounded(tmp_path: Path) -> None:
 
 
 def test_what_is_read_is_data(tmp_path: Path) -> None:
-    """Check that files are JSON, safetensors or raw floats, so that none can name code to run."""
+    """Check that files are JSON, safetensors or raw floats, none of which can contain code."""
     _, member = interrupted(tmp_path)
     folder = checkpoint.folder_of(member.folder)
     assert {p.suffix for p in folder.iterdir()} == {".json", ".safetensors", ".f32"}
@@ -280,7 +282,7 @@ def test_lack_of_memory_is_no_fault_of_the_checkpoint(tmp_path: Path) -> None:
 
 
 def trainer_restore(trainer: Trainer, saved: list[dict[str, State]]) -> None:
-    """Restore as `run` does before its first step."""
+    """Restore saved states as `run` does before its first step."""
     trainer._log_evaluate_save = lambda stride: (_ for _ in ()).throw(Interrupted(0))  # type: ignore[assignment,method-assign]
     original = checkpoint.load
     try:
@@ -298,7 +300,7 @@ def test_differences_are_named_by_leaf() -> None:
 
 
 def test_a_ring_is_saved_once_and_read_back_whole(tmp_path: Path) -> None:
-    """Save two rings of different lengths over several checkpoints; old items are dropped."""
+    """Save two growing rings in several checkpoints, and check that old items are dropped."""
     came = {"rows": 0, "finals": 0}
     for step in range(1, 9):
         rings = {}
@@ -331,7 +333,7 @@ def test_an_older_format_is_refused_in_one_line(
     ):
         usable(cell, member)
     file = checkpoint.folder_of(member.folder) / "step-240.json"
-    file.write_text(file.read_text().replace('"version": 4', '"version": 3'))  # like damage
+    file.write_text(file.read_text().replace('"version": 4', '"version": 3'))  # looks like damage
     said: list[str] = []
     with pytest.raises(UserError, match="step 160 has format 4"):
         checkpoint.usable(member.folder, {}, said.append)
@@ -339,7 +341,7 @@ def test_an_older_format_is_refused_in_one_line(
 
 
 def test_a_ring_of_any_name_is_a_name(tmp_path: Path) -> None:
-    """Check names with special characters, since a pattern contains the ring's name."""
+    """Check names with special characters, because a regular expression contains the name."""
     checkpoint.save(tmp_path, {}, 4, {"part": State({"x": torch.zeros(1)})})
     file = checkpoint.folder_of(tmp_path) / "step-4.json"
     for name in ("(", "(([a-z]+)+)+x"):

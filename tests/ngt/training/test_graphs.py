@@ -1,4 +1,4 @@
-"""CUDA graphs: a replayed step equals the step itself."""
+"""Tests of CUDA graphs: replaying a step gives the same numbers as running it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_graph_eager_and_cpu_agree(model: str, params: dict, normalise: bool) ->
     for update in range(1, 13):
         for learner, replay in made:
             learner.update(replay)
-        if update == 6:  # the buffer grows after the capture, and the log is read
+        if update == 6:  # fill the buffer further after the capture, and read the log
             batch = random_batch(3, 60, 17, 6)
             for learner, replay in made:
                 replay.add(type(batch)(*(x.to(learner.device) for x in batch)))
@@ -75,7 +75,7 @@ def test_graph_eager_and_cpu_agree(model: str, params: dict, normalise: bool) ->
     assert graph.graph is not None and graph.graph.graph is not None
     for name, value in eager.agent.state_dict().items():
         assert torch.equal(value, graph.agent.state_dict()[name]), name
-        # a mean, since Adam turns the rounding of a near-zero gradient into a whole step
+        # Compare means, because Adam turns the rounding of a near-zero gradient into a whole step.
         gap = (value.cpu() - cpu.agent.state_dict()[name]).abs().mean()
         assert gap < 1e-4, f"{name} is off by {gap:.1e} in the mean"
     e, g, c = eager.drain(), graph.drain(), cpu.drain()
@@ -88,7 +88,7 @@ def test_graph_eager_and_cpu_agree(model: str, params: dict, normalise: bool) ->
 def test_training_on_cuda_with_and_without_graphs_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check that graphs are captured again whenever the table of final observations has grown."""
+    """Check equal results while the table of final observations grows, which needs new captures."""
     from ngt.bench.cases import random_batch
     from ngt.experience import replay
     from ngt.settings.config import CellConfig, SacConfig, TrainConfig

@@ -1,4 +1,4 @@
-"""Training jobs: locks, signals, and the checkpoint that each run resumes from."""
+"""Tests of training jobs: locks, signals, and the checkpoint from which each run resumes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 
 from ngt.bench.cases import random_batch
 from ngt.errors import Interrupted, UserError
+from ngt.runs import lock
+from ngt.runs.lock import locked
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.training import checkpoint, job
 from ngt.training.learner import Member
@@ -36,7 +38,7 @@ def members_of(root: Path, count: int = 2) -> list[Member]:
 
 
 def stop_at(member: Member, *steps: int) -> None:
-    """Train until each of these steps in turn, to leave checkpoints."""
+    """Train to each of these steps in turn, leaving a checkpoint at each."""
     for i, step in enumerate(steps):
         trainer = Trainer(CELL, [member], checkpoint_every=step)
         marks = trainer._log_evaluate_save
@@ -57,10 +59,10 @@ def train(
     stop: int | None = None,
     done: list[str] | None = None,
 ) -> list[str]:
-    """Return the messages of a training job.
+    """Run a training job and return its messages.
 
-    stop: the step of a SIGTERM.
-    done: a list that gets a word if the signal came in the last step.
+    stop: step at which the job gets a SIGTERM
+    done: list that gets an item if the signal came in the last step
     """
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -117,7 +119,7 @@ def test_nothing_whole_is_said(tmp_path: Path) -> None:
 
 
 def test_damaged_ones_of_later_steps_do_not_hide_new_ones(tmp_path: Path) -> None:
-    """Restart from damaged checkpoints, stop before their steps, and resume from the new one."""
+    """Start over because all checkpoints are damaged, stop before their steps, then resume."""
     (a,) = members_of(tmp_path, 1)
     stop_at(a, 200, 240)
     for state in checkpoint.folder_of(a.folder).glob("state-*"):
@@ -129,7 +131,7 @@ def test_damaged_ones_of_later_steps_do_not_hide_new_ones(tmp_path: Path) -> Non
 
 
 def test_told_to_stop_in_the_last_step(tmp_path: Path) -> None:
-    """Stop in the last step: a finished job ends normally, and a pack's next run does not begin."""
+    """Check that a job stopped in its last step ends normally and begins no further run."""
     a, b = members_of(tmp_path)
     said: list[str] = []
     assert train([a], stop=400, done=said) == [] and said == ["stopped"]
@@ -156,17 +158,17 @@ def test_what_another_process_has_just_finished_is_left(tmp_path: Path) -> None:
     train([a, b])
     assert (a.folder / "run.json").read_bytes() == made
     train([a], fresh=True)
-    assert (a.folder / "run.json").read_bytes() != made, "at least its times change"
+    assert (a.folder / "run.json").read_bytes() != made, "its times must change"
 
 
 def test_a_folder_has_one_trainer(tmp_path: Path) -> None:
     with (
-        job.locked(tmp_path / "run"),
+        locked(tmp_path / "run"),
         pytest.raises(UserError, match=rf"process {os.getpid()} on .*; wait for it"),
-        job.locked(tmp_path / "run"),
+        locked(tmp_path / "run"),
     ):
         pass
-    with job.locked(tmp_path / "run"):  # the folder is free again
+    with locked(tmp_path / "run"):  # the folder is free again
         pass
     assert list((tmp_path / "run").iterdir()) == []
 
@@ -174,23 +176,23 @@ def test_a_folder_has_one_trainer(tmp_path: Path) -> None:
 def test_a_trainer_that_is_just_finishing_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check that a trainer about to finish does not remove the next one's lock."""
-    monkeypatch.setattr(job, "PATIENCE", 60.0)
+    """Check that a trainer that finishes does not remove the lock of the next trainer."""
+    monkeypatch.setattr(lock, "PATIENCE", 60.0)
     held, free = threading.Event(), threading.Event()
 
     def first() -> None:
-        with job.locked(tmp_path):
+        with locked(tmp_path):
             held.set()
             free.wait(0.2)
 
     thread = threading.Thread(target=first)
     thread.start()
     assert held.wait(60)
-    with job.locked(tmp_path):
+    with locked(tmp_path):
         thread.join()
         assert (tmp_path / ".lock").exists()
-        monkeypatch.setattr(job, "PATIENCE", 0.0)
-        with pytest.raises(UserError, match="being trained"), job.locked(tmp_path):
+        monkeypatch.setattr(lock, "PATIENCE", 0.0)
+        with pytest.raises(UserError, match="being trained"), locked(tmp_path):
             pass
     assert list(tmp_path.iterdir()) == []
 

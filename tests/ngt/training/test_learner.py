@@ -1,4 +1,4 @@
-"""The learner: draws by name, and each batch from its own draw."""
+"""Tests of the learner: draws, batches, losses that methods supply, and diagnostics."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_a_draw_of_the_suites_own_name_is_refused(
 
 
 class Spy(RewardModel):
-    """A reward model that records its batches; its reward is the sum of the observation."""
+    """A reward model that records its batches. Its reward is the sum of the observation."""
 
-    uses_env_reward = True  # needed to compare whole batches
+    uses_env_reward = True  # so that whole batches can be compared
 
     Config = NoParams
 
@@ -79,7 +79,7 @@ def same(got: Batch, expected: Batch) -> None:
 def spied(
     monkeypatch: pytest.MonkeyPatch, model: str, normalise: bool
 ) -> tuple[Learner, dict[str, Tensor], dict[str, Any]]:
-    """Return a learner of two runs, its next draws, and a record of its agent's updates."""
+    """Return a learner of two runs, its next draws, and a dict that records its agent's updates."""
     cell = CellConfig(
         env="Pendulum-v1",
         method="m",
@@ -102,7 +102,7 @@ def spied(
 
 
 def as_seen(learner: Learner, batch: Batch) -> Batch:
-    """Return a batch as the nets see it."""
+    """Return a batch as the nets see it, with normalised observations."""
     see = learner.normaliser or (lambda obs: obs)
     return batch._replace(obs=see(batch.obs), next_obs=see(batch.next_obs))
 
@@ -111,7 +111,7 @@ def as_seen(learner: Learner, batch: Batch) -> Batch:
 def test_each_batch_is_drawn_by_its_own_indices(
     monkeypatch: pytest.MonkeyPatch, normalise: bool
 ) -> None:
-    """Check that agent and reward model learn from batches of their own."""
+    """Check that the agent and the reward model learn from different batches."""
     learner, draws, given = spied(monkeypatch, "Spy", normalise)
     replay = Replay(2, 40, 3, 1)
     replay.add(random_batch(2, 40, 3, 1))
@@ -125,7 +125,7 @@ def test_each_batch_is_drawn_by_its_own_indices(
     same(seen["expert"], expert)
     same(given["batch"], own)
     assert torch.equal(given["reward"], own.obs.sum(dim=-1)), (
-        "the model's reward, not the stored one"
+        "the reward must be the model's, not the stored one"
     )
     assert torch.equal(given["draws"]["noise"], draws["noise"])
     assert learner.last is not None
@@ -146,7 +146,7 @@ def test_an_offline_method_sees_the_experts_batch(
 
 
 class Feeder(Spy):
-    """A model that feeds the agent the expert's batch in reverse order."""
+    """A model that gives the agent the expert's batch in reverse order."""
 
     learns = False
 
@@ -170,7 +170,7 @@ class Critical(Feeder):
 def test_a_method_may_choose_what_the_agent_learns_from(
     monkeypatch: pytest.MonkeyPatch, normalise: bool
 ) -> None:
-    """Check that the method gets the agent's and the expert's batch as the nets see them."""
+    """Check that the method gets the agent's and the expert's batches as the nets see them."""
     learner, draws, given = spied(monkeypatch, "Feeder", normalise)
     replay = Replay(2, 40, 3, 1)
     replay.add(random_batch(2, 40, 3, 1))
@@ -181,12 +181,12 @@ def test_a_method_may_choose_what_the_agent_learns_from(
     same(learner.model.seen["expert"], expert)
     same(given["batch"], Batch(*(x.flip(1) for x in expert)))
     assert torch.equal(given["reward"], expert.obs.flip(1).sum(dim=-1)), (
-        "the model's reward for that batch"
+        "the reward must be the model's for that batch"
     )
 
 
 def critical() -> tuple[Learner, dict[str, Tensor]]:
-    """Update a learner of two runs whose critic learns from the model's loss, and return it."""
+    """Return a learner after an update by the model's own critic loss, and the update's draws."""
     cell = CellConfig(
         env="Pendulum-v1", method="m", model=f"{__name__}:Critical", train=TrainConfig(batch=16)
     )
@@ -200,7 +200,7 @@ def critical() -> tuple[Learner, dict[str, Tensor]]:
 
 
 def test_a_method_may_supply_the_critics_loss() -> None:
-    """Check that critic and model descend it; actor, temperature and target follow as in SAC."""
+    """Check that critic and model descend the loss, and that the rest is updated as in SAC."""
     learner, draws = critical()
     seen, agent = learner.model.seen, learner.agent
     assert torch.equal(seen["noise"], draws["next_noise"])
@@ -213,7 +213,7 @@ def test_a_method_may_supply_the_critics_loss() -> None:
     assert torch.allclose(learner.model.weight, torch.tensor(1.0) - 0.1 * loss.sign(), atol=1e-4)
     means = learner.drain()
     np.testing.assert_allclose(means["critic_loss"], loss.detach(), rtol=1e-5)
-    assert "reward" not in means, "there is no reward"
+    assert "reward" not in means, "no reward must be reported"
 
 
 MEMBERS = [Member(Path(), {}, seed, 1) for seed in (0, 1)]
@@ -278,7 +278,7 @@ def test_rank_correlation_is_spearmans() -> None:
 
 
 def test_rank_correlation_at_its_ends() -> None:
-    """Check that monotone transforms change nothing, and that a constant gives 0, not NaN."""
+    """Check that a monotone transform changes nothing, and that a constant gives 0, not NaN."""
     x = torch.arange(9.0).expand(2, 9)
     assert rank_correlation(x, x.exp()).tolist() == [1.0, 1.0]
     assert rank_correlation(x, -x).tolist() == [-1.0, -1.0]
@@ -289,9 +289,9 @@ def test_rank_correlation_at_its_ends() -> None:
     "model", ["ngt.potential:Potential", "baselines.dac:Dac", "baselines.diffail:DiffAil"]
 )
 def test_no_number_depends_on_the_diagnostics(model: str) -> None:
-    """Compare a learner that logs after each update with one that never does.
+    """Compare a learner that logs after each update with one that never logs.
 
-    Their envs' rewards differ too.
+    The two also get different env rewards.
     """
     cls = load_model(model, "m")
     params = asdict(parse(cls.Config, {"hidden": [8, 8]}, "m"))

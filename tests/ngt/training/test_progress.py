@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, and plain lines elsewhere."""
+"""Tests of progress, shown as a bar on a terminal and as plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Replace the time of `time.monotonic`."""
+    """Replace `time.monotonic` and return a list whose only item sets its time."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
@@ -29,7 +29,7 @@ def test_plain_lines_off_a_terminal(clock: list[float]) -> None:
     progress.update(4)
     clock[0] += 14.0
     progress.update(100)
-    assert out.getvalue() == "", "too early for a line"
+    assert out.getvalue() == "", "no line must be printed so early"
     clock[0] += 6.0
     progress.update(200)
     line = "ngt Hopper-v4 x3: step 200/1000, 10 steps/s, return -, 0:01:20 left\n"
@@ -37,7 +37,7 @@ def test_plain_lines_off_a_terminal(clock: list[float]) -> None:
     progress.note = "return 12.5"
     clock[0] += 1.0
     progress.update(210)
-    assert out.getvalue() == line, "too soon after the last line"
+    assert out.getvalue() == line, "no line must be printed so soon after the last"
     clock[0] += 19.0
     progress.update(400)
     line += "ngt Hopper-v4 x3: step 400/1000, 10 steps/s, return 12.5, 0:01:00 left\n"
@@ -47,8 +47,8 @@ def test_plain_lines_off_a_terminal(clock: list[float]) -> None:
     progress.update(1000)
     progress.close()
     line += "ngt Hopper-v4 x3: step 1000/1000, 10 steps/s, return 12.5, 0:00:00 left\n"
-    assert out.getvalue() == line, "the last line appears once"
-    assert "\r" not in line and "\x1b" not in line, "logs contain no control characters"
+    assert out.getvalue() == line, "the last line must appear once"
+    assert "\r" not in line and "\x1b" not in line, "logs must contain no control characters"
 
 
 def test_a_run_that_ends_early_says_where(clock: list[float]) -> None:

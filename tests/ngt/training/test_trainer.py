@@ -1,4 +1,4 @@
-"""The training loop of a pack: counts, stored transitions, equal results, faults and files."""
+"""Tests of a pack's training loop: equal results, counts, stored transitions and divergence."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ from ngt.training.learner import Learner, Member, run_seed
 from ngt.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[3]
-END, LIMIT = 5, 7  # steps until the toy ends, and its time limit
+END, LIMIT = 5, 7  # step at which the toy env ends an episode, and its time limit
 
 
 class Steps(gym.Env[np.ndarray, np.ndarray]):
-    """A toy env that observes the episode's steps and a number per episode; the reward is the step.
+    """A toy env that may end at step END.
 
-    It may end at END. Observations are NaN from step `fault` on, the reward is NaN in step
-    `unpaid`.
+    It observes the number of steps in the episode and a number drawn for each episode. The reward
+    is the number of steps. Observations are NaN from step `fault` on, and the reward is NaN in
+    step `unpaid`.
     """
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
@@ -80,7 +81,7 @@ TOYS = [
 
 
 class Zero(RewardModel):
-    """A model whose reward is 0; it stores minus the env's reward when a step is taken."""
+    """A model whose reward is 0, and which stores the env's reward with the opposite sign."""
 
     Config = NoParams
     learns = False
@@ -95,14 +96,14 @@ class Zero(RewardModel):
 
 @dataclass(frozen=True)
 class BrokenConfig:
-    """The run that breaks, and its first broken update."""
+    """Settings that choose which run breaks, and when."""
 
-    first: int = 1  # number of the first broken update
-    seed: int = -1  # a run's derived seed; -1 means all runs
+    first: int = 1  # number of the first update that breaks
+    seed: int = -1  # derived seed of the run that breaks; -1 for all runs
 
 
 class Broken(Zero):
-    """A model whose reward is NaN from an update on."""
+    """A model whose reward is NaN from update `first` on."""
 
     Config = BrokenConfig
     updates = 0
@@ -120,7 +121,7 @@ class Broken(Zero):
 
 
 class BrokenFit(Broken):
-    """An offline method that breaks its actor."""
+    """An offline method that sets one bias of its actor to NaN in update `first`."""
 
     offline = True
 
@@ -154,7 +155,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def buffers(monkeypatch: pytest.MonkeyPatch) -> list[Replay]:
-    """Return a list of the replay buffers that trainers make, in order."""
+    """Return a list to which each new replay buffer of a trainer is added."""
     made: list[Replay] = []
 
     class Watched(Replay):
@@ -167,7 +168,7 @@ def buffers(monkeypatch: pytest.MonkeyPatch) -> list[Replay]:
 
 
 def held(buffer: Replay) -> Batch:
-    """Return all transitions of a buffer, by place."""
+    """Return all transitions of a buffer, in the order of their places."""
     return buffer.sample(torch.arange(buffer.size).expand(buffer.runs, -1))
 
 
@@ -180,7 +181,7 @@ def pendulum() -> Demos:
 
 
 def cell_of(env: str = "steps", model: Any = Zero, **changes: Any) -> CellConfig:
-    """Return a small cell; each change goes to the section that has this setting."""
+    """Return a small cell, with each change made in the section that has this setting."""
     sections: dict[str, Any] = {
         "sac": {"hidden": (16, 16)},
         "train": {"steps": 24, "batch": 8, "eval_every": 8, "eval_episodes": 2, "log_every": 8},
@@ -206,7 +207,7 @@ def cell_of(env: str = "steps", model: Any = Zero, **changes: Any) -> CellConfig
 def members_of(
     folder: Path, seeds: Sequence[int] = (0,), data: Demos | None = None, rate: int = 20
 ) -> list[Member]:
-    """Return runs that differ in seed and, given data, in the number of demonstrations."""
+    """Return runs that differ in their seeds and their numbers of demonstrations."""
     return [
         Member(
             folder / f"seed{seed}",
@@ -236,7 +237,7 @@ def steps_of(file: Path) -> list[int]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Return the files of a run that contain its numbers."""
+    """Return the content of the files that contain a run's numbers."""
     return {n: (folder / n).read_bytes() for n in ("eval.csv", "train.csv", "policy.safetensors")}
 
 
@@ -288,16 +289,17 @@ PACKED = {
 def test_a_run_of_a_pack_is_the_run_alone(
     tmp_path: Path, pendulum: Demos, buffers: list[Replay], name: str
 ) -> None:
-    """Check for equal bits: products are made per run, and elementwise kernels have no remainder.
+    """Check for equal bits.
 
-    The kernels need widths and a batch that are multiples of 32, as at every scale but `test`.
+    Matrix products are computed per run. Elementwise kernels give equal bits if all widths and the
+    batch size are multiples of 32, as at every scale but `test`.
     """
     method, params = PACKED[name]
     batch = {"batch": 32}
     own = {method: {"params": params, "train": batch}}
     config = load({"scale": "test", "sac": HIDDEN, "train": batch, "methods": own})
     cell = resolve(config, "Pendulum-v1", method, "state-action", 20)
-    steps = {"bc": 100, "ngt-release": 200}.get(method, 404)  # 100 of the 200 are random
+    steps = {"bc": 100, "ngt-release": 200}.get(method, 404)  # half of the 200 steps are random
     short = {"steps": steps, "eval_every": steps, "eval_episodes": 1}
     cell = dataclasses.replace(cell, train=dataclasses.replace(cell.train, **short))
     seeds = (0, 1, 2)
@@ -343,8 +345,10 @@ def test_runs_of_a_pack_differ_in_everything_random(tmp_path: Path, buffers: lis
     assert len({derived for derived in learner.model.spec.seeds}) == 2
     for tensor in (learner.agent.actor.net.layers[0].weight, rows_[:, :24, 1], rows_[:, :24, 2]):
         assert (tensor[0] != tensor[1]).any()
-    assert len(set(rows_[:, :4, 1].flatten().tolist())) == 8, "each env has its own initial state"
-    assert len(set(rows_[0, :24, 2].tolist())) == 24, "and its own noise"
+    assert len(set(rows_[:, :4, 1].flatten().tolist())) == 8, (
+        "each env must have its own initial state"
+    )
+    assert len(set(rows_[0, :24, 2].tolist())) == 24, "each env must have its own noise"
 
 
 def test_a_runs_seed_depends_on_its_whole_key(tmp_path: Path) -> None:
@@ -361,7 +365,7 @@ def test_a_runs_seed_depends_on_its_whole_key(tmp_path: Path) -> None:
     seeds = {run_seed(*pair) for pair in [(cell, member), *others]}
     assert len(seeds) == 7
     assert run_seed(dataclasses.replace(cell, sac=SacConfig()), member) in seeds, (
-        "settings are paired"
+        "a seed must not depend on the settings"
     )
 
 
@@ -383,7 +387,7 @@ def test_env_processes_change_no_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "steps", "updates"),
     [
-        ({}, 24, 5),  # at the first vector step the buffer is empty
+        ({}, 24, 5),  # no update in the first vector step, because the buffer is empty
         ({"num_envs": 3}, 24, 7),
         ({"num_envs": 1}, 24, 23),
         ({"steps": 22}, 24, 5),  # the last vector step is completed
@@ -409,7 +413,9 @@ def test_steps_and_updates(
 def test_rows_of_the_records(tmp_path: Path) -> None:
     made = train(cell_of(steps=40, eval_every=12, log_every=16), members_of(tmp_path))
     folder = tmp_path / "seed0"
-    assert steps_of(folder / "eval.csv") == [12, 12, 24, 24, 36, 36, 40, 40], "also at the end"
+    assert steps_of(folder / "eval.csv") == [12, 12, 24, 24, 36, 36, 40, 40], (
+        "the end must be evaluated too"
+    )
     assert [row["episode"] for row in rows(folder / "eval.csv")] == ["0", "1"] * 4
     assert steps_of(folder / "train.csv") == [16, 32, 40]
     assert [row["update"] for row in rows(folder / "train.csv")] == ["3", "7", "9"]
@@ -436,7 +442,7 @@ def test_rows_of_the_records(tmp_path: Path) -> None:
 def test_an_update_sees_what_was_stored_before_its_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learning_starts: int
 ) -> None:
-    """Check the order: choose actions, launch updates, step envs, store transitions."""
+    """Check the order: choose actions, update, step the envs, store the transitions."""
     told: list[tuple[str, int]] = []
 
     def note(owner: Any, name: str, size: Callable[[Any, tuple[Any, ...]], int]) -> None:
@@ -470,7 +476,7 @@ def test_a_stride_that_does_not_divide_the_interval(tmp_path: Path) -> None:
 
 
 def test_rows_begin_with_the_first_update(tmp_path: Path) -> None:
-    """Check that no row lacks metrics: the first row fixes the columns of all others."""
+    """Check that every row has metrics, because the first row fixes the columns."""
     train(cell_of(learning_starts=10), members_of(tmp_path))
     table = rows(tmp_path / "seed0" / "train.csv")
     assert [row["step"] for row in table] == ["16", "24"]
@@ -482,11 +488,11 @@ def test_a_small_buffer_keeps_the_last_transitions(tmp_path: Path, buffers: list
     (buffer,) = buffers
     assert (buffer.capacity, buffer.size) == (8, 8)
     counts = held(buffer).obs[0, :, 0].sort().values.tolist()
-    assert counts == [3.0] * 4 + [4.0] * 4, "vector steps 4 and 5"
+    assert counts == [3.0] * 4 + [4.0] * 4, "the buffer must hold vector steps 4 and 5"
 
 
 class Filled(Zero):
-    """A model that first stores two vector steps, with negative and consecutive observations."""
+    """A model that first stores two vector steps, whose observations are -9 and -8."""
 
     def prefill(self) -> Batch:
         runs = len(self.spec.seeds)
@@ -497,17 +503,19 @@ class Filled(Zero):
 
 
 def test_a_method_may_fill_the_buffer_first(tmp_path: Path, buffers: list[Replay]) -> None:
-    """Check that the first vector step can draw the stored transitions, and that they are kept."""
+    """Check that the first update can draw the stored transitions, and that they are kept."""
     made = train(cell_of(model=Filled, steps=20), members_of(tmp_path, (0, 1)))
     (buffer,) = buffers
     assert (buffer.capacity, buffer.size) == (8 + 20 + 4, 8 + 20)
-    assert made.learner.updates == 5, "one in each vector step, including the first"
+    assert made.learner.updates == 5, "each vector step must have an update, even the first"
     obs, action, after, reward, _ = held(buffer)
     first = [-9.0] * 4 + [-8.0] * 4
     assert obs[:, :8, 0].tolist() == [first, first]
-    assert after[:, :8, 0].tolist() == [[x + 1.0 for x in first]] * 2, "not the env's first state"
+    assert after[:, :8, 0].tolist() == [[x + 1.0 for x in first]] * 2, (
+        "next_obs must not be the env's first state"
+    )
     assert (reward[:, :8] == 7.0).all() and (action[:, :8] == 0.5).all()
-    assert obs[:, 8:12, 0].tolist() == [[0.0] * 4] * 2, "the envs start as usual"
+    assert obs[:, 8:12, 0].tolist() == [[0.0] * 4] * 2, "the envs must start as usual"
 
 
 def test_a_buffer_too_small_for_what_is_stored_first_is_refused(tmp_path: Path) -> None:
@@ -518,7 +526,7 @@ def test_a_buffer_too_small_for_what_is_stored_first_is_refused(tmp_path: Path) 
 def test_a_filled_buffer_is_not_filled_again_on_resumption(
     tmp_path: Path, buffers: list[Replay]
 ) -> None:
-    """Compare with training that was not interrupted."""
+    """Compare resumed training with training that was not interrupted."""
     cell = cell_of(model=Filled, steps=20, eval_every=20)
     train(cell, members_of(tmp_path / "whole"))
     stopped = Trainer(cell, members_of(tmp_path / "parts"))
@@ -540,7 +548,7 @@ def test_a_filled_buffer_is_not_filled_again_on_resumption(
 def test_actions_are_uniform_until_learning_starts(
     tmp_path: Path, buffers: list[Replay], learning_starts: int, random: int, updates: int
 ) -> None:
-    """Check that random actions come from the run's own stream, in whole vector steps."""
+    """Check that random actions come from the run's own stream and fill whole vector steps."""
     cell = cell_of(steps=256, learning_starts=learning_starts, eval_every=256, log_every=256)
     members = members_of(tmp_path / "pack", (0, 1))
     made = train(cell, members)
@@ -556,7 +564,7 @@ def test_actions_are_uniform_until_learning_starts(
         drawn = actions[:, :random].flatten().sort().values
         assert drawn.min() >= -1.0 and drawn.max() < 1.0
         distance = (drawn - torch.linspace(-1.0, 1.0, len(drawn))).abs().max()
-        assert distance < 0.12, "Kolmogorov-Smirnov statistic, doubled"
+        assert distance < 0.12, "twice the Kolmogorov-Smirnov statistic must be small"
 
 
 @pytest.mark.parametrize("terminate", [True, False])
@@ -570,12 +578,14 @@ def test_termination_ends_the_bootstrap_and_truncation_does_not(
     length = END if terminate else LIMIT
     expected = torch.arange(20).remainder(length).repeat_interleave(4).float()
     assert torch.equal(obs[..., 0], expected.expand(2, -1))
-    assert torch.equal(after[..., 0], expected.expand(2, -1) + 1), "the final observation at an end"
-    assert torch.equal(after[..., 1], obs[..., 1]), "from the same episode, never from a reset"
+    assert torch.equal(after[..., 0], expected.expand(2, -1) + 1), (
+        "next_obs must be the final one at an end"
+    )
+    assert torch.equal(after[..., 1], obs[..., 1]), "next_obs must come from the same episode"
     last = after[..., 0] == length
     assert int(last.sum()) == 2 * 4 * (20 // length)
     assert torch.equal(terminated, (last & terminate).float())
-    assert torch.equal(reward, -after[..., 0]), "the result of `observe`"
+    assert torch.equal(reward, -after[..., 0]), "stored rewards must come from `observe`"
     assert action.abs().max() <= 1 and action.std() > 0.1
 
 
@@ -584,7 +594,7 @@ def test_stored_rewards_are_the_envs_by_default(tmp_path: Path, buffers: list[Re
     stored = held(buffers[0]).reward[0]
     assert stored.tolist() == [n for n in (1, 2, 3, 4, 5, 1) for _ in range(4)]
     row = rows(tmp_path / "seed0" / "train.csv")[0]
-    assert 1.0 <= float(row["reward"]) <= 2.0, "mean over drawn batches"
+    assert 1.0 <= float(row["reward"]) <= 2.0, "the reward must be a mean over drawn batches"
 
 
 def test_returns_of_training_episodes(tmp_path: Path) -> None:
@@ -592,7 +602,9 @@ def test_returns_of_training_episodes(tmp_path: Path) -> None:
     train(cell, members_of(tmp_path))
     table = rows(tmp_path / "seed0" / "train.csv")
     ended = [row for row in table if row["train_episodes"] != "0"]
-    assert [int(row["step"]) for row in ended] == [24, 40, 64, 80], "after 5, 10, 15, 20 steps"
+    assert [int(row["step"]) for row in ended] == [24, 40, 64, 80], (
+        "ends come after 5, 10, 15 and 20 vector steps"
+    )
     assert {row["train_return"] for row in ended} == {"15"}
     assert {row["train_episodes"] for row in ended} == {"4"}
     assert {row["train_return"] for row in table if row not in ended} == {"nan"}
@@ -607,7 +619,7 @@ def test_episode_returns_by_hand() -> None:
     assert told["train_episodes"].tolist() == [3.0, 0.0]
     assert np.isnan(told["train_return"][1])
     returns.add(np.array([0.0, 0.0, 5.0, 0.0]), np.array([False, False, True, False]))
-    assert returns.drain()["train_return"][1] == 9.0, "an episode may span two logs"
+    assert returns.drain()["train_return"][1] == 9.0, "an episode must be able to span two logs"
 
 
 def test_normaliser_sees_every_observation_once(tmp_path: Path) -> None:
@@ -642,10 +654,10 @@ def test_auc_by_hand(tmp_path: Path) -> None:
 
     expert = batch([3.0, 1.0], [0.0, 0.0])
     agent = batch([0.0, 1.0, 2.0], [1.0, 1.0, 1.0])
-    # run 0: 3 exceeds three; 1 exceeds one and ties with one
+    # run 0: the expert's 3 exceeds three values; its 1 exceeds one and equals one
     assert learner.diagnostics(expert, agent)["auc"].tolist() == pytest.approx([4.5 / 6, 0.0])
     assert learner.diagnostics(expert, expert)["auc"].tolist() == [0.5, 0.5]
-    assert learner.model.metrics == {}, "reading leaves no metrics"
+    assert learner.model.metrics == {}, "diagnostics must leave no metrics"
 
 
 def test_means_over_an_interval(tmp_path: Path) -> None:
@@ -656,7 +668,7 @@ def test_means_over_an_interval(tmp_path: Path) -> None:
     assert {k: v.tolist() for k, v in learner.drain().items()} == {"x": [3.0, -3.0]}
     learner._count({"x": torch.tensor([5.0, 5.0])})
     learner.summed += 1
-    assert learner.drain()["x"].tolist() == [5.0, 5.0], "the sum starts again from zero"
+    assert learner.drain()["x"].tolist() == [5.0, 5.0], "the sum must start again from zero"
 
 
 # ---------------------------------------------------------------- divergence
@@ -683,7 +695,7 @@ def test_a_nan_reward_is_a_divergence_with_step_and_tensor(
         folder = tmp_path / f"seed{seed}"
         run = read_json(folder / "run.json")
         assert (run["status"], run["step"], run["tensor"]) == ("diverged", 4 + 4 * first, tensor)
-        assert steps_of(folder / "eval.csv") == [8, 8, 16, 16], "earlier evaluations stay"
+        assert steps_of(folder / "eval.csv") == [8, 8, 16, 16], "earlier evaluations must stay"
         assert sorted(p.name for p in folder.iterdir()) == [
             "config.json",
             "eval.csv",
@@ -696,10 +708,10 @@ def test_a_nan_reward_is_a_divergence_with_step_and_tensor(
 @pytest.mark.parametrize("first", [2, 5])
 @pytest.mark.parametrize("log_every", [8, 1000])
 def test_one_run_diverges_and_the_others_go_on(tmp_path: Path, first: int, log_every: int) -> None:
-    """Check that the other runs' bytes are the same as without the diverged run.
+    """Check that the other runs' files are the same as without the diverged run.
 
-    That run is also evaluated while its policy is NaN. Batches of 16 or more round alike in every
-    pack on every processor; smaller ones do not.
+    The diverged run is also evaluated while its policy is NaN. The batch size is 16, because
+    smaller batches may round differently in packs of different sizes.
     """
     cell = cell_of(model=Broken, steps=48, batch=16, eval_every=8, log_every=log_every)
     broken = members_of(tmp_path, (0, 1, 2))
@@ -723,7 +735,7 @@ def test_when_all_have_diverged_the_pack_ends(tmp_path: Path, buffers: list[Repl
 
 @pytest.mark.parametrize(
     ("eval_every", "step"),
-    [(1000, 24), (8, 8)],  # noticed in training's 6th vector step, or earlier in an evaluation
+    [(1000, 24), (8, 8)],  # noticed in the 6th vector step of training, or in an evaluation
 )
 def test_a_nan_observation_is_a_divergence(tmp_path: Path, eval_every: int, step: int) -> None:
     cell = cell_of("faulty", steps=80, eval_every=eval_every)
@@ -736,7 +748,7 @@ def test_a_nan_observation_is_a_divergence(tmp_path: Path, eval_every: int, step
 
 @pytest.mark.parametrize("keep", ["last", "best"])
 def test_a_return_that_is_no_number_is_a_divergence(tmp_path: Path, keep: str) -> None:
-    """Use the method's own reward, so that nothing else is wrong with the run."""
+    """Use a method with its own reward, so that only the return is not a number."""
     train(cell_of("unpaid", model=Zero, steps=80, keep=keep), members_of(tmp_path, (0,)))
     run = read_json(tmp_path / "seed0" / "run.json")
     assert (run["status"], run["step"], run["tensor"]) == ("diverged", 8, "return")
@@ -750,7 +762,9 @@ def test_an_offline_run_may_diverge_too(tmp_path: Path, pendulum: Demos) -> None
     train(dataclasses.replace(cell, params=params), members)
     first, second = (read_json(m.folder / "run.json") for m in members)
     assert first["status"] == "finished"
-    assert (second["status"], second["step"]) == ("diverged", 6), "noticed at its next evaluation"
+    assert (second["status"], second["step"]) == ("diverged", 6), (
+        "the next evaluation must notice it"
+    )
     assert second["tensor"] == "agent.actor.net.layers.1.bias"
     assert steps_of(members[0].folder / "eval.csv") == [3, 3, 6, 6, 9, 9]
     assert steps_of(members[1].folder / "eval.csv") == [3, 3]
@@ -772,7 +786,7 @@ def test_an_interrupted_run_is_not_complete(tmp_path: Path) -> None:
 def test_the_policy_that_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: str
 ) -> None:
-    scripted = [[1.0, 5.0], [7.0, 4.0], [7.0, 5.5]]  # two runs per evaluation
+    scripted = [[1.0, 5.0], [7.0, 4.0], [7.0, 5.5]]  # returns of two runs in each evaluation
     seen: list[list[dict[str, Tensor]]] = []
 
     def fake(self: Evaluator, act: Any, index: int) -> Rollout:
@@ -784,7 +798,7 @@ def test_the_policy_that_is_kept(
     members = members_of(tmp_path, (0, 1))
     made = Trainer(cell_of(keep=keep), members)
     made.run("test")
-    for run, best in ((0, 1), (1, 2)):  # an equal later one does not replace it
+    for run, best in ((0, 1), (1, 2)):  # a later policy with an equal return is not kept
         expected = seen[best if keep == "best" else 2][run]
         stored, _ = policy.load(members[run].folder / "policy.safetensors")
         assert all(torch.equal(expected[n], t) for n, t in stored.state_dict().items())
@@ -853,9 +867,10 @@ def test_no_method_is_named_in_the_machinery(name: str) -> None:
 
 @pytest.mark.slow
 def test_sac_learns_to_swing_a_pendulum_up(tmp_path: Path) -> None:
-    """Train on the env's own reward for 1500 updates.
+    """Check the return after 1500 updates on the env's own reward.
 
-    Six runs ended at -137 to -640; a random policy's return is about -1200, a good one's -150.
+    Six runs ended with returns from -640 to -137. The return of a random policy is about -1200,
+    and that of a good policy about -150.
     """
     cell = cell_of(
         "Pendulum-v1",

@@ -1,4 +1,4 @@
-"""A file of measurements as `make gpu-check` writes it."""
+"""GPU measurements in the format that `make gpu-check` writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _measured(
     methods: tuple[str, ...] = METHODS,
     buffer: int = 4_000_000,
 ) -> dict[str, Any]:
-    """Return measurements; the values of packs are extreme, because they must not count."""
+    """Return measurements. Those of packs are extreme, because they must not count."""
     rate = {"model": "NGT", "env": "Humanoid-v4", "pack": 1}
     row = {**rate, "eager_ms": 9.0, "graph_ms": 1.0, "memory_gb": 3.1, "buffer_gb": 0.3}
     return {
@@ -41,5 +41,5 @@ def _measured(
 
 @pytest.fixture(scope="session")
 def measured() -> Callable[..., dict[str, Any]]:
-    """Return measured(device=..., ...), which gives measurements with the current code."""
+    """Return measured(device=..., ...), which returns measurements of the current code."""
     return _measured

@@ -1,4 +1,4 @@
-"""The list of claims: each one can come out either way and states its criterion."""
+"""The list of claims: each can be reproduced or not, and each states its criterion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN = {
     "ngt-huber": 0.1,
     "ngt-mse-softmax": 0.6,
     "ngt-l1": 0.1,
-}  # used by `otherwise` off Humanoid-v4
+}  # the scores in `otherwise` on envs other than Humanoid-v4
 
 
 def as_told(key: RunKey) -> float:
@@ -43,7 +43,7 @@ def as_told(key: RunKey) -> float:
 
 
 def otherwise(key: RunKey) -> float:
-    """Return a final score that contradicts the paper's prose; NGT's seeds are far apart."""
+    """Return a final score that contradicts the paper's prose; NGT's scores vary between seeds."""
     if key.method in FAILING or key.method == "ngt-penalty":
         return 0.9
     if key.method in PLAIN:
@@ -60,7 +60,7 @@ def otherwise(key: RunKey) -> float:
 def evidence(
     make: Make, measured: Make, paper: Config, score: Callable[[RunKey], float], told: bool
 ) -> Evidence:
-    """Return evidence with all of the paper's runs and a GPU's rates."""
+    """Return evidence with all of the paper's runs and with GPU measurements."""
     table = run_table(paper)
     timed = [key for key in table if key.method.startswith("speed-")]
     bases = {"dac": "dac-r", "red": "ngt"}
@@ -71,7 +71,7 @@ def evidence(
         end = float(rate) if told else 1e6 / rate * (2 if name == "red" else 1)
         end *= 1 + 0.001 * key.seed
         steady = (name != "diffail") == told
-        whole = 1 if steady else 10 / (8 / 1.2 + 2)  # keeps the mean since the start the same
+        whole = 1 if steady else 10 / (8 / 1.2 + 2)  # keeps the overall mean unchanged
         paces[key] = [end] * 10 if steady else [1.2 * end / whole] * 8 + [end / whole] * 2
     gpu = measured() if told else measured(speed=100.0, eager=90.0, memory=30.0)
     scores = {key: score(key) for key in table if key not in paces}
@@ -141,7 +141,7 @@ def rule_of(every: list[Claim], key: str) -> Any:
 def test_comparable_is_neither_worse_nor_better(
     make_evidence: Make, paper_config: Config, every: list[Claim], softmax: float, verdict: str
 ) -> None:
-    """Check levels around 0.7, the score of Huber; Humanoid is not judged."""
+    """Check scores around Huber's, which is 0.7; Humanoid is not judged."""
     levels = {"ngt-huber": 0.7, "ngt-mse-softmax": softmax}
     scores = {
         key: 0.0 if key.env == "Humanoid-v4" else levels.get(key.method, 0.7)
@@ -159,8 +159,8 @@ def test_comparable_is_neither_worse_nor_better(
     ("penalised", "without", "verdict"),
     [
         (0.6, 0.4, "reproduced"),
-        (0.6, 0.55, "not reproduced"),  # the method also learns without it
-        (0.4, 0.1, "not reproduced"),  # the method also fails with it
+        (0.6, 0.55, "not reproduced"),  # the method also learns without the penalty
+        (0.4, 0.1, "not reproduced"),  # the method also fails with the penalty
     ],
 )
 @pytest.mark.parametrize(
@@ -189,7 +189,9 @@ def test_a_penalty_is_needed_if_a_method_learns_with_it_alone(
     found = rule.judge(make_evidence(scores))
     assert found.verdict == verdict
     assert {key.env for key in found.keys} == {"HalfCheetah-v4", "Walker2d-v4"}
-    assert str(found.text()).count("Hopper-v4: ") == 2, "with and without"
+    assert str(found.text()).count("Hopper-v4: ") == 2, (
+        "Hopper-v4 must appear with and without the penalty"
+    )
     assert rule.text(paper_config).endswith("on each env; Hopper-v4 is shown but not judged")
 
 
@@ -204,11 +206,11 @@ def test_a_smaller_scale_shows_its_runs_without_a_verdict(
                 "penalty_dac-r", "penalty_wdac", "spectral_norm_dac-r"):  # fmt: skip
         assert rows[key].verdict == "not run at this scale"
         assert "Hopper-v4" in str(rows[key].text())
-    assert rows["pairings_humanoid"].text() is None, "the scale has no Humanoid"
+    assert rows["pairings_humanoid"].text() is None, "this scale has no Humanoid-v4"
 
 
 def test_rules_on_pairing_losses_leave_hl_gauss_out(every: list[Claim]) -> None:
-    """Check that no rule uses HL-Gauss, whose one claim off Humanoid is not comparable."""
+    """Check that no rule uses HL-Gauss: its only claim beyond Humanoid is not comparable."""
     keys = [claim.key for claim in every if claim.rule.artefact == "pairing_figure"]
     cells = [some for key in keys for some in rule_of(every, key).cells]
     named = {method for some in cells for method in some.methods}

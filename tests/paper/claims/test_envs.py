@@ -1,4 +1,4 @@
-"""The envs that the paper lists and those of its authors' code."""
+"""The envs in the paper and in its authors' code."""
 
 from __future__ import annotations
 

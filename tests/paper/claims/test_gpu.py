@@ -1,4 +1,4 @@
-"""Rules on GPU measurements, on both sides of each threshold and on other cards."""
+"""Rules for GPU measurements: both sides of each threshold, and other cards."""
 
 from __future__ import annotations
 

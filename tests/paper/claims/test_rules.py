@@ -1,4 +1,4 @@
-"""Each rule on both sides of its threshold, and its text."""
+"""Rules for scores: verdicts on both sides of each threshold, and texts."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ CLOSE = bounded("mean", "≥", -MARGIN, VARIANT, by="env")
 WORSE = bounded("mean", "<", 0, VARIANT, by="env")
 ALIKE = bounded("mean", "±", MARGIN, VARIANT, by="env")
 MUCH_WORSE = bounded("mean", "<", -MARGIN, VARIANT, by="env")
-HALF = 0.01  # step between the scores of seeds, small against every threshold
+HALF = 0.01  # step between seeds' scores, small compared with every threshold
 
 
 def level(value: float, spread: float = HALF) -> Score:
-    """Return scores of four seeds around a value."""
+    """Return a score function whose four seeds lie around a value."""
     return lambda key: value + spread * (-1.5 + key.seed)
 
 
 def minus(gap: float, of: str = "bc") -> Score:
-    """Return scores of a method with a gap below the others, which are at 0.8."""
+    """Return a score function: method `of` lies a gap below the others, which score 0.8."""
     return lambda key: 0.8 - gap * (key.method == of) + HALF * (-1.5 + key.seed)
 
 
 def apart(gap: float) -> Score:
-    """Return scores of a variant whose mean is a gap below NGT's, with seeds far apart."""
+    """Return a score function: a variant's mean lies a gap below NGT's; its seeds are far apart."""
     return lambda key: 0.8 - (gap + 0.3 * (key.seed - 1.5)) * (key.method != "ngt")
 
 
 @pytest.fixture
 def judged(make_evidence: Make, paper_config: Any) -> Callable[..., Outcome]:
-    """Return judged(rule, score, cells), which judges all of the paper's runs of these cells."""
+    """Return judged(rule, score, cells), which judges all of the paper's runs in these cells."""
 
     def find(rule: Rule, score: Score, *cells: Cells) -> Outcome:
         keys = {key for some in cells for key in some.keys(paper_config)}
@@ -137,7 +137,10 @@ def test_both_sides_of_a_threshold(
 
 
 def test_standard_deviations_by_hand(judged: Make) -> None:
-    """Check four seeds a step apart: std 1.29 steps, bounds of 0.62 and 2.92 times that."""
+    """Check four seeds at equal steps.
+
+    Their std is 1.29 steps, and its bounds are 0.62 and 2.92 times the std.
+    """
     std = 0.1 * math.sqrt(5 / 3)
     tight = judged(TIGHT_NGT, level(0.5, spread=0.1), NGT).checks[0]
     assert tight.text.startswith("std 0.13 [0.08, 0.38]")
@@ -147,9 +150,9 @@ def test_standard_deviations_by_hand(judged: Make) -> None:
 
 
 def test_a_spread_can_be_neither_tight_nor_wide(judged: Make) -> None:
-    """Check that four seeds leave a middling spread undecided.
+    """Check that a middling spread over four seeds satisfies neither rule.
 
-    Each rule needs the bound on its side.
+    Each rule compares the confidence bound on its own side with the threshold.
     """
     for spread in (0.03, 0.1):
         assert judged(TIGHT_NGT, level(0.5, spread), NGT).verdict == "not reproduced"
@@ -157,7 +160,7 @@ def test_a_spread_can_be_neither_tight_nor_wide(judged: Make) -> None:
 
 
 def test_unsteady_asks_for_the_end_of_the_means_interval(judged: Make) -> None:
-    """Check that an interval around EXPERT does not count as below EXPERT."""
+    """Check that an interval that contains EXPERT does not count as below EXPERT."""
     found = judged(UNSTEADY_NGT, level(EXPERT - 0.01, spread=0.05), NGT)
     assert found.verdict == "not reproduced"
 
@@ -178,7 +181,7 @@ def test_a_claim_of_many_parts_can_hold_in_some(judged: Make) -> None:
 
 
 def test_means_are_over_what_by_says(judged: Make) -> None:
-    """Check that a failure with one number of demonstrations vanishes in the mean over all."""
+    """Check that a low score with one number of demonstrations does not fail the mean over all."""
     score = level(0.6)
 
     def one_low(key: RunKey) -> float:
@@ -201,7 +204,7 @@ def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
 ) -> None:
     """Check runs without any score.
 
-    Elsewhere each of them counts as 0, so that no difference would show here.
+    Other rules count each such run as 0. Here that would hide every difference.
     """
     beside = dict.fromkeys(Cells("main_figure", ("bc",)).keys(paper_config), 0.5)
     found = TIGHT_NGT.judge(make_evidence(beside, silent=NGT.keys(paper_config)))
@@ -216,11 +219,11 @@ def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
     failed = bounded("mean", "<", LEARNS, NGT).judge(
         make_evidence(beside, silent=NGT.keys(paper_config))
     )
-    assert failed.verdict == "reproduced", "this rule counts them as 0"
+    assert failed.verdict == "reproduced", "this rule must count them as 0"
 
 
 def test_iqm_not_mean_decides_who_is_ahead(judged: Make) -> None:
-    """Check a bad seed among the worst quarter, which the IQM cuts."""
+    """Check a bad seed in the worst quarter, which the IQM leaves out."""
 
     def score(key: RunKey) -> float:
         if key.method == "bc":
@@ -286,12 +289,10 @@ def test_all_checks_of_several_rules_or_none(judged: Make, make_evidence: Make) 
     found = judged(rule, score, NGT, bc)
     assert found.verdict == "reproduced" and len(found.keys) == 24
     found = judged(rule, lambda key: 0.2 if key.demos == 1 else score(key), NGT, bc)
-    assert found.verdict == "not reproduced", "it cannot hold partly"
+    assert found.verdict == "not reproduced", "it must not hold partly"
     name = "Ant-v4, 1 demonstration: 0.20 [0.20, 0.20]"
     assert found.text() == f"5 of 6 hold; closest to failing: {name}"
-    assert judged(rule, score, NGT).verdict == "not run at this scale", (
-        "one of the rules lacks runs"
-    )
+    assert judged(rule, score, NGT).verdict == "not run at this scale", "one rule has no runs"
     assert rule.judge(make_evidence({})).verdict == "not run at this scale"
 
 

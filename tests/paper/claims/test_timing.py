@@ -1,4 +1,4 @@
-"""Rules on training speeds, each on both sides of its threshold."""
+"""Rules for training speeds: both sides of each threshold."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GPU = {"device": "cuda:0", "machine": "m"}
 
 
 def at(rates: dict[str, float], env: str = "Humanoid-v4") -> dict[RunKey, list[float]]:
-    """Return three repeats of ten evaluations at the given rates, two per cent apart."""
+    """Return ten speeds for each of three repeats; the repeats are two per cent apart."""
     return {
         timed(method, env, seed): [rate * (0.98 + 0.02 * seed)] * 10
         for method, rate in rates.items()
@@ -45,15 +45,15 @@ def test_order(make_evidence: Make) -> None:
         return order(env).judge(make_evidence({}, paces=at(rates, env), record=record)).verdict
 
     assert verdict("Humanoid-v4", RISING) == "reproduced"
-    assert verdict("Walker2d-v4", RISING) == "reproduced", "NGT and DAC tie there"
+    assert verdict("Walker2d-v4", RISING) == "reproduced", "NGT and DAC tie there in the paper"
     swapped = {**RISING, "speed-pwil": 2.0, "speed-diffail": 1.0}
-    assert verdict("Humanoid-v4", swapped) == "reproduced", "4.4 % apart in the paper"
-    assert verdict("Walker2d-v4", swapped) == "partly", "24 % apart"
+    assert verdict("Humanoid-v4", swapped) == "reproduced", "they differ by 4.4 % in the paper"
+    assert verdict("Walker2d-v4", swapped) == "partly", "they differ by 24 % in the paper"
     backwards = {method: 10 - rate for method, rate in RISING.items()}
     assert verdict("Humanoid-v4", backwards) == "not reproduced"
     assert verdict("Humanoid-v4", dict.fromkeys(RISING, 5.0)) == "not reproduced"
     near = {method: 1 + rate / 100 for method, rate in RISING.items()}
-    assert verdict("Humanoid-v4", near) != "reproduced", "closer than the repeats are to each other"
+    assert verdict("Humanoid-v4", near) != "reproduced", "methods differ less than repeats"
     assert verdict("Humanoid-v4", RISING, {**GPU, "device": "cpu"}) == "not run at this scale"
     fewer = {m: r for m, r in RISING.items() if m != "speed-dac"}
     assert verdict("Humanoid-v4", fewer) == "not run at this scale"
@@ -72,7 +72,7 @@ def test_an_order_needs_repeats(make_evidence: Make) -> None:
 
 
 def test_speed_is_the_mean_since_the_start(make_evidence: Make) -> None:
-    """Slow down the last fifth of a run, which changes its overall mean little."""
+    """Slow down the end of a run, which hardly changes its overall mean."""
     paces = at(RISING)
     for seed in REPEATS:
         paces[timed("speed-wdac", seed=seed)] = [6.0] * 9 + [4.5]

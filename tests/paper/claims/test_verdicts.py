@@ -1,4 +1,4 @@
-"""Verdicts: cells, complete evidence, and verdicts from parts."""
+"""Verdicts: the cells of a claim, complete evidence, and verdicts from several checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ MAIN = Cells("main_figure", ("ngt",))
 
 def test_cells_are_chosen_by_every_axis() -> None:
     assert len(MAIN.keys(PAPER)) == 6 * 3 * 4
-    assert len(Cells("main_figure", ("ngt", "bc-full")).keys(PAPER)) == 2 * 72, "cells of all rates"
+    assert len(Cells("main_figure", ("ngt", "bc-full")).keys(PAPER)) == 2 * 72, (
+        "cells at all rates must be found"
+    )
     one = Cells("main_figure", ("ngt",), envs=("Ant-v4",), demos=(4,)).keys(PAPER)
     assert one == [RunKey("Ant-v4", "ngt", "state-action", 20, 4, seed) for seed in range(4)]
     rest = Cells("main_figure", ("ngt",), without=("Ant-v4",)).keys(PAPER)
@@ -34,10 +36,10 @@ def test_cells_are_chosen_by_every_axis() -> None:
     states = Cells("grid_figure", ("ngt",), mode="state-state", rate=50).keys(PAPER)
     assert {(key.mode, key.rate) for key in states} == {("state-state", 50)} and len(states) == 12
     assert Cells("ablation_init", ("ngt-kaiming", "ngt")).keys(PAPER)[0].method == "ngt", (
-        "includes methods shown beside"
+        "methods shown beside must be included"
     )
     assert Cells("dmc_figure", ("ngt",)).keys(load({"scale": "quick"})) == [], (
-        "missing at this scale"
+        "this scale lacks the figure"
     )
 
 
@@ -52,24 +54,24 @@ def test_what_is_whole(make_evidence: Make) -> None:
     others = Cells("main_figure", ("ngt",), without=(gone.env,))
     assert evidence(fewer).decides(others), "the missing run is in other cells"
     short = load({"scale": "paper", "train": {"steps": 9_999_999}})
-    assert not evidence(scores, short).decides(MAIN), "fewer steps than the paper's"
+    assert not evidence(scores, short).decides(MAIN), "fewer steps than in the paper"
     long = load({"scale": "paper", "train": {"steps": 10_000_001}})
     assert not evidence(scores, long).decides(MAIN), (
-        "more steps are wrong too: other methods would have had fewer"
+        "more steps must not decide either: other methods would have had fewer"
     )
     for other in ({"window": 1}, {"sac": {"gamma": 0.9}}, {"train": {"eval_episodes": 1}}):
         settings = load({"scale": "paper", **other})
         assert not evidence(scores, settings).decides(MAIN), other
     foreign = {"config_hash": "0" * 16}
-    assert not evidence(scores, record=foreign).decides(MAIN), "records with other settings"
+    assert not evidence(scores, record=foreign).decides(MAIN), "the records have other settings"
     poor = {"reference": {"random": 300.0, "expert": -200.0, "demos": ""}}
     lost = evidence(scores, record=poor)
-    assert not lost.decides(MAIN) and lost.scores == {}, "an expert worse than random"
+    assert not lost.decides(MAIN) and lost.scores == {}, "the expert is worse than random"
     assert lost.unscored(MAIN) == {key.env for key in scores}
     assert evidence(scores).unscored(MAIN) == frozenset()
     lite = load({"scale": "lite", "train": {"steps": 10_000_000}})
     there = dict.fromkeys(MAIN.keys(lite), 0.5)
-    assert not evidence(there, lite).decides(MAIN), "three of six envs"
+    assert not evidence(there, lite).decides(MAIN), "the scale has three of six envs"
 
 
 def test_groups_leave_out_tasks_that_lack_a_run(make_evidence: Make) -> None:
@@ -90,7 +92,7 @@ def test_groups_leave_out_tasks_that_lack_a_run(make_evidence: Make) -> None:
     gone = next(key for key in keys if (key.env, key.demos) == ("Humanoid-v4", 4))
     some = evidence({key: score for key, score in scores.items() if key != gone})
     assert len(dict(some.groups(pair, "task"))) == 5
-    assert len(some.complete(pair)) == len(keys) - 8, "the task is dropped for both methods"
+    assert len(some.complete(pair)) == len(keys) - 8, "the task must be dropped for both methods"
     alone = evidence({key: s for key, s in scores.items() if key.method == "ngt"})
     assert list(alone.groups(pair, "env")) == [], "there is nothing to compare with"
 
@@ -129,7 +131,7 @@ def test_runs_and_seeds() -> None:
 def test_rates_are_of_stretches_that_do_not_overlap(
     make_evidence: Make, evaluations: int, expected: list[float]
 ) -> None:
-    """Check that stretches run at the expected rates and that the last one ends with the run."""
+    """Check the rate of each stretch, and that the last stretch ends with the run."""
     timed, other = (
         RunKey("Humanoid-v4", "speed-ngt", "state-action", 20, 4, seed) for seed in (0, 1)
     )
@@ -156,7 +158,7 @@ def test_rates_are_of_stretches_that_do_not_overlap(
 def test_an_expert_of_less_than_nine_tenths_is_too_weak(
     make_evidence: Make, share: float, verdict: str
 ) -> None:
-    """Check that the share counts from the random policy, as Pusher-v5's returns are negative."""
+    """Check that the share counts from the random return, since Pusher-v5 has negative returns."""
     for env in ("HalfCheetah-v4", "Pusher-v5"):
         cells = Cells("main_figure", ("ngt",), envs=(env,))
         task = get_task(env)

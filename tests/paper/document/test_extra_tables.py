@@ -1,4 +1,4 @@
-"""Additional tables of the LaTeX report: methods from their docstrings, and the runs."""
+"""Additional tables of the LaTeX report: the methods, from their docstrings, and the runs."""
 
 from __future__ import annotations
 

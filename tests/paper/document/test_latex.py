@@ -1,4 +1,4 @@
-"""LaTeX: messages if it is missing and if a document has an error."""
+"""LaTeX: repeated runs, and messages if LaTeX is missing or a document has an error."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def test_without_latex_it_says_what_to_install(
 
 
 def fake(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install a pdflatex that is a shell script."""
+    """Install a shell script as pdflatex."""
     (folder / "pdflatex").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "pdflatex").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
 def test_it_runs_until_nothing_moves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Check changes of equal length: each of these files is as long as the previous one."""
+    """Check changes that keep a file's size: each new file is as long as the previous one."""
     fake(tmp_path, "echo x >> runs; head -n 3 runs | wc -l > main.aux", monkeypatch)
     assert latex.build(tmp_path, tmp_path / "log") == tmp_path / "main.pdf"
     assert (tmp_path / "runs").read_text().count("x") == 4, (
-        "three that differ and one equal to the last"
+        "three runs must differ, the fourth must equal the third"
     )
     fake(tmp_path, "echo x >> runs; wc -l < runs > main.aux", monkeypatch)
     with pytest.raises(UserError, match=r"^LaTeX: Page numbers still move after 6 runs; its log:"):

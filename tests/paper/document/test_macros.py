@@ -1,4 +1,4 @@
-"""Numbers and outcomes in the text, which come from tables and runs."""
+"""The text's numbers and outcomes, which come from tables and runs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def named(text: str, kind: str, name: str) -> str:
 
 @pytest.fixture
 def made(make_study: Callable[..., Any], fill: Callable[..., None]) -> tuple[Any, Runs]:
-    """Return a study in which one run is missing and another one diverged, and its runs."""
+    """Return a study with one missing and one diverged run, and the study's runs."""
     study = make_study(methods=["ngt", "dac-r"], demos=[1, 4], seeds=[0, 1])
     fill(study, skip=[study.key("ngt", seed=1)])
     study.write(study.key("dac-r", demos=4), [0.1], diverged=True)
@@ -95,7 +95,7 @@ def test_numbers_are_those_of_runs_and_tables(made: tuple[Any, Runs]) -> None:
     of_runs = ("Runs", "RunsFinished", "RunsDiverged")
     assert [macro(text, name) for name in of_runs] == ["8", "6", "1"]
     assert macro(text, "RunsMissing") == "1"
-    assert macro(text, "NgtIqm") == "0.93 {[}0.83, 1.03]"
+    assert macro(text, "ReferenceIqm") == "0.93 {[}0.83, 1.03]"
     assert macro(text, "Demos") == "1 and 4" and macro(text, "Steps") == "60,000"
     assert macro(text, "Window") == "3" and macro(text, "Seeds") == "2"
     assert r"90\% (skewed scores)" in macro(text, "Coverage") and macro(text, "OtherSettings") == ""
@@ -109,7 +109,14 @@ def test_numbers_are_those_of_runs_and_tables(made: tuple[Any, Runs]) -> None:
 def test_what_is_not_known_is_not_made_up(made: tuple[Any, Runs]) -> None:
     study, _ = made
     nothing = macros(study.config, Runs(None, {}, {}), [])
-    unknown = ("NgtIqm", "NgtIqmByDemos", "BestMethod", "NgtBetter", "NoScores", "RunsMissing")
+    unknown = (
+        "ReferenceIqm",
+        "ReferenceIqmByDemos",
+        "BestMethod",
+        "ReferenceBetter",
+        "NoScores",
+        "RunsMissing",
+    )
     assert {macro(nothing, name) for name in unknown} == {""} and macro(nothing, "Claims") == "0"
     assert {named(nothing, "says", n) for n in (*FIGURES, "references")} == {""}
 
@@ -138,17 +145,25 @@ def test_outcomes_are_the_verdicts() -> None:
 def test_ngt_is_placed_among_the_methods(made: tuple[Any, Runs]) -> None:
     config = made[0].config
     values = of_aggregates(AGGREGATES, config)
-    assert str(values["NgtIqm"]) == "0.93 [0.83, 1.03]"
-    assert values["NgtIqmByDemos"] == "0.50 [0.40, 0.60] with 1 and 0.97 [0.87, 1.07] with 4"
+    assert str(values["ReferenceIqm"]) == "0.93 [0.83, 1.03]"
+    assert values["ReferenceIqmByDemos"] == "0.50 [0.40, 0.60] with 1 and 0.97 [0.87, 1.07] with 4"
     assert (values["OtherMethods"], values["HigherMethods"]) == (3, 2)
     assert (values["BestMethod"], str(values["BestIqm"])) == ("PWIL", "1.04 [0.94, 1.14]")
-    assert (values["NgtBetter"], values["NgtWorse"]) == (1, 1), "one interval contains one half"
+    assert (values["ReferenceBetter"], values["ReferenceWorse"]) == (1, 1), (
+        "DAC's interval contains one half"
+    )
     one_seed = [row | dict.fromkeys(("better_low", "better_high")) for row in AGGREGATES]
     values = of_aggregates(one_seed, config)
-    assert (values["NgtBetter"], values["NgtWorse"]) == ("", "") and values["BestMethod"] == "PWIL"
+    assert (values["ReferenceBetter"], values["ReferenceWorse"]) == ("", "") and values[
+        "BestMethod"
+    ] == "PWIL"
     alone = of_aggregates([AGGREGATES[1]], config)
-    assert str(alone["NgtIqm"]) == "0.93 [0.83, 1.03]"
-    assert (alone["NgtIqmByDemos"], alone["BestMethod"], alone["NgtBetter"]) == ("", "", "")
+    assert str(alone["ReferenceIqm"]) == "0.93 [0.83, 1.03]"
+    assert (alone["ReferenceIqmByDemos"], alone["BestMethod"], alone["ReferenceBetter"]) == (
+        "",
+        "",
+        "",
+    )
 
 
 def test_a_table_of_another_form_is_one_line() -> None:
@@ -163,6 +178,6 @@ def test_what_has_no_scores_is_said(poor_study: Callable[..., Any]) -> None:
     a = aggregate_table.collect(runs.rows, study.config, [])
     made = Item(TABLES["aggregate_table"], (), table=aggregate_table.table(a))
     text = macros(study.config, runs, [made])
-    assert macro(text, "NgtIqm") == ""
+    assert macro(text, "ReferenceIqm") == ""
     assert macro(text, "NoScores") == "no task of the main figure has scores"
     assert "(no scores there: the expert's mean return" in named(text, "says", "references")

@@ -1,4 +1,4 @@
-"""Pictures inside a page: their quality and their size."""
+"""Pictures embedded in a page: quality and size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def decode(picture: pictures.Picture) -> Image.Image:
 
 @pytest.fixture
 def drawing(tmp_path: Path) -> Path:
-    """Return a picture of three flat colours on a transparent background, 1000 x 500."""
+    """Return a 1000 x 500 picture of three flat colours on a transparent background."""
     image = Image.new("RGBA", (1000, 500), (0, 0, 0, 0))
     for i, color in enumerate([(0, 114, 178, 255), (0, 0, 0, 255), (213, 94, 0, 255)]):
         image.paste(color, (200 * i, 100, 200 * i + 100, 400))
@@ -34,7 +34,7 @@ def drawing(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def photo(tmp_path: Path) -> Path:
-    """Return a picture of noise, 1600 x 200, which does not compress."""
+    """Return a 1600 x 200 picture of noise, which does not compress."""
     pixels = np.random.default_rng(0).integers(0, 255, (200, 1600, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(tmp_path / "photo.png")
     return tmp_path / "photo.png"
@@ -63,7 +63,9 @@ def test_the_best_quality_that_fits_is_taken(photo: Path, drawing: Path) -> None
     small = pictures.embed(files, size // 3)
     assert sum(len(p.uri) for p in small.values()) <= size // 3
     assert decode(small["photo"]).width < 1350
-    assert small["photo"].shown == best["photo"].shown == 1120, "the width on the page stays"
+    assert small["photo"].shown == best["photo"].shown == 1120, (
+        "the width on the page must not change"
+    )
 
 
 def test_a_budget_that_nothing_meets(photo: Path) -> None:

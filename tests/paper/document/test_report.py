@@ -1,4 +1,4 @@
-"""The report: the page's content, its requirements and its errors."""
+"""The report page: its content, its requirements and its errors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from ngt.errors import UserError
-from ngt.runs.gather import publish
 from ngt.runs.keys import Layout
+from ngt.runs.shipping.gather import publish
 from ngt.settings.load import load
 from paper import command
 from paper.document import report
@@ -29,7 +29,7 @@ Make = Callable[..., Any]
 
 
 class Page(HTMLParser):
-    """Elements, links and text of a page."""
+    """The elements, links and text of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ def test_every_artefact_of_the_scale_in_order(study: Any) -> None:
     assert [i for i in page.all("h3", "id") if not i.startswith("runs-")] == names
     links = [link[1:] for link in page.all("a", "href") if link.startswith("#")]
     anchors = set(page.all("h2", "id") + page.all("h3", "id") + page.all("main", "id"))
-    assert set(links) == anchors, "every anchor has a link and every link an anchor"
+    assert set(links) == anchors, "links and anchors must match"
     for name in names:
         assert (FIGURES | TABLES)[name].title in page.text
 
@@ -92,7 +92,7 @@ def test_tables_are_whole_and_escaped(study: Any) -> None:
     page = Page(text)
     assert page.text.count("Caption of claims_table") == 1
     assert "a & c" in page.text and "−10.12" in page.text and "A note." in page.text
-    assert "-10.123456" in page.all("td", "data-value"), "sorted by the exact number"
+    assert "-10.123456" in page.all("td", "data-value"), "the exact number is needed for sorting"
     marks = [a["class"] for t, a in page.elements if t == "td" and "verdict" in a.get("class", "")]
     assert marks[:4] == ["verdict bad", "verdict good", "verdict good", "verdict none"]
 
@@ -117,7 +117,9 @@ def test_the_page_needs_nothing_else(study: Any) -> None:
     assert all(link.startswith("data:") for link in page.all("link", "href"))
     assert page.all("script", "src") == []
     (policy,) = (a["content"] for t, a in page.elements if t == "meta" and "http-equiv" in a)
-    assert policy.startswith("default-src 'none'; img-src data:;"), "browsers enforce the policy"
+    assert policy.startswith("default-src 'none'; img-src data:;"), (
+        "browsers must block everything else"
+    )
 
 
 def test_the_same_inputs_give_the_same_bytes(study: Any) -> None:

@@ -1,4 +1,4 @@
-"""The report's account of the runs."""
+"""The report's tables and facts about its runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Make = Callable[..., Any]
 
 @pytest.fixture
 def study(make_study: Make) -> Any:
-    """Return six runs of two figures.
+    """Return a study of two figures with six runs.
 
-    Two are finished; one each is diverged, stale, begun and missing.
+    Two runs are finished. Of the others, one is diverged, one stale, one begun and one missing.
     """
     made = make_study(methods=["ngt", "dac-r"], demos=[1], seeds=[0, 1, 2])
     made.settings["figures"]["seeds_figure"] = {

@@ -1,4 +1,4 @@
-"""The report in LaTeX: its text, missing artefacts, and the PDF if LaTeX is installed."""
+"""The LaTeX report: its text, missing artefacts, and its PDF if LaTeX is installed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_no_number_is_typed_in_the_text() -> None:
     assert re.findall(r".{0,20}\d.{0,20}", text) == []
     in_math = "".join(m[0] for m in re.finditer(math, BODY, flags=re.DOTALL))
     numbers = re.sub(r"\\t?frac\{1\}\{[2m]\}|\^2|k\+1", "", in_math)
-    assert re.findall(r"\d", numbers) == [], "only one half, 1/m, squares and indices are allowed"
+    assert re.findall(r"\d", numbers) == [], "allowed: one half, 1/m, squares and indices"
 
 
 def test_the_text_knows_every_artefact_and_every_macro(study: Any, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_text_knows_every_artefact_and_every_macro(study: Any, tmp_path: Pat
     numbers = (tmp_path / "macros.tex").read_text()
     defined = set(re.findall(r"\\newcommand\*{\\(\w+)}", numbers))
     used = set(re.findall(r"\\([A-Z][A-Za-z]+)\b", BODY)) - {"Bigl", "Bigr", "Phi"}
-    assert used == defined, "the text and the macros name the same numbers"
+    assert used == defined, "the text must use exactly the macros that exist"
     said = set(re.findall(r"\\of{says}{(\w+)}", BODY))
     assert said <= set(re.findall(r"says@(\w+)", numbers))
     extra = set(re.findall(r"\\extratable{(\w+)}", BODY))
@@ -71,7 +71,9 @@ def test_what_is_missing_is_named(study: Any, tmp_path: Path) -> None:
     (study.layout.root / "grid_figure.pdf").touch()
     paper.gather(study.config, study.layout, tmp_path, allow_partial=True)
     assert not (tmp_path / "main_figure.pdf").exists()
-    assert not (tmp_path / "grid_figure.pdf").exists(), "the scale lacks it, even if a file exists"
+    assert not (tmp_path / "grid_figure.pdf").exists(), (
+        "the scale lacks this figure, although a file exists"
+    )
     numbers = (tmp_path / "macros.tex").read_text().replace(r"\allowbreak{}", "")
     assert r"main\_figure.pdf is missing" in numbers
 

@@ -49,8 +49,8 @@ def test_values_of_several_envs() -> None:
 @pytest.mark.parametrize(
     ("methods", "expected"),
     [
-        (["ngt", "dac-r"], ["NGT", "DAC, R"]),  # not variants of one method
-        (["ngt", "ngt-release"], ["NGT", "NGT (release)"]),  # differences outside params, and many
+        (["ngt", "dac-r"], ["NGT", "DAC, R"]),  # two methods, not variants of one
+        (["ngt", "ngt-release"], ["NGT", "NGT (release)"]),  # many differences, not only in params
         (["ngt", "red"], ["NGT", "RED*"]),  # a different model
         (["ngt"], ["NGT"]),  # no difference
     ],

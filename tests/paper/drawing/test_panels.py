@@ -1,4 +1,4 @@
-"""A panel's limits, and axes along which a figure allows only one value."""
+"""A panel's limits, and settings for which a figure allows only one value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stamp of an artefact's inputs, in each of its files."""
+"""The stamp of an artefact's inputs in each of the artefact's files."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def test_a_stamp_follows_settings_and_records(make_study: Callable[..., Any]) ->
     record.write_text(former.replace("100.0", "101.0"))
     assert now() != first
     record.unlink()
-    assert now() != first, "the stamp of a partial figure differs"
+    assert now() != first, "a partial figure must have another stamp"
     record.write_text(former)
-    assert now() == first, "the former record gives the former stamp"
+    assert now() == first, "the former record must give the former stamp"
     assert stamp(study.config, study.layout, FIGURES["theory_figure"]) != first
 
 

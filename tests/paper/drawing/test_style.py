@@ -1,4 +1,4 @@
-"""The style: appearance of methods, one style sheet, and complete, reproducible files."""
+"""The style: the methods' looks, one style sheet, and complete, reproducible files."""
 
 from __future__ import annotations
 
@@ -182,10 +182,10 @@ def test_wrap_breaks_at_spaces_alone() -> None:
 
 def test_on_dark_a_colour_is_as_far_from_the_page_as_on_paper() -> None:
     assert style.on_dark("#000000") == "#ffffff"
-    assert style.on_dark("#E69F00") == "#e69f00", "far enough already"
+    assert style.on_dark("#E69F00") == "#e69f00", "its contrast is high enough"
     dark = {name: style.on_dark(look.color) for name, look in style.LOOKS.items()}
     assert len(set(dark.values())) == len({look.color for look in style.LOOKS.values()})
-    assert dark["ngt"] == "#3d94c4", "contrast 5.19 of #0072b2 with white, 5.23 of this with DARK"
+    assert dark["ngt"] == "#3d94c4", "contrast with DARK 5.23; #0072b2 has 5.19 with white"
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6])

@@ -1,4 +1,4 @@
-"""Forms of a table."""
+"""A table as CSV, JSON, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def test_json_round_trip_but_for_what_is_not_finite() -> None:
 
 
 def test_every_form_carries_the_marks() -> None:
-    """Check the marks of every form.
+    """Check the marks in each format.
 
-    The CSV has them in a column, so that it is read without options and each row keeps them.
+    The CSV has a column of marks. So it can be read without options, and each row keeps its marks.
     """
     assert next(csv.reader(io.StringIO(TABLE.csv()))) == [*TABLE.columns]
     marked = dataclasses.replace(TABLE, marks=["PARTIAL: 1 run.", "OTHER, too."])
@@ -76,7 +76,7 @@ def test_a_csv_has_one_number_in_a_cell_and_ascii_minus_signs() -> None:
 
 
 def test_a_json_without_marks_is_read() -> None:
-    """Read a table of an earlier version, which has no marks."""
+    """Read a table written by an earlier version, which had no marks."""
     data = json.loads(TABLE.json())
     del data["marks"]
     assert from_json(json.dumps(data)).marks == ()

@@ -1,4 +1,4 @@
-"""Tables as LaTeX typesets them."""
+"""Tables in LaTeX."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_tex_of_a_wide_or_long_table() -> None:
     assert r"\shortstack[l]{one\\two} & b c & \shortstack[r]{n\\(s)} \\" in short
     names = r"sac.\allowbreak{}tau\_\allowbreak{}b 0.5 a/\allowbreak{}b"
     assert rf"{{[}}x] & {names} & 1 \\" in short, (
-        "a bracket would become an argument of the previous row"
+        "without braces, LaTeX reads the bracket as an argument of the previous row"
     )
     long = Table("T", columns, [row] * (tex.LINES_PER_PAGE + 1), notes=("N.",)).tex()
     for text, part in ((short, "table"), (long, "longtable")):
@@ -47,7 +47,7 @@ def test_tex_of_a_wide_or_long_table() -> None:
 
 def test_cells_that_wrap_fill_a_page_sooner() -> None:
     columns = {"a": Column("a", width=0.5), "b": Column("b")}
-    row = {"a": "x" * tex.CHARACTERS_PER_LINE, "b": "short"}  # two lines
+    row = {"a": "x" * tex.CHARACTERS_PER_LINE, "b": "short"}  # column a wraps to two lines
     rows = [row] * (tex.LINES_PER_PAGE // 2)
     assert r"\begin{table}" in Table("T", columns, rows).tex()
     assert r"\begin{longtable}" in Table("T", columns, [*rows, rows[0]]).tex()

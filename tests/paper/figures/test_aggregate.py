@@ -1,4 +1,4 @@
-"""The figure of aggregates, which draws the values of the table."""
+"""The figure of aggregates, which draws the values of the table of aggregates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def points(axes: Axes) -> dict[int, float]:
 
 
 def bars(axes: Axes) -> dict[int, tuple[float, float]]:
-    """Return the ends of each row's interval."""
+    """Return the ends of each row's interval bar."""
     lines = (line for line in axes.lines if line.get_alpha())
     return {int(line.get_ydata()[0]): tuple(map(float, line.get_xdata())) for line in lines}
 
@@ -50,13 +50,13 @@ def test_rows_are_the_table_s(make_study: Make, fill: Make) -> None:
     assert [row["demos"] for row in rows] == ["all"] * 3
     iqm, gap, better, _ = figure.axes
     assert [t.get_text() for t in iqm.get_yticklabels()] == ["NGT", "DAC (R)", "BC"]
-    assert iqm.yaxis_inverted(), "the first row is on top"
+    assert iqm.yaxis_inverted(), "the first row must be on top"
     for axes, key in ((iqm, "iqm"), (gap, "gap"), (better, "better")):
         shown = {i: row for i, row in enumerate(rows) if row[key] is not None}
         assert points(axes) == {i: row[key] for i, row in shown.items()}
         ends = {i: (row[f"{key}_low"], row[f"{key}_high"]) for i, row in shown.items()}
         assert bars(axes) == ends
-    assert set(points(better)) == {1, 2}, "NGT is not compared with itself"
+    assert set(points(better)) == {1, 2}, "NGT must not be compared with itself"
     dashed = [line for line in better.lines if line.get_color() == style.GREY]
     assert [tuple(line.get_xdata()) for line in dashed] == [(0.5, 0.5)]
 

@@ -1,4 +1,4 @@
-"""The figures of pairings, penalties, controls and readings: lines, single envs and cost."""
+"""The figures of pairings, penalties, controls and readings: lines, panels and cost."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_a_panel_shows_the_methods_that_run_there(
         [line for line in axes.lines if line.get_marker() not in ("None", "", "x")]
         for axes in seen.figure.axes
     )), strict=True))  # fmt: skip
-    assert counts["HalfCheetah-v4"] == 8  # four methods, each also normalised
-    assert counts["Walker2d-v4"] == 5  # the constant, two methods, each also without termination
+    assert counts["HalfCheetah-v4"] == 8  # four methods, each with and without normalisation
+    assert counts["Walker2d-v4"] == 5  # the constant; two methods with and without termination
     assert counts["Hopper-v4"] == 11
 
 
 def test_the_milliseconds_of_an_update_are_said(paper_study: Make, drawn: Make) -> None:
-    """Check the cost: 60 000 env steps in 30 s, at four per update, are 15 000 updates of 2 ms."""
+    """Check that 60 000 env steps in 30 s, four per update, are shown as updates of 2 ms."""
     study = paper_study("penalty_figure", envs=["Hopper-v4"], seeds=[0])
     for key in study.table():
         seconds = 30.0 if key.method == "ngt" else 60.0

@@ -1,4 +1,4 @@
-"""Figures of learning curves: every run in one place, partial tables, the layout of panels."""
+"""Figures of learning curves: each run in one panel, partial figures, the layout of panels."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_panel_without_scores_shows_returns(poor_study: Make, drawn: Make, tid
     np.testing.assert_allclose(seen.strong(0)[0].get_ydata(), 0.9)
     np.testing.assert_allclose(seen.strong(2)[0].get_ydata(), 50.0)
     low, high = seen.figure.axes[2].get_ylim()
-    assert low < 49.0 and high > 50.0, "both references and all curves are inside"
+    assert low < 49.0 and high > 50.0, "both references and all curves must be inside"
     assert seen.above(0) == "" and seen.above(2) == "no scores: see below"
     assert "No scores on Hopper-v4: the expert's mean return, 49, is not above" in seen.notes
     tidy(seen.figure)

@@ -88,7 +88,7 @@ def test_there_is_none_where_demonstrations_are_ones_own(layout: Layout) -> None
     assert FIGURES["expert_figure"].at(one)
     both = replace(CONFIG, envs={"Pendulum-v1": own, "Hopper-v4": own})
     assert not FIGURES["expert_figure"].at(both)
-    with pytest.raises(UserError, match="no env of it has demonstrations by an expert"):
+    with pytest.raises(UserError, match="no env has demonstrations by an expert"):
         draw(read(both, layout), both)
 
 

@@ -38,7 +38,7 @@ def above(axes: Axes) -> str:
 
 
 def strong(axes: Axes, method: str) -> Line2D:
-    """Return a method's strong line."""
+    """Return a method's main line."""
     look = style.looks([method])[method]
     (line,) = (
         line
@@ -56,7 +56,7 @@ def thin(axes: Axes, method: str) -> list[Line2D]:
 
 
 def band(axes: Axes, method: str) -> np.ndarray | None:
-    """Return the sorted heights of a method's band."""
+    """Return the sorted heights of a method's band, or None if there is no band."""
     color = to_rgba(style.looks([method])[method].color, 0.13)
     for artist in axes.collections:  # the band of a curve
         if np.allclose(artist.get_facecolor(), color):

@@ -42,14 +42,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 def named(figure: Figure, kind: str) -> list[tuple[str, Any]]:
-    """Return the artists whose gid has the given kind, with the rest of the gid."""
+    """Return (name, artist) for each artist whose gid is `kind:name`."""
     (axes,) = figure.axes
     pairs = [(a.get_gid() or "", a) for a in (*axes.patches, *axes.texts, *axes.lines)]
     return [(gid.partition(":")[2], a) for gid, a in pairs if gid.partition(":")[0] == kind]
 
 
 def extents(figure: Figure, kind: str) -> list[tuple[str, Bbox]]:
-    """Return the bounding boxes of a kind's artists, in inches."""
+    """Return (name, bounding box in inches) for each artist of a kind."""
     scale = 1 / figure.dpi
     return [
         (name, Bbox(artist.get_window_extent().get_points() * scale))
@@ -134,14 +134,14 @@ def test_arrows_join_the_edges_of_boxes(name: str) -> None:
     )
     for arrow in arrows(box):
         for (x0, y0), (x1, y1) in itertools.pairwise(arrow.points):
-            assert x0 == x1 or y0 == y1, "lines are horizontal or vertical"
+            assert x0 == x1 or y0 == y1, "lines must be horizontal or vertical"
             for b in box.values():
                 middle = abs((x0 + x1) / 2 - b.x), abs((y0 + y1) / 2 - b.y)
                 apart = (
                     middle[0] >= (abs(x1 - x0) + b.width) / 2 - 1e-9
                     or middle[1] >= (abs(y1 - y0) + b.height) / 2 - 1e-9
                 )
-                assert apart, "no line crosses a box"
+                assert apart, "a line crosses a box"
 
 
 def grey(color: str) -> float:
@@ -204,7 +204,7 @@ def test_numbers_are_the_configs() -> None:
 
 
 def test_outputs_of_hl_gauss() -> None:
-    """Check the heads: the predictor's logits are scaled as 5 tanh, the prior by tanh alone."""
+    """Check the heads: the predictor's logits are 5 tanh(.), the prior's outputs tanh(.)."""
     hlg = words(methods={"ngt": {"params": {"pairing": "hl_gauss"}}}).splitlines()
     assert r"$5\,\tanh(\cdot) \in \mathbb{R}^{32 \times 21}$" in hlg
     assert r"$\tanh(\cdot) \in \mathbb{R}^{32}$" in hlg

@@ -1,4 +1,4 @@
-"""The figure of the learned reward: a line per method that logs one, and four maps."""
+"""The figure of the learned reward: a line for each method that logs one, and four maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines and remarks of figures of learning curves."""
+"""Lines and remarks in figures of learning curves."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_cut_returns_are_told_as_scores(paper_study: Make, fill: Make, drawn: Ma
     ("changes", "text"),
     [
         ({"methods": ["ngt", "bc"]}, r"methods: found \[ngt, bc\]; this figure needs one"),
-        ({"methods": ["bc-full"]}, r"methods: bc-full has rate 1; name one with any rate"),
+        ({"methods": ["bc-full"]}, r"methods: bc-full has the fixed rate 1"),
         ({"beside": ["bc"]}, r"beside: found bc; this figure takes none"),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_method_without_an_embedding_is_an_error(paper_study: Make) -> None:
 
 @pytest.fixture
 def draw_auc(paper_study: Make, drawn: Make) -> Make:
-    """Return draw_auc(printed, equal), which draws two seeds per method with these AUCs."""
+    """Return draw_auc(printed, equal), which draws two seeds of each method with these AUCs."""
 
     def make(printed: Sequence[float], equal: Sequence[float], **axes: Any) -> Any:
         study = paper_study(SIGMA, window=2, seeds=[0, 1], **{"demos": [4], **axes})
@@ -148,12 +148,12 @@ def test_no_auc_is_said(draw_auc: Make) -> None:
     assert seen.strong(1) == []
 
 
-# ---------------------------------------------------------------- spread of seeds
+# ---------------------------------------------------------------- spread over seeds
 
 
 @pytest.fixture
 def ten_seeds(paper_study: Make) -> Any:
-    """Return a study of ten seeds with scores from 0.1 to 1.0; one diverges half-way."""
+    """Return a study of ten seeds with scores from 0.1 to 1.0; one seed diverges half-way."""
     made = paper_study(SEEDS, window=2, demos=[1])
     for key in made.table():
         score = (key.seed + 1) / 10

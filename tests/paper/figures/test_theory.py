@@ -1,4 +1,4 @@
-"""The figure of the theorems: lines show the study's numbers, titles the table's verdicts."""
+"""The figure of the theorems: its lines are the study's numbers, its titles give verdicts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def panel(figure: Figure, title: str) -> Axes:
 
 
 def line(axes: Axes, look: dict[str, Any]) -> np.ndarray:
-    """Return the y values of the only curve of a role."""
+    """Return the y values of the only curve with this look."""
     (found,) = (
         line
         for line in axes.lines

@@ -1,4 +1,4 @@
-"""The page of the shipped experts, and that the command's output matches it."""
+"""The page on the shipped experts, which must match the command's output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REMEDY = "run: python -m paper.handbook.experts"
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty data/ with its page."""
+    """Return an empty data folder with its page."""
     monkeypatch.setattr(shipped, "DATA", tmp_path)
     begin, end = pages.markers(experts.NAME)
     (tmp_path / "README.md").write_text(f"head\n{begin}old\n{end}tail\n")
@@ -34,7 +34,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def put(data: Path, env: str, returns: list[float], **changes: Any) -> None:
-    """Write an expert with these returns; everything else comes from another expert."""
+    """Write an expert with these returns; copy everything else from another expert."""
     shutil.copytree(ROOT / "data" / "HalfCheetah-v4", data / env)
     file = data / env / shipped.EXPERT
     expert = json.loads(file.read_text())
@@ -56,7 +56,7 @@ def test_the_picture_is_what_the_command_draws(tmp_path: Path) -> None:
         assert new.size == old.size, REMEDY
         difference = np.asarray(new.convert("L"), float) - np.asarray(old.convert("L"), float)
     assert np.abs(difference).mean() < 0.5, (
-        f"differs by more than rounding, in steps of 255; {REMEDY}"
+        f"the pictures differ by more than half a grey level of 255; {REMEDY}"
     )
 
 
@@ -85,7 +85,9 @@ def test_a_row_by_hand(data: Path) -> None:
     assert (shown["met"], shown["published"], shown["share"]) == ("yes", None, None)
     assert (shown["demos"], shown["video"]) == (1, None)
     put(data, "Reacher-v5", [1.0, 2.0])
-    assert experts.row(TASKS["Reacher-v5"], False)["met"] is None, "without an aim, none is met"
+    assert experts.row(TASKS["Reacher-v5"], False)["met"] is None, (
+        "without an aim, there is no answer"
+    )
 
 
 def test_a_share_counts_from_the_random_policy() -> None:
@@ -106,7 +108,7 @@ def test_aims() -> None:
 
 
 def test_command(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Check that shipped experts appear in the registry's order and that missing ones are named."""
+    """Check that shipped experts appear in the registry's order and missing experts are named."""
     put(data, "walker-walk", [900.0, 700.0])
     put(data, "HalfCheetah-v4", [6999.0, 6999.5])
     page = data / "README.md"
@@ -118,11 +120,10 @@ def test_command(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert rows == ["| HalfCheetah-v4", "| walker-walk"]
     assert "| 7000 | **no** |" in text and "| 800 | yes |" in text
     assert (
-        "without an expert that ships: Ant-v4, Hopper-v4, Humanoid-v4, Pusher-v5, Walker2d-v4, "
-        in text
+        "without a shipped expert: Ant-v4, Hopper-v4, Humanoid-v4, Pusher-v5, Walker2d-v4, " in text
     )
     with Image.open(data / "curves.png") as image:
-        assert image.width > 1000, "two panels"
+        assert image.width > 1000, "there must be two panels"
     assert str(page) in capsys.readouterr().out
     (data / "walker-walk" / shipped.CURVE).write_text("step\n")
     with pytest.raises(SystemExit) as stop:

@@ -1,4 +1,4 @@
-"""docs/methods.md: its contents, taken from code, and that it is up to date."""
+"""docs/methods.md: its contents come from code and are up to date."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_every_method_has_its_paragraphs(name: str) -> None:
     required = [label for label in text.labelled if label not in methods.OPTIONAL]
     assert required == list(methods.LABELS)
     fields = dataclasses.fields(cls.Config)
-    assert all(field.metadata.get("doc") for field in fields), "each field has a meaning"
+    assert all(field.metadata.get("doc") for field in fields), "a field has no meaning"
     assert len(text.summary) < 120 and text.summary.endswith(".")
 
 
@@ -139,7 +139,7 @@ TOY = {"label": "T*", "model": f"{__name__}:Toy"}
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a config name this file's classes."""
+    """Allow configs to name this file's classes."""
     real = resolve.load_model
     mine = {f"{__name__}:{c.__name__}": c for c in (Toy, Stored)}
     monkeypatch.setattr(
@@ -148,7 +148,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_facts() -> None:
-    """Check each method's part in the training loop, read from its class."""
+    """Check each method's role in the training loop, as read from its class."""
     config = config_of(
         toy=TOY, stored={"model": f"{__name__}:Stored", "rate": 1}, thin={"like": "bc", "rate": 5}
     )
@@ -224,7 +224,7 @@ def test_text_in_backticks_is_not_escaped() -> None:
 
 
 def test_the_shipped_document_is_up_to_date() -> None:
-    """Check the page that `python -m paper.handbook.methods --out docs/methods.md` writes."""
+    """Check the page. `python -m paper.handbook.methods --out docs/methods.md` updates it."""
     assert SHIPPED.read_text() == methods.document(CONFIG)
 
 
@@ -250,6 +250,6 @@ def test_the_command(
     with pytest.raises(SystemExit) as stop:
         methods.main(["--out", str(page)])
     assert stop.value.code == 2
-    assert page.read_text(encoding="utf-8"), "a page keeps its text after an error"
+    assert page.read_text(encoding="utf-8"), "an error must not empty the page"
     err = capsys.readouterr().err
     assert err.startswith("methods: error: ngt.potential: its docstring lacks a paragraph")

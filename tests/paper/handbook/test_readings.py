@@ -1,4 +1,4 @@
-"""Ambiguous parts of the paper: our reading from the config, and an alternative for each."""
+"""Ambiguous parts of the paper: our reading, taken from the config, and the alternative."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = {row[0]: row for row in readings.rows(PAPER)}
 
 
 def otherwise(setting: str) -> dict[str, tuple[str, ...]]:
-    """Return the rows after one `--set`."""
+    """Return the rows under one `--set` option."""
     parser = Parser()
     add_settings(parser)
     config = load_config(parser.parse_args(["--scale", "paper", "--set", setting]))
@@ -24,7 +24,7 @@ def otherwise(setting: str) -> dict[str, tuple[str, ...]]:
 
 
 def test_every_decision_has_a_row() -> None:
-    """Check the rows of the second reading of the paper."""
+    """Check that the decisions from the second reading of the paper have rows."""
     for words in (
         "loss of the temperature",
         "learning rate of the temperature",
@@ -46,9 +46,11 @@ def test_every_decision_has_a_row() -> None:
 def test_the_other_reading_is_one_setting(name: str) -> None:
     other = ROWS[name][-1].strip("`")
     changed = otherwise(other)
-    assert changed[name][3] != ROWS[name][3], "our column follows the config"
+    assert changed[name][3] != ROWS[name][3], "our column must follow the config"
     same = [n for n in ROWS if changed[n] == ROWS[n]]
-    assert len(same) >= len(ROWS) - 2, "other rows stay, except for Ant's in the row of envs"
+    assert len(same) >= len(ROWS) - 2, (
+        "other rows must stay, except that the row of envs also changes Ant's"
+    )
 
 
 def test_a_value_that_is_not_printed_differs() -> None:

@@ -1,4 +1,4 @@
-"""The generated part of docs/theory.md, and that the command's output matches it."""
+"""The generated part of docs/theory.md, which must match the command's output."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 def test_counter_examples_by_hand(theory_numbers: Study) -> None:
     text = " ".join(theory.by_hand(theory_numbers).split())
     for part in (
-        "P(|L_n − L| ≥ 1) = 0.5, above exp(−1) = 0.368",
+        "P(|L_n − L| ≥ 1) = 0.5, more than exp(−1) = 0.368",
         "2 exp(−1) = 0.736",
         "√2 · 0.9546 = 1.350",
         "= 1.279",
-        "distance is 100",
+        "distance (EMD) is 100",
         "−L ≤ 9.5",
         "2/√m = 0.35",
     ):
@@ -54,9 +54,9 @@ def test_command(
 
 @pytest.mark.slow
 def test_the_page_shows_what_is_computed() -> None:
-    """Compare the words exactly, and numbers to 5 %.
+    """Compare words exactly and numbers to 5 %.
 
-    Rounding on another machine may change numbers after training by that much.
+    On another machine, rounding may change the numbers after training by that much.
     """
     numbers = study()
     _, part, _ = pages.between(PAGE.read_text(), str(PAGE), theory.NAME)
@@ -66,4 +66,4 @@ def test_the_page_shows_what_is_computed() -> None:
     shown, found = (np.array(NUMBER.findall(text), float) for text in (part, new))
     np.testing.assert_allclose(shown, found, rtol=0.05, atol=0.011, err_msg=remedy)
     last = {pairing: t.gradient[-1] for pairing, t in numbers.trainings.items()}
-    assert max(last.values()) < 1.0, "the page's last paragraph states this"
+    assert max(last.values()) < 1.0, "the page's last paragraph claims this"

@@ -39,7 +39,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     variants.main(["ngt", "bc", "--env", "Hopper-v4", "--scale", "quick"])
     printed = capsys.readouterr().out
     assert printed == table(load({"scale": "quick"}), "ngt", "bc", ["Hopper-v4"])
-    assert "Hopper" not in printed, "a row names envs only if it holds on some"
+    assert "Hopper" not in printed, "a row that holds on all envs must name none"
     page = tmp_path / "page.md"
     begin, end = pages.markers(MODULE)
     page.write_text(f"head\n{begin}old\n{end}tail\n")

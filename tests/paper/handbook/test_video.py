@@ -1,4 +1,4 @@
-"""Videos: small files with all frames and the policy's name; rendering if OpenGL is available."""
+"""Videos: small files with all frames and a comment on the policy; rendering with OpenGL."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def test_a_gif_has_the_frames_their_time_and_its_words(clip: Clip) -> None:
     assert len(shown) == 10
     for i, frame in enumerate(shown):
         assert frame[45:75, 10 * i + 5 : 10 * i + 35].mean() > 240, (
-            "the square is in the right place"
+            "the square is in the wrong place"
         )
     still = [frame[:30] for frame in shown]
-    assert all(np.array_equal(still[0], other) for other in still), "nothing flickers"
+    assert all(np.array_equal(still[0], other) for other in still), "the background flickers"
     half = encode(clip, 80, 2, 16, "")
     with Image.open(io.BytesIO(half)) as image:
         assert image.size == (80, 60) and image.info["duration"] == 100
@@ -135,7 +135,9 @@ def test_a_video_of_an_env(tmp_path: Path, env: str) -> None:
         assert image.info["comment"].decode() == video.comment_of(tmp_path / "policy")
         assert 9 <= image.n_frames <= 13  # type: ignore[attr-defined]
     frames = frames_of(content)
-    assert len(content) <= video.LARGEST and frames[0].std() > 5, "more than one colour"
+    assert len(content) <= video.LARGEST and frames[0].std() > 5, (
+        "there must be more than one colour"
+    )
     assert np.abs(frames[-1] - frames[0]).mean() > 0.1
 
 

@@ -1,4 +1,4 @@
-"""The stated coverage of intervals, compared with simulations of the functions used."""
+"""The stated coverage of intervals, compared with simulations of the functions in use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_mean_of_normal_scores_is_covered_within_two_points(seeds: int, tasks:
 
 @PARAMETERS
 def test_a_difference_of_means_is_covered_within_two_points(seeds: int) -> None:
-    """Compare two methods with equal spreads, then with one twice the other."""
+    """Compare two methods with equal spreads, then two whose spreads differ by a factor of 2."""
     rng = np.random.default_rng(seeds)
     for wider in (1.0, 2.0):
         x, y = rng.standard_normal((2, 20_000, seeds, 1))

@@ -1,4 +1,4 @@
-"""Curves and levels against numbers worked out by hand."""
+"""Curves and levels, compared with numbers computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The maps of a potential: reproducible, at the named moments, and as shipped."""
+"""The maps of a potential: repeated training, the stated moments, and the shipped file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_training_gives_the_same_maps_each_time(tmp_path: Path) -> None:
 
 
 def test_what_ships_is_low_at_the_expert() -> None:
-    """Check that the shipped map is lowest at the expert's balance point, at every moment."""
+    """Check that each shipped map is lowest at the expert's balance point."""
     maps = potential.load(ROOT / POTENTIAL)
     assert maps.step.tolist() == [part * potential.STEPS for part in potential.MOMENTS]
     for h in maps.potential:

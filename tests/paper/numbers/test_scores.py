@@ -6,7 +6,7 @@ from paper.numbers.scores import final_scores
 
 
 def frame(scores: dict[int, list[float]]) -> pd.DataFrame:
-    """Return rows of {seed: scores at steps 100, 200, ...}."""
+    """Return the rows of runs given as {seed: scores at steps 100, 200, ...}."""
     rows = [
         {
             "env": "e",
@@ -28,10 +28,12 @@ def test_final_scores_by_hand() -> None:
     runs = frame({0: [9.0, 1.0, 1.5, 3.5], 1: [0.5], 2: [4.0, 8.0]})
     final = final_scores(runs, 3)
     assert list(final["seed"]) == [0, 1, 2]
-    assert final["score"].tolist() == [2.0, 0.5, 6.0], "a short run uses all its scores"
+    assert final["score"].tolist() == [2.0, 0.5, 6.0], "a short run must use all its scores"
     assert final_scores(runs, 1)["score"].tolist() == [3.5, 0.5, 8.0]
     shuffled = runs.sample(frac=1.0, random_state=0)
-    assert final_scores(shuffled, 3)["score"].tolist() == [2.0, 0.5, 6.0], "the last ones by step"
+    assert final_scores(shuffled, 3)["score"].tolist() == [2.0, 0.5, 6.0], (
+        "the last scores must be the last by step"
+    )
 
 
 def test_final_scores_tell_runs_apart_by_every_axis() -> None:

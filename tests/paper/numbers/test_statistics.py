@@ -1,4 +1,4 @@
-"""Aggregates and their intervals: by hand, against rliable's numbers, and rliable's pitfalls."""
+"""Aggregates and intervals, compared with hand-computed numbers and rliable's; its pitfalls."""
 
 from __future__ import annotations
 
@@ -49,13 +49,17 @@ def test_against_the_official_numbers(vectors: Any) -> None:
 def test_values_by_hand() -> None:
     scores = np.array([[0.0, 1.0], [0.1, 1.2], [0.8, 0.2]])  # 3 seeds, 2 tasks
     iqm, gap = statistics.aggregates(scores, ONE)
-    assert iqm.value == pytest.approx((0.1 + 0.2 + 0.8 + 1.0) / 4), "floor(0.25 x 6) = 1 cut"
+    assert iqm.value == pytest.approx((0.1 + 0.2 + 0.8 + 1.0) / 4), (
+        "the IQM must cut floor(0.25 x 6) = 1 score at each end"
+    )
     assert gap.value == pytest.approx(1 - (0 + 0.1 + 0.8 + 1.0 + 1.0 + 0.2) / 6), (
-        "counts at most as 1"
+        "a score above 1 must count as 1"
     )
     assert statistics.mean(scores).value == pytest.approx(3.3 / 6)
     two = statistics.spread(np.array([[0.0, 1.0], [0.2, 1.4]])).value
-    assert two == pytest.approx(math.sqrt((0.02 + 0.08) / 2)), "from the mean sample variance"
+    assert two == pytest.approx(math.sqrt((0.02 + 0.08) / 2)), (
+        "the spread must be the root of the mean sample variance"
+    )
 
 
 def test_a_tie_is_half_a_win() -> None:
@@ -81,7 +85,7 @@ def test_a_difference_has_a_sign_and_a_statistic() -> None:
 
 
 def test_the_interval_of_a_mean_is_student_s() -> None:
-    """Check three seeds: 4.303 standard errors to each side."""
+    """Check that the interval of three seeds extends 4.303 standard errors to each side."""
     e = statistics.mean(column(0.0, 1.0, 2.0))
     half = 4.30265 / math.sqrt(3)
     assert e == pytest.approx((1.0, 1 - half, 1 + half), rel=1e-5)
@@ -101,7 +105,7 @@ def test_tasks_and_methods_keep_their_own_variances() -> None:
 
 
 def test_the_bounds_of_a_spread_are_chi_square() -> None:
-    """Check four seeds: quantiles 0.352 and 7.815 with three degrees of freedom."""
+    """Check four seeds with the chi-square quantiles for 3 degrees of freedom, 0.352 and 7.815."""
     found = statistics.spread(column(0.0, 1.0, 2.0, 3.0))
     root = math.sqrt(5 / 3)
     expected = (root, root * math.sqrt(3 / 7.8147), root * math.sqrt(3 / 0.35185))
@@ -121,7 +125,7 @@ def test_draws_are_named_and_leave_the_global_generator_alone() -> None:
     np.random.seed(7)
     expected = np.random.random(3)
     np.random.seed(7)
-    assert statistics.aggregates(scores, FEW, "a") == first, "independent of earlier draws"
+    assert statistics.aggregates(scores, FEW, "a") == first, "earlier draws must have no effect"
     assert (np.random.random(3) == expected).all()
     assert statistics.aggregates(scores, FEW, "b") != first
     other = StatisticsConfig(reps=200, seed=1)
@@ -129,13 +133,13 @@ def test_draws_are_named_and_leave_the_global_generator_alone() -> None:
     np.random.seed(7)
     with pytest.raises(ZeroDivisionError):
         statistics.estimates(lambda s: 1 / 0, [scores], FEW)
-    assert (np.random.random(3) == expected).all(), "after an error, too"
+    assert (np.random.random(3) == expected).all(), "also after an error"
 
 
 def test_the_number_of_repetitions_is_the_config_s() -> None:
     calls = []
     statistics.estimates(lambda s: calls.append(1) or [0.0], [column(1.0, 2.0)], FEW)
-    assert len(calls) - FEW.reps in (1, 2), "plus the value itself"
+    assert len(calls) - FEW.reps in (1, 2), "only the value itself may add calls"
 
 
 def test_text() -> None:
@@ -188,7 +192,7 @@ def test_final_scores_of_runs(make_study) -> None:
 
 
 def test_a_run_without_any_row_diverged_before_an_evaluation() -> None:
-    """Check a run without rows: it must have diverged, since a finished run has rows."""
+    """Check that a run without rows counts as diverged, since a finished run has rows."""
     lost = statistics.diverged(None, [key("ngt", 0)])
     assert lost.runs == lost.silent == {key("ngt", 0)}
 

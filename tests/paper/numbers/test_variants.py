@@ -1,4 +1,4 @@
-"""All settings in which two methods differ."""
+"""The settings in which two methods differ."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ENVS = ("HalfCheetah-v4", "Humanoid-v4")
 
 
 def changed(**methods: Any) -> list[tuple[str, tuple[str, ...], tuple[str, str]]]:
-    """Return the differences of a method `b` from NGT, without the meanings."""
+    """Return the settings in which method `b` differs from NGT, without their meanings."""
     config = load({"scale": "paper", "methods": methods})
     return [row[:3] for row in differences(config, "ngt", "b", ENVS)]
 
 
 def test_every_difference_is_a_row() -> None:
-    """Compare the table with the resolved settings themselves."""
+    """Compare the rows with the resolved settings."""
     config = load({"scale": "paper"})
     rows = differences(config, "ngt", "ngt-release", ENVS)
     for env in ENVS:
@@ -64,7 +64,7 @@ def test_a_value_that_depends_on_the_env() -> None:
 def test_another_model_has_settings_of_its_own() -> None:
     rows = {name: values for name, _, values in changed(b={"model": "baselines.diffail:DiffAil"})}
     assert rows["model"] == ("ngt.potential:Potential", "baselines.diffail:DiffAil")
-    assert rows["params.lr"] == ("0.001", "3e-05"), "both share the name"
+    assert rows["params.lr"] == ("0.001", "3e-05"), "both methods have a setting of this name"
     assert rows["params.m"] == ("32", "-")
     back = differences(load({"scale": "paper"}), "bc", "ngt", ENVS)
     (row,) = (row for row in back if row.name == "params.m")

@@ -1,4 +1,4 @@
-"""The table of aggregates: numbers by hand, and remarks on incomplete runs."""
+"""The table of aggregates: hand-computed numbers, and notes on incomplete runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def words(a: Aggregates) -> str:
 
 
 def write(study: Any, scores: dict[tuple[str, int], tuple[float, ...]]) -> None:
-    """Write one run per seed, each with one evaluation."""
+    """Write a run with one evaluation for each seed's score."""
     for (method, demos), values in scores.items():
         for seed, value in enumerate(values):
             study.write(study.key(method, demos, seed), [value])
@@ -47,9 +47,9 @@ def test_numbers_by_hand(make_study: Make) -> None:
     rows = {(row["demos"], row["method"]): row for row in table(aggregates(study)).rows}
     assert list(rows) == [(g, m) for g in ("all", "1", "4") for m in ("NGT", "BC")]
     ngt, bc = rows["all", "NGT"], rows["all", "BC"]
-    assert ngt["iqm"] == pytest.approx(0.95), "of 0.8, 0.9, 1.0 and 1.4"
-    assert bc["iqm"] == pytest.approx(0.55), "of 0.1, 0.2, 0.9 and 0.9"
-    assert ngt["gap"] == pytest.approx(0.3 / 4), "1.4 counts as 1"
+    assert ngt["iqm"] == pytest.approx(0.95), "the IQM of 0.8, 0.9, 1.0 and 1.4"
+    assert bc["iqm"] == pytest.approx(0.55), "the IQM of 0.1, 0.2, 0.9 and 0.9"
+    assert ngt["gap"] == pytest.approx(0.3 / 4), "1.4 must count as 1"
     assert ngt["better"] is None and ngt["better_low"] is None
     assert bc["better"] == pytest.approx((3 / 4 + 3.5 / 4) / 2)
     assert rows["4", "BC"]["better"] == pytest.approx(3.5 / 4)
@@ -126,11 +126,26 @@ def test_a_partial_table_says_what_is_left_out(make_study: Make, fill: Make) -> 
     assert [(r["method"], r["runs"]) for r in table(a).rows] == [("NGT", 3), ("DAC (R)", 3)]
 
 
-def test_without_ngt_it_is_an_error(make_study: Make, fill: Make) -> None:
-    study = make_study(methods=["dac-r", "bc"])
-    fill(study)
-    with pytest.raises(UserError, match=r"figures.main_figure.methods: ngt, with which all others"):
+def test_any_method_may_be_the_reference(make_study: Make) -> None:
+    """Compare without NGT, with the first method and with a chosen one."""
+    study = make_study(methods=["dac-r", "bc"], demos=[1], seeds=[0, 1])
+    write(study, {("dac-r", 1): (0.8, 1.0), ("bc", 1): (0.1, 0.9)})
+    dac, bc = table(aggregates(study)).rows
+    assert (dac["better"], bc["better"]) == (None, pytest.approx(3 / 4))
+    assert "P(DAC (R) > method): probability that a run of DAC (R)" in words(aggregates(study))
+    study.settings["statistics"]["reference"] = "bc"
+    dac, bc = table(aggregates(study)).rows
+    assert (dac["better"], bc["better"]) == (pytest.approx(1 / 4), None)
+    study.settings["statistics"]["reference"] = "red"
+    with pytest.raises(UserError, match=r"statistics.reference: red is not among"):
         aggregates(study)
+
+
+def test_a_reference_without_runs_is_an_error(make_study: Make, fill: Make) -> None:
+    study = make_study(methods=["ngt", "dac-r", "bc"])
+    fill(study, skip=[key for key in study.table() if key.method == "ngt"])
+    with pytest.raises(UserError, match=r"figures.main_figure.methods: ngt, with which all others"):
+        aggregates(study, allow_partial=True)
 
 
 def test_command(
@@ -151,13 +166,13 @@ def test_command(
     with open("results/aggregate_table.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["method"] for row in rows] == ["NGT", "DAC (R)", "BC"]
-    assert float(rows[0]["iqm"]) == expected.rows[0]["iqm"], "not rounded"
+    assert float(rows[0]["iqm"]) == expected.rows[0]["iqm"], "the CSV must not round"
 
 
 def test_an_env_without_scores_is_not_averaged_over(poor_study: Make) -> None:
     """Check that only envs with scores count.
 
-    The other env's scores of -1 and -0.2 would give the better method the worse IQM.
+    On the other env, scores of -1 and -0.2 would give the better method the worse IQM.
     """
     a = aggregates(poor_study(demos=[1]))
     assert a.scores.tasks == (("Pendulum-v1", 1),) and not a.scores.left_out

@@ -1,4 +1,4 @@
-"""The table of environments, compared with the envs."""
+"""The table of environments, compared with the envs themselves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from paper.tables.environments import bounds, kept, paper_id, row, table
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, dict[str, Any]]:
-    """Return the rows at scale paper, by task id."""
+    """Return the rows at scale `paper` by task id."""
     made = table(load({"scale": "paper"})).rows
     ids = [task.id for task in envs.TASKS.values()][: len(made)]
     return dict(zip(ids, map(dict, made), strict=True))
@@ -41,7 +41,7 @@ def test_the_nine_tasks_of_the_paper(rows: dict[str, dict[str, Any]]) -> None:
 
 
 def test_what_is_said_is_what_the_envs_do(rows: dict[str, dict[str, Any]]) -> None:
-    """Check array sizes, and the length of an episode without an early end."""
+    """Check the sizes of arrays, and the length of an episode that does not end early."""
     for name in ("Ant-v4", "Humanoid-v4", "Pusher-v5", "finger-spin"):
         shown, vec = rows[name], VectorEnv(name, 1, terminate_when_unhealthy=False)
         assert vec.reset([0]).shape == (1, shown["obs"])
@@ -116,7 +116,7 @@ def test_other_ids() -> None:
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Check that a scale's other tasks follow, and that a different id is explained."""
+    """Check that the scale's own tasks come last and that an id unlike the paper's is explained."""
     command.main(["environment_table", "--scale", "quick", "--out", str(tmp_path / "t.csv")])
     out = capsys.readouterr().out
     assert (

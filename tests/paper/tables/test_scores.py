@@ -1,4 +1,4 @@
-"""The table of final scores: numbers by hand, and remarks on incomplete runs."""
+"""The table of final scores: hand-computed numbers, and notes on incomplete runs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ CONFIG = load(
 
 
 def runs() -> pd.DataFrame:
-    """Return runs whose scores rise by 0.1 per evaluation from seed / 2.
+    """Return runs whose scores start from seed / 2 and rise by 0.1 with each evaluation.
 
-    There are none of bc with four demonstrations.
+    There are no runs of bc with four demonstrations.
     """
     rows = [
         {
@@ -68,7 +68,7 @@ def test_cells_are_means_of_the_window_by_hand() -> None:
     ]
     assert "last 2 evaluations" in text and "PARTIAL: runs missing: 2." in text
     assert "With 2 seeds" in text and "90% (skewed scores)" in text, (
-        "the coverage of intervals of two seeds"
+        "the table must state the coverage of intervals from two seeds"
     )
     rows = list(csv.DictReader(io.StringIO(table(runs(), CONFIG, ABSENT).csv())))
     assert {row["mark"] for row in rows} == {"PARTIAL: runs missing: 2."}

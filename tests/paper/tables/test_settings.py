@@ -24,7 +24,7 @@ from paper.tables.settings import TARGET, table, where
 
 @cache
 def whole(scale: str = "paper") -> Table:
-    """Return the table of a scale."""
+    """Return the table at a scale."""
     return table(load({"scale": scale}))
 
 
@@ -34,13 +34,13 @@ def rows(scale: str = "paper") -> list[dict[str, Any]]:
 
 
 def changed(scale: str = "paper", **differences: Any) -> tuple[list[dict[str, Any]], str]:
-    """Return the rows that differ from scale paper with some settings changed, and the notes."""
+    """Return the rows that differ from scale `paper` after these changes, and the notes."""
     made = table(load({"scale": scale, **differences}))
     return [dict(row) for row in made.rows if row not in whole().rows], " ".join(made.notes)
 
 
 def of(method: str, scale: str = "paper") -> dict[str, str]:
-    """Return a method's settings and values."""
+    """Return a method's values by setting."""
     return {r["setting"]: r["value"] for r in rows(scale) if r["method"] == method and r["setting"]}
 
 
@@ -89,7 +89,7 @@ def test_methods_show_what_is_their_own() -> None:
         "seed": "1000",
         "episodes": "16",
     }
-    # One row, although NGT's own value differs on Humanoid.
+    # There is one row, although NGT's own value differs on Humanoid.
     (row,) = (r for r in rows() if r["method"] == "ngt-mse-softmax")
     assert (row["like"], row["envs"], row["value"]) == ("ngt", "all", "mse_softmax")
     timed = [name for name in load({"scale": "paper"}).methods if name.startswith("speed-")]
@@ -170,7 +170,7 @@ def test_a_changed_value_shows_and_no_longer_agrees() -> None:
 
 
 def test_a_changed_default_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that the values come from the dataclasses."""
+    """Check that values come from the dataclasses."""
 
     @dataclasses.dataclass(frozen=True)
     class Other(PotentialConfig):

@@ -1,4 +1,4 @@
-"""Speeds against numbers worked out by hand, in a table and as curves."""
+"""Speeds in the table and as curves, compared with numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ def make_figure(study: Any, options: Options) -> tuple[Figure, str]:
 
 @pytest.fixture
 def study(make_study: Callable[..., Any]) -> Any:
-    """Return runs of 10 000 steps in ten evaluations.
+    """Return a study of runs with 10 000 steps and ten evaluations.
 
-    NGT trains at 100 steps/s, DAC at 100 and then at 50.
+    All methods train at 100 steps/s for the first half. Then NGT stays at 100, DAC falls to 50 and
+    RED* rises to 200.
     """
     made = make_study()
     plan = {"methods": list(METHODS), "envs": ["Pendulum-v1"], "demos": [4], "seeds": [0]}
@@ -84,13 +85,15 @@ def test_the_table_has_ours_and_theirs(study: Any) -> None:
     assert [rows[m]["Pendulum-v1 last"] for m in ("NGT", "DAC, R", "RED*")] == [100, 50, 200]
     assert rows["DAC, R"]["paper Humanoid-v4 steps/s"] == 741
     assert rows["DAC, R"]["paper Walker2d-v4 relative"] == pytest.approx(953 / 967)
-    assert rows["RED*"]["paper Humanoid-v4 steps/s"] is None, "the paper states the speed in words"
+    assert rows["RED*"]["paper Humanoid-v4 steps/s"] is None, (
+        "the paper gives RED*'s speed only in words"
+    )
     assert "own process on: a machine (cpu)" in table.notes[0] and "10,000 env" in table.notes[0]
     assert "RTX 4090" in table.notes[1] and "cannot be compared" in table.notes[1]
 
 
 def test_repeats_are_averaged_and_drawn(study: Any) -> None:
-    """Check the mean of two repeats, of which the second is half as fast."""
+    """Check the mean of two repeats, the second of which is slower."""
     study.settings["figures"]["speed_table"]["seeds"] = [0, 1]
     for method in METHODS:
         timing = [[i * 1000, i * 20.0] for i in range(1, 11)]

@@ -1,4 +1,4 @@
-"""The table of the theorems, whose verdicts follow from numbers alone."""
+"""The table of the theorems, whose verdicts follow only from numbers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_verdicts(theory_numbers: Study) -> None:
 
 
 def test_other_numbers_give_other_verdicts(theory_numbers: Study) -> None:
-    """Check that every verdict from measured numbers can come out another way."""
+    """Check that each verdict based on measured numbers changes with these numbers."""
     huber = theory_numbers.trainings["huber"]
 
     def changed(**changes: np.ndarray) -> dict[str, str]:
@@ -63,7 +63,7 @@ def test_other_numbers_give_other_verdicts(theory_numbers: Study) -> None:
     assert changed(dual=emd * 1.01)["reached"] == "false"
     peak = np.where(np.arange(len(emd)) < len(emd) - 1, emd / 1.5, emd / 3.0)
     assert changed(dual=peak)["reached"] == "loose", (
-        "the value at the end of training, not the best one"
+        "the value at the end of training must decide, not the best one"
     )
     layers = theory_numbers.layers
     for key, other in {
@@ -83,7 +83,7 @@ def test_the_pair_shown_is_among_what_was_tried(theory_numbers: Study) -> None:
     for s in statements(theory_numbers):
         claimed, found = np.broadcast_arrays(s.claimed, s.found)
         assert ((claimed == s.pair[0]) & (found == s.pair[1])).any(), s.key
-        if s.key != "near_one":  # it shows the largest slope, but another one makes it loose
+        if s.key != "near_one":  # the row shows the largest slope, but another makes it loose
             assert judge(s.pair[0], s.pair[1], s.relation, s.tolerance) == s.verdict, s.key
 
 

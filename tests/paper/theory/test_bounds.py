@@ -1,4 +1,4 @@
-"""The paper's statements: exact values against vectors, grids and hand; counter-examples."""
+"""The paper's statements, compared with vectors, grids and hand-computed counter-examples."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_hlg_against_vectors(vectors) -> None:
 @pytest.mark.parametrize("sigma", SIGMAS)
 @pytest.mark.parametrize("bins", [2, 3, 21])
 def test_the_edge_is_the_worst_place(bins: int, sigma: float) -> None:
-    """Compare the closed forms for t on the edge with a search over t and all vertices."""
+    """Compare the closed forms for t at the edge with a search over all t and all vertices."""
     t = np.linspace(0.0, 2.0, 4001)
     p = bounds.hlg_probs(t, bins, 2.0, sigma)
     np.testing.assert_allclose(p.sum(-1), 1.0, rtol=1e-12)
@@ -111,7 +111,9 @@ def test_theorem_sigma_fails_with_two_bins_by_hand(float64) -> None:
     logits = torch.tensor([-30.0, 30.0], requires_grad=True)
     hlg(0.5, 2)(logits, torch.tensor([-1.0])).backward()
     assert logits.grad is not None
-    assert logits.grad.norm().item() == pytest.approx(slope, rel=3e-6), "the code's own gradient"
+    assert logits.grad.norm().item() == pytest.approx(slope, rel=3e-6), (
+        "the code's own gradient must agree"
+    )
 
 
 def test_theorem_sigma_fails_at_the_papers_bins_but_not_at_its_widths() -> None:
@@ -130,15 +132,15 @@ def test_what_bounds_the_slope_everywhere(bins: int, width: float, sigma: float)
 
 def test_limits_in_sigma() -> None:
     assert bounds.hlg_slope(21, 2.0, 1e-3) == pytest.approx(math.sqrt(2.0), rel=1e-12)
-    assert bounds.bound_sigma(21, 2.0, 1e-3) > 100.0, "the slope stays below sqrt(2)"
+    assert bounds.bound_sigma(21, 2.0, 1e-3) > 100.0, "the slope itself stays below sqrt(2)"
     assert bounds.hlg_slope(21, 2.0, 1e5) == pytest.approx(math.sqrt(20 / 21), rel=1e-8)
     assert bounds.bound_sigma(21, 2.0, 1e5) == pytest.approx(1.0, rel=1e-8)
 
 
 def test_the_estimate_of_p_max_tends_to_half_of_it() -> None:
-    """Check the lemma's limit, bins << sigma << interval.
+    """Check the lemma's limit: bins << sigma << interval.
 
-    At the edge, half of the Gaussian lies inside.
+    At the interval's edge, half of the Gaussian lies inside.
     """
     assert bounds.p_max(10**6, 1000.0, 1.0) == pytest.approx(
         2.0 * bounds.p_max_estimate(10**6, 1000.0, 1.0), rel=1e-6
@@ -147,11 +149,11 @@ def test_the_estimate_of_p_max_tends_to_half_of_it() -> None:
     assert middle == pytest.approx(bounds.p_max_estimate(10**6, 1000.0, 1.0), rel=1e-6)
 
 
-# --- pairing losses, against gradients of the code
+# --- pairing losses, compared with gradients of the code
 
 
 def gradients(loss, prediction, target) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the norms of the gradient in either argument, (B,) each."""
+    """Return the norms of the gradients in prediction and target, shape (B,) each."""
     p, t = prediction.detach().requires_grad_(), target.detach().requires_grad_()
     parts = torch.autograd.grad(loss(p, t).sum(), (p, t))
     return parts[0].norm(dim=-1), parts[1].norm(dim=-1)
@@ -170,7 +172,7 @@ def test_huber_slopes(float64, m: int) -> None:
         assert norms.max() <= slope * (1 + 1e-12)
     apart = gradients(lambda p, t: huber(p, t, 0.5), torch.ones(1, m), torch.zeros(1, m))
     assert [n.item() for n in apart] == pytest.approx(list(slopes)), (
-        "reached if all components differ"
+        "the bound must be reached if all components differ"
     )
 
 
@@ -185,7 +187,9 @@ def test_mse_softmax_slopes(float64, m: int) -> None:
     p[0, :2] = torch.tensor([1.0, 2.0]).log()
     t[0, 0] = 60.0
     reached, _ = gradients(mse_softmax, p, t)
-    assert reached.item() == pytest.approx(slopes.prediction, rel=1e-9), "p = (1/3, 2/3, 0, ...)"
+    assert reached.item() == pytest.approx(slopes.prediction, rel=1e-9), (
+        "p = (1/3, 2/3, 0, ...) must reach it"
+    )
 
 
 @pytest.mark.parametrize("m", [2, 3, 6])
@@ -241,7 +245,7 @@ def test_largest_huber(float64) -> None:
 
 
 def test_the_two_sided_bound_fails_for_one_coin_a_side() -> None:
-    """Check one fair coin per side: L^ is -1, 0, 1 with probabilities 1/4, 1/2, 1/4.
+    """Check one fair coin per side: L^ is -1, 0 or 1 with probabilities 1/4, 1/2 and 1/4.
 
     So |L^ - L| >= 1 has probability 1/2.
     """
@@ -265,7 +269,7 @@ def test_the_corrected_bound_holds_for_coins() -> None:
             exact = bounds.coin_deviation(n, k)
             assert exact <= bounds.two_sided_bound(k / n, n)
             assert exact / 2.0 <= bounds.concentration_bound(k / n, n), (
-                "one side is enough, by symmetry"
+                "a single side has half the probability, by symmetry"
             )
 
 

@@ -1,4 +1,4 @@
-"""The numbers of the theory's table and figure, compared with other ways to compute them."""
+"""The numbers in the theory's table and figure, compared with other ways to compute them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_samples_are_demonstrations_and_disturbed_ones() -> None:
     recorded = {row.tobytes() for row in whole.obs}
     assert all(row.tobytes() in recorded for row in expert[:, :17].float().numpy())
     shift = (agent - expert)[:, :17] / expert[:, :17].std(0)
-    assert abs(shift.std().item() - 1.0) < 0.05, "the noise has the spread of the states"
+    assert abs(shift.std().item() - 1.0) < 0.05, "the noise must have the spread of the states"
     actions = agent[:, 17:].flatten()
     assert actions.abs().max() <= 1.0 and abs(actions.var().item() - 1 / 3) < 0.05
     for side, again in zip((expert, agent), study.samples(), strict=True):
@@ -31,7 +31,7 @@ def test_samples_are_demonstrations_and_disturbed_ones() -> None:
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_the_gradient_of_h_is_that_of_differences(pairing: str) -> None:
-    """Compare with differences, including the gradient through the prior."""
+    """Compare the whole gradient, also through the prior, with central differences."""
     model, step = build(5, pairing=pairing, leak=0.5), 1e-6
     x = torch.randn(1, 1, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     h = study.potential(model, x.requires_grad_())
@@ -59,7 +59,7 @@ def test_slopes_by_hand() -> None:
 @pytest.mark.parametrize("pairing", PAIRINGS)
 @pytest.mark.parametrize("init", ["orthogonal", "kaiming"])
 def test_the_chain_bounds_every_gradient(pairing: str, init: str) -> None:
-    """Check the bound on steep nets without spectral norm, at inputs around their kinks."""
+    """Check the bound for steep nets without spectral norm, at inputs around their kinks."""
     options = {"init": init, "head_init": init, "m": 4, "hidden": (8,), "leak": 1.0}
     model = build(3, pairing=pairing, spectral_norm=False, **options)
     points = torch.randn(4000, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -67,7 +67,7 @@ def test_the_chain_bounds_every_gradient(pairing: str, init: str) -> None:
     nets = model.predictor.lipschitz().item(), model.prior.lipschitz().item()
     chain = slopes(model).potential(*nets)
     assert gradient <= chain <= max(slopes(model)) * sum(nets) * (1 + 1e-12)
-    assert gradient > chain / 60, "not so loose that it hides a mistake"
+    assert gradient > chain / 60, "the bound must not be so loose that it hides a mistake"
 
 
 def test_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,13 +79,13 @@ def test_training(monkeypatch: pytest.MonkeyPatch) -> None:
     with torch.no_grad():
         h = model.potential(points[None], "expert")[0]
     gap = (h[SAMPLES:].mean() - h[:SAMPLES].mean()).item()
-    assert t.objective[0] == pytest.approx(gap, rel=1e-9), "-L before any update"
+    assert t.objective[0] == pytest.approx(gap, rel=1e-9), "must be -L before any update"
     slope = bounds.slope_on(points.numpy(), h.numpy())
     assert t.dual[0] == pytest.approx(gap / slope, rel=1e-9)
     assert t.objective[1] > 3 * t.objective[0] and t.dual[1] > 1.5 * t.dual[0]
     assert (t.dual <= bounds.emd(expert.numpy(), agent.numpy())).all()
     assert (t.gradient <= t.chain).all() and (t.pairs <= t.chain).all()
-    np.testing.assert_allclose(t.chain, t.product, err_msg="Huber's arguments are alike")
+    np.testing.assert_allclose(t.chain, t.product, err_msg="Huber's two slopes are equal")
     assert t.product[0] == pytest.approx(10 / math.sqrt(32), rel=1e-4)
     assert t.layer[0] == pytest.approx(1.0, abs=1e-5) and t.layer[1] > 1.02
     again = study.train("huber", expert, agent)
@@ -153,11 +153,15 @@ def test_laws() -> None:
     values = study.one_law(2)
     assert values.shape == (len(SIZES), study.DRAWS)
     first = rng(0, "theory", "one law").random((2, SIZES[0], 2)) / math.sqrt(2.0)
-    assert values[0, 0] == pytest.approx(bounds.emd(*first)), "the square's diameter is 1"
+    assert values[0, 0] == pytest.approx(bounds.emd(*first)), "the square must have diameter 1"
     mean = values.mean(axis=1)
-    assert (np.diff(mean) < 0).all() and mean[-1] < 0.5 * mean[0], "it shrinks fast in the plane"
+    assert (np.diff(mean) < 0).all() and mean[-1] < 0.5 * mean[0], (
+        "the EMD must shrink fast in the plane"
+    )
     epsilon = np.array([0.05, 0.1])
-    spread = math.sqrt(COINS / 6) / COINS  # of a difference of two means of variance 1 / 12 n
+    spread = (
+        math.sqrt(COINS / 6) / COINS
+    )  # for a difference of two means with variance 1 / 12 n each
     normal = [math.erfc(e / (math.sqrt(2) * spread)) for e in epsilon]
     np.testing.assert_allclose(study.uniform(epsilon), normal, atol=0.01)
     assert study.far(study.PotentialConfig()) == (pytest.approx(100.0), 9.5)

@@ -1,4 +1,4 @@
-"""ngt export: a demonstration file as a Minari dataset, and back."""
+"""Tests of `ngt export`, which writes demonstrations as a Minari dataset."""
 
 from __future__ import annotations
 

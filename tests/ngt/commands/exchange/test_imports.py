@@ -1,4 +1,4 @@
-"""ngt import: required options, written files and messages."""
+"""Tests of `ngt import`: its required options, written files and messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def test_an_import_says_what_it_did(ngt: Any, tmp_path: Path) -> None:
 
     ngt("record", "Hopper-v4", "--scale", "test", "--random", "--out", "random.npz")
     played = demos.load(tmp_path / "random.npz").returns
-    assert np.array_equal(data.random_returns, played), "both use the same random reference"
+    assert np.array_equal(data.random_returns, played), (
+        "import and record must use the same random episodes"
+    )
 
 
 def test_the_unit_is_asked_for_and_nothing_is_replaced(
@@ -41,7 +43,7 @@ def test_the_unit_is_asked_for_and_nothing_is_replaced(
 
 
 def test_episodes_of_stable_baselines3_are_imported(ngt: Any, tmp_path: Path, capsys: Any) -> None:
-    """Import actions in the env's units, and recognise the foreign file if --demos names it."""
+    """Check that actions in the env's units are imported, and that --demos refuses such a file."""
     from stable_baselines3 import SAC
 
     env = gym.make("Pendulum-v1")

@@ -1,4 +1,4 @@
-"""Gathering of a scale's complete runs into published records (`ngt.runs.published`)."""
+"""Functions that gather a scale's complete runs into published records (`ngt.runs.published`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ngt.settings.resolve import resolve_expert, to_json
 if TYPE_CHECKING:
     import pandas as pd
 
-# The fields of a run.json that the manifest keeps: OWN per run, SHARED once for many runs.
+# The fields of run.json that the manifest keeps: OWN for each run, SHARED once for many runs.
 OWN = (
     "config_hash",
     "status",
@@ -129,7 +129,7 @@ def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
 
 
 def summary(manifest: dict[str, Any]) -> str:
-    """Return one line on a manifest's runs, which also says if their source hashes differ."""
+    """Return a line that describes a manifest's runs and tells if their source hashes differ."""
     runs = manifest["runs"].values()
     statuses = sorted(Counter(run["status"] for run in runs).items())
     sources: dict[str, set[str]] = {}  # by model

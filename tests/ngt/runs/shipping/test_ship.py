@@ -1,4 +1,4 @@
-"""Shipping a trained and recorded expert."""
+"""Tests of shipping a trained and recorded expert."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ngt.cli import main
 from ngt.errors import UserError
 from ngt.experience import demos, shipped
 from ngt.files import read_json, write_json
-from ngt.runs import ship
 from ngt.runs.keys import Layout
+from ngt.runs.shipping import ship
 from ngt.settings.config import Config
 from ngt.settings.load import load
 from ngt.settings.resolve import config_hash, expert_ships, resolve_expert
@@ -26,28 +26,28 @@ from ngt.settings.resolve import config_hash, expert_ships, resolve_expert
 ENV = "Pendulum-v1"
 SETTINGS: dict[str, Any] = {
     "scale": "test",
-    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the scale's own file
+    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the file of scale `test`
     "train": {"steps": 400, "eval_every": 40, "log_every": 40, "eval_episodes": 2},
 }
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Train and record an expert with the commands."""
+    """Train and record an expert with the commands, and return the results folder."""
     root = tmp_path_factory.mktemp("expert")
     (root / "settings.yaml").write_text(json.dumps(SETTINGS))
     given = ["--config", str(root / "settings.yaml"), "--results", str(root)]
     main(["expert", ENV, *given])
     main(["record", ENV, *given])
     file = Layout("test", root).demos(ENV)
-    data = demos.load(file)  # the poor expert must beat the random policy
+    data = demos.load(file)  # without this change the poor expert would not beat the random policy
     demos.save(file, dataclasses.replace(data, random_returns=data.random_returns - 5000.0))
     return root
 
 
 @pytest.fixture
 def layout(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    """Return a copy of the expert's folders, with an empty data/."""
+    """Copy the expert's results, use an empty data/, and return the copy's layout."""
     for file in original.rglob("*.*"):
         if file.is_file():
             copy = tmp_path / "results" / file.relative_to(original)
@@ -63,7 +63,7 @@ def config() -> Config:
 
 
 def refused(layout: Layout, config: Config, **more: Any) -> str:
-    """Return the error of a refused shipment, which must leave data/ unchanged."""
+    """Return the error of a shipment that is refused, and check that data/ is unchanged."""
     before = content()
     with pytest.raises(UserError) as caught:
         ship.ship(layout, config, ENV, **more)
@@ -72,12 +72,12 @@ def refused(layout: Layout, config: Config, **more: Any) -> str:
 
 
 def content() -> dict[str, bytes]:
-    """Return all shipped files of the env."""
+    """Return the bytes of the env's shipped files by name."""
     return {p.name: p.read_bytes() for p in sorted((shipped.DATA / ENV).glob("*"))}
 
 
 def raise_returns(layout: Layout, by: float) -> None:
-    """Change the returns of the recorded episodes."""
+    """Add `by` to the returns of the recorded episodes."""
     data = demos.load(layout.demos(ENV))
     demos.save(layout.demos(ENV), dataclasses.replace(data, returns=data.returns + by))
 
@@ -114,7 +114,7 @@ def test_what_ships_is_what_was_made(layout: Layout, config: Config) -> None:
 
 
 def test_the_best_evaluation_is_what_ships(layout: Layout, config: Config) -> None:
-    """Check that the best of ten evaluations ships, with the policy that recorded the episodes."""
+    """Check that the policy of the best of ten evaluations ships with its own episodes."""
     ship.ship(layout, config, ENV)
     rows = np.genfromtxt(shipped.DATA / ENV / shipped.CURVE, delimiter=",", skip_header=1)
     means = {step: rows[rows[:, 0] == step, 2].mean() for step in np.unique(rows[:, 0])}
@@ -128,16 +128,16 @@ def test_the_best_evaluation_is_what_ships(layout: Layout, config: Config) -> No
     assert ship.distance(moved, actor) > ship.SAME_ACTION
     ours, own = shipped.DATA / ENV / shipped.DEMOS, shipped.DATA / ENV / shipped.POLICY
     assert ship.is_of(ours, ENV, data.source, own) and ship.is_of(ours, ENV, data.source, None)
-    assert not ship.is_of(ours, ENV, "0" * 16, None), "from another expert"
+    assert not ship.is_of(ours, ENV, "0" * 16, None), "the episodes are from another expert"
     demos.save(ours, moved)
-    assert not ship.is_of(ours, ENV, data.source, own), "from another policy with the same settings"
+    assert not ship.is_of(ours, ENV, data.source, own), "the episodes are from another policy"
     ours.write_bytes(ours.read_bytes()[:-40])
-    assert not ship.is_of(ours, ENV, data.source, None), "damaged"
+    assert not ship.is_of(ours, ENV, data.source, None), "the file is damaged"
 
 
 def test_a_worse_one_does_not_replace(layout: Layout, config: Config) -> None:
     ship.ship(layout, config, ENV)
-    ship.ship(layout, config, ENV)  # an equal one may replace it
+    ship.ship(layout, config, ENV)  # an equal expert may replace the shipped one
     raise_returns(layout, -1.0)
     assert "is below the shipped expert" in refused(layout, config)
     ship.ship(layout, config, ENV, replace_better=True)
@@ -181,7 +181,7 @@ def test_an_expert_no_better_than_random_does_not_ship(layout: Layout, config: C
     demos.save(layout.demos(ENV), random)
     said = refused(layout, config)
     assert f"{data.expert:.6g}, is not above the random policy's, {random.random:.6g}" in said
-    assert said == refused(layout, config, replace_better=True), "no option ships it"
+    assert said == refused(layout, config, replace_better=True), "--replace must not ship it"
 
 
 def test_nothing_to_ship(layout: Layout, config: Config) -> None:

@@ -1,4 +1,4 @@
-"""Shipping of a trained and recorded expert (`ngt.experience.shipped`)."""
+"""Functions that ship a trained and recorded expert (`ngt.experience.shipped`)."""
 
 import contextlib
 import tempfile
@@ -22,10 +22,11 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash, resolve_expert
 
 # Size limit of an expert's folder in bytes. Sixteen episodes of most tasks take 1 to 3 million
-# bytes, but those of Humanoid-v4 take 17 million. For such a task, only the episodes that fit ship.
+# bytes, but those of Humanoid-v4 take 17 million. From such a task, only as many episodes ship as
+# fit.
 LARGEST = 4_000_000
 
-# Tolerance for actions recomputed by other kernels and processors: a few roundings of float32.
+# Tolerance for actions recomputed with other kernels or processors, which round differently.
 SAME_ACTION = 1e-3
 
 
@@ -52,7 +53,7 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
     run = read_folder(folder, name).run
     if run.get("config_hash") != config_hash(cell):
         raise UserError(
-            f"{name}: trained with other settings in {folder}; `ngt expert {env} --replace` "
+            f"{name}: trained with other settings in {folder}; `ngt expert {env}` "
             f"retrains it with the current settings"
         )
     if run.get("status") != "finished":
@@ -114,7 +115,7 @@ def distance(data: Demos, actor: Policy) -> float:
 def write(
     env: str, files: Sources, run: dict[str, Any], settings: dict[str, Any], data: Demos
 ) -> str:
-    """Replace the four files once all are written; return a line that describes the expert."""
+    """Write the four files, then replace the old ones; return a line that describes the expert."""
     folder, count = shipped.DATA / env, len(data.length)
     for episodes in range(count, 0, -1):
         content = {
@@ -149,7 +150,7 @@ def describe(
     episodes: int,
     content: dict[str, bytes],
 ) -> dict[str, Any]:
-    """Return the content of expert.json, from the run.json and the settings of the expert's run."""
+    """Return the content of expert.json, given the expert's run.json and settings."""
     elsewhere = ("files", "reference", "timing")
     return {
         "format": shipped.FORMAT,

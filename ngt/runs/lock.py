@@ -1,0 +1,32 @@
+"""The lock of a run's folder, held by the only process that may change the folder."""
+
+import contextlib
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from ngt.errors import UserError
+
+PATIENCE = 1.0  # seconds to wait for a lock, since its holder may just be finishing
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a run's folder. Raise UserError with the lock's holder if another process has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, holder = folder / ".lock", "another process"
+    try:
+        lock = FileLock(path, timeout=PATIENCE, fallback_to_soft=False).acquire()
+    except Timeout:
+        with contextlib.suppress(FileNotFoundError):
+            holder = path.read_text(encoding="utf-8").strip() or holder
+        raise UserError(f"{folder}: being trained by {holder}; wait for it, or stop it") from None
+    with lock:
+        try:
+            path.write_text(f"process {os.getpid()} on {platform.node()}\n", encoding="utf-8")
+            yield
+        finally:
+            path.unlink(missing_ok=True)  # a process that waits for this lock makes a new file

@@ -1,0 +1,87 @@
+"""docs/studies.md, followed: a study without NGT, drawn from the records that ship."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ngt.errors import UserError
+from ngt.runs.keys import Layout
+from ngt.settings.load import load, read_yaml
+from ngt.settings.resolve import config_hash
+from paper import command
+from paper.drawing.table import from_json
+from paper.register import FIGURES, TABLES, at_scale
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+(YAML,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+RECORDS = ROOT / "results/published/quick.parquet"
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the page's config file in an empty folder, with few repetitions."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.yaml"
+    file.write_text(YAML.replace("{reference:", "{reps: 20, reference:"))
+    return file
+
+
+@pytest.mark.slow
+def test_a_study_without_ngt_has_its_whole_report(mine: Path) -> None:
+    config = load(read_yaml(mine))
+    artefacts = FIGURES | TABLES
+    made = [name for name, a in artefacts.items() if a.runs == ("main_figure",) and not a.experts]
+    made.remove("reward_figure")  # also shows a file of the checkout
+    own = ["--config", "mine.yaml", "--records", str(RECORDS)]
+    for name in (*made, "claims_table"):
+        png = [f"--png=results/penalties/{name}.png"] if name in FIGURES else []
+        command.main([name, *own, *png])
+    command.main(["report", *own, "--allow-partial"])
+    home = Path("results/penalties")
+    assert {p.name for p in Path("results").iterdir()} == {"penalties"}
+    page = (home / "report.html").read_text()
+    assert "penalties" in page and "P(DAC, R &gt; method)" in page
+    gaps = re.findall(r"results/penalties/(\w+)\.\w+ is missing", page)
+    assert not {*made, "claims_table"} & set(gaps)
+    assert set(gaps) < {Path(file).stem for file in at_scale(config)}
+    (pair,) = from_json((home / "pairs_table.json").read_text()).rows
+    assert (pair["a"], pair["b"]) == ("DAC, R", "W-DAC")
+    rows = from_json((home / "aggregate_table.json").read_text()).rows
+    (other,) = (r for r in rows if (r["demos"], r["method"]) == ("all", "W-DAC"))
+    assert [pair[n] for n in ("better", "low", "high")] == [
+        other[n] for n in ("better", "better_low", "better_high")
+    ]
+    assert {row["better"] for row in rows if row["method"] == "DAC, R"} == {None}
+
+
+def test_a_study_is_only_a_folder(mine: Path) -> None:
+    config = load(read_yaml(mine))
+    plain = load({k: v for k, v in read_yaml(mine).items() if k != "study"})
+    assert config_hash(config) == config_hash(plain)
+    study, usual = Layout.of(config), Layout.of(plain)
+    assert (study.home, usual.home) == (Path("results/penalties"), Path("results"))
+    assert study.runs == Path("results/penalties/quick/runs")
+    assert study.published == Path("results/penalties/published/quick.parquet")
+
+
+@pytest.mark.parametrize("name", ["quick", "Paper", "published", "a/b", "..", "x y"])
+def test_a_study_needs_a_folder_of_its_own(name: str) -> None:
+    with pytest.raises(UserError, match="study: "):
+        load({"study": name})
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"), [("nogo", "did you mean|known"), ("bc", "is not among")]
+)
+def test_the_reference_is_a_method_of_the_main_figure(
+    mine: Path, capsys: pytest.CaptureFixture[str], reference: str, said: str
+) -> None:
+    mine.write_text(mine.read_text().replace("dac-r}", f"{reference}}}"))
+    with pytest.raises(SystemExit):
+        command.main(["main_table", "--config", "mine.yaml", "--records", str(RECORDS)])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "statistics.reference" in line and re.search(said, line)

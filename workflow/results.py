@@ -1,0 +1,75 @@
+"""The existing results of a scale, and the receipts of runs, experts and recordings."""
+
+from functools import cache
+from pathlib import Path
+
+from ngt.experience import shipped
+from ngt.experience.envs import TASKS
+from ngt.runs.folder import Folders
+from ngt.runs.keys import Layout, RunKey
+from ngt.runs.receipt import receipt_hash
+from ngt.runs.shipping.ship import is_of
+from ngt.runs.status import COMPLETE
+from ngt.settings.config import Config
+from ngt.settings.resolve import config_hash, own_file, resolve_expert
+
+
+class Results:
+    """The results of a scale, in their places or among the former results.
+
+    Args:
+        main: False in the process of a single job, which examines no results.
+    """
+
+    def __init__(self, config: Config, layout: Layout, *, main: bool) -> None:
+        self.config, self.layout, self.main = config, layout, main
+        self.home, self.work = str(layout.home), str(layout.work)
+        self.folders = Folders(layout, config)
+        self.expert_hash = {env: config_hash(resolve_expert(config, env)) for env in TASKS}
+        self.expert_folder = cache(self._expert_folder)
+        self.has_recording = cache(self._has_recording)
+
+    def run_hash(self, key: RunKey) -> str:
+        """Return the hash of a run's key and its planned settings."""
+        return receipt_hash(str(key), self.folders.hashes(key)[0])
+
+    def run_receipt(self, key: RunKey) -> str:
+        """Return the path of a run's receipt."""
+        return f"{self.layout.run(key)}/done.{self.run_hash(key)}"
+
+    def expert_receipt(self, env: str) -> str:
+        """Return the path of the receipt of an env's expert."""
+        return f"{self.layout.expert(env)}/done.{self.expert_hash[env]}"
+
+    def recording_receipt(self, env: str) -> str:
+        """Return the path of the receipt of an env's recorded demonstrations."""
+        return f"{self.layout.demos(env).with_suffix('')}.done.{self.expert_hash[env]}"
+
+    def has_demos(self, env: str) -> bool:
+        """Return True if an env's demonstrations exist or can be made.
+
+        Shipped experts do not exist for all envs.
+        """
+        own = bool(own_file(self.config, env))
+        return self.config.demos == "trained" or own or shipped.ships(env)
+
+    def expert_in_place(self, env: str) -> bool:
+        """Return True if an env's expert is complete in its own folder."""
+        return self.expert_folder(env) == self.layout.expert(env)
+
+    def _expert_folder(self, env: str) -> Path | None:
+        """Return the folder of an env's complete expert, which may be a former result."""
+        if not self.main or self.folders.expert_status(env).status in COMPLETE:
+            return self.layout.expert(env)
+        return self.folders.former_expert(env)
+
+    def _has_recording(self, env: str) -> bool:
+        """Return True if an env's recording is intact.
+
+        If the env's expert is complete, the recording must also be of this expert.
+        """
+        if not self.main:
+            return True
+        expert = self.expert_folder(env)
+        policy = expert / shipped.POLICY if expert else None
+        return is_of(self.layout.demos(env), env, self.expert_hash[env], policy)
