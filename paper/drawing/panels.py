@@ -250,10 +250,10 @@ class Panel:
         for step, score in self.crosses:
             self.axes.plot(steps if step is None else step, np.clip(score, low, high), **cross)
         levels = [(strong, np.array([0.0, steps]), np.full(2, y)) for strong, y in self.flat]
-        for strong, x, y in [*self.means, *levels]:
-            edge = np.where((y < low) | (y > high), np.clip(y, low, high), np.nan)
+        for strong, at, mean in [*self.means, *levels]:
+            edge = np.where((mean < low) | (mean > high), np.clip(mean, low, high), np.nan)
             if np.isfinite(edge).any():
-                self.axes.plot(x, edge, **{**strong, "zorder": 399}, clip_on=False)
+                self.axes.plot(at, edge, **{**strong, "zorder": 399}, clip_on=False)
         worst = self._cut(steps, low, high)
         arrow: dict[str, Any] = {"markersize": 4.5, "linestyle": "none", "zorder": 700}
         for (look, above), (x, _) in worst.items():
