@@ -74,7 +74,8 @@ class Bound:
             else:
                 found = statistics.difference(x, y)
             text = f"{function(x):.2f} − {function(y):.2f} = {found}".replace("-", "−")
-        return Check(name, text, self.margin(found), self.strict)
+        value = Estimate(*[found.value] * 3)
+        return Check(name, text, self.margin(found), self.strict, self.margin(value))
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,10 @@ class ScoreRule:
         checks = [bound.check(name, scores, pair, e.config.statistics) for bound in self.bounds]
         # One bound is enough, so the best margin counts. With a single seed, all margins are NaN.
         text = ", ".join(check.text for check in reversed(checks))
-        return checks[0]._replace(text=text, margin=max(check.margin for check in checks))
+        margin = max(check.margin for check in checks)
+        leans = [lean for c in checks if (lean := c.lean) is not None and not math.isnan(lean)]
+        lean = max(leans, default=math.nan)
+        return checks[0]._replace(text=text, margin=margin, lean=lean)
 
     def text(self, paper: Config) -> str:
         """Return the bounds, and the groups in which they must hold."""
@@ -233,7 +237,9 @@ class Together:
         least = min(checks, key=lambda check: (check.holds is not None, check.margin))
         alone = replace(together, experts=NO_EXPERTS, unscored=frozenset(), beside="")
         shown = alone.text() or ""
-        return replace(together, checks=[least], ours=shown)
+        leans = [check.leans for check in checks if check.leans is not None]
+        lean = (1.0 if all(leans) else -1.0) if leans else math.nan
+        return replace(together, checks=[least._replace(lean=lean)], ours=shown)
 
     def text(self, paper: Config) -> str:
         """Return the statistic, each rule's bound, and the groups in which the bounds must hold."""
@@ -248,9 +254,11 @@ class Together:
 
 
 def _more_than_half(checks: Sequence[Check]) -> list[Check]:
-    """Return a single check that more than half hold, or no check if none is known."""
+    """Return a single check that more than half hold, or no check if none has a value."""
     known = [check.holds for check in checks if check.holds is not None]
-    if not known:
+    leans = [check.leans for check in checks if check.leans is not None]
+    if not leans:
         return []
-    share = sum(known) / len(known) - 0.5
-    return [Check("", f"{sum(known)} of {len(known)}", share, strict=True)]
+    text = f"{sum(known)} of {len(known)}" if known else ""
+    share, lean = (sum(each) / len(each) - 0.5 if each else math.nan for each in (known, leans))
+    return [Check("", text, share, strict=True, lean=lean)]

@@ -37,11 +37,13 @@ Verdict = Literal[
     "no verdict",  # measured with other code
     "not run at this scale",
 ]
+Tendency = Literal["agrees", "contradicts", "silent"]
 Grouping = Literal["task", "env", "all"]  # a task is an env with a number of demonstrations
 
 # Smallest share that an expert must have of the return published with the authors' code. A random
 # policy's return counts as 0.
 EXPERT_SHARE = 0.9
+INCOMPARABLE: tuple[Verdict, ...] = ("measured, not comparable", "no verdict")
 FEW = 3  # up to this number, all checks are shown
 
 
@@ -80,19 +82,29 @@ class Check(NamedTuple):
 
     margin: distance to the threshold: positive if the check holds, negative if it fails, NaN if
     this is unknown.
+    lean: the distance of the value without its interval, or None if the value has no interval.
     """
 
     name: str
     text: str
     margin: float
     strict: bool = False  # the check fails at a margin of 0
+    lean: float | None = None
 
     @property
     def holds(self) -> bool | None:
         """Return True if the check holds, False if it fails, or None if this is unknown."""
-        if math.isnan(self.margin):
+        return self._passes(self.margin)
+
+    @property
+    def leans(self) -> bool | None:
+        """Return the same as `holds` for the value without its interval."""
+        return self._passes(self.margin if self.lean is None else self.lean)
+
+    def _passes(self, margin: float) -> bool | None:
+        if math.isnan(margin):
             return None
-        return self.margin > 0 if self.strict else self.margin >= 0
+        return margin > 0 if self.strict else margin >= 0
 
 
 class Experts(NamedTuple):
@@ -144,6 +156,19 @@ class Outcome:
         if self.instead or self.experts.weak:
             return self.instead or "expert too weak"
         return "reproduced" if all(held) else "partly" if any(held) else "not reproduced"
+
+    @property
+    def tendency(self) -> Tendency:
+        """Return the side of the thresholds on which most values lie, without their intervals.
+
+        It is "silent" if no value is known, if the values are split evenly, or if they are not
+        comparable with the paper's. It never affects the verdict.
+        """
+        known = [check.leans for check in self.checks if check.leans is not None]
+        side = 2 * sum(known) - len(known)
+        if side == 0 or self.instead in INCOMPARABLE:
+            return "silent"
+        return "agrees" if side > 0 else "contradicts"
 
     @property
     def seeds(self) -> str | None:

@@ -107,6 +107,24 @@ def test_verdicts() -> None:
     assert Check("", "", 0.0).holds is True and Check("", "", 0.0, strict=True).holds is False
 
 
+def test_tendency_follows_values_without_their_intervals() -> None:
+    near = Check("a", "", -0.1, lean=0.1)  # the interval crosses the threshold
+    far, single = Check("b", "", -0.2, lean=-0.1), Check("c", "", math.nan, lean=0.1)
+    none = Check("d", "", math.nan, lean=math.nan)
+    for checks, tendency in (
+        ([near], "agrees"),
+        ([single, none], "agrees"),
+        ([far, near, far], "contradicts"),
+        ([far, near], "silent"),
+        ([none], "silent"),
+        ([], "silent"),
+    ):
+        for decides in (True, False):
+            assert Outcome(checks, decides).tendency == tendency
+    assert Outcome([near], True).verdict == "not reproduced", "a tendency must not decide"
+    assert Outcome([near], True, instead="measured, not comparable").tendency == "silent"
+
+
 def test_what_is_shown() -> None:
     a, b = Check("a", "1", 0.1), Check("b", "2", -0.1)
     c, unknown = Check("c", "3", 0.2), Check("d", "4", math.nan)
