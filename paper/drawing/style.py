@@ -75,6 +75,7 @@ LOOKS: dict[str, Look] = {
     "ngt-no-sn": Look("#882255", (6, 2.2), "P"),
     "ngt-hlg-rescaled": Look("#CC79A7", (5, 1.5), "p"),
     "ngt-hlg-agent": Look("#56B4E9", (2.2, 1), "<"),
+    "ngt-offset": Look("#000000", (2.2, 1), "X"),
     # Controls: each has the colour of the method that it modifies.
     "constant": Look("#000000", (1.2, 1.2), "h"),
     "ngt-no-termination": Look("#0072B2", (2.2, 1), "v"),
