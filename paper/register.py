@@ -1,6 +1,5 @@
 """The register of all figures, tables and documents; docs/new-artefact.md shows how to add one."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -211,9 +210,3 @@ def envs(*configs: Config) -> list[str]:
     """Return every env that some figure of the configs names, in the order of TASKS."""
     named = {env for config in configs for plan in config.figures.values() for env in plan.envs}
     return [env for env in TASKS if env in named]
-
-
-def at_scale(config: Config) -> Iterator[str]:
-    """Yield the names of the files under results/ of all figures and tables of a scale."""
-    for artefacts in (FIGURES, TABLES):
-        yield from (artefact.file for artefact in artefacts.values() if artefact.at(config))

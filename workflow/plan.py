@@ -29,9 +29,9 @@ from ngt.settings.resolve import (
 )
 from paper.document import latex
 from paper.drawing import labels
-from paper.drawing.stamps import carries, parts, stamp
+from paper.drawing.stamps import carries, drawable, parts, stamp
 from paper.numbers.statistics import reference
-from paper.register import FIGURES, PAPER, REPORT, SPEED, TABLES, at_scale
+from paper.register import FIGURES, PAPER, REPORT, SPEED, TABLES
 from workflow.resources import Job, Site, pack_size, recording, site_of, training
 from workflow.results import Results
 
@@ -244,6 +244,11 @@ class Plan(Results):
             files += [self.run_receipt(key) for key in runs] + [self._expert_of(e) for e in envs]
         else:
             self.records.check(runs, envs)
+            if artefact not in (*drawable(self.config, self.layout), REPORT, PAPER):
+                raise UserError(
+                    f"{home}/{name}: none of its runs is published in {self.layout.published}; "
+                    f"write `records: trained` to train them"
+                )
             table = self.layout.published
             files += [str(table), str(table.with_suffix(".json"))] * bool(
                 artefact.shown(self.config)
@@ -260,7 +265,8 @@ class Plan(Results):
     def everything(self) -> list[str]:
         """Return every figure and table of the scale, the report, and the paper if LaTeX exists."""
         readings = [f"{REPORT.name}.html", *([] if latex.lacking() else [f"{PAPER.name}.pdf"])]
-        return [f"{self.home}/{name}" for name in (*at_scale(self.config), *readings)]
+        own = [artefact.file for artefact in drawable(self.config, self.layout)]
+        return [f"{self.home}/{name}" for name in (*own, *readings)]
 
     # ---------------------------------------------------------------- resources of jobs
 

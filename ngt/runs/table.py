@@ -60,6 +60,8 @@ def read_keys(
 ) -> Runs:
     """Read the runs with these keys. Raise the same errors as `read_runs`.
 
+    Published records are read as far as they go, as with `allow_partial`.
+
     where: the config field that requests the keys.
     """
     import pandas as pd
@@ -67,6 +69,7 @@ def read_keys(
     origin = source(layout, config, other_settings=other_settings)
     if isinstance(origin, Published):
         origin.check(keys)
+        allow_partial = True
     for stray in origin.strays(keys):
         raise UserError(
             f"run {stray}: it is in no artefact at scale {config.scale}; move it elsewhere, or "
@@ -120,9 +123,9 @@ def read_runs(
     VALUES, score, random, expert and status. The score is the normalised mean return: 0 for a
     random policy, 1 for the expert, and NaN on `unscored_envs`. A diverged run keeps its rows.
 
-    Raise UserError for a missing, stale, duplicate or foreign run; with `allow_partial`, missing
-    runs are left out instead. Raise UserError if the settings of published records differ from the
-    config's, unless `other_settings` is set.
+    Raise UserError for a missing, stale, duplicate or foreign run; with `allow_partial`, and from
+    published records, missing runs are left out instead. Raise UserError if the settings of
+    published records differ from the config's, unless `other_settings` is set.
     """
     keys = run_table(config, [figure], beside=True)
     runs = read_keys(
@@ -134,10 +137,9 @@ def read_runs(
         other_settings=other_settings,
     )
     if runs.rows is None:
-        raise UserError(
-            f"{figure}: none of its {len(keys)} runs is finished under {layout.runs}; train them "
-            f"first"
-        )
+        published = config.records == "published"
+        where = f"published in {layout.published}" if published else f"finished under {layout.runs}"
+        raise UserError(f"{figure}: none of its {len(keys)} runs is {where}; train them first")
     return runs.rows, runs.absent
 
 

@@ -132,6 +132,7 @@ class ScoreRule:
             instead=self.instead,
             experts=e.experts(*self.judged),
             beside=self._beside(e),
+            unpublished=e.lacks(*self.judged),
         )
 
     def _checks(self, e: Evidence, cells: Iterable[Cells], by: Grouping) -> list[Check]:
@@ -231,6 +232,7 @@ class Together:
             unscored=frozenset().union(*(outcome.unscored for outcome in found)),
             beside="; ".join(outcome.beside for outcome in found if outcome.beside),
             experts=e.experts(*(cells for rule in self.rules for cells in rule.judged)),
+            unpublished=any(outcome.unpublished for outcome in found),
         )
         if not checks:
             return together

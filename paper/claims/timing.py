@@ -157,4 +157,5 @@ def _on_one_gpu(
     machines = e.machines(cells)
     gpu = len(machines) == 1 and all(device.startswith("cuda") for device, _ in machines)
     on = "; ".join(sorted(f"{machine}, {device}" for device, machine in machines))
-    return Outcome(checks, gpu and e.decides(cells), frozenset(runs), ours, on)
+    decides = gpu and e.decides(cells)
+    return Outcome(checks, decides, frozenset(runs), ours, on, unpublished=e.lacks(cells))

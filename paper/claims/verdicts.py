@@ -36,6 +36,7 @@ Verdict = Literal[
     "measured, not comparable",  # on another machine
     "no verdict",  # measured with other code
     "not run at this scale",
+    "not published",  # not run at this scale, as far as the published records go
 ]
 Tendency = Literal["agrees", "contradicts", "silent"]
 Grouping = Literal["task", "env", "all"]  # a task is an env with a number of demonstrations
@@ -144,6 +145,7 @@ class Outcome:
     instead: Verdict | None = None  # a verdict that replaces the verdict of the checks
     experts: Experts = NO_EXPERTS
     beside: str = ""  # results that are shown but not judged
+    unpublished: bool = False  # runs of this scale are not among the published records
 
     @property
     def verdict(self) -> Verdict:
@@ -152,7 +154,7 @@ class Outcome:
         if self.decides and self.instead == "no verdict":
             return "no verdict"
         if not self.decides or not held or None in held:
-            return "not run at this scale"
+            return "not published" if self.unpublished else "not run at this scale"
         if self.instead or self.experts.weak:
             return self.instead or "expert too weak"
         return "reproduced" if all(held) else "partly" if any(held) else "not reproduced"
@@ -237,6 +239,11 @@ class Evidence:
     def decides(self, *cells: Cells) -> bool:
         """Return True if all of the paper's runs of these cells are decisive."""
         return all(key in self.decisive for some in cells for key in some.keys(self.paper))
+
+    def lacks(self, *cells: Cells) -> bool:
+        """Return True if runs of these cells at this scale are not among the published records."""
+        absent = set(self.runs.absent) if self.config.records == "published" else set()
+        return any(key in absent for some in cells for key in some.keys(self.config))
 
     def experts(self, *cells: Cells) -> Experts:
         """Return the experts behind the paper's runs of these cells.

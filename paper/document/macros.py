@@ -64,7 +64,7 @@ def _named(kind: str, name: str, text: str) -> str:
 
 
 # The verdicts that are counted separately.
-COUNTED = ("reproduced", "partly", "not reproduced", "not run at this scale")
+COUNTED = ("reproduced", "partly", "not reproduced", "not run at this scale", "not published")
 
 # The columns that are read from each table.
 COLUMNS = {
@@ -132,7 +132,7 @@ def of_verdicts(tables: Tables) -> dict[str, Any]:
         "ClaimsReproduced": claims["reproduced"],
         "ClaimsPartly": claims["partly"],
         "ClaimsNot": claims["not reproduced"],
-        "ClaimsNotRun": claims["not run at this scale"],
+        "ClaimsNotRun": claims["not run at this scale"] + claims["not published"],
         "ClaimsOther": claims.total() - sum(claims[verdict] for verdict in COUNTED),
         "Statements": theory.total(),
         "StatementsHold": theory["holds"],

@@ -36,6 +36,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 
+UNPUBLISHED = "none of its runs is published"
 FORMS = {"pdf": "PDF", "png": "PNG", "csv": "CSV", "tex": "LaTeX", "json": "JSON"}
 
 # The mark that the page shows next to the words of a verdict.
@@ -92,8 +93,11 @@ def items(
     picture: the file type of figures, png or pdf.
     Raise UserError for a missing file unless `allow_partial`.
     """
+    drawn = {artefact.name for artefact in stamps.drawable(config, layout)}
     return [
         _item(artefact, kind, config, layout, out, allow_partial)
+        if artefact.name in drawn
+        else Item(artefact, (), gap=UNPUBLISHED, command=target(config, artefact))
         for kind, artefacts in ((picture, FIGURES), ("json", TABLES))
         for artefact in artefacts.values()
         if artefact.at(config)

@@ -16,7 +16,7 @@ from paper.drawing import panels
 from paper.drawing.panels import AUC, BANDS, RETURN, SCORE, Cut, Measure, Panel, Series
 from paper.drawing.style import Note
 from paper.numbers import curves, statistics
-from paper.words import show
+from paper.words import ABSENT, show
 
 MEANING = {  # how to read the y axis
     SCORE: "0 is the return of a random policy, 1 the expert's.",
@@ -163,6 +163,7 @@ def warnings(
     silent: Sequence[RunKey],
     cut: Sequence[Cut],
     absent: Sequence[RunKey],
+    lack: str = ABSENT["trained"],
 ) -> list[Note]:
     """Return notes on envs without scores, diverged runs, values beyond the axes and missing runs.
 
@@ -170,6 +171,7 @@ def warnings(
     silent: diverged runs without an evaluation.
     cut: values beyond the axes.
     absent: the keys of missing runs.
+    lack: the word for them, from ABSENT.
     """
     notes = []
     if unscored_envs(runs):
@@ -188,7 +190,7 @@ def warnings(
     if cut:
         notes.append(Note(f"▼ ▲: cut. {' '.join(_reach(cut))}"))
     if absent:
-        text = f"PARTIAL: {len(absent)} of {total} runs are missing; each panel names its own."
+        text = f"PARTIAL: {len(absent)} of {total} runs are {lack}; each panel names its own."
         notes.append(Note(text, alert=True))
     return notes
 

@@ -19,6 +19,7 @@ from paper.drawing.style import Look, Note
 from paper.numbers import statistics
 from paper.numbers.statistics import Array, Estimate
 from paper.tables.aggregate import Aggregates, collect, notes
+from paper.words import ABSENT
 
 ROW = 0.17  # inches per method
 TAUS = 101  # scores at which a profile is evaluated
@@ -62,7 +63,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
             axes.text(
                 0.5,
                 0.5,
-                "no scores",
+                ABSENT[config.records] if absent else "no scores",
                 transform=axes.transAxes,
                 ha="center",
                 va="center",

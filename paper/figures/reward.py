@@ -21,6 +21,7 @@ from paper.drawing.style import Look, Note
 from paper.numbers import curves, potential
 from paper.numbers.potential import Maps
 from paper.register import POTENTIAL
+from paper.words import ABSENT
 
 NAME = "main_figure"  # the entry of the config's `figures` with the runs
 MEASURES = dict(zip(LOGGED, (("AUC of the reward", 0.5), ("rank correlation", 0.0)), strict=True))
@@ -127,7 +128,8 @@ def _notes(
         ),
     ]
     if absent:
-        notes.append(Note(f"PARTIAL: {len(absent)} runs are missing.", alert=True))
+        lack = ABSENT[config.records]
+        notes.append(Note(f"PARTIAL: {len(absent)} runs are {lack}.", alert=True))
     return notes
 
 

@@ -16,6 +16,7 @@ from paper.drawing import style
 from paper.drawing.panels import plan_of
 from paper.drawing.style import Look, Note
 from paper.numbers import curves, speed
+from paper.words import ABSENT
 
 
 @style.context()
@@ -52,7 +53,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     ]
     if absent:
         gone = ", ".join(f"{key.env} {method_label(config, key.method)}" for key in absent)
-        notes.append(Note(f"PARTIAL: missing {gone}.", alert=True))
+        notes.append(Note(f"PARTIAL: {ABSENT[config.records]}: {gone}.", alert=True))
     style.footer(figure, handles, notes)
     return figure
 

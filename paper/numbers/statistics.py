@@ -168,12 +168,19 @@ class Scores:
         return Scores(tuple(self.tasks[i] for i in at), some, self.silent, self.left_out)
 
 
-def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -> Scores:
+def gather(
+    keys: Sequence[RunKey],
+    scores: Mapping[RunKey, float],
+    where: str,
+    *,
+    none_is_fine: bool = False,
+) -> Scores:
     """Return the scores of all methods among the keys. All tasks must have the same seeds.
 
     scores: the scores of the present runs, from `final`.
     where: the artefact, for error messages.
-    Raise UserError if no task has all its runs, or if a task has two input modes or rates.
+    Raise UserError if a task has two input modes or rates, and, unless `none_is_fine`, if no task
+    has all its runs.
     """
     cells: dict[str, dict[Task, list[RunKey]]] = {}
     for key in sorted(keys):
@@ -185,6 +192,8 @@ def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -
     tasks = list(dict.fromkeys(task for cell in cells.values() for task in cell))
     shown = {method: cell for method, cell in cells.items() if present[method]}
     whole = [t for t in tasks if all(k in scores for cell in shown.values() for k in cell[t])]
+    if none_is_fine and not whole:
+        return nothing(scores, len({key.seed for key in keys}))
     if not whole or not shown:
         lacking = next(key for key in sorted(keys) if key not in scores)
         raise UserError(f"{where}: no task has all its runs; first train {lacking}, for example")

@@ -20,6 +20,7 @@ from paper.drawing.table import Cell, Column, Table
 from paper.numbers import coverage, statistics
 from paper.register import SPEED
 from paper.source import cite
+from paper.words import ABSENT
 
 WRONG = 0.025  # share of 95% intervals that lie entirely above (or entirely below) the true value
 
@@ -92,7 +93,8 @@ def table(e: Evidence) -> Table:
         for claim, finding in found
     ]
     caption = f"The paper's claims, judged at scale {e.config.scale}."
-    marks = [f"PARTIAL: runs missing: {len(e.runs.absent)}."] if e.runs.absent else []
+    lack = ABSENT[e.config.records]
+    marks = [f"PARTIAL: runs {lack}: {len(e.runs.absent)}."] if e.runs.absent else []
     return Table(caption, COLUMNS, rows, [*tallies(rows), *notes(e, found)], marks)
 
 
@@ -123,7 +125,7 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
         f"not comparable: measured on another card than the paper's. No verdict: measured with "
         f"other code. Not run at this scale: runs of scale paper for the claim are missing, have "
         f"other settings, have no scores or, for speeds, are not from one GPU; the available "
-        f"results are shown.",
+        f"results are shown. Not published: runs of the claim are not among the published records.",
         "Tendency here: agrees if most values of this scale lie on the claim's side of their "
         "thresholds, whatever their intervals; contradicts if most lie on the other side; silent "
         "if there are no values, as many on each side, or none comparable with the paper's. It "
