@@ -17,11 +17,12 @@ from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.claims.verdicts import FEW
+from paper.document.findings import estimate
 from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table
 from paper.drawing.tex import escape
 from paper.numbers.coverage import caution
-from paper.numbers.statistics import Estimate, reference
+from paper.numbers.statistics import reference
 from paper.register import FIGURES, TABLES, Artefact, envs
 from paper.words import listed, show
 
@@ -145,13 +146,13 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
     """Return the reference's interquartile mean, and how the other methods compare with it."""
     name = reference(config)
     label = method_label(config, name) if name else ""
-    ours = {str(r["demos"]): _estimate(r, "iqm") for r in rows if r["method"] == label}
+    ours = {str(r["demos"]): estimate(r, "iqm") for r in rows if r["method"] == label}
     unscored = "all" in ours and ours["all"] is None
     mine = ours.pop("all", None)
     others = [r for r in rows if r["demos"] == "all" and r["method"] != label]
-    means = {str(r["method"]): mean for r in others if mine and (mean := _estimate(r, "iqm"))}
+    means = {str(r["method"]): mean for r in others if mine and (mean := estimate(r, "iqm"))}
     best = max(means, key=lambda name: means[name].value, default="")
-    chances = [chance for r in others if (chance := _estimate(r, "better"))]
+    chances = [chance for r in others if (chance := estimate(r, "better"))]
     known = best and any(not math.isnan(chance.low) for chance in chances)
     return {
         "ReferenceLabel": label,
@@ -165,14 +166,6 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
         "ReferenceBetter": sum(chance.low > 0.5 for chance in chances) if known else "",
         "ReferenceWorse": sum(chance.high < 0.5 for chance in chances) if known else "",
     }
-
-
-def _estimate(row: Row, key: str) -> Estimate | None:
-    """Return an aggregate of a row with its interval, or None if the row has no value."""
-    if row[key] is None:
-        return None
-    ends = (row[key], row[f"{key}_low"], row[f"{key}_high"])
-    return Estimate(*(float("nan") if x is None else float(x) for x in ends))
 
 
 def of_source() -> dict[str, str]:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper import command
 from paper.document import curves as report_curves
-from paper.document import pictures
+from paper.document import findings, pictures
 from paper.document import runs as report_runs
 from paper.drawing import caption, stamps, style
 from paper.drawing import table as tables
-from paper.drawing.table import Table
-from paper.register import CURVES, FIGURES, REPORT, TABLES, Artefact
+from paper.drawing.table import Cell, Table
+from paper.register import CURVES, FIGURES, MAIN, REPORT, TABLES, Artefact
 
 LIMIT = 5_000_000  # bytes; a page of this size can be mailed, and opens at once
 PAGE = Path(__file__).with_name("page")
@@ -36,6 +36,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 
+FIRST = (*MAIN, "claims_table")  # the artefacts at the start of the page
 UNPUBLISHED = "none of its runs is published"
 FORMS = {"pdf": "PDF", "png": "PNG", "csv": "CSV", "tex": "LaTeX", "json": "JSON"}
 
@@ -176,15 +177,35 @@ def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
             yield item, ", ".join(f"{n} {word}" for word, n in tally.most_common())
 
 
+def _rows(found: Sequence[Item], name: str) -> Sequence[Mapping[str, Cell]]:
+    """Return the rows of a table, or none if the table is missing or lacks a column."""
+    tables = (item.table for item in found if item.anchor == name and item.table is not None)
+    return next((t.rows for t in tables if findings.COLUMNS[name] <= set(t.columns)), ())
+
+
+def redraw(config: Config) -> str:
+    """Return the command that draws the main figure again."""
+    chosen = [f"SCALE={config.scale}"] * (config.scale != Config.scale)
+    chosen += ["RECORDS=published"] * (config.records == "published")
+    return " ".join(["make figure", *chosen])
+
+
 def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any]:
     """Return the variables of the page's template, without the pictures."""
     tables = {f"runs-{name}": table for name, table in report_runs.tables(config, runs).items()}
+    rest = [item for item in found if item.anchor not in FIRST]
+    gaps = sum(bool(item.gap) for item in found)
+    aggregates, claims = (_rows(found, name) for name in ("aggregate_table", "claims_table"))
     return {
         "config": config,
         "facts": report_runs.facts(config, runs),
         "verdicts": list(verdicts(found)),
-        "figures": [item for item in found if item.artefact.name in FIGURES],
-        "tables": [item for item in found if item.artefact.name in TABLES],
+        "gaps": gaps,
+        "sentences": list(findings.sentences(config, runs, aggregates, claims, gaps)),
+        "redraw": redraw(config),
+        "first": [item for item in found if item.anchor in FIRST],
+        "figures": [item for item in rest if item.artefact.name in FIGURES],
+        "tables": [item for item in rest if item.artefact.name in TABLES],
         "of_runs": tables,
         "partial": len(runs.absent),
         "curves": _script(report_curves.payload(runs.rows, config)),
@@ -229,8 +250,8 @@ def page(
     content["other_settings"] = command.other_settings(REPORT, config, layout)
     files = {
         item.anchor: layout.home / f"{item.anchor}.png"
-        for item in content["figures"]
-        if not item.gap
+        for item in found
+        if item.table is None and not item.gap
     }
     blank = {name: pictures.Picture("", 9999, 9999, 9999) for name in files}
     rest = len(TEMPLATES.get_template("page.html").render(content, pictures=blank).encode())

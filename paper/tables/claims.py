@@ -98,14 +98,19 @@ def table(e: Evidence) -> Table:
     return Table(caption, COLUMNS, rows, [*tallies(rows), *notes(e, found)], marks)
 
 
+def about_machines(row: Mapping[str, Cell]) -> bool:
+    """Return True for a claim about speed or memory, which has timed runs or none."""
+    return row["artefact"] in (None, SPEED)
+
+
 def tallies(rows: Sequence[Mapping[str, Cell]]) -> list[str]:
     """Return the counts of verdicts on imitation, and those on machines, each as a sentence.
 
-    rows: rows of the table. A claim without runs, or with timed runs, is about machines.
+    rows: rows of the table.
     """
     out = []
     for about, machines in (("imitation", False), ("machines (speed, memory)", True)):
-        some = [row for row in rows if (row["artefact"] in (None, SPEED)) == machines]
+        some = [row for row in rows if about_machines(row) == machines]
         count = Counter(row["verdict"] for row in some)
         text = ", ".join(f"{count[v]} {v}" for v in typing.get_args(Verdict) if count[v])
         if some:

@@ -104,6 +104,8 @@ def test_verdicts() -> None:
     assert Outcome([no, no], True).verdict == "not reproduced"
     for outcome in (Outcome([yes], False), Outcome([], True), Outcome([yes, unknown], True)):
         assert outcome.verdict == "not run at this scale"
+    assert Outcome([yes], False, unpublished=True).verdict == "not published"
+    assert Outcome([yes], True, unpublished=True).verdict == "reproduced"
     assert Check("", "", 0.0).holds is True and Check("", "", 0.0, strict=True).holds is False
 
 
