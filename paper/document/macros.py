@@ -17,7 +17,7 @@ from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.claims.verdicts import FEW
-from paper.document.findings import estimate
+from paper.document.findings import UNDECIDED, estimate
 from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table
 from paper.drawing.tex import escape
@@ -65,7 +65,7 @@ def _named(kind: str, name: str, text: str) -> str:
 
 
 # The verdicts that are counted separately.
-COUNTED = ("reproduced", "partly", "not reproduced", "not run at this scale", "not published")
+COUNTED = ("reproduced", "partly", "not reproduced", *UNDECIDED)
 
 # The columns that are read from each table.
 COLUMNS = {
@@ -133,7 +133,7 @@ def of_verdicts(tables: Tables) -> dict[str, Any]:
         "ClaimsReproduced": claims["reproduced"],
         "ClaimsPartly": claims["partly"],
         "ClaimsNot": claims["not reproduced"],
-        "ClaimsNotRun": claims["not run at this scale"] + claims["not published"],
+        "ClaimsNotRun": sum(claims[verdict] for verdict in UNDECIDED),
         "ClaimsOther": claims.total() - sum(claims[verdict] for verdict in COUNTED),
         "Statements": theory.total(),
         "StatementsHold": theory["holds"],
@@ -203,11 +203,18 @@ def claims_by_artefact(rows: Sequence[Row]) -> dict[str, str]:
 def summary(rows: Sequence[Row]) -> str:
     """Return up to FEW claims with verdict and evidence, or count the verdicts of more claims."""
     if len(rows) <= FEW:
+        # A result that does not decide is kept apart from the verdict.
+        judged = [row["verdict"] not in UNDECIDED for row in rows]
         each = "; ".join(
-            f"{row['claim']} – {row['verdict']}" + (f" ({row['ours']})" if row["ours"] else "")
-            for row in rows
+            f"{row['claim']} – {row['verdict']}" + f" ({row['ours']})" * bool(row["ours"] and known)
+            for row, known in zip(rows, judged, strict=True)
         )
-        return f"Claimed: {each}."
+        seen = "; ".join(
+            f"{row['claim']}: {row['ours']}"
+            for row, known in zip(rows, judged, strict=True)
+            if row["ours"] and not known
+        )
+        return f"Claimed: {each}." + f" Found here, without a verdict: {seen}." * bool(seen)
     count = Counter(str(row["verdict"]).replace("partly", "reproduced in part") for row in rows)
     verdicts = listed(f"{n} {'is' if n == 1 else 'are'} {word}" for word, n in count.most_common())
     return f"Of the {len(rows)} claims that these runs decide, {verdicts}."

@@ -66,7 +66,7 @@ def draw(
     handles += [
         Line2D([], [], **EVEN, label="no information"),
         Line2D([], [], **EXPERT, label="expert"),
-        Line2D([], [], **AGENT, label="agent"),
+        Line2D([], [], **AGENT | {"markersize": 5.0}, label="agent"),
     ]
     style.footer(figure, handles, _notes(config, methods, logged, absent, maps))
     return figure
@@ -94,7 +94,7 @@ def _maps(figure: Figure, panels: Any, maps: Maps) -> None:
         )  # fmt: skip
         axes.plot(*maps.agent[number].T, **AGENT)
         axes.plot(*maps.expert.T, **EXPERT)
-        axes.set_title(f"{maps.step[number]:,.0f} env steps".replace(",", "\u00a0"))
+        axes.set_title(f"{maps.step[number]:,.0f} env steps")
         axes.set_xticks([-np.pi, 0.0, np.pi], ["−π", "0", "π"])
         axes.set(xlim=(-np.pi, np.pi), ylim=(-8.0, 8.0))
         axes.grid(visible=False)
@@ -121,7 +121,7 @@ def _notes(
             f"of the agent's transitions.{lack}"
         ),
         Note(
-            f"Right: one run of NGT on {potential.ENV} over {maps.step[-1]:.0f} env steps, with "
+            f"Right: one run of NGT on {potential.ENV} over {maps.step[-1]:,.0f} env steps, with "
             f"the MSE-softmax pairing and every {rate}th transition of {episodes} demonstrations. "
             f"Points: the demonstrations, and the agent's last {potential.RECENT} transitions. "
             f"Training lowers the potential at the expert's points and raises it at the agent's."
