@@ -28,6 +28,7 @@ from paper.drawing.table import Table
 from paper.numbers.statistics import reference
 from paper.register import ARTEFACTS, Artefact
 from paper.source import cite
+from paper.words import ABSENT
 
 NAME = "paper"  # prefix of error messages if the user names no artefact
 
@@ -187,7 +188,7 @@ def read(config: Config, layout: Layout, options: Options) -> tuple[pd.DataFrame
 def figure_of_runs(draw: Draw, config: Config, layout: Layout, options: Options) -> Made:
     """Read an artefact's runs and draw them."""
     runs, absent = read(config, layout, options)
-    note = f": partial, runs missing: {len(absent)}" if absent else ""
+    note = f": partial, runs {ABSENT[config.records]}: {len(absent)}" if absent else ""
     return Made(draw(runs, config, absent), note)
 
 

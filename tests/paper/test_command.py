@@ -73,6 +73,17 @@ def test_a_partial_table_is_a_choice(study: Any, fill: Callable[..., None], caps
     assert "partial, runs missing: 1" in capsys.readouterr().out
 
 
+def test_published_records_of_a_part_are_drawn(
+    study: Any, fill: Callable[..., None], capsys: Any
+) -> None:
+    fill(study, skip=[study.key("dac-r", seed=1)])
+    publish(study.layout, load({"scale": "quick"}, Path("scales")), allow_partial=True)
+    main(["main_figure", "--records", str(study.layout.published)])
+    assert "partial, runs not published: 1" in capsys.readouterr().out
+    caption = Path("results/main_figure.caption.md").read_text()
+    assert "PARTIAL: 1 of 6 runs are not published" in caption
+
+
 def test_a_stale_run_is_named(study: Any, fill: Callable[..., None], capsys: Any) -> None:
     fill(study)
     assert "stale" in mistake(capsys, "--set", "train.batch=7")
