@@ -47,7 +47,8 @@ def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_files_are_written(study: Any, fill: Callable[..., None], capsys: Any) -> None:
     fill(study)
     main(["main_figure", "--scale", "quick", "--out", "out/a.pdf", "--png", "out/a.png"])
-    assert sorted(p.name for p in Path("out").iterdir()) == ["a.pdf", "a.png"]
+    names = ["a.caption.md", "a.caption.tex", "a.pdf", "a.png"]
+    assert sorted(p.name for p in Path("out").iterdir()) == names
     assert capsys.readouterr().out == "out/a.pdf\n"
 
 
@@ -106,7 +107,7 @@ def test_published_records_of_other_settings_are_a_choice(
     assert OTHER in mistake(capsys, *published, "--allow-partial")
     assert not Path("results/main_figure.pdf").exists(), "the error must precede any drawing"
     drawn: list[Any] = []
-    monkeypatch.setattr(style, "save", lambda figure, *_: drawn.append(figure))
+    monkeypatch.setattr(style, "save", lambda figure, *_, **__: drawn.append(figure))
     main(["main_figure", *published, "--other-settings"])
     assert OTHER in capsys.readouterr().out
     (figure,) = drawn

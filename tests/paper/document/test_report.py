@@ -112,7 +112,7 @@ def test_it_opens_with_what_was_found(study: Any) -> None:
 
 
 def test_what_is_not_published_is_a_gap(study: Any) -> None:
-    study.settings["figures"]["ablation_init"] = {"methods": ["ngt-kaiming"], "seeds": [0]}
+    study.settings["figures"]["ablation_init"] = {"methods": ["red"], "seeds": [0]}
     publish(study.layout, study.config, allow_partial=True)
     study.settings["records"] = "published"
     page = Page(write(study))
