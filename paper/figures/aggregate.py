@@ -16,7 +16,7 @@ from paper.command import Made, Options, figure_of_runs
 from paper.drawing import style
 from paper.drawing.panels import BANDS, EXPERT, LIMIT, SHOWN
 from paper.drawing.style import Look, Note
-from paper.numbers import statistics
+from paper.numbers import bootstrap
 from paper.numbers.statistics import Array, Estimate
 from paper.tables.aggregate import Aggregates, collect, notes
 from paper.words import ABSENT
@@ -58,25 +58,21 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     below = figure.add_subplot(grid[1, :])
     _profiles(below, a, looks)
     style.letters((first, gap, better, below))
-    if not a.scores.tasks:
-        for axes in (first, gap, better, below):
-            axes.text(
-                0.5,
-                0.5,
-                ABSENT[config.records] if absent else "no scores",
-                transform=axes.transAxes,
-                ha="center",
-                va="center",
-                color=style.ALERT,
-                backgroundcolor="white",
-                zorder=900,
-            )
+    for axes in () if a.scores.tasks else (first, gap, better, below):
+        _say(axes, ABSENT[config.records] if absent else "no scores")
     handles = [
         Line2D([], [], **looks[m].line, marker=looks[m].marker, label=method_label(config, m))
         for m in a.methods
     ]
     style.footer(figure, handles, [reading(a), *notes(a)])
     return figure
+
+
+def _say(axes: Axes, text: str) -> None:
+    """Write a warning in the middle of empty axes."""
+    look = {"color": style.ALERT, "backgroundcolor": "white"}
+    place = {"transform": axes.transAxes, "ha": "center", "va": "center", "zorder": 900}
+    axes.text(0.5, 0.5, text, **place, **look)
 
 
 def _rows(
@@ -129,7 +125,7 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
     for place, method in enumerate(a.methods):
         look, front = looks[method], len(a.methods) - place
         value, lower, upper = np.array(
-            statistics.profile(a.scores.of[method], taus, a.config.statistics, method)
+            bootstrap.profile(a.scores.of[method], taus, a.config.statistics, method)
         ).T
         if place == 0 or len(a.methods) <= BANDS:
             axes.fill_between(

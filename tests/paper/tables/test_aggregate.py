@@ -141,7 +141,7 @@ def test_published_records_without_a_whole_task_have_no_aggregates(
 
 
 def test_any_method_may_be_the_reference(make_study: Make) -> None:
-    """Compare without NGT, with the first method and with a chosen one."""
+    """Use another reference than NGT: by default the first method, then a chosen one."""
     study = make_study(methods=["dac-r", "bc"], demos=[1], seeds=[0, 1])
     write(study, {("dac-r", 1): (0.8, 1.0), ("bc", 1): (0.1, 0.9)})
     dac, bc = table(aggregates(study)).rows
