@@ -1,13 +1,13 @@
 r"""The numbers that the paper's LaTeX source gives to theorems, equations, figures and sections.
 
-python -m paper.source FILE.tex writes them to labels.json, next to this file. In texts, a label has
-the form of MARKS, for example "Th. hlip"; `cite` adds the number.
+`python -m paper.handbook.labels FILE.tex` writes them to labels.json, next to this file. In texts,
+a label has the form of MARKS, for example "Th. hlip"; `cite` adds the number.
 """
 
 import json
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -120,23 +120,3 @@ def cite(text: str) -> str:
 
     words = "|".join(map(re.escape, MARKS))
     return re.sub(rf"({words}) ([\w-]+)", numbered, text)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write the numbers of a source file."""
-    from ngt.settings.options import Parser
-    from paper.command import one_line_errors
-
-    about = "Write the numbers of the labels in the paper's LaTeX source to labels.json."
-    parser = Parser(prog="python -m paper.source", description=about)
-    parser.add_argument("file", type=Path, metavar="FILE.tex", help="the paper's LaTeX source")
-
-    def run() -> None:
-        source = parser.parse_args(argv).file.read_text(encoding="utf-8")
-        FILE.write_text(json.dumps(numbers(source), indent=1) + "\n", encoding="utf-8")
-
-    one_line_errors("source", run)
-
-
-if __name__ == "__main__":
-    main()
