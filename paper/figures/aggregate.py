@@ -1,6 +1,7 @@
 """A figure of the main figure's scores, aggregated over tasks (not in the paper)."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -70,9 +71,8 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
 
 def _say(axes: Axes, text: str) -> None:
     """Write a warning in the middle of empty axes."""
-    look = {"color": style.ALERT, "backgroundcolor": "white"}
-    place = {"transform": axes.transAxes, "ha": "center", "va": "center", "zorder": 900}
-    axes.text(0.5, 0.5, text, **place, **look)
+    look: dict[str, Any] = {"color": style.ALERT, "backgroundcolor": "white", "zorder": 900}
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", **look)
 
 
 def _rows(
