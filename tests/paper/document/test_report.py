@@ -112,7 +112,8 @@ def test_it_opens_with_what_was_found(study: Any) -> None:
 
 
 def test_what_is_not_published_is_a_gap(study: Any) -> None:
-    study.settings["figures"]["ablation_init"] = {"methods": ["red"], "seeds": [0]}
+    other = {"methods": ["red"], "envs": ["Hopper-v4"], "demos": [1], "seeds": [0], "beside": []}
+    study.settings["figures"]["ablation_init"] = other
     publish(study.layout, study.config, allow_partial=True)
     study.settings["records"] = "published"
     page = Page(write(study))
