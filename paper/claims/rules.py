@@ -142,6 +142,7 @@ class ScoreRule:
             experts=e.experts(*self.judged),
             beside=self._beside(e),
             unpublished=e.lacks(*self.judged),
+            elsewhere=e.elsewhere(*self.judged),
         )
 
     def _checks(self, e: Evidence, cells: Iterable[Cells], by: Grouping) -> list[Check]:
@@ -249,14 +250,16 @@ class Together:
             beside="; ".join(outcome.beside for outcome in found if outcome.beside),
             experts=e.experts(*(cells for rule in self.rules for cells in rule.judged)),
             unpublished=any(outcome.unpublished for outcome in found),
+            elsewhere=any(outcome.elsewhere for outcome in found),
         )
         if not checks:
             return together
         least = min(checks, key=lambda check: (check.holds is not None, check.margin))
         alone = replace(together, experts=NO_EXPERTS, unscored=frozenset(), beside="")
         shown = alone.text() or ""
-        leans = [check.leans for check in checks if check.leans is not None]
-        lean = (1.0 if all(leans) else -1.0) if leans else math.nan
+        leans = [check.leans for check in checks]
+        known = all(outcome.checks for outcome in found) and None not in leans
+        lean = (1.0 if all(leans) else -1.0) if known else math.nan
         return replace(together, checks=[least._replace(lean=lean)], ours=shown)
 
     def text(self, paper: Config) -> str:

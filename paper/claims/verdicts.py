@@ -117,6 +117,7 @@ class Outcome:
     experts: Experts = NO_EXPERTS
     beside: str = ""  # results that are shown but not judged
     unpublished: bool = False  # runs of this scale are not among the published records
+    elsewhere: bool = False  # the paper's runs are on a single env, and these runs on others
 
     @property
     def verdict(self) -> Verdict:
@@ -135,11 +136,11 @@ class Outcome:
         """Return the side of the thresholds on which most values lie, without their intervals.
 
         It is "silent" if no value is known, if the values are split evenly, or if they are not
-        comparable with the paper's. It never affects the verdict.
+        comparable with the paper's or on its env. It never affects the verdict.
         """
         known = [check.leans for check in self.checks if check.leans is not None]
         side = 2 * sum(known) - len(known)
-        if side == 0 or self.instead in INCOMPARABLE:
+        if side == 0 or self.elsewhere or self.instead in INCOMPARABLE:
             return "silent"
         return "agrees" if side > 0 else "contradicts"
 
@@ -231,6 +232,11 @@ class Evidence:
         """Return True if runs of these cells at this scale are not among the published records."""
         absent = set(self.runs.absent) if self.config.records == "published" else set()
         return any(key in absent for some in cells for key in some.keys(self.config))
+
+    def elsewhere(self, *cells: Cells) -> bool:
+        """Return True if the paper's runs of these cells are on one env, and ours are on others."""
+        theirs = {key.env for some in cells for key in some.keys(self.paper)}
+        return len(theirs) == 1 and not theirs & {k.env for some in cells for k in self.keys(some)}
 
     def experts(self, *cells: Cells) -> Experts:
         """Return the experts that the paper's runs of these selections imitate.

@@ -133,8 +133,8 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
         f"results are shown. Not published: runs of the claim are not among the published records.",
         "Tendency here: agrees if most values of this scale lie on the claim's side of their "
         "thresholds, whatever their intervals; contradicts if most lie on the other side; silent "
-        "if there are no values, as many on each side, or none comparable with the paper's. It "
-        "never affects the verdict.",
+        "if there are no values, as many on each side, or none comparable with the paper's, and if "
+        "the paper's runs are on a single env that these runs lack. It never affects the verdict.",
         f"Scores: mean of a run's last {config.window} evaluations, normalised: random 0, expert "
         f"1. In brackets: for a mean or a difference of means, the 95% t interval over seeds; for "
         f"a difference of IQMs, the 95% stratified bootstrap ({config.statistics.reps} "
