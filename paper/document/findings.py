@@ -85,7 +85,7 @@ def _pairs(label: str, rows: Mapping[str, Row]) -> Iterator[str]:
         unknown = math.isnan(chance.low)
         side = "ahead of" if not unknown and chance.low > 0.5 else "not told apart from"
         side = "behind" if not unknown and chance.high < 0.5 else side
-        groups[side].append(f"{method} {chance}")
+        groups[side].append(f"{method} ({chance})")
     parts = [f"{side} {', '.join(found)}" for side, found in groups.items() if found]
     if parts:
         yield (

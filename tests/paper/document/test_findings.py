@@ -52,8 +52,8 @@ def test_sentences_name_ranks_pairs_claims_and_gaps(said: Callable[..., str]) ->
     for part in (
         "3 of 4 runs of scale quick are drawn, 3 of 4 in the main figure",
         "number 2 of 5 methods; the highest is DAC (R)'s, 0.90",
-        "NGT is ahead of BC 0.90 [0.80, 1.00]; behind PWIL 0.10 [0.00, 0.30]; not told apart "
-        "from DAC (R) 0.40 [0.20, 0.60], RED 0.90.",
+        "NGT is ahead of BC (0.90 [0.80, 1.00]); behind PWIL (0.10 [0.00, 0.30]); not told apart "
+        "from DAC (R) (0.40 [0.20, 0.60]), RED (0.90).",
         "Of the paper's 2 claims on imitation, 1 has a verdict, “reproduced” for 1.",
         "agree with 1 of them and contradict 1",
         "Runs missing: 1. Figures or tables missing: 2.",
