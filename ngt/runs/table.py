@@ -61,8 +61,6 @@ def read_keys(
 ) -> Runs:
     """Read the runs with these keys. Raise UserError in the same cases as `read_runs`.
 
-    Published records are read as far as they go, as with `allow_partial`.
-
     where: the config field that requests the keys.
     """
     import pandas as pd
