@@ -197,15 +197,15 @@ def warnings(
 
 def _reach(cut: Sequence[Cut]) -> Iterator[str]:
     """Yield a sentence for each unit of the axes: how far the data reach."""
-    groups: dict[tuple[Measure, str], list[float]] = {}
-    for place, value in cut:
-        env = place.env if place.measure == RETURN else ""
-        groups.setdefault((place.measure, env), []).append(value)
-    for (measure, env), values in groups.items():
+    groups: dict[tuple[Measure, str], list[Cut]] = {}
+    for one in cut:
+        env = one.place.env if one.place.measure == RETURN else ""
+        groups.setdefault((one.place.measure, env), []).append(one)
+    for (measure, env), cuts in groups.items():
         number = "{:,.0f}" if measure == RETURN else "{:.2g}"
-        reach = " and ".join(
-            show(float(x), number) for x in dict.fromkeys((min(values), max(values)))
-        )
+        below, above = ([c.value for c in cuts if c.above == side] for side in (False, True))
+        ends = [*([min(below)] if below else []), *([max(above)] if above else [])]
+        reach = " and ".join(show(float(x), number) for x in ends)
         if measure == RETURN:
             yield f"The returns on {env} reach {reach}."
         else:

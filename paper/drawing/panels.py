@@ -85,6 +85,7 @@ class Cut(NamedTuple):
 
     place: "Place"
     value: float
+    above: bool  # True if it is above the axes
 
 
 class Place(NamedTuple):
@@ -259,7 +260,7 @@ class Panel:
         for (look, above), (x, _) in worst.items():
             y, marker = (high, "^") if above else (low, "v")
             self.axes.plot(x, y, color=look.color, marker=marker, clip_on=False, **arrow)
-        return [Cut(self.place, y) for _, y in worst.values()]
+        return [Cut(self.place, y, above) for (_, above), (_, y) in worst.items()]
 
     def _cut(
         self, steps: float, low: float, high: float

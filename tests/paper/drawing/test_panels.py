@@ -65,10 +65,13 @@ def test_without_any_run_of_its_env_a_return_has_no_scale() -> None:
 def test_the_worst_value_cut_has_the_unit_of_the_axis() -> None:
     cut = panel(RETURN, (-200.0, 300.0), [-1200.0, 800.0, -700.0])
     found = cut.finish(3.0, *cut.limits())
-    assert [(place.env, value) for place, value in found] == [
-        ("Hopper-v4", -1200.0),
-        ("Hopper-v4", 800.0),
+    assert [(place.env, value, above) for place, value, above in found] == [
+        ("Hopper-v4", -1200.0, False),
+        ("Hopper-v4", 800.0, True),
     ]
+    less = found[0]._replace(value=-900.0)
+    (note,) = notes.warnings(pd.DataFrame(columns=["status", *AXES]), 1, [], [less, found[0]], [])
+    assert note.text.endswith("reach −1,200."), "the farthest value on each side counts"
     (note,) = notes.warnings(pd.DataFrame(columns=["status", *AXES]), 1, [], found, [])
     assert note.text == "▼ ▲: cut. The returns on Hopper-v4 reach −1,200 and 800."
 
