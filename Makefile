@@ -1,5 +1,5 @@
 # One command per task; `make` lists them. Only make and Python are needed.
-#   SCALE=lite         choose a scale (make figure, make report)
+#   SCALE=lite         choose a scale (make figure, make report, make paper)
 #   RECORDS=published  draw from the shipped records, i.e. results of earlier runs, without training
 #   DEMOS=shipped      imitate the shipped experts, without training experts
 #   PYTHON=path        make a new .venv with this Python
@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help figure report experts docs smoke test long check gpu-check setup unlock clean
+.PHONY: help figure report paper experts docs smoke test long check gpu-check setup unlock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -76,6 +76,11 @@ report: setup  ## put every figure and table into results/report.html (same choi
 	@$(WATCH)
 	@$(SNAKEMAKE) results/report.html
 	@echo "report: results/report.html"
+
+paper: setup  ## typeset every figure and table as results/paper.pdf, with LaTeX (same choices)
+	@$(WATCH)
+	@$(SNAKEMAKE) results/paper.pdf
+	@echo "paper: results/paper.pdf"
 
 experts: SCALE := $(or $(SCALE),lite)
 experts: setup  ## train and ship the experts that data/ lacks (at present none)

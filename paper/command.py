@@ -21,12 +21,14 @@ from ngt.runs.table import read_runs
 from ngt.settings.config import Config
 from ngt.settings.options import Parser, add_settings, load_config, user_settings
 from ngt.text import show_any_text
-from paper.drawing import labels, style
+from paper.drawing import caption, labels, style
 from paper.drawing import table as tables
 from paper.drawing.stamps import stamp
 from paper.drawing.table import Table
 from paper.numbers.statistics import reference
 from paper.register import ARTEFACTS, Artefact
+from paper.source import cite
+from paper.words import ABSENT
 
 NAME = "paper"  # prefix of error messages if the user names no artefact
 
@@ -37,12 +39,14 @@ class Options:
 
     allow_partial: draw the runs that exist.
     other_settings: draw published records whose settings differ from the config's.
+    notes: keep the notes below the panels in a figure's PDF.
     """
 
     artefact: Artefact
     out: Path
     allow_partial: bool = False
     other_settings: bool = False
+    notes: bool = True
 
 
 class Made(NamedTuple):
@@ -74,7 +78,7 @@ def run(argv: Sequence[str]) -> None:
     out = args.out or layout.home / artefact.file
     if artefact.kind == "table" and out.suffix != ".csv":
         raise UserError(f"--out: found {out}; the file name of a table must end in .csv")
-    options = Options(artefact, out, args.allow_partial, args.other_settings)
+    options = Options(artefact, out, args.allow_partial, args.other_settings, not args.no_note)
     made = maker(artefact)(config, layout, options)
     mark = other_settings(artefact, config, layout)
     try:
@@ -85,7 +89,7 @@ def run(argv: Sequence[str]) -> None:
 
 def listing() -> str:
     """Return a line for each artefact with its name, its label in the paper and its title."""
-    rows = [(a.name, a.source or "-", a.title) for a in ARTEFACTS.values()]
+    rows = [(a.name, cite(a.source) or "-", a.title) for a in ARTEFACTS.values()]
     return "\n".join(aligned(rows, left=3))
 
 
@@ -121,6 +125,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--png", type=Path, metavar="FILE", help="also write the figure to this PNG file"
+    )
+    parser.add_argument(
+        "--no-note",
+        action="store_true",
+        help="leave the notes below the panels out of the PDF, for a paper whose caption has them "
+        "(NAME.caption.tex); the PNG keeps them",
     )
     parser.add_argument(
         "--allow-partial",
@@ -178,7 +188,7 @@ def read(config: Config, layout: Layout, options: Options) -> tuple[pd.DataFrame
 def figure_of_runs(draw: Draw, config: Config, layout: Layout, options: Options) -> Made:
     """Read an artefact's runs and draw them."""
     runs, absent = read(config, layout, options)
-    note = f": partial, runs missing: {len(absent)}" if absent else ""
+    note = f": partial, runs {ABSENT[config.records]}: {len(absent)}" if absent else ""
     return Made(draw(runs, config, absent), note)
 
 
@@ -217,7 +227,9 @@ def save(
         return f"{table.markdown()}\n{out}{made.note}"
     if mark:
         style.head(content, mark)
-    style.save(content, out, png, config.scale, drawn_from)
+    words = caption.text(content, options.artefact.title)
+    caption.save(f"{words} {mark}".strip(), out, drawn_from)
+    style.save(content, out, png, config.scale, drawn_from, notes=options.notes)
     return f"{out}{made.note}{f': {mark}' if mark else ''}"
 
 

@@ -1,6 +1,5 @@
 """The register of all figures, tables and documents; docs/new-artefact.md shows how to add one."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -118,7 +117,7 @@ ARTEFACTS = {
             "speed_figure",
             "Speed over training",
             "paper.figures.speed:make",
-            "Table speed",
+            "Table speed-comparison",
             runs=(SPEED,),
         ),
         Artefact(
@@ -159,7 +158,7 @@ ARTEFACTS = {
             "speed_table",
             "Speed",
             "paper.tables.speed:make",
-            "Table speed",
+            "Table speed-comparison",
             kind="table",
             runs=(SPEED,),
         ),
@@ -212,9 +211,3 @@ def envs(*configs: Config) -> list[str]:
     """Return every env that some figure of the configs names, in the order of TASKS."""
     named = {env for config in configs for plan in config.figures.values() for env in plan.envs}
     return [env for env in TASKS if env in named]
-
-
-def at_scale(config: Config) -> Iterator[str]:
-    """Yield the names of the files under results/ of all figures and tables of a scale."""
-    for artefacts in (FIGURES, TABLES):
-        yield from (artefact.file for artefact in artefacts.values() if artefact.at(config))

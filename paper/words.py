@@ -4,6 +4,9 @@ import math
 import re
 from collections.abc import Iterable
 
+# The word for absent runs, by the config's `records`.
+ABSENT = {"trained": "missing", "published": "not published"}
+
 
 def show(value: str | float | None, number: str = "{:.2f}") -> str:
     """Return a value as text with a true minus sign, or an en dash for a missing value."""

@@ -38,7 +38,7 @@ PAPER = (
     ("paper.command",),
     ("paper.claims", "paper.drawing"),
     ("paper.numbers",),
-    ("paper.theory", "paper.register", "paper.words", "paper.pages"),
+    ("paper.theory", "paper.register", "paper.source", "paper.words", "paper.pages"),
 )
 # The packages that each package may import.
 ALLOWED = {

@@ -30,9 +30,9 @@ from ngt.settings.resolve import (
 )
 from paper.document import latex
 from paper.drawing import labels
-from paper.drawing.stamps import carries, parts, stamp
+from paper.drawing.stamps import carries, check_drawable, drawable, parts, stamp
 from paper.numbers.statistics import reference
-from paper.register import FIGURES, PAPER, REPORT, SPEED, TABLES, at_scale
+from paper.register import FIGURES, PAPER, REPORT, SPEED, TABLES
 from workflow.resources import Job, Site, pack_size, recording, site_of, training
 from workflow.results import Results
 
@@ -253,10 +253,10 @@ class Plan(Results):
             files += [self.run_receipt(key) for key in runs] + [self._expert_of(e) for e in envs]
         else:
             self.records.check(runs, envs)
+            check_drawable(self.config, self.layout, artefact)
             table = self.layout.published
-            files += [str(table), str(table.with_suffix(".json"))] * bool(
-                artefact.shown(self.config)
-            )
+            both = [str(table), str(table.with_suffix(".json"))]
+            files += both if artefact.shown(self.config) else []
         return Inputs(files, [] if intact else own)
 
     def parts(self, picture: str) -> list[str]:
@@ -269,7 +269,8 @@ class Plan(Results):
     def everything(self) -> list[str]:
         """Return the files of all figures and tables, the report, and the paper if LaTeX exists."""
         readings = [f"{REPORT.name}.html", *([] if latex.lacking() else [f"{PAPER.name}.pdf"])]
-        return [f"{self.home}/{name}" for name in (*at_scale(self.config), *readings)]
+        own = [artefact.file for artefact in drawable(self.config, self.layout)]
+        return [f"{self.home}/{name}" for name in (*own, *readings)]
 
     # ---------------------------------------------------------------- resources of jobs
 

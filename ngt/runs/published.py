@@ -40,6 +40,14 @@ def expert_name(env: str) -> str:
     return f"{env}/expert"
 
 
+def names(path: Path) -> frozenset[str]:
+    """Return the names of the runs and experts in published records, without any check."""
+    beside = path.with_suffix(".json")
+    data = read_json(beside) if beside.exists() else None
+    runs = data.get("runs") if isinstance(data, dict) else None
+    return frozenset(runs if isinstance(runs, dict) else ())
+
+
 # ---------------------------------------------------------------- settings
 
 

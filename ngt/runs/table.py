@@ -68,6 +68,7 @@ def read_keys(
     origin = source(layout, config, other_settings=other_settings)
     if isinstance(origin, Published):
         origin.check(keys)
+        allow_partial = True
     for stray in origin.strays(keys):
         raise UserError(
             f"run {stray}: it is in no artefact at scale {config.scale}; move it elsewhere, or "
@@ -124,8 +125,9 @@ def read_runs(
     keeps its rows.
 
     Raise UserError for a run that is missing, stale, a duplicate, or in the folder of another run;
-    with `allow_partial`, missing runs are left out instead. Raise UserError if the settings of
-    published records differ from the config's, unless `other_settings` is set.
+    with `allow_partial`, and from published records, missing runs are left out instead. Raise
+    UserError if the settings of published records differ from the config's, unless
+    `other_settings` is set.
 
     figure: name of the figure or table.
     """
@@ -139,10 +141,9 @@ def read_runs(
         other_settings=other_settings,
     )
     if runs.rows is None:
-        raise UserError(
-            f"{figure}: none of its {len(keys)} runs is finished under {layout.runs}; train them "
-            f"first"
-        )
+        published = config.records == "published"
+        where = f"published in {layout.published}" if published else f"finished under {layout.runs}"
+        raise UserError(f"{figure}: none of its {len(keys)} runs is {where}; train them first")
     return runs.rows, runs.absent
 
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ngt.runs.provenance import source_hash
+from paper.claims.checks import Check
 from paper.claims.timing import TimingRule
-from paper.claims.verdicts import Check, Evidence, Outcome, Verdict
+from paper.claims.verdicts import Evidence, Outcome, Verdict
 
 GRAPHS = (2.5, 3.5)  # the speed-ups in this range round to the paper's factor of 3
 CARD = "RTX 4090"

@@ -16,7 +16,8 @@ from rliable import metrics
 from ngt.runs.keys import RunKey
 from ngt.settings.config import Config, StatisticsConfig
 from ngt.settings.resolve import method_label
-from paper.claims.verdicts import NO_EXPERTS, Cells, Check, Evidence, Grouping, Outcome, Verdict
+from paper.claims.checks import Check
+from paper.claims.verdicts import NO_EXPERTS, Cells, Evidence, Grouping, Outcome, Verdict
 from paper.numbers import bootstrap, statistics
 from paper.numbers.statistics import OURS, Estimate, Scores
 
@@ -78,7 +79,8 @@ class Bound:
             else:
                 found = statistics.difference(x, y)
             text = f"{function(x):.2f} − {function(y):.2f} = {found}".replace("-", "−")
-        return Check(name, text, self.margin(found), self.strict)
+        value = Estimate(*[found.value] * 3)
+        return Check(name, text, self.margin(found), self.strict, self.margin(value))
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,8 @@ class ScoreRule:
             instead=self.instead,
             experts=e.experts(*self.judged),
             beside=self._beside(e),
+            unpublished=e.lacks(*self.judged),
+            elsewhere=e.elsewhere(*self.judged),
         )
 
     def _checks(self, e: Evidence, cells: Iterable[Cells], by: Grouping) -> list[Check]:
@@ -166,7 +170,10 @@ class ScoreRule:
         # The rule holds if one bound holds, so the largest margin counts. With a single seed, all
         # margins are NaN.
         text = ", ".join(check.text for check in reversed(checks))
-        return checks[0]._replace(text=text, margin=max(check.margin for check in checks))
+        margin = max(check.margin for check in checks)
+        leans = [lean for c in checks if (lean := c.lean) is not None and not math.isnan(lean)]
+        lean = max(leans, default=math.nan)
+        return checks[0]._replace(text=text, margin=margin, lean=lean)
 
     def text(self, paper: Config) -> str:
         """Return the rule in words: the bounds, and the groups of tasks in which they must hold."""
@@ -242,13 +249,18 @@ class Together:
             unscored=frozenset().union(*(outcome.unscored for outcome in found)),
             beside="; ".join(outcome.beside for outcome in found if outcome.beside),
             experts=e.experts(*(cells for rule in self.rules for cells in rule.judged)),
+            unpublished=any(outcome.unpublished for outcome in found),
+            elsewhere=any(outcome.elsewhere for outcome in found),
         )
         if not checks:
             return together
         least = min(checks, key=lambda check: (check.holds is not None, check.margin))
         alone = replace(together, experts=NO_EXPERTS, unscored=frozenset(), beside="")
         shown = alone.text() or ""
-        return replace(together, checks=[least], ours=shown)
+        leans = [check.leans for check in checks]
+        known = all(outcome.checks for outcome in found) and None not in leans
+        lean = (1.0 if all(leans) else -1.0) if known else math.nan
+        return replace(together, checks=[least._replace(lean=lean)], ours=shown)
 
     def text(self, paper: Config) -> str:
         """Return the rules in words: the statistic, each bound, and the groups of tasks."""
@@ -265,10 +277,12 @@ class Together:
 def _more_than_half(checks: Sequence[Check]) -> list[Check]:
     """Return a single check that more than half of some checks hold.
 
-    Checks whose result is unknown do not count. Return no check if none is known.
+    Checks whose result is unknown do not count. Return no check if none has a value.
     """
     known = [check.holds for check in checks if check.holds is not None]
-    if not known:
+    leans = [check.leans for check in checks if check.leans is not None]
+    if not leans:
         return []
-    share = sum(known) / len(known) - 0.5
-    return [Check("", f"{sum(known)} of {len(known)}", share, strict=True)]
+    text = f"{sum(known)} of {len(known)}" if known else ""
+    share, lean = (sum(each) / len(each) - 0.5 if each else math.nan for each in (known, leans))
+    return [Check("", text, share, strict=True, lean=lean)]

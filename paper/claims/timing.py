@@ -12,9 +12,10 @@ import numpy as np
 from ngt.runs.keys import RunKey
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
-from paper.claims.verdicts import Cells, Check, Evidence, Outcome
+from paper.claims.checks import Check
+from paper.claims.verdicts import Cells, Evidence, Outcome
 from paper.numbers import speed, statistics
-from paper.numbers.statistics import Array
+from paper.numbers.statistics import Array, Estimate
 
 # The paper's speeds: env steps per second on each of these envs, averaged over the first 200 000
 # steps of training on one RTX 4090.
@@ -27,6 +28,7 @@ REPORTED = {
     "mmd-dac": (749, 977),
     "wdac": (763, 978),
 }
+UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 STEADY = 0.05  # two speeds count as equal up to this relative difference
 _WITHIN = f"{100 * STEADY:g} %"
 
@@ -76,8 +78,9 @@ def order(env: str) -> TimingRule:
         for a, b in itertools.combinations(bases, 2):
             if REPORTED[b][column] > REPORTED[a][column] * (1 + STEADY):
                 known = len(found[a]) and len(found[b])
-                low = statistics.difference(found[b], found[a]).low if known else math.nan
-                checks.append(Check(f"{names[a]} < {names[b]}", "", low, strict=True))
+                apart = statistics.difference(found[b], found[a]) if known else UNKNOWN
+                name = f"{names[a]} < {names[b]}"
+                checks.append(Check(name, "", apart.low, strict=True, lean=apart.value))
         means = {base: float(rates.mean()) for base, rates in found.items() if len(rates)}
         shown = sorted(means.items(), key=lambda item: item[1])
         ours = " < ".join(f"{method_label(e.paper, names[b])} {rate:.0f}" for b, rate in shown)
@@ -162,4 +165,5 @@ def _on_one_gpu(
     machines = e.machines(cells)
     gpu = len(machines) == 1 and all(device.startswith("cuda") for device, _ in machines)
     on = "; ".join(sorted(f"{machine}, {device}" for device, machine in machines))
-    return Outcome(checks, gpu and e.decides(cells), frozenset(runs), ours, on)
+    decides = gpu and e.decides(cells)
+    return Outcome(checks, decides, frozenset(runs), ours, on, unpublished=e.lacks(cells))

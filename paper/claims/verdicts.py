@@ -8,7 +8,6 @@ The rules that produce the checks are in the other modules of this package.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from ngt.runs.keys import RunKey, run_table
 from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash, resolve
+from paper.claims.checks import Check
 from paper.drawing.panels import demonstrations
 from paper.numbers import speed, statistics
 from paper.numbers.curves import AXES
@@ -37,12 +37,15 @@ Verdict = Literal[
     "measured, not comparable",  # measured on another GPU than the paper's
     "no verdict",  # measured with another version of the code
     "not run at this scale",
+    "not published",  # not run at this scale, as far as the published records go
 ]
+Tendency = Literal["agrees", "contradicts", "silent"]
 Grouping = Literal["task", "env", "all"]  # a task is an env with a number of demonstrations
 
 # An expert is weak if its return is a smaller share than this of the expert's return that is
 # published with the authors' code. A random policy's return counts as 0.
 EXPERT_SHARE = 0.9
+INCOMPARABLE: tuple[Verdict, ...] = ("measured, not comparable", "no verdict")
 FEW = 3  # if a claim has at most this many checks, all of them are shown
 
 
@@ -74,26 +77,6 @@ class Cells:
             and self.mode in ("", key.mode)
             and self.rate in (0, key.rate)
         )
-
-
-class Check(NamedTuple):
-    """One condition of a claim: its name, the value that was found, and by how much it holds.
-
-    margin: the distance of this value to the threshold. It is positive if the check holds, negative
-    if it fails, and NaN if this is unknown.
-    """
-
-    name: str
-    text: str
-    margin: float
-    strict: bool = False  # True if the check fails at a margin of exactly 0
-
-    @property
-    def holds(self) -> bool | None:
-        """Return True if the check holds, False if it fails, or None if this is unknown."""
-        if math.isnan(self.margin):
-            return None
-        return self.margin > 0 if self.strict else self.margin >= 0
 
 
 class Experts(NamedTuple):
@@ -133,6 +116,8 @@ class Outcome:
     instead: Verdict | None = None  # a verdict that replaces the verdict of the checks
     experts: Experts = NO_EXPERTS
     beside: str = ""  # results that are shown but not judged
+    unpublished: bool = False  # runs of this scale are not among the published records
+    elsewhere: bool = False  # the paper's runs are on a single env, and these runs on others
 
     @property
     def verdict(self) -> Verdict:
@@ -141,10 +126,23 @@ class Outcome:
         if self.decides and self.instead == "no verdict":
             return "no verdict"
         if not self.decides or not held or None in held:
-            return "not run at this scale"
+            return "not published" if self.unpublished else "not run at this scale"
         if self.instead or self.experts.weak:
             return self.instead or "expert too weak"
         return "reproduced" if all(held) else "partly" if any(held) else "not reproduced"
+
+    @property
+    def tendency(self) -> Tendency:
+        """Return the side of the thresholds on which most values lie, without their intervals.
+
+        It is "silent" if no value is known, if the values are split evenly, or if they are not
+        comparable with the paper's or on its env. It never affects the verdict.
+        """
+        known = [check.leans for check in self.checks if check.leans is not None]
+        side = 2 * sum(known) - len(known)
+        if side == 0 or self.elsewhere or self.instead in INCOMPARABLE:
+            return "silent"
+        return "agrees" if side > 0 else "contradicts"
 
     @property
     def seeds(self) -> str | None:
@@ -229,6 +227,16 @@ class Evidence:
     def decides(self, *cells: Cells) -> bool:
         """Return True if all runs of these selections at scale `paper` are `decisive`."""
         return all(key in self.decisive for some in cells for key in some.keys(self.paper))
+
+    def lacks(self, *cells: Cells) -> bool:
+        """Return True if runs of these cells at this scale are not among the published records."""
+        absent = set(self.runs.absent) if self.config.records == "published" else set()
+        return any(key in absent for some in cells for key in some.keys(self.config))
+
+    def elsewhere(self, *cells: Cells) -> bool:
+        """Return True if the paper's runs of these cells are on one env, and ours are on others."""
+        theirs = {key.env for some in cells for key in some.keys(self.paper)}
+        return len(theirs) == 1 and not theirs & {k.env for some in cells for k in self.keys(some)}
 
     def experts(self, *cells: Cells) -> Experts:
         """Return the experts that the paper's runs of these selections imitate.

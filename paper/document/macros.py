@@ -17,11 +17,12 @@ from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.claims.verdicts import FEW
+from paper.document.findings import UNDECIDED, estimate
 from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table
 from paper.drawing.tex import escape
 from paper.numbers.coverage import caution
-from paper.numbers.statistics import Estimate, reference
+from paper.numbers.statistics import reference
 from paper.register import FIGURES, TABLES, Artefact, envs
 from paper.words import listed, show
 
@@ -48,8 +49,9 @@ def macros(config: Config, runs: Runs, found: Sequence[Item], warning: str = "")
     }
     lines = [rf"\newcommand*{{\{name}}}{{{escape(str(value))}}}" for name, value in values.items()]
     gaps = {item.anchor: item.gap for item in found if item.gap}
+    captions = {item.anchor: item.caption for item in found if item.caption}
     for artefact in (*FIGURES.values(), *TABLES.values()):
-        lines += of_artefact(config, artefact, gaps)
+        lines += of_artefact(config, artefact, gaps, captions)
     says = claims_by_artefact(rows_of(tables, "claims_table")) | {"references": references(runs)}
     names = (*FIGURES, *TABLES, MACHINE, "references")
     lines += [_named("says", name, says.get(name, "")) for name in names]
@@ -63,7 +65,7 @@ def _named(kind: str, name: str, text: str) -> str:
 
 
 # The verdicts that are counted separately.
-COUNTED = ("reproduced", "partly", "not reproduced", "not run at this scale")
+COUNTED = ("reproduced", "partly", "not reproduced", *UNDECIDED)
 
 # The columns that are read from each table.
 COLUMNS = {
@@ -131,7 +133,7 @@ def of_verdicts(tables: Tables) -> dict[str, Any]:
         "ClaimsReproduced": claims["reproduced"],
         "ClaimsPartly": claims["partly"],
         "ClaimsNot": claims["not reproduced"],
-        "ClaimsNotRun": claims["not run at this scale"],
+        "ClaimsNotRun": sum(claims[verdict] for verdict in UNDECIDED),
         "ClaimsOther": claims.total() - sum(claims[verdict] for verdict in COUNTED),
         "Statements": theory.total(),
         "StatementsHold": theory["holds"],
@@ -144,13 +146,13 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
     """Return the reference's interquartile mean, and how the other methods compare with it."""
     name = reference(config)
     label = method_label(config, name) if name else ""
-    ours = {str(r["demos"]): _estimate(r, "iqm") for r in rows if r["method"] == label}
+    ours = {str(r["demos"]): estimate(r, "iqm") for r in rows if r["method"] == label}
     unscored = "all" in ours and ours["all"] is None
     mine = ours.pop("all", None)
     others = [r for r in rows if r["demos"] == "all" and r["method"] != label]
-    means = {str(r["method"]): mean for r in others if mine and (mean := _estimate(r, "iqm"))}
+    means = {str(r["method"]): mean for r in others if mine and (mean := estimate(r, "iqm"))}
     best = max(means, key=lambda name: means[name].value, default="")
-    chances = [chance for r in others if (chance := _estimate(r, "better"))]
+    chances = [chance for r in others if (chance := estimate(r, "better"))]
     known = best and any(not math.isnan(chance.low) for chance in chances)
     return {
         "ReferenceLabel": label,
@@ -166,14 +168,6 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
     }
 
 
-def _estimate(row: Row, key: str) -> Estimate | None:
-    """Return an aggregate of a row with its interval, or None if the row has no value."""
-    if row[key] is None:
-        return None
-    ends = (row[key], row[f"{key}_low"], row[f"{key}_high"])
-    return Estimate(*(float("nan") if x is None else float(x) for x in ends))
-
-
 def of_source() -> dict[str, str]:
     """Return the commit, source hash and library versions with which this report is made."""
     made = provenance()
@@ -186,12 +180,15 @@ def of_source() -> dict[str, str]:
     }
 
 
-def of_artefact(config: Config, artefact: Artefact, gaps: Mapping[str, str]) -> Iterator[str]:
+def of_artefact(
+    config: Config, artefact: Artefact, gaps: Mapping[str, str], captions: Mapping[str, str]
+) -> Iterator[str]:
     """Yield an artefact's title, its caption, and the reason why it may be missing."""
     needed = "expert of this suite" if artefact.experts else "runs"
     absent = f"scale {config.scale} has no {needed} for it"
     yield _named("title", artefact.name, artefact.title)
-    yield _named("caption", artefact.name, about(config, artefact)[1])
+    caption = captions.get(artefact.name) or about(config, artefact)[1]
+    yield _named("caption", artefact.name, caption)
     yield _named("gap", artefact.name, gaps.get(artefact.name, absent))
 
 
@@ -206,11 +203,18 @@ def claims_by_artefact(rows: Sequence[Row]) -> dict[str, str]:
 def summary(rows: Sequence[Row]) -> str:
     """Return up to FEW claims with verdict and evidence, or count the verdicts of more claims."""
     if len(rows) <= FEW:
+        # A result that does not decide is kept apart from the verdict.
+        judged = [row["verdict"] not in UNDECIDED for row in rows]
         each = "; ".join(
-            f"{row['claim']} – {row['verdict']}" + (f" ({row['ours']})" if row["ours"] else "")
-            for row in rows
+            f"{row['claim']} – {row['verdict']}" + f" ({row['ours']})" * bool(row["ours"] and known)
+            for row, known in zip(rows, judged, strict=True)
         )
-        return f"Claimed: {each}."
+        seen = "; ".join(
+            f"{row['claim']}: {row['ours']}"
+            for row, known in zip(rows, judged, strict=True)
+            if row["ours"] and not known
+        )
+        return f"Claimed: {each}." + f" Found here, without a verdict: {seen}." * bool(seen)
     count = Counter(str(row["verdict"]).replace("partly", "reproduced in part") for row in rows)
     verdicts = listed(f"{n} {'is' if n == 1 else 'are'} {word}" for word, n in count.most_common())
     return f"Of the {len(rows)} claims that these runs decide, {verdicts}."

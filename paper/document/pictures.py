@@ -9,6 +9,7 @@ from typing import NamedTuple
 from PIL import Image, UnidentifiedImageError
 
 from ngt.errors import UserError
+from paper.drawing.style import HEIGHT_OF_NOTES
 
 # (maximum width in pixels, number of colours), best first. A figure as wide as the text has 1350
 # pixels.
@@ -43,10 +44,11 @@ def embed(files: Mapping[str, Path], budget: int) -> dict[str, Picture]:
 
 
 def _open(path: Path) -> Image.Image:
-    """Return a picture in RGB on white."""
+    """Return a picture in RGB on white, without its notes, which the page shows as text."""
     try:
         with Image.open(path) as file:
-            image = file.convert("RGBA")
+            notes = int(file.info.get(HEIGHT_OF_NOTES, 0))
+            image = file.convert("RGBA").crop((0, 0, file.width, file.height - notes))
     except (UnidentifiedImageError, OSError) as error:
         raise UserError(f"{path}: not a picture ({error}); make it again") from None
     return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")

@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper import command
 from paper.document import curves as report_curves
-from paper.document import pictures
+from paper.document import findings, pictures
 from paper.document import runs as report_runs
-from paper.drawing import stamps, style
+from paper.drawing import caption, stamps, style
 from paper.drawing import table as tables
-from paper.drawing.table import Table
-from paper.register import CURVES, FIGURES, REPORT, TABLES, Artefact
+from paper.drawing.table import Cell, Table
+from paper.register import CURVES, FIGURES, MAIN, REPORT, TABLES, Artefact
 
 LIMIT = 5_000_000  # bytes; a page of this size can be mailed, and opens at once
 PAGE = Path(__file__).with_name("page")
@@ -36,6 +36,8 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 
+FIRST = (*MAIN, "claims_table")  # the artefacts at the start of the page
+UNPUBLISHED = "none of its runs is published"
 FORMS = {"pdf": "PDF", "png": "PNG", "csv": "CSV", "tex": "LaTeX", "json": "JSON"}
 
 # The mark that the page shows next to the words of a verdict.
@@ -92,8 +94,11 @@ def items(
     picture: the file type of figures, png or pdf.
     Raise UserError for a missing file unless `allow_partial`.
     """
+    drawn = {artefact.name for artefact in stamps.drawable(config, layout)}
     return [
         _item(artefact, kind, config, layout, out, allow_partial)
+        if artefact.name in drawn
+        else Item(artefact, (), gap=UNPUBLISHED, command=target(config, artefact))
         for kind, artefacts in ((picture, FIGURES), ("json", TABLES))
         for artefact in artefacts.values()
         if artefact.at(config)
@@ -121,7 +126,8 @@ def _item(
         (FORMS[end], os.path.relpath(path, out.parent)) for end, path in paths if path.exists()
     )
     if kind != "json":
-        return Item(artefact, files, *about(config, artefact))
+        words, short = about(config, artefact)
+        return Item(artefact, files, words, caption.read(file) or short)
     try:
         table = tables.from_json(file.read_text(encoding="utf-8"))
     except (ValueError, KeyError, TypeError) as error:
@@ -140,21 +146,21 @@ def of_scale(file: Path, scale: str) -> bool:
 
 
 def about(config: Config, artefact: Artefact) -> tuple[str, str]:
-    """Return a figure's description and its caption."""
+    """Return a figure's description, and the caption of a picture that has no own."""
     names = [name for name in artefact.shown(config) if not artefact.experts]
     plans = [config.figures[name] for name in names]
 
     def join(axis: str) -> str:
         return ", ".join(dict.fromkeys(str(v) for plan in plans for v in getattr(plan, axis)))
 
-    text, caption = f"{artefact.title}.", artefact.title
+    text, short = f"{artefact.title}.", artefact.title
     if names:
         methods = [m for plan in plans for m in (*plan.methods, *plan.beside)]
         labels = ", ".join(dict.fromkeys(method_label(config, m) for m in methods))
         what = "Learning curves" if artefact.name in CURVES else "Drawn from runs"
         text += f" {what} of {labels} on {join('envs')}; demonstrations: {join('demos')}."
-        caption += f": {len(run_table(config, names, beside=True))} runs of scale {config.scale}"
-    return text, f"{caption}."
+        short += f": {len(run_table(config, names, beside=True))} runs of scale {config.scale}"
+    return text, f"{short}."
 
 
 def verdict_column(table: Table) -> str | None:
@@ -171,15 +177,35 @@ def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
             yield item, ", ".join(f"{n} {word}" for word, n in tally.most_common())
 
 
+def _rows(found: Sequence[Item], name: str) -> Sequence[Mapping[str, Cell]]:
+    """Return the rows of a table, or none if the table is missing or lacks a column."""
+    tables = (item.table for item in found if item.anchor == name and item.table is not None)
+    return next((t.rows for t in tables if findings.COLUMNS[name] <= set(t.columns)), ())
+
+
+def redraw(config: Config) -> str:
+    """Return the command that draws the main figure again."""
+    chosen = [f"SCALE={config.scale}"] * (config.scale != Config.scale)
+    chosen += ["RECORDS=published"] * (config.records == "published")
+    return " ".join(["make figure", *chosen])
+
+
 def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any]:
     """Return the variables of the page's template, without the pictures."""
     tables = {f"runs-{name}": table for name, table in report_runs.tables(config, runs).items()}
+    rest = [item for item in found if item.anchor not in FIRST]
+    gaps = sum(bool(item.gap) for item in found)
+    aggregates, claims = (_rows(found, name) for name in ("aggregate_table", "claims_table"))
     return {
         "config": config,
         "facts": report_runs.facts(config, runs),
         "verdicts": list(verdicts(found)),
-        "figures": [item for item in found if item.artefact.name in FIGURES],
-        "tables": [item for item in found if item.artefact.name in TABLES],
+        "gaps": gaps,
+        "sentences": list(findings.sentences(config, runs, aggregates, claims, gaps)),
+        "redraw": redraw(config),
+        "first": [item for item in found if item.anchor in FIRST],
+        "figures": [item for item in rest if item.artefact.name in FIGURES],
+        "tables": [item for item in rest if item.artefact.name in TABLES],
         "of_runs": tables,
         "partial": len(runs.absent),
         "curves": _script(report_curves.payload(runs.rows, config)),
@@ -224,8 +250,8 @@ def page(
     content["other_settings"] = command.other_settings(REPORT, config, layout)
     files = {
         item.anchor: layout.home / f"{item.anchor}.png"
-        for item in content["figures"]
-        if not item.gap
+        for item in found
+        if item.table is None and not item.gap
     }
     blank = {name: pictures.Picture("", 9999, 9999, 9999) for name in files}
     rest = len(TEMPLATES.get_template("page.html").render(content, pictures=blank).encode())

@@ -1,6 +1,6 @@
 """The text of a figure of learning curves: its legend, its reading guide and its warnings."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,9 +13,10 @@ from ngt.runs.table import unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.drawing import panels
-from paper.drawing.panels import AUC, RETURN, SCORE, Measure, Panel, Series
+from paper.drawing.panels import AUC, BANDS, RETURN, SCORE, Cut, Measure, Panel, Series
 from paper.drawing.style import Note
 from paper.numbers import curves, statistics
+from paper.words import ABSENT, show
 
 MEANING = {  # how to read the y axis
     SCORE: "0 is the return of a random policy, 1 the expert's.",
@@ -34,7 +35,9 @@ def handles(
     out: list[Artist] = []
     for one in series:
         marker = "none" if curves.offline(config, one.method, env) else one.look.marker
-        out.append(Line2D([], [], **one.look.line, marker=marker, label=one.label))
+        out.append(
+            Line2D([], [], **one.look.line, linewidth=one.width, marker=marker, label=one.label)
+        )
     lines: list[tuple[str, dict[str, Any]]] = []
     if {SCORE, RETURN} & set(measures):
         lines += [("expert", panels.EXPERT), ("random", panels.RANDOM)]
@@ -73,8 +76,9 @@ def reading(
         *(MEANING[measure] for measure in measures),
         _kept(config, series),
     ]
+    crowded = len(series) > BANDS
     if len(flat) < len(series):
-        text.append(_lines(window, each))
+        text.append(_lines(window, each, series[0].label if crowded else ""))
     if flat:
         names = ", ".join(one.label for one in flat)
         mean = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
@@ -83,26 +87,31 @@ def reading(
         )
     if counts and counts[-1] > 1:
         alone = "; no band if n~=~1" if counts[0] == 1 else ""
+        of_one = f" ({series[0].label} only)" * crowded
         text.append(
-            f"Band: mean~±~1 standard deviation over seeds (sample, n~−~1) of the values that the "
-            f"line averages{alone}."
+            f"Band{of_one}: mean~±~1 standard deviation over seeds (sample, n~−~1) of the values "
+            f"that the line averages{alone}."
         )
     else:
         text.append("One seed has no standard deviation, so there is no band.")
     return Note(" ".join(text).replace("~", "\u00a0"))
 
 
-def _lines(window: int, each: bool) -> str:
-    """Explain the lines of methods that have a learning curve."""
+def _lines(window: int, each: bool, only: str) -> str:
+    """Explain the lines of methods that have a learning curve.
+
+    only: the label of the only method with thin lines, or an empty text if all have them.
+    """
+    whose = f" ({only} only)" * bool(only)
     one = f"run's running mean over {window} evaluations" if window > 1 else "run's evaluations"
     if each:
         last = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
-        text = f"Thin lines: each {one}; strong line: their mean over seeds."
+        text = f"Thin lines{whose}: each {one}; strong line: their mean over seeds."
         return f"{text} Final score: a run's {last}."
     if window > 1:
         return (
             f"Strong line: each {one}, averaged over seeds; "
-            "thin line: the evaluations themselves, averaged."
+            f"thin line{whose}: the evaluations themselves, averaged."
         )
     return "Line: evaluations, averaged over seeds."
 
@@ -152,15 +161,17 @@ def warnings(
     runs: pd.DataFrame,
     total: int,
     silent: Sequence[RunKey],
-    cut: Sequence[float],
+    cut: Sequence[Cut],
     absent: Sequence[RunKey],
+    lack: str = ABSENT["trained"],
 ) -> list[Note]:
     """Return notes on envs without scores, diverged runs, values beyond the axes and missing runs.
 
     total: the number of runs that the figure should show.
     silent: diverged runs without an evaluation.
-    cut: values beyond the axes, as normalised returns.
+    cut: values beyond the axes.
     absent: the keys of missing runs.
+    lack: the word for them, from ABSENT.
     """
     notes = []
     if unscored_envs(runs):
@@ -177,15 +188,28 @@ def warnings(
             )
         )
     if cut:
-        low, high = (f"{x:g}".replace("-", "−") for x in panels.LIMIT)
-        reach = " and ".join(f"{x:.2g}".replace("-", "−") for x in sorted({min(cut), max(cut)}))
-        notes.append(
-            Note(
-                f"▼ ▲: cut. The axes end at {low} and {high} (random 0, expert 1); the data reach "
-                f"{reach}."
-            )
-        )
+        notes.append(Note(f"▼ ▲: cut. {' '.join(_reach(cut))}"))
     if absent:
-        text = f"PARTIAL: {len(absent)} of {total} runs are missing; each panel names its own."
+        text = f"PARTIAL: {len(absent)} of {total} runs are {lack}; each panel names its own."
         notes.append(Note(text, alert=True))
     return notes
+
+
+def _reach(cut: Sequence[Cut]) -> Iterator[str]:
+    """Yield a sentence for each unit of the axes: how far the data reach."""
+    groups: dict[tuple[Measure, str], list[Cut]] = {}
+    for one in cut:
+        env = one.place.env if one.place.measure == RETURN else ""
+        groups.setdefault((one.place.measure, env), []).append(one)
+    for (measure, env), cuts in groups.items():
+        number = "{:,.0f}" if measure == RETURN else "{:.2g}"
+        below, above = ([c.value for c in cuts if c.above == side] for side in (False, True))
+        ends = [*([min(below)] if below else []), *([max(above)] if above else [])]
+        reach = " and ".join(show(float(x), number) for x in ends)
+        if measure == RETURN:
+            yield f"The returns on {env} reach {reach}."
+        else:
+            low, high = (show(x, "{:g}") for x in panels.LIMIT)
+            yield (
+                f"The axes end at {low} and {high} (random 0, expert 1); the data reach {reach}."
+            )

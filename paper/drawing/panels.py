@@ -27,6 +27,10 @@ CROSS: dict[str, Any] = {"markersize": 4.5, "markeredgewidth": 1.2}
 
 REMARK_SIZE = 5.5  # font size of the text above a panel, in points
 THIN = 0.45  # width of background lines, in points
+# The largest number of lines that all have a band and a thin line. Beyond it, only the first has,
+# because overlapping bands hide the lines. Labels at the ends of ten lines would overlap, as most
+# methods end within 0.1 of each other, and a panel for each method would make 180 at scale `paper`.
+BANDS = 4
 
 SHOWN = (-0.1, 1.1)  # smallest y range of a panel, in normalised returns
 LIMIT = (-0.5, 1.5)  # largest y range of a panel, in normalised returns
@@ -76,6 +80,14 @@ class Series(NamedTuple):
     width: float = 1.1  # line width in points
 
 
+class Cut(NamedTuple):
+    """A value beyond a panel's axes, in the unit of its y axis."""
+
+    place: "Place"
+    value: float
+    above: bool  # True if it is above the axes
+
+
 class Place(NamedTuple):
     """The content of a panel: an env, an input mode, a number of demonstrations and a measure."""
 
@@ -101,8 +113,10 @@ class Panel:
     scored: True if returns can be normalised by the ends.
     last: the largest env step.
     seeds: the number of runs of each cell.
-    lines: look, x and y of every curve.
-    levels: look and y of every horizontal line.
+    lines: look, x and y of every curve, thin line and edge of a band.
+    means: keywords, x and y of every curve.
+    levels: look and band of every horizontal line.
+    flat: keywords and y of every horizontal line.
     crosses: x and y of the points at which runs diverged; an x of None means the right edge.
     remarks: text and colour of each remark above the panel.
     """
@@ -115,7 +129,9 @@ class Panel:
     last: float = 0.0
     seeds: list[int] = field(default_factory=list)
     lines: list[tuple[Look, Array, Array]] = field(default_factory=list)
+    means: list[tuple[dict[str, Any], Array, Array]] = field(default_factory=list)
     levels: list[tuple[Look, Array]] = field(default_factory=list)
+    flat: list[tuple[dict[str, Any], float]] = field(default_factory=list)
     crosses: list[tuple[float | None, float]] = field(default_factory=list)
     remarks: list[tuple[str, str]] = field(default_factory=list)
 
@@ -127,15 +143,20 @@ class Panel:
         runs: the cell's rows, with the panel's measure in column `score`.
         each: if True, thin lines show single seeds; otherwise a thin line shows the unsmoothed
         mean.
+        BANDS says which series have a band and thin lines.
         """
         if runs.empty:
             return
+        backed = number == 0 or count <= BANDS
         if curves.offline(self.config, series.method, self.place.env):
-            self._add_level(curves.level(runs, self.config.window), series, count - number)
+            self._add_level(curves.level(runs, self.config.window), series, count - number, backed)
         else:
-            self._add_curve(curves.curve(runs, self.config.window), series, number, count, each)
+            c = curves.curve(runs, self.config.window)
+            self._add_curve(c, series, number, count)
+            if backed:
+                self._add_background(c, series.look, count - number, each)
 
-    def _add_curve(self, c: Curve, series: Series, number: int, count: int, each: bool) -> None:
+    def _add_curve(self, c: Curve, series: Series, number: int, count: int) -> None:
         look, front = series.look, count - number
         every = max(1, round(len(c.step) / 6))
         marker: dict[str, Any] = {
@@ -147,6 +168,13 @@ class Panel:
         strong: dict[str, Any] = {**look.line, "linewidth": series.width, "zorder": 400 + front}
         self.axes.plot(c.step, c.mean, **strong, **marker)
         self.lines.append((look, c.step, c.mean))
+        self.means.append((strong, c.step, c.mean))
+        self.crosses += c.ends
+        self.seeds.append(c.seeds)
+        self.last = max(self.last, float(c.step[-1]))
+
+    def _add_background(self, c: Curve, look: Look, front: int, each: bool) -> None:
+        """Draw the thin lines and the band behind a curve."""
         behind = [*c.each] if each else [c.raw] if self.config.window > 1 else []
         thin: dict[str, Any] = {"color": look.color, "linewidth": THIN, "zorder": 200 + front}
         for y in behind:
@@ -158,17 +186,16 @@ class Panel:
                 c.step, low, high, color=look.color, alpha=0.13, linewidth=0, zorder=front
             )
             self.lines += [(look, c.step, low), (look, c.step, high)]
-        self.crosses += c.ends
-        self.seeds.append(c.seeds)
-        self.last = max(self.last, float(c.step[-1]))
 
-    def _add_level(self, at: Level, series: Series, front: int) -> None:
-        look = series.look
-        self.axes.axhline(at.mean, **look.line, linewidth=series.width, zorder=400 + front)
-        band = at.mean + np.array([-1.0, 1.0]) * (at.std if at.seeds > 1 else 0.0)
-        if at.seeds > 1:
+    def _add_level(self, at: Level, series: Series, front: int, backed: bool) -> None:
+        look, spread = series.look, at.std if at.seeds > 1 and backed else 0.0
+        strong: dict[str, Any] = {**look.line, "linewidth": series.width, "zorder": 400 + front}
+        self.axes.axhline(at.mean, **strong)
+        band = at.mean + np.array([-1.0, 1.0]) * spread
+        if spread:
             self.axes.axhspan(*band, color=look.color, alpha=0.13, linewidth=0, zorder=front)
         self.levels.append((look, band))
+        self.flat.append((strong, at.mean))
         self.crosses += [(None, end) for end in at.ends]
         self.seeds.append(at.seeds)
 
@@ -205,10 +232,11 @@ class Panel:
         low = max(min(shown[0], values.min() - pad), limit[0])
         return low, min(max(shown[1], values.max() + pad), limit[1])
 
-    def finish(self, steps: float, low: float, high: float) -> list[float]:
+    def finish(self, steps: float, low: float, high: float) -> list[Cut]:
         """Set the limits, and draw references, crosses, and an arrow at each series that is cut.
 
-        Return the most extreme values that are cut, as normalised returns.
+        A mean beyond the limits is drawn along the edge. Return the most extreme values that are
+        cut.
         """
         self.axes.set(xlim=(0, steps), ylim=(low, high))
         if self.place.measure == AUC:
@@ -222,15 +250,17 @@ class Panel:
         cross: dict[str, Any] = {**DIVERGED, **CROSS, "zorder": 800, "clip_on": False}
         for step, score in self.crosses:
             self.axes.plot(steps if step is None else step, np.clip(score, low, high), **cross)
+        levels = [(strong, np.array([0.0, steps]), np.full(2, y)) for strong, y in self.flat]
+        for strong, at, mean in [*self.means, *levels]:
+            edge = np.where((mean < low) | (mean > high), np.clip(mean, low, high), np.nan)
+            if np.isfinite(edge).any():
+                self.axes.plot(at, edge, **{**strong, "zorder": 399}, clip_on=False)
         worst = self._cut(steps, low, high)
         arrow: dict[str, Any] = {"markersize": 4.5, "linestyle": "none", "zorder": 700}
         for (look, above), (x, _) in worst.items():
             y, marker = (high, "^") if above else (low, "v")
             self.axes.plot(x, y, color=look.color, marker=marker, clip_on=False, **arrow)
-        random, expert = self.ends or (0.0, 1.0)
-        if not worst:  # a panel without scores cuts nothing, and its ends may be equal
-            return []
-        return [(y - random) / (expert - random) for _, y in worst.values()]
+        return [Cut(self.place, y, above) for (_, above), (_, y) in worst.items()]
 
     def _cut(
         self, steps: float, low: float, high: float
@@ -255,12 +285,12 @@ class Panel:
 Rows = Sequence[Sequence[Panel]]
 
 
-def finish(rows: Rows) -> list[float]:
+def finish(rows: Rows) -> list[Cut]:
     """Set limits and ticks. Panels of a row that have the same unit share them.
 
-    Return the most extreme values that are cut, as normalised returns.
+    Return the most extreme values that are cut.
     """
-    cut: list[float] = []
+    cut: list[Cut] = []
     lasts = [max(panel.last for panel in row) for row in rows]
     longest = max(lasts) or 1.0
     scale, word = curves.unit(longest)
@@ -290,6 +320,7 @@ def headings(figure: Figure, rows: Rows, titles: Sequence[Sequence[str]]) -> Non
     whole, height = figure.get_size_inches()
     width = (whole - 0.6) / len(rows[0]) - 0.15
     line, grown = REMARK_SIZE * 1.4, 0.0  # points
+    every = [panel for row in rows for panel in row]
     look: dict[str, Any] = {"fontsize": REMARK_SIZE, "va": "bottom", "xycoords": "axes fraction"}
     for row, names in zip(rows, titles, strict=True):
         said = [
@@ -303,8 +334,9 @@ def headings(figure: Figure, rows: Rows, titles: Sequence[Sequence[str]]) -> Non
         room = max(len(lines) for lines in said) * line
         grown += room / 72
         for panel, name, lines in zip(row, names, said, strict=True):
-            if name:
-                panel.axes.set_title(name, pad=4 + room)
+            panel.axes.set_title(name, pad=4 + room)
+            if len(every) > 1:
+                style.letter(panel.axes, every.index(panel), pad=4 + room)
             for number, (text, color) in enumerate(lines, 1):
                 at = (0, 2 + (len(lines) - number) * line)
                 panel.axes.annotate(

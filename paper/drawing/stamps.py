@@ -8,8 +8,10 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.files import checksum
+from ngt.runs import published
 from ngt.runs.keys import Layout, run_table
 from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash
@@ -36,16 +38,38 @@ def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path
             yield layout.expert(env) / "run.json"
 
 
+def drawable(config: Config, layout: Layout) -> list[Artefact]:
+    """Return the figures and tables of a scale, without those of which nothing is published."""
+    every = [a for a in (*FIGURES.values(), *TABLES.values()) if a.at(config)]
+    if config.records != "published":
+        return every
+    known = published.names(layout.published)
+    return [a for a in every if not (needed := _names(config, a)) or needed & known]
+
+
+def check_drawable(config: Config, layout: Layout, artefact: Artefact) -> None:
+    """Raise UserError if nothing of a figure or table is among the published records."""
+    if artefact.kind in ("figure", "table") and artefact not in drawable(config, layout):
+        raise UserError(
+            f"{layout.home / artefact.name}: none of its runs is published in {layout.published}; "
+            f"write `records: trained` to train them"
+        )
+
+
+def _names(config: Config, artefact: Artefact) -> set[str]:
+    """Return the names of the runs and experts that an artefact shows."""
+    runs, envs = artefact.keys(config), artefact.experts_of(config)
+    return {*map(str, runs), *map(published.expert_name, envs)}
+
+
 def parts(config: Config, layout: Layout, picture: str) -> list[Path]:
     """Return the files of the figures and tables that a report shows.
 
     picture: the file format of figures, `png` or `pdf`.
     """
     return [
-        layout.home / f"{a.name}.{ending}"
-        for artefacts, ending in ((FIGURES, picture), (TABLES, "json"))
-        for a in artefacts.values()
-        if a.at(config)
+        layout.home / f"{a.name}.{picture if a.kind == 'figure' else 'json'}"
+        for a in drawable(config, layout)
     ]
 
 

@@ -6,6 +6,7 @@ and markers differ too, so that a figure can be read in greyscale.
 
 import itertools
 import re
+import string
 import zlib
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -14,11 +15,15 @@ from typing import Any, NamedTuple
 
 import matplotlib.style
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from ngt.files import atomic
 
@@ -54,28 +59,29 @@ class Look(NamedTuple):
 LOOKS: dict[str, Look] = {
     "ngt": Look("#0072B2", (), "o"),
     "bc": Look("#7A7A7A", (5, 1.5), "P"),
-    "bc-full": Look("#000000", (8, 1.5, 1.5, 1.5), "h"),
+    "bc-full": Look("#000000", (6, 1.5, 1.5, 1.5), "h"),
     "pwil": Look("#CC79A7", (1.2, 1.2), "s"),
     "dac-rplus": Look("#D55E00", (4, 1.2), "^"),
     "dac-r": Look("#E69F00", (2.2, 1), "v"),
     "wdac": Look("#009E73", (5, 1.2, 1.2, 1.2), "D"),
-    "mmd-dac": Look("#56B4E9", (8, 2), ">"),
+    "mmd-dac": Look("#56B4E9", (6, 2.2), ">"),
     "red": Look("#7F7F1A", (1.2, 2.4), "p"),
     "diffail": Look("#882255", (4, 1, 1.2, 1, 1.2, 1), "<"),
     # Variants, which are compared only with ngt.
-    "ngt-hlg": Look("#009E73", (8, 2), "D"),
+    "ngt-hlg": Look("#009E73", (6, 2.2), "D"),
     "ngt-mse-softmax": Look("#D55E00", (2.2, 1), "^"),
     "ngt-equal-sigma": Look("#E69F00", (5, 1.5), "v"),
     "ngt-kaiming": Look("#D55E00", (5, 1.5), "s"),
-    "ngt-no-sn": Look("#882255", (8, 2), "P"),
+    "ngt-no-sn": Look("#882255", (6, 2.2), "P"),
     "ngt-hlg-rescaled": Look("#CC79A7", (5, 1.5), "p"),
     "ngt-hlg-agent": Look("#56B4E9", (2.2, 1), "<"),
+    "ngt-offset": Look("#000000", (2.2, 1), "X"),
     # Controls: each has the colour of the method that it modifies.
     "constant": Look("#000000", (1.2, 1.2), "h"),
     "ngt-no-termination": Look("#0072B2", (2.2, 1), "v"),
-    "ngt-norm": Look("#0072B2", (8, 2), "s"),
-    "ngt-penalty": Look("#0072B2", (5, 1.2, 1.2, 1.2), "^"),
-    "dac-no-termination": Look("#E69F00", (8, 2), ">"),
+    "ngt-norm": Look("#0072B2", (6, 2.2), "s"),
+    "ngt-penalty": Look("#0072B2", (4, 1, 1.2, 1, 1.2, 1), "^"),
+    "dac-no-termination": Look("#E69F00", (6, 2.2), ">"),
     "dac-r-norm": Look("#E69F00", (), "s"),
     "dac-r-no-penalty": Look("#E69F00", (1.2, 2.4), "p"),
     "dac-r-sn": Look("#E69F00", (5, 1.2, 1.2, 1.2), "P"),
@@ -88,7 +94,7 @@ LOOKS: dict[str, Look] = {
 # Dashes and markers for the values of an ordered setting, whose colours are from RAMP.
 STEPS: tuple[tuple[Dashes, str], ...] = (
     ((), "o"),
-    ((7, 1.5), "s"),
+    ((5, 1.8), "s"),
     ((3.5, 1.2), "^"),
     ((1.4, 1.2), "D"),
 )
@@ -157,6 +163,18 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+def letter(axes: Axes, number: int, pad: float | None = None) -> None:
+    """Write a panel's letter in bold, left of its title. pad: the title's distance, in points."""
+    name = "".join(string.ascii_lowercase[i] for i in (number // 26 - 1, number % 26) if i >= 0)
+    axes.set_title(f"{name} ", loc="left", x=0.0, ha="right", fontweight="bold", pad=pad)
+
+
+def letters(panels: Iterable[Axes]) -> None:
+    """Write the letter of each panel."""
+    for number, axes in enumerate(panels):
+        letter(axes, number)
+
+
 class Note(NamedTuple):
     """Text below the panels."""
 
@@ -164,18 +182,22 @@ class Note(NamedTuple):
     alert: bool = False  # True for a warning
 
 
+NOTE, WARNING = "note", "warning"  # gids of the texts below the panels
+HEIGHT_OF_NOTES = "Notes"  # in the metadata of a PNG: the pixels that its notes take
+
+
 def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> None:
-    """Put the legend and notes below the panels, and enlarge the figure to make room."""
+    """Put legend, warnings and notes below the panels, and enlarge the figure to make room."""
     width, height = figure.get_size_inches()
     space, margin = 0.08, 0.06  # inches
     legend = _legend(figure, handles, width - 2 * margin)
     texts = []
-    for note in notes:
+    for note in sorted(notes, key=lambda note: not note.alert):
         weight = "bold" if note.alert else "normal"
         lines = wrap(figure, note.text, width - 2 * margin, NOTE_SIZE, weight)
         color = ALERT if note.alert else GREY
         text = figure.text(0, 0, "\n".join(lines), va="top", fontsize=NOTE_SIZE, color=color)
-        text.set(fontweight=weight, linespacing=1.25)
+        text.set(fontweight=weight, linespacing=1.25, gid=WARNING if note.alert else NOTE)
         texts.append(text)
     parts = [legend, *texts]
     sizes = [part.get_window_extent().height / figure.dpi for part in parts]
@@ -194,6 +216,20 @@ def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> 
     engine = figure.get_layout_engine()
     assert isinstance(engine, ConstrainedLayoutEngine)
     engine.set(rect=(0, strip / total, 1, 1 - strip / total))
+
+
+def texts_below(figure: Figure, *, alerts: bool = False) -> list[Text]:
+    """Return the notes of a figure. alerts: also return the warnings."""
+    kinds = (NOTE, WARNING) if alerts else (NOTE,)
+    found = figure.findobj(lambda artist: artist.get_gid() in kinds)
+    return [text for text in found if isinstance(text, Text)]
+
+
+def _above_notes(figure: Figure) -> Bbox | None:
+    """Return the part of a figure above its notes, in inches, or None if it has no notes."""
+    tops = [note.get_window_extent().y1 / figure.dpi for note in texts_below(figure)]
+    width, height = figure.get_size_inches()
+    return Bbox([[0, max(tops)], [width, height]]) if tops else None
 
 
 @context()
@@ -241,20 +277,38 @@ def made_of(scale: str) -> str:
 
 
 def save(
-    figure: Figure, pdf: Path, png: Path | None = None, scale: str = "", stamp: str = ""
+    figure: Figure,
+    pdf: Path,
+    png: Path | None = None,
+    scale: str = "",
+    stamp: str = "",
+    *,
+    notes: bool = True,
 ) -> None:
     """Write the figure atomically, with the same bytes each time, then clear it.
 
     scale: the scale of the figure's runs.
     stamp: the text from `stamps.stamp`.
-    The metadata of the files contain both.
+    The metadata of the files contain both. The PNG's also contain the height of its notes.
+    notes: False leaves the notes out of the PDF. The PNG, which is for the screen, keeps them.
     """
     about = {"Title": made_of(scale)} if scale else {}
     about |= {"Keywords": stamp} if stamp else {}
     with context():
-        with atomic(pdf) as path:
-            figure.savefig(path, format="pdf", metadata={"CreationDate": None, **about})
+        figure.draw_without_rendering()
+        above = _above_notes(figure)
         if png is not None:
+            below = (
+                {HEIGHT_OF_NOTES: str(round(above.y0 * rcParams["savefig.dpi"]))}
+                if above is not None
+                else {}
+            )
             with atomic(png) as path:
-                figure.savefig(path, format="png", metadata=about)
+                figure.savefig(path, format="png", metadata=about | below)
+        for note in [] if notes else texts_below(figure):
+            note.set_visible(False)
+        with atomic(pdf) as path:
+            part = None if notes else above
+            data = {"CreationDate": None, **about}
+            figure.savefig(path, format="pdf", metadata=data, bbox_inches=part)
     figure.clear()

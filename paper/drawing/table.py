@@ -25,6 +25,7 @@ class Column:
 
     head: the heading. Only LaTeX keeps its line breaks.
     number: the format of floats. The CSV ignores it and has all digits.
+    several: cells are texts of several numbers, as in `a, b`. The CSV has a column for each.
     width: the column's width in LaTeX as a share of the line, 0 to 1. Cells wrap to this width. If
     None, the column is as wide as its longest cell.
     """
@@ -32,6 +33,7 @@ class Column:
     head: str
     number: str = "{:.2f}"
     width: float | None = None
+    several: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,16 +69,30 @@ class Table:
     def csv(self) -> str:
         """Return the table as CSV: keys as headings, all digits, empty cells for missing values.
 
-        A table with marks has a last column MARK that repeats the marks in every row.
+        A minus sign is ASCII. A column of several numbers becomes <key>_1, <key>_2 and so on. A
+        table with marks has a last column MARK that repeats the marks in every row.
         """
+        wide = {key: self._most(key) for key, column in self.columns.items() if column.several}
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         marked = [" ".join(self.marks)] if self.marks else []
-        writer.writerow([*self.columns, *([MARK] if marked else [])])
+        heads = [
+            f"{key}_{i + 1}" if key in wide else key
+            for key in self.columns
+            for i in range(wide.get(key, 1))
+        ]
+        writer.writerow([*heads, *([MARK] if marked else [])])
         for row in self.rows:
-            values = [*(row[key] for key in self.columns), *marked]
-            writer.writerow([repr(float(v)) if isinstance(v, float) else v for v in values])
+            values: list[Cell] = []
+            for key in self.columns:
+                parts = _parts(row[key]) if key in wide else [row[key]]
+                values += [*parts, *[None] * (wide.get(key, 1) - len(parts))]
+            writer.writerow([_plain(value) for value in (*values, *marked)])
         return out.getvalue()
+
+    def _most(self, key: str) -> int:
+        """Return the largest number of parts of a column's cells, at least 1."""
+        return max([1, *(len(_parts(row[key])) for row in self.rows)])
 
     def markdown(self) -> str:
         """Return the table as Markdown, followed by its notes and marks."""
@@ -99,6 +115,18 @@ class Table:
         data = {"caption": self.caption, "columns": columns, "rows": rows}
         data |= {"notes": [*self.notes], "marks": [*self.marks], "scale": scale, "stamp": stamp}
         return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _parts(value: Cell) -> list[Cell]:
+    """Return the numbers in a cell of several."""
+    return [] if value is None else [*str(value).split(", ")]
+
+
+def _plain(value: Cell) -> Cell:
+    """Return a cell for programs: a float in full, a text with ASCII minus signs."""
+    if isinstance(value, float):
+        return repr(float(value))
+    return value.replace("−", "-") if isinstance(value, str) else value
 
 
 def _finite(value: Cell) -> Cell:

@@ -1,6 +1,7 @@
 """A figure of the main figure's scores, aggregated over tasks (not in the paper)."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,11 +15,12 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.command import Made, Options, figure_of_runs
 from paper.drawing import style
-from paper.drawing.panels import EXPERT, LIMIT, SHOWN
+from paper.drawing.panels import BANDS, EXPERT, LIMIT, SHOWN
 from paper.drawing.style import Look, Note
 from paper.numbers import bootstrap
 from paper.numbers.statistics import Array, Estimate
 from paper.tables.aggregate import Aggregates, collect, notes
+from paper.words import ABSENT
 
 ROW = 0.17  # inches per method
 TAUS = 101  # scores at which a profile is evaluated
@@ -44,8 +46,11 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     _rows(better, a, looks, lambda m: a.better(m, a.scores))
     first.axvline(1, **EXPERT)
     better.axvline(0.5, **EXPERT)
-    better.set(xlim=(0, 1), xlabel=f"P({a.label} > method)")
-    gap.set(xlim=(0, None), xlabel="optimality gap (lower is better)")
+    first.set_title("Score over all tasks")
+    better.set(xlim=(0, 1), xlabel=f"P({a.label} > method)", title=f"{a.label} against each method")
+    gap.set(
+        xlim=(0, None), xlabel="optimality gap (lower is better)", title="Shortfall from the expert"
+    )
     first.set_yticks(range(len(a.methods)), [method_label(config, m) for m in a.methods])
     first.set(xlabel="interquartile mean (higher is better)", ylim=(len(a.methods) - 0.5, -0.5))
     for axes in (first, gap, better):
@@ -53,25 +58,21 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
         axes.grid(visible=False, axis="y")
     below = figure.add_subplot(grid[1, :])
     _profiles(below, a, looks)
-    if not a.scores.tasks:
-        for axes in (first, gap, better, below):
-            axes.text(
-                0.5,
-                0.5,
-                "no scores",
-                transform=axes.transAxes,
-                ha="center",
-                va="center",
-                color=style.ALERT,
-                backgroundcolor="white",
-                zorder=900,
-            )
+    style.letters((first, gap, better, below))
+    for axes in () if a.scores.tasks else (first, gap, better, below):
+        _say(axes, ABSENT[config.records] if absent else "no scores")
     handles = [
         Line2D([], [], **looks[m].line, marker=looks[m].marker, label=method_label(config, m))
         for m in a.methods
     ]
     style.footer(figure, handles, [reading(a), *notes(a)])
     return figure
+
+
+def _say(axes: Axes, text: str) -> None:
+    """Write a warning in the middle of empty axes."""
+    look: dict[str, Any] = {"color": style.ALERT, "backgroundcolor": "white", "zorder": 900}
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", **look)
 
 
 def _rows(
@@ -104,8 +105,13 @@ def _rows(
 
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
-    """Draw the share of runs above each score, with its interval at that score as a band."""
-    axes.set(ylim=(-0.02, 1.02), xlabel="normalised return τ", ylabel="share of runs above τ")
+    """Draw the share of runs above each score, with intervals as bands, drawn as BANDS says."""
+    axes.set(
+        title="Share of runs that score more than τ",
+        ylim=(-0.02, 1.02),
+        xlabel="normalised return τ",
+        ylabel="share of runs above τ",
+    )
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MultipleLocator(0.25))
     axes.axvline(1, **EXPERT, zorder=300)
@@ -121,16 +127,17 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
         value, lower, upper = np.array(
             bootstrap.profile(a.scores.of[method], taus, a.config.statistics, method)
         ).T
-        axes.fill_between(
-            taus,
-            lower,
-            upper,
-            step="post",
-            color=look.color,
-            alpha=0.13,
-            linewidth=0,
-            zorder=front,
-        )
+        if place == 0 or len(a.methods) <= BANDS:
+            axes.fill_between(
+                taus,
+                lower,
+                upper,
+                step="post",
+                color=look.color,
+                alpha=0.13,
+                linewidth=0,
+                zorder=front,
+            )
         every = TAUS // 6
         axes.plot(
             taus,
@@ -149,7 +156,9 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
 
 def reading(a: Aggregates) -> Note:
     """Explain how to read the figure."""
-    ends = "Bars and bands: intervals. " if a.seeds > 1 else ""
+    name = method_label(a.config, a.methods[0])
+    bands = "bands" if len(a.methods) <= BANDS else f"{name}'s band"
+    ends = f"Bars and {bands}: intervals. " if a.seeds > 1 else ""
     return Note(
         f"Top: one value per method over all tasks. Bottom: performance profiles. {ends}Dashed: "
         f"the expert's return, and an even chance."

@@ -33,6 +33,7 @@ from paper.figures.series import (
     variants,
 )
 from paper.numbers import curves
+from paper.words import ABSENT
 
 ACROSS = 3  # maximum number of panels per row in a figure with a single number of demonstrations
 
@@ -146,7 +147,7 @@ class CurveFigure:
                     of=laid.shared,
                     each=self.each,
                 ),
-                *notes.warnings(runs, len(table), silent, cut, absent),
+                *notes.warnings(runs, len(table), silent, cut, absent, ABSENT[config.records]),
             ],
         )
         return figure
@@ -170,7 +171,8 @@ class CurveFigure:
         if not panel.scored:
             panel.remarks.append(("no scores: see below", style.ALERT))
         if panel.place.measure in (self.measures[0], RETURN):
-            for title, keys in (("missing", absent), ("diverged, no evaluation", silent)):
+            lack = ABSENT[config.records]
+            for title, keys in ((lack, absent), ("diverged, no evaluation", silent)):
                 if text := notes.lacking(panel, series, seeds, title, keys):
                     panel.remarks.append((text, style.ALERT))
         if self.remark and (said := self.remark(panel.place, here, config)):

@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 from ngt.errors import UserError
 from ngt.experience.envs import get_task
 from ngt.runs.keys import Layout
+from ngt.runs.published import Published, expert_name
 from ngt.runs.table import source
 from ngt.settings.config import Config
 from paper.command import Made, Options
@@ -18,6 +19,7 @@ from paper.drawing import style
 from paper.drawing.panels import EXPERT
 from paper.numbers import curves
 from paper.register import FIGURES
+from paper.words import ABSENT
 
 
 class Expert(NamedTuple):
@@ -29,10 +31,15 @@ class Expert(NamedTuple):
 
 
 def read(config: Config, layout: Layout, *, other_settings: bool = False) -> list[Expert]:
-    """Read the experts of the main figure's envs. Raise UserError if one is not trained."""
+    """Read the experts of the main figure's envs. Raise UserError if one is not trained.
+
+    Experts that are not among the published records are left out.
+    """
     records = source(layout, config, other_settings=other_settings)
     experts = []
     for env in FIGURES["expert_figure"].experts_of(config):
+        if isinstance(records, Published) and expert_name(env) not in records.manifest["runs"]:
+            continue
         record, evaluations = records.read_expert(env)
         if evaluations.empty:
             raise UserError(
@@ -69,6 +76,8 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         if (theirs := published[expert.env]) is not None:
             axes.axhline(theirs, **EXPERT)
         axes.set(title=expert.env, xlabel=f"env steps{sign}", ylabel="return", xlim=(0, None))
+    if len(experts) > 1:
+        style.letters(panels[: len(experts)])
     for axes in panels[len(experts) :]:
         axes.set_axis_off()
     handles = [
@@ -83,7 +92,11 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         f"Scale {config.scale}, one seed per env, {episodes} deterministic episodes per "
         f"evaluation. The policy with the best evaluation is kept, so its return is optimistic."
     )
-    style.footer(figure, handles, [style.Note(note)])
+    notes, drawn = [style.Note(note)], {expert.env for expert in experts}
+    if gone := [e for e in FIGURES["expert_figure"].experts_of(config) if e not in drawn]:
+        text = f"PARTIAL: {ABSENT[config.records]}: {', '.join(gone)}."
+        notes.append(style.Note(text, alert=True))
+    style.footer(figure, handles, notes)
     return figure
 
 

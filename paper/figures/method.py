@@ -18,7 +18,7 @@ from paper.numbers import variants
 from paper.tables.settings import where
 
 METHOD = "ngt"
-HEIGHT, BELOW = 3.36, 0.5  # height of the drawing, and of the legend and note below it, in inches
+HEIGHT, BELOW = 3.4, 0.5  # height of the drawing, and of the legend and note below it, in inches
 
 MODE: dict[Mode, str] = {
     "state-action": "$(s, a)$",
@@ -83,11 +83,11 @@ def _learned_boxes(params: PotentialConfig) -> dict[str, Box]:
     net = f"{widths(params.hidden)}, LeakyReLU {params.leak:g}"
     norm = ("spectral norm",) if params.spectral_norm else ()
     return {
-        "predictor": Box(NETS, UPPER, 1.56, 0.62, "trained", (r"predictor $f_\xi$", net, *norm)),
+        "predictor": Box(NETS, UPPER, 1.68, 0.62, "trained", (r"predictor $f_\xi$", net, *norm)),
         "prior": Box(
             NETS,
             LOWER,
-            1.56,
+            1.68,
             0.62,
             "frozen",
             (r"random prior $f^\dagger_\xi$", "the same layers, never updated", *norm),

@@ -21,9 +21,11 @@ from paper.drawing.style import Look, Note
 from paper.numbers import curves, potential
 from paper.numbers.potential import Maps
 from paper.register import POTENTIAL
+from paper.words import ABSENT
 
 NAME = "main_figure"  # the entry of the config's `figures` with the runs
 MEASURES = dict(zip(LOGGED, (("AUC of the reward", 0.5), ("rank correlation", 0.0)), strict=True))
+TITLES = dict(zip(LOGGED, ("Expert against agent", "Learned against own reward"), strict=True))
 EXPERT: dict[str, Any] = {"marker": "o", "color": "#FFFFFF", "markeredgecolor": "#000000"}
 EXPERT |= {"linestyle": "none", "markersize": 2.8, "markeredgewidth": 0.6}
 AGENT: dict[str, Any] = {"marker": ".", "color": "#D55E00", "linestyle": "none"}
@@ -50,12 +52,13 @@ def draw(
     for axes, (column, (label, none)) in zip(panels[:, 0], MEASURES.items(), strict=True):
         _diagnostic(axes, runs, column, looks)
         axes.axhline(none, **EVEN)
-        axes.set_ylabel(label)
+        axes.set(ylabel=label, title=TITLES[column])
         axes.set_xlim(0, float(runs["step"].max()))
         axes.xaxis.set_major_formatter(lambda x, _: f"{x / scale:g}")
     panels[0, 0].tick_params(labelbottom=False)
     panels[1, 0].set_xlabel(f"env steps{word}")
     _maps(figure, panels[:, 1:], maps)
+    style.letters(panels.flat)
     handles = [
         Line2D([], [], **look.line, label=method_label(config, method))
         for method, look in looks.items()
@@ -63,7 +66,7 @@ def draw(
     handles += [
         Line2D([], [], **EVEN, label="no information"),
         Line2D([], [], **EXPERT, label="expert"),
-        Line2D([], [], **AGENT, label="agent"),
+        Line2D([], [], **AGENT | {"markersize": 5.0}, label="agent"),
     ]
     style.footer(figure, handles, _notes(config, methods, logged, absent, maps))
     return figure
@@ -91,7 +94,7 @@ def _maps(figure: Figure, panels: Any, maps: Maps) -> None:
         )  # fmt: skip
         axes.plot(*maps.agent[number].T, **AGENT)
         axes.plot(*maps.expert.T, **EXPERT)
-        axes.set_title(f"{maps.step[number]:,.0f} env steps".replace(",", "\u00a0"))
+        axes.set_title(f"{maps.step[number]:,.0f} env steps")
         axes.set_xticks([-np.pi, 0.0, np.pi], ["−π", "0", "π"])
         axes.set(xlim=(-np.pi, np.pi), ylim=(-8.0, 8.0))
         axes.grid(visible=False)
@@ -118,14 +121,15 @@ def _notes(
             f"of the agent's transitions.{lack}"
         ),
         Note(
-            f"Right: one run of NGT on {potential.ENV} over {maps.step[-1]:.0f} env steps, with "
+            f"Right: one run of NGT on {potential.ENV} over {maps.step[-1]:,.0f} env steps, with "
             f"the MSE-softmax pairing and every {rate}th transition of {episodes} demonstrations. "
             f"Points: the demonstrations, and the agent's last {potential.RECENT} transitions. "
             f"Training lowers the potential at the expert's points and raises it at the agent's."
         ),
     ]
     if absent:
-        notes.append(Note(f"PARTIAL: {len(absent)} runs are missing.", alert=True))
+        lack = ABSENT[config.records]
+        notes.append(Note(f"PARTIAL: {len(absent)} runs are {lack}.", alert=True))
     return notes
 
 

@@ -112,7 +112,7 @@ def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Confi
     shares = [(one.label, float((runs["score"] < 0.5).mean())) for one, runs in here if len(runs)]
     parts = [f"{label.replace(' ', '~')} at~{_percent(x)}" for label, x in shares if x > 0]
     if not parts:
-        return "never under 0.5", style.GREY
+        return "the reward's AUC is never under 0.5", style.GREY
     return f"inverted: {'; '.join(parts)} of~evaluations", style.ALERT
 
 

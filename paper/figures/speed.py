@@ -16,6 +16,7 @@ from paper.drawing import style
 from paper.drawing.panels import plan_of
 from paper.drawing.style import Look, Note
 from paper.numbers import curves, speed
+from paper.words import ABSENT
 
 
 @style.context()
@@ -38,6 +39,8 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     for axes, env in zip(panels, plan.envs, strict=True):
         _panel(axes, env, runs, look_of)
     figure.axes[0].set_ylabel("env steps per second")
+    if len(panels) > 1:
+        style.letters(panels)
     handles = [
         Line2D([], [], **look.line, marker=look.marker, label=method_label(config, method))
         for method, look in look_of.items()
@@ -50,7 +53,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     ]
     if absent:
         gone = ", ".join(f"{key.env} {method_label(config, key.method)}" for key in absent)
-        notes.append(Note(f"PARTIAL: missing {gone}.", alert=True))
+        notes.append(Note(f"PARTIAL: {ABSENT[config.records]}: {gone}.", alert=True))
     style.footer(figure, handles, notes)
     return figure
 

@@ -15,6 +15,7 @@ from ngt.runs.keys import Layout
 from ngt.settings.config import Config
 from paper.command import Made, Options
 from paper.drawing import style
+from paper.source import cite
 from paper.tables.theory import LABELS, statements
 from paper.theory import bounds
 from paper.theory.bounds import Verdict
@@ -59,13 +60,15 @@ Verdicts = dict[str, Verdict]
 
 @style.context()
 def draw(s: Study) -> Figure:
-    """Draw nine panels. Each title ends with the verdict in theory_table."""
+    """Draw nine panels. The notes have the verdicts of theory_table."""
     figure = style.new_figure(style.TEXT_WIDTH, 5.6)
     panels = (_logits, _sigma, _mass, _target, _potential, _dual, _coin, _coins, _learned)
     verdicts: Verdicts = {statement.key: statement.verdict for statement in statements(s)}
-    for axes, panel in zip(figure.subplots(3, 3).flat, panels, strict=True):
-        panel(axes, s, verdicts)
-    style.footer(figure, handles(), [style.Note(text) for text in notes(s)])
+    axes_of = list(figure.subplots(3, 3).flat)
+    for axes, panel in zip(axes_of, panels, strict=True):
+        panel(axes, s)
+    style.letters(axes_of)
+    style.footer(figure, handles(), [style.Note(cite(text)) for text in notes(s, verdicts)])
     return figure
 
 
@@ -79,10 +82,20 @@ def handles() -> list[Artist]:
     ]
 
 
-def notes(s: Study) -> list[str]:
+def judged(s: Study, verdicts: Verdicts) -> str:
+    """Return the table's verdict on the statement of each panel."""
+    bound = ", ".join(sorted({verdicts[f"hlip_{pairing}"] for pairing in s.trainings}))
+    keys = ("pmax", "sigma", "lemma", "pair", "", "reached", "two_sided", "corrected", "learned")
+    each = (verdicts[key] if key else f"{bound} as a bound" for key in keys)
+    return "; ".join(
+        f"{letter} {verdict}" for letter, verdict in zip("abcdefghi", each, strict=True)
+    )
+
+
+def notes(s: Study, verdicts: Verdicts) -> list[str]:
     """Explain how to read the figure."""
     return [
-        "Title: the verdict of theory_table. HL-Gauss on [−1, 1]. "
+        f"Verdicts of theory_table: {judged(s, verdicts)}. HL-Gauss on [−1, 1]. "
         f"Th. hlip and Eq. emdeq: one potential per pairing (one seed) trained on L over {SAMPLES} "
         f"transitions of HalfCheetah-v4 demonstrations and {SAMPLES} with noisy states and uniform "
         "actions. Th. hlip: largest |∇h| on the samples and between them (solid) and the product "
@@ -111,10 +124,10 @@ def _over_sigma(axes: Axes) -> None:
     axes.set(xscale="log", xlim=(SIGMAS[0], SIGMAS[-1]), xlabel="σ")
 
 
-def _logits(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+def _logits(axes: Axes, s: Study) -> None:
     row, g = BINS.index(s.config.bins), s.hlg
-    axes.plot(SIGMAS, g.bound_p_max[row], **{**SOURCE, "linestyle": DOTTED}, label="Th. pmax")
-    axes.plot(SIGMAS, g.bound_sigma[row], **SOURCE, label="Th. sigma")
+    axes.plot(SIGMAS, g.bound_p_max[row], **{**SOURCE, "linestyle": DOTTED}, label=cite("Th. pmax"))
+    axes.plot(SIGMAS, g.bound_sigma[row], **SOURCE, label=cite("Th. sigma"))
     axes.plot(SIGMAS, list(map(bounds.bound_mass, g.mass[row])), **OURS, label=f"√(1 + {P_MAX})")
     axes.plot(SIGMAS, g.slope[row], **EXACT)
     axes.axhline(math.sqrt(2.0), **LEVEL)
@@ -132,34 +145,32 @@ def _logits(axes: Axes, s: Study, verdicts: Verdicts) -> None:
         yscale="log",
         ylim=(0.9, 20.0),
         ylabel="Λ in the logits",
-        title=f"HL-Gauss, N = {s.config.bins}. Th. pmax: {verdicts['pmax']}",
+        title=f"HL-Gauss: bounds, N = {s.config.bins}",
     )
     _ticks(axes.yaxis, 1, 2, 5, 10, 20)
     axes.legend(fontsize=LEGEND)
 
 
-def _sigma(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+def _sigma(axes: Axes, s: Study) -> None:
     axes.axhspan(0.0, 1.0, **BROKEN)
     axes.axhline(1.0, **LEVEL)
     _bins(axes, s.hlg.bound_sigma / s.hlg.slope)
     _over_sigma(axes)
-    axes.set(ylim=(0.9, 1.8), ylabel="bound / exact Λ", title=f"Th. sigma: {verdicts['sigma']}")
+    axes.set(ylim=(0.9, 1.8), ylabel="bound / exact Λ", title=cite("Th. sigma"))
     axes.legend(fontsize=LEGEND, loc="upper right")
 
 
-def _mass(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+def _mass(axes: Axes, s: Study) -> None:
     for level in (1.0, 2.0):
         axes.axhline(level, **LEVEL)
     _bins(axes, s.hlg.mass / s.hlg.estimate)
     _over_sigma(axes)
-    axes.set(
-        yscale="log", ylabel=f"exact {P_MAX} / estimate", title=f"Lemma pmax: {verdicts['lemma']}"
-    )
+    axes.set(yscale="log", ylabel=f"exact {P_MAX} / estimate", title=cite("Lemma pmax"))
     _ticks(axes.yaxis, 0.1, 1, 2, 10)
     axes.legend(fontsize=LEGEND)
 
 
-def _target(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+def _target(axes: Axes, s: Study) -> None:
     row, c = BINS.index(s.config.bins), s.config
     ours = [bounds.hlg_target_slope(sigma, c.rescale) for sigma in SIGMAS]
     bound = s.hlg.bound_sigma[row]
@@ -179,7 +190,7 @@ def _target(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     axes.set(
         yscale="log",
         ylabel="Λ in the target",
-        title=f"Logits in ±{c.rescale:g}. Th. sigma in hlip: {verdicts['pair']}",
+        title=f"HL-Gauss: target, logits in ±{c.rescale:g}",
     )
 
 
@@ -189,18 +200,17 @@ def _over_updates(axes: Axes) -> None:
     _ticks(axes.xaxis, 0, 1, 10, 100)
 
 
-def _potential(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+def _potential(axes: Axes, s: Study) -> None:
     for pairing, t in s.trainings.items():
         axes.plot(STEPS, t.gradient, **PAIRED[pairing], label=LABELS[pairing])
         axes.plot(STEPS, t.product, **PAIRED[pairing], linestyle=SOURCE["linestyle"])
     _over_updates(axes)
     axes.set(yscale="log", ylim=(0.04, 60.0), ylabel="Λ(h)")
-    worst = {verdicts[f"hlip_{pairing}"] for pairing in s.trainings}
-    axes.set_title(f"Th. hlip as a bound: {', '.join(sorted(worst))}")
+    axes.set_title(cite("Th. hlip"))
     axes.legend(fontsize=LEGEND, loc="upper left", ncols=2)
 
 
-def _dual(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+def _dual(axes: Axes, s: Study) -> None:
     axes.axhline(s.emd, **EXACT)
     axes.annotate(
         "EMD",
@@ -218,11 +228,11 @@ def _dual(axes: Axes, s: Study, verdicts: Verdicts) -> None:
     axes.set(
         ylim=(-2.0, s.emd * 1.15),
         ylabel="dual value",
-        title=f"Eq. emdeq, reached: {verdicts['reached']}",
+        title=cite("Eq. emdeq"),
     )
 
 
-def _coin(axes: Axes, _: Study, verdicts: Verdicts) -> None:
+def _coin(axes: Axes, _: Study) -> None:
     epsilon = np.linspace(0.0, 1.3, 261)
     exact = np.where(epsilon <= 1.0, bounds.coin_deviation(1, 1), 0.0)
     bound = bounds.concentration_bound(epsilon, 1)
@@ -235,11 +245,11 @@ def _coin(axes: Axes, _: Study, verdicts: Verdicts) -> None:
         ylim=(-0.03, 1.05),
         xlabel="ε",
         ylabel="P($|L_n − L|$ ≥ ε)",
-        title=f"Th. rewloss, n = 1, fair coins: {verdicts['two_sided']}",
+        title=cite("Th. rewloss, n = 1"),
     )
 
 
-def _coins(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+def _coins(axes: Axes, s: Study) -> None:
     grid = np.linspace(0.0, 1.0, 201)
     axes.plot(grid, bounds.concentration_bound(grid, COINS), **SOURCE)
     axes.plot(grid, bounds.two_sided_bound(grid, COINS), **OURS)
@@ -252,11 +262,11 @@ def _coins(axes: Axes, s: Study, verdicts: Verdicts) -> None:
         ylim=(1e-6, 2.0),
         xlabel="ε",
         ylabel="P($|L_n − L|$ ≥ ε)",
-        title=f"n = {COINS}, with the factor 2: {verdicts['corrected']}",
+        title=cite(f"Th. rewloss, n = {COINS}"),
     )
 
 
-def _learned(axes: Axes, s: Study, verdicts: Verdicts) -> None:
+def _learned(axes: Axes, s: Study) -> None:
     n = np.geomspace(SIZES[0], SIZES[-1], 50)
     once = np.sqrt(np.log(1.0 / CONFIDENCE) / n)  # exp(-eps^2 n) = CONFIDENCE
     mean = s.one_law.mean(axis=1)
@@ -271,7 +281,7 @@ def _learned(axes: Axes, s: Study, verdicts: Verdicts) -> None:
         ylim=(0.0, 0.9),
         xlabel="n, samples per side",
         ylabel="$|L_n − L|$",
-        title=f"Th. rewloss, h learned: {verdicts['learned']}",
+        title=cite("Th. rewloss, h learned"),
     )
     _ticks(axes.xaxis, *SIZES)
 

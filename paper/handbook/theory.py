@@ -12,6 +12,7 @@ from pathlib import Path
 from ngt.settings.options import Parser
 from paper import pages
 from paper.command import one_line_errors
+from paper.source import cite
 from paper.tables.theory import HAND, table
 from paper.theory import bounds
 from paper.theory.study import Study, study
@@ -46,7 +47,7 @@ def by_hand(s: Study) -> str:
         f"m = {c.m} outputs give Λ(h) ≤ 2/√m = {flat:.2f} (Th. hlip), so −L ≤ {flat:.2f} EMD.",
     )
     filled = (
-        textwrap.fill(f"{i}. {item}", 100, subsequent_indent="   ", break_on_hyphens=False)
+        textwrap.fill(f"{i}. {cite(item)}", 100, subsequent_indent="   ", break_on_hyphens=False)
         for i, item in enumerate(items, 1)
     )
     return "\n".join(filled) + "\n"

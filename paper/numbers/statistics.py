@@ -168,10 +168,17 @@ class Scores:
         return Scores(tuple(self.tasks[i] for i in at), some, self.silent, self.left_out)
 
 
-def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -> Scores:
+def gather(
+    keys: Sequence[RunKey],
+    scores: Mapping[RunKey, float],
+    where: str,
+    *,
+    none_is_fine: bool = False,
+) -> Scores:
     """Return the scores of all methods that the keys name. All tasks must have the same seeds.
 
-    Raise UserError if no task has all of its runs, or if a task has two input modes or rates.
+    Raise UserError if a task has two input modes or rates, and, unless `none_is_fine`, if no task
+    has all of its runs.
 
     scores: the final scores of the existing runs, from `final`.
     where: the name of the figure or table, for error messages.
@@ -186,6 +193,8 @@ def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -
     tasks = list(dict.fromkeys(task for cell in cells.values() for task in cell))
     shown = {method: cell for method, cell in cells.items() if present[method]}
     whole = [t for t in tasks if all(k in scores for cell in shown.values() for k in cell[t])]
+    if none_is_fine and not whole:
+        return nothing(scores, len({key.seed for key in keys}))
     if not whole or not shown:
         lacking = next(key for key in sorted(keys) if key not in scores)
         raise UserError(f"{where}: no task has all its runs; first train {lacking}, for example")

@@ -16,6 +16,7 @@ from paper.drawing.style import Note
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import bootstrap, coverage, statistics
 from paper.numbers.statistics import Diverged, Estimate, Scores
+from paper.words import ABSENT
 
 FIGURE = "main_figure"
 
@@ -131,11 +132,15 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
     keys = run_table(config, [FIGURE])
     present = sorted(set(keys) - set(absent))
     scored = [key for key in keys if key.env not in lack]
+    seeds, published = len(config.figures[FIGURE].seeds), config.records == "published"
+    scores = statistics.nothing(present, seeds)
     if scored:
-        scores = statistics.gather(scored, statistics.final(runs, present, config.window), FIGURE)
-    else:
-        scores = statistics.nothing(present, len(config.figures[FIGURE].seeds))
-    if (reference := statistics.reference(config)) not in scores.of:
+        final = statistics.final(runs, present, config.window)
+        scores = statistics.gather(scored, final, FIGURE, none_is_fine=published)
+    reference = statistics.reference(config)
+    if published and reference not in scores.of:
+        scores = statistics.nothing(present, seeds)
+    elif reference not in scores.of:
         raise UserError(
             f"figures.{FIGURE}.methods: {reference}, with which all others are compared, has no "
             f"run; train it, or choose another as statistics.reference"
@@ -177,7 +182,9 @@ def notes(a: Aggregates) -> list[Note]:
         out.append(Note(str(a.diverged)))
     if a.absent:
         runs = "1 run is" if len(a.absent) == 1 else f"{len(a.absent)} runs are"
-        text = f"PARTIAL: {runs} missing."
+        text = f"PARTIAL: {runs} {ABSENT[a.config.records]}."
+        if not tasks and not a.unscored:
+            text += f" No aggregates: they need all runs of some task, and runs of {a.label}."
         if a.scores.silent:
             labels = ", ".join(method_label(a.config, m) for m in a.scores.silent)
             text += f" Methods without any run: {labels}."

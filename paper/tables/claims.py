@@ -16,21 +16,25 @@ from paper.claims.claims import claims
 from paper.claims.rules import EXPERT, LEARNS, STRONG
 from paper.claims.verdicts import EXPERT_SHARE, Claim, Evidence, Outcome, Verdict
 from paper.command import Made, Options
-from paper.drawing.table import Column, Table
+from paper.drawing.table import Cell, Column, Table
 from paper.numbers import coverage, statistics
+from paper.register import SPEED
+from paper.source import cite
+from paper.words import ABSENT
 
 WRONG = 0.025  # share of 95% intervals that lie entirely above (or entirely below) the true value
 
 COLUMNS = {
-    "claim": Column("claim", width=0.14),
+    "claim": Column("claim", width=0.13),
     "verdict": Column("verdict", width=0.09),
-    "where": Column("where", width=0.105),
-    "source": Column("the paper", width=0.125),
-    "ours": Column("ours", width=0.15),
+    "tendency": Column("tendency here", width=0.095),
+    "rule": Column("rule", width=0.115),
+    "ours": Column("ours", width=0.13),
+    "source": Column("the paper", width=0.11),
+    "where": Column("where", width=0.08),
     "runs": Column("runs"),
     "seeds": Column("seeds"),
-    "rule": Column("rule", width=0.13),
-    "artefact": Column("artefact", width=0.085),
+    "artefact": Column("artefact", width=0.075),
 }
 
 # The sections of the GPU's measurements, and the fields of each row.
@@ -76,29 +80,49 @@ def table(e: Evidence) -> Table:
     rows = [
         {
             "claim": claim.text,
-            "where": claim.where,
+            "where": cite(claim.where),
             "source": claim.source,
             "ours": finding.text(),
             "runs": len(finding.keys) or None,
             "seeds": finding.seeds,
             "verdict": finding.verdict,
+            "tendency": finding.tendency,
             "rule": claim.rule.text(e.paper),
             "artefact": claim.rule.artefact or None,
         }
         for claim, finding in found
     ]
     caption = f"The paper's claims, judged at scale {e.config.scale}."
-    marks = [f"PARTIAL: runs missing: {len(e.runs.absent)}."] if e.runs.absent else []
-    return Table(caption, COLUMNS, rows, notes(e, found), marks)
+    lack = ABSENT[e.config.records]
+    marks = [f"PARTIAL: runs {lack}: {len(e.runs.absent)}."] if e.runs.absent else []
+    return Table(caption, COLUMNS, rows, [*tallies(rows), *notes(e, found)], marks)
+
+
+def about_machines(row: Mapping[str, Cell]) -> bool:
+    """Return True for a claim about speed or memory, which has timed runs or none."""
+    return row["artefact"] in (None, SPEED)
+
+
+def tallies(rows: Sequence[Mapping[str, Cell]]) -> list[str]:
+    """Return the counts of verdicts on imitation, and those on machines, each as a sentence.
+
+    rows: rows of the table.
+    """
+    out = []
+    for about, machines in (("imitation", False), ("machines (speed, memory)", True)):
+        some = [row for row in rows if about_machines(row) == machines]
+        count = Counter(row["verdict"] for row in some)
+        text = ", ".join(f"{count[v]} {v}" for v in typing.get_args(Verdict) if count[v])
+        if some:
+            out.append(f"Verdicts on {about}: {text}.")
+    return out
 
 
 def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
-    """Count the verdicts, and explain how they are reached."""
-    count = Counter(finding.verdict for _, finding in found)
-    text = ", ".join(f"{count[v]} {v}" for v in typing.get_args(Verdict))
+    """Explain how the verdicts are reached."""
     config, paper = e.config, e.paper
     out = [
-        f"{text.capitalize()}. Reproduced: the rule holds for every part of the claim (task, env, "
+        f"Reproduced: the rule holds for every part of the claim (task, env, "
         f"method). Partly: it holds for some parts. Not reproduced: it holds for no part. Exceeds: "
         f"the result is more than the paper reports. Expert too weak: an expert of these runs has "
         f"less than {EXPERT_SHARE:.0%} of the return published with the authors' code, counted "
@@ -106,7 +130,11 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
         f"not comparable: measured on another card than the paper's. No verdict: measured with "
         f"other code. Not run at this scale: runs of scale paper for the claim are missing, have "
         f"other settings, have no scores or, for speeds, are not from one GPU; the available "
-        f"results are shown.",
+        f"results are shown. Not published: runs of the claim are not among the published records.",
+        "Tendency here: agrees if most values of this scale lie on the claim's side of their "
+        "thresholds, whatever their intervals; contradicts if most lie on the other side; silent "
+        "if there are no values, as many on each side, or none comparable with the paper's, and if "
+        "the paper's runs are on a single env that these runs lack. It never affects the verdict.",
         f"Scores: mean of a run's last {config.window} evaluations, normalised: random 0, expert "
         f"1. In brackets: for a mean or a difference of means, the 95% t interval over seeds; for "
         f"a difference of IQMs, the 95% stratified bootstrap ({config.statistics.reps} "

@@ -12,7 +12,7 @@ from ngt.settings.resolve import method_label
 from paper.command import Made, Options, read
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import coverage, statistics
-from paper.words import show
+from paper.words import ABSENT, show
 
 FIGURE = "main_figure"
 
@@ -24,7 +24,7 @@ COLUMNS = {
     "mean": Column("mean"),
     "low": Column("low"),
     "high": Column("high"),
-    "scores": Column("each seed's score"),
+    "scores": Column("each seed's score", several=True),
     "diverged": Column("diverged"),
 }
 
@@ -70,7 +70,7 @@ def table(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> 
     present = sorted(set(run_table(config, [FIGURE])) - set(absent))
     if diverged := str(statistics.diverged(runs, present)):
         notes.append(diverged)
-    marks = [f"PARTIAL: runs missing: {len(absent)}."] if absent else []
+    marks = [f"PARTIAL: runs {ABSENT[config.records]}: {len(absent)}."] if absent else []
     caption = "Final scores of the main figure's runs: mean over seeds, its interval, each score."
     return Table(caption, COLUMNS, list(rows(runs, config, absent)), notes, marks)
 

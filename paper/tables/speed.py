@@ -12,6 +12,7 @@ from paper.drawing.panels import plan_of
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import speed, statistics
 from paper.numbers.speed import NAME
+from paper.words import ABSENT
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
@@ -62,5 +63,5 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
         "paper: one NVIDIA RTX 4090, at 200,000 env steps. Rates on different machines cannot be "
         f"compared; the ratios to {label} can.",
     ]
-    marks = [f"PARTIAL: {len(absent)} runs are missing."] if absent else []
+    marks = [f"PARTIAL: {len(absent)} runs are {ABSENT[config.records]}."] if absent else []
     return Made(Table("Speed of training", columns, rows, notes, marks))

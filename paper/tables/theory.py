@@ -11,6 +11,7 @@ from ngt.runs.keys import Layout
 from ngt.settings.config import Config
 from paper.command import Made, Options
 from paper.drawing.table import Column, Table
+from paper.source import cite
 from paper.theory import bounds
 from paper.theory.bounds import Relation, Verdict
 from paper.theory.study import BINS, DRAWS, SAMPLES, SIGMAS, SIZES, STEPS, WIDTH, Study, study
@@ -62,11 +63,11 @@ class Statement:
         """Return a row of the table."""
         source, ours = self.pair
         return {
-            "statement": self.text,
+            "statement": cite(self.text),
             "source": source,
             "ours": ours,
             "verdict": self.verdict,
-            "why": self.why,
+            "why": cite(self.why),
         }
 
 
@@ -327,10 +328,10 @@ def _share(mask: NDArray[np.bool_]) -> str:
 def table(s: Study) -> Table:
     """Return a table with a row per statement."""
     notes = (
-        "Names are the paper's labels. L_n is L of n samples per side. source, ours: the "
-        "statement's value and ours in one of the cases tried. holds: true in all cases, within a "
-        f"factor of {bounds.TIGHT:g}. loose: true in all cases, but further off in some. false: "
-        "there is a counter-example.",
+        "Numbers are the paper's; the names in brackets are its labels. L_n is L of n samples per "
+        "side. source, ours: the statement's value and ours in one of the cases tried. holds: true "
+        f"in all cases, within a factor of {bounds.TIGHT:g}. loose: true in all cases, but further "
+        "off in some. false: there is a counter-example.",
         f"Grid: N in {{{', '.join(map(str, BINS))}}}, σ from {SIGMAS[0]:g} to {SIGMAS[-1]:g}, "
         f"support [−1, 1]. Samples: {SAMPLES} transitions of HalfCheetah-v4 demonstrations, and "
         f"{SAMPLES} with noise on the states and uniform actions; one potential per pairing, one "

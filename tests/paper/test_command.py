@@ -47,7 +47,8 @@ def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_files_are_written(study: Any, fill: Callable[..., None], capsys: Any) -> None:
     fill(study)
     main(["main_figure", "--scale", "quick", "--out", "out/a.pdf", "--png", "out/a.png"])
-    assert sorted(p.name for p in Path("out").iterdir()) == ["a.pdf", "a.png"]
+    names = ["a.caption.md", "a.caption.tex", "a.pdf", "a.png"]
+    assert sorted(p.name for p in Path("out").iterdir()) == names
     assert capsys.readouterr().out == "out/a.pdf\n"
 
 
@@ -73,6 +74,17 @@ def test_a_partial_table_is_a_choice(study: Any, fill: Callable[..., None], caps
     assert "partial, runs missing: 1" in capsys.readouterr().out
 
 
+def test_published_records_of_a_part_are_drawn(
+    study: Any, fill: Callable[..., None], capsys: Any
+) -> None:
+    fill(study, skip=[study.key("dac-r", seed=1)])
+    publish(study.layout, load({"scale": "quick"}, Path("scales")), allow_partial=True)
+    main(["main_figure", "--records", str(study.layout.published)])
+    assert "partial, runs not published: 1" in capsys.readouterr().out
+    caption = Path("results/main_figure.caption.md").read_text()
+    assert "PARTIAL: 1 of 6 runs are not published" in caption
+
+
 def test_a_stale_run_is_named(study: Any, fill: Callable[..., None], capsys: Any) -> None:
     fill(study)
     assert "stale" in mistake(capsys, "--set", "train.batch=7")
@@ -95,7 +107,7 @@ def test_published_records_of_other_settings_are_a_choice(
     assert OTHER in mistake(capsys, *published, "--allow-partial")
     assert not Path("results/main_figure.pdf").exists(), "the error must precede any drawing"
     drawn: list[Any] = []
-    monkeypatch.setattr(style, "save", lambda figure, *_: drawn.append(figure))
+    monkeypatch.setattr(style, "save", lambda figure, *_, **__: drawn.append(figure))
     main(["main_figure", *published, "--other-settings"])
     assert OTHER in capsys.readouterr().out
     (figure,) = drawn
@@ -197,7 +209,7 @@ def test_without_arguments_it_lists_every_artefact(capsys: Any) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(ARTEFACTS)
     (line,) = (line for line in lines if line.startswith("grid_figure "))
-    assert "Fig. grid" in line and line.endswith(FIGURES["grid_figure"].title)
+    assert "Fig. 3 (grid)" in line and line.endswith(FIGURES["grid_figure"].title)
 
 
 @pytest.mark.parametrize(

@@ -461,6 +461,16 @@ def test_published_records_need_no_run() -> None:
     assert found.artefact("method_diagram").files == []
 
 
+def test_what_is_not_published_is_not_requested() -> None:
+    other = {"methods": ["ngt-l1"], "envs": ["Pusher-v5"], "demos": [4], "seeds": [0]}
+    found = read({"records": "published", "figures": {"pairing_figure": other}})
+    assert "results/pairing_figure.png" not in found.parts("png")
+    assert "results/pairing_figure.pdf" not in found.everything()
+    assert "results/main_figure.png" in found.parts("png")
+    with pytest.raises(UserError, match=r"pairing_figure: none of its runs is published in"):
+        found.artefact("pairing_figure")
+
+
 @pytest.mark.parametrize(
     ("differences", "message"),
     [

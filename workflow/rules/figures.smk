@@ -8,6 +8,7 @@ rule figure:
     output:
         pdf=f"{PLAN.home}/{{figure}}.pdf",
         png=report(f"{PLAN.home}/{{figure}}.png", category="Figures", labels={"figure": "{figure}"}),
+        captions=multiext(f"{PLAN.home}/{{figure}}.caption", ".md", ".tex"),
     log:
         f"{WORK}/logs/{{figure}}.log",
     conda:
@@ -16,4 +17,4 @@ rule figure:
         "draw {wildcards.figure} at scale {CONFIG.scale}"
     shell:
         "python -m paper {wildcards.figure} --planned {input.settings} --out {output.pdf}"
-        " --png {output.png} > {log} 2>&1"
+        " --png {output.png} --no-note > {log} 2>&1"

@@ -10,6 +10,7 @@
   root.hidden = false;
 
   const AXES = ["env", "mode", "rate", "demos"]; // each choice narrows the next
+  const NONE = "No method is chosen."; // shown in place of the curves
   const MARGIN = { top: 12, right: 14, bottom: 42, left: 58 };
   const field = (name) => root.querySelector(`[name=${name}]`);
   const chart = root.querySelector(".chart");
@@ -194,6 +195,9 @@
       plot.append(svg("text", { class: "halo", x: width - MARGIN.right - 4, y: y(v) - 4, "text-anchor": "end" },
         ["random", "expert"][i]));
     });
+    if (!curves.length) {
+      plot.append(svg("text", { class: "nothing", x: x(end / 2), y: y((low + high) / 2), "text-anchor": "middle" }, NONE));
+    }
     const dot = svg("circle", { class: "dot", r: 4.5, visibility: "hidden" });
     const tip = html("div", { className: "tip", hidden: true });
     tip.setAttribute("role", "status");
@@ -218,7 +222,8 @@
         c.cell.seeds,
         c.ends.length,
       ].map((text) => html("td", { textContent: text }))));
-    root.querySelector(".last tbody").replaceChildren(...rows);
+    const none = html("tr", {}, html("td", { className: "nothing", colSpan: 6, textContent: NONE }));
+    root.querySelector(".last tbody").replaceChildren(...(rows.length ? rows : [none]));
   };
 
   // ------------------------------------------------------------ reading values

@@ -59,7 +59,8 @@
         row.hidden = !words.every((word) => text.includes(word));
         shown += !row.hidden;
       }
-      count.textContent = words.length ? `${shown} of ${original.length} rows` : "";
+      const found = shown ? `${shown} of ${original.length} rows` : `no row has “${field.value.trim()}”`;
+      count.textContent = words.length ? found : "";
     };
     field.addEventListener("input", show);
     label.append("Filter rows ", field);

@@ -251,6 +251,20 @@ def test_what_the_scale_has_is_shown_without_a_verdict(
     assert bounded("IQM", ">", 0, cells, by="all").judge(make_evidence({}, quick)).text() is None
 
 
+def test_a_tendency_needs_the_paper_s_env_and_every_part(make_evidence: Make) -> None:
+    quick = load({"scale": "quick", "statistics": {"reps": 20}})
+    many = Cells("main_figure", ("ngt",))
+    one = Cells("grid_figure", ("ngt",), demos=(1,), mode="state-action", rate=50)
+    scores = {key: 0.8 for cells in (many, one) for key in cells.keys(quick)}
+    e = make_evidence(scores, quick)
+    assert bounded("mean", "≥", LEARNS, many).judge(e).tendency == "agrees"
+    assert bounded("mean", "<", LEARNS, many).judge(e).tendency == "contradicts"
+    assert bounded("mean", "≥", LEARNS, one).judge(e).tendency == "silent", "only on Humanoid"
+    none = bounded("mean", "<", LEARNS, Cells("main_figure", ("bc",)))
+    both = Together((bounded("mean", "≥", LEARNS, many), none))
+    assert both.judge(e).tendency == "silent", "a part has no runs"
+
+
 @pytest.mark.parametrize(
     ("low", "verdict"),
     [

@@ -15,8 +15,9 @@ from ngt.runs.keys import RunKey
 from ngt.runs.table import Runs
 from ngt.settings.config import FigureConfig
 from ngt.settings.load import load
+from paper.claims.checks import Check
 from paper.claims.rules import bounded
-from paper.claims.verdicts import Cells, Check, Evidence, Outcome
+from paper.claims.verdicts import Cells, Evidence, Outcome
 from paper.numbers import speed
 
 PAPER = load({"scale": "paper", "statistics": {"reps": 20}})
@@ -104,7 +105,27 @@ def test_verdicts() -> None:
     assert Outcome([no, no], True).verdict == "not reproduced"
     for outcome in (Outcome([yes], False), Outcome([], True), Outcome([yes, unknown], True)):
         assert outcome.verdict == "not run at this scale"
+    assert Outcome([yes], False, unpublished=True).verdict == "not published"
+    assert Outcome([yes], True, unpublished=True).verdict == "reproduced"
     assert Check("", "", 0.0).holds is True and Check("", "", 0.0, strict=True).holds is False
+
+
+def test_tendency_follows_values_without_their_intervals() -> None:
+    near = Check("a", "", -0.1, lean=0.1)  # the interval crosses the threshold
+    far, single = Check("b", "", -0.2, lean=-0.1), Check("c", "", math.nan, lean=0.1)
+    none = Check("d", "", math.nan, lean=math.nan)
+    for checks, tendency in (
+        ([near], "agrees"),
+        ([single, none], "agrees"),
+        ([far, near, far], "contradicts"),
+        ([far, near], "silent"),
+        ([none], "silent"),
+        ([], "silent"),
+    ):
+        for decides in (True, False):
+            assert Outcome(checks, decides).tendency == tendency
+    assert Outcome([near], True).verdict == "not reproduced", "a tendency must not decide"
+    assert Outcome([near], True, instead="measured, not comparable").tendency == "silent"
 
 
 def test_what_is_shown() -> None:

@@ -139,6 +139,9 @@ def test_outcomes_are_the_verdicts() -> None:
         "and 1 is reproduced in part."
     )
     assert says["seeds_figure"] == "Claimed: f – not run at this scale."
+    other = claims_by_artefact([{**CLAIMS[0], "verdict": "not published", "ours": "0.7"}])
+    (text,) = other.values()
+    assert text.count(" – not published.") == 1 and text.endswith("without a verdict: a & b: 0.7.")
     assert says[MACHINE].endswith("g – reproduced (0.9 [0.8, 1.0]).")
 
 

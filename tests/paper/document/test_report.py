@@ -64,6 +64,7 @@ def write(study: Any, *, allow_partial: bool = False) -> str:
 def test_every_artefact_of_the_scale_in_order(study: Any) -> None:
     page = Page(write(study))
     names = [a.name for part in (FIGURES, TABLES) for a in part.values() if a.at(study.config)]
+    names = [*report.FIRST, *(name for name in names if name not in report.FIRST)]
     assert "main_figure" in names and "dmc_figure" not in names and "speed_table" not in names
     assert [i for i in page.all("h3", "id") if not i.startswith("runs-")] == names
     links = [link[1:] for link in page.all("a", "href") if link.startswith("#")]
@@ -77,6 +78,7 @@ def test_pictures_have_words_for_those_who_do_not_see_them(study: Any) -> None:
     page = Page(write(study))
     images = [attrs for tag, attrs in page.elements if tag == "img"]
     figures = [a for a in FIGURES.values() if a.at(study.config)]
+    figures.sort(key=lambda a: a.name not in report.FIRST)
     assert len(images) == len(figures)
     for image, figure in zip(images, figures, strict=True):
         assert image["src"].startswith("data:image/png;base64,")
@@ -100,6 +102,23 @@ def test_tables_are_whole_and_escaped(study: Any) -> None:
 def test_verdicts_are_counted_at_a_glance(study: Any) -> None:
     text = Page(write(study)).text
     assert "The paper's claims 2 reproduced, 1 not reproduced, 1 not run at this scale" in text
+
+
+def test_it_opens_with_what_was_found(study: Any) -> None:
+    page = Page(write(study))
+    assert page.all("h2", "id")[:2] == ["found", "curves"]
+    assert "8 of 8 runs of scale quick are drawn, 8 of 8 in the main figure" in page.text
+    assert "To draw the main figure again: make figure" in page.text
+
+
+def test_what_is_not_published_is_a_gap(study: Any) -> None:
+    other = {"methods": ["red"], "envs": ["Hopper-v4"], "demos": [1], "seeds": [0], "beside": []}
+    study.settings["figures"]["ablation_init"] = other
+    publish(study.layout, study.config, allow_partial=True)
+    study.settings["records"] = "published"
+    page = Page(write(study))
+    assert "none of its runs is published; make it with snakemake" in page.text
+    assert "main_figure.png is missing" not in page.text
 
 
 def test_links_are_relative_to_the_page(study: Any, tmp_path: Path) -> None:

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ngt.errors import UserError
 from ngt.settings.config import Config, FigureConfig
-from paper.drawing import style
-from paper.drawing.panels import AUC, RETURN, SCORE, Measure, Panel, Place, plan_of
+from ngt.settings.load import load
+from paper.drawing import notes, style
+from paper.drawing.panels import (
+    AUC,
+    BANDS,
+    RETURN,
+    SCORE,
+    Measure,
+    Panel,
+    Place,
+    Series,
+    plan_of,
+)
+from paper.numbers.curves import AXES
 
 LOOK = style.LOOKS["ngt"]
 
@@ -49,9 +62,43 @@ def test_without_any_run_of_its_env_a_return_has_no_scale() -> None:
     assert len(empty.axes.lines) == 0 and len(empty.axes.get_yticks()) == 0
 
 
-def test_the_worst_value_cut_is_a_score() -> None:
+def test_the_worst_value_cut_has_the_unit_of_the_axis() -> None:
     cut = panel(RETURN, (-200.0, 300.0), [-1200.0, 800.0, -700.0])
-    assert cut.finish(3.0, *cut.limits()) == pytest.approx([-2.0, 2.0])
+    found = cut.finish(3.0, *cut.limits())
+    assert [(place.env, value, above) for place, value, above in found] == [
+        ("Hopper-v4", -1200.0, False),
+        ("Hopper-v4", 800.0, True),
+    ]
+    less = found[0]._replace(value=-900.0)
+    (note,) = notes.warnings(pd.DataFrame(columns=["status", *AXES]), 1, [], [less, found[0]], [])
+    assert note.text.endswith("reach −1,200."), "the farthest value on each side counts"
+    (note,) = notes.warnings(pd.DataFrame(columns=["status", *AXES]), 1, [], found, [])
+    assert note.text == "▼ ▲: cut. The returns on Hopper-v4 reach −1,200 and 800."
+
+
+def runs(value: float) -> pd.DataFrame:
+    """Return two seeds, 0.2 apart, around a score."""
+    rows = [(s, step, value + 0.2 * s - 0.1) for s in (0, 1) for step in (1, 2, 3)]
+    return pd.DataFrame(rows, columns=["seed", "step", "score"]).assign(status="finished")
+
+
+@pytest.mark.parametrize(("count", "bands"), [(BANDS, BANDS), (BANDS + 1, 1)])
+def test_only_a_few_lines_all_have_a_band(count: int, bands: int) -> None:
+    crowded = panel(SCORE, (0.0, 1.0), [0.2])
+    crowded.config = load({"scale": "quick"})
+    for number in range(count):
+        crowded.add(runs(0.5), Series("ngt", 20, "NGT", LOOK), number, count)
+    assert len(crowded.axes.collections) == bands
+    assert len(crowded.means) == count
+
+
+def test_a_mean_beyond_the_axes_is_drawn_along_the_edge() -> None:
+    cut = panel(SCORE, (0.0, 1.0), [0.2])
+    cut.config = load({"scale": "quick"})
+    cut.add(runs(-7.0), Series("ngt", 20, "NGT", LOOK), 0, 1)
+    cut.finish(3.0, *cut.limits())
+    (edge,) = (line for line in cut.axes.lines if line.get_zorder() == 399)
+    np.testing.assert_array_equal(edge.get_ydata(), [-0.5] * 3)
 
 
 def test_one_value_where_one_is_shown() -> None:

@@ -130,7 +130,11 @@ def test_auc_is_drawn_beside_returns_and_what_is_inverted_is_marked(draw_auc: Ma
 
 def test_nothing_is_inverted(draw_auc: Make) -> None:
     seen = draw_auc([0.5, 0.6, 0.7, 0.8], [0.9] * 4, demos=[1, 4])
-    assert [seen.above(panel) for panel in range(4)] == ["", "", *["never under 0.5"] * 2]
+    assert [seen.above(panel) for panel in range(4)] == [
+        "",
+        "",
+        *["the reward's AUC is never under 0.5"] * 2,
+    ]
     assert seen.figure.axes[2].get_ylim() == pytest.approx((0.4, 1.02))
 
 

@@ -45,24 +45,30 @@ def line(axes: Axes, look: dict[str, Any]) -> np.ndarray:
     return np.asarray(found.get_ydata(), float)
 
 
-def test_titles_end_in_the_tables_verdicts(figure: Figure, theory_numbers: Study) -> None:
-    verdicts = {s.key: s.verdict for s in statements(theory_numbers)}
+def test_titles_have_the_papers_numbers(figure: Figure) -> None:
     assert [axes.get_title() for axes in figure.axes] == [
-        f"HL-Gauss, N = 21. Th. pmax: {verdicts['pmax']}",
-        f"Th. sigma: {verdicts['sigma']}",
-        f"Lemma pmax: {verdicts['lemma']}",
-        f"Logits in ±5. Th. sigma in hlip: {verdicts['pair']}",
-        f"Th. hlip as a bound: {verdicts['hlip_huber']}",
-        f"Eq. emdeq, reached: {verdicts['reached']}",
-        f"Th. rewloss, n = 1, fair coins: {verdicts['two_sided']}",
-        f"n = 20, with the factor 2: {verdicts['corrected']}",
-        f"Th. rewloss, h learned: {verdicts['learned']}",
+        "HL-Gauss: bounds, N = 21",
+        "Th. 4.2 (sigma)",
+        "Lemma H.3 (pmax)",
+        "HL-Gauss: target, logits in ±5",
+        "Th. 4.1 (hlip)",
+        "Eq. 2 (emdeq)",
+        "Th. F.2 (rewloss), n = 1",
+        "Th. F.2 (rewloss), n = 20",
+        "Th. F.2 (rewloss), h learned",
     ]
+
+
+def test_the_notes_have_the_tables_verdicts(figure: Figure, theory_numbers: Study) -> None:
+    v = {s.key: s.verdict for s in statements(theory_numbers)}
+    text = " ".join(t.get_text() for t in figure.texts).replace("\n", " ")
+    assert f"Verdicts of theory_table: a {v['pmax']}; b {v['sigma']}; c {v['lemma']}; " in text
+    assert f"; h {v['corrected']}; i {v['learned']}." in text
 
 
 def test_hl_gauss_panels(figure: Figure, theory_numbers: Study) -> None:
     g, row = theory_numbers.hlg, BINS.index(21)
-    logits, target = panel(figure, "HL-Gauss"), panel(figure, "Logits in")
+    logits, target = panel(figure, "HL-Gauss: b"), panel(figure, "HL-Gauss: t")
     np.testing.assert_array_equal(line(logits, theory.EXACT), g.slope[row])
     np.testing.assert_array_equal(line(logits, theory.SOURCE), g.bound_sigma[row])
     ours = line(logits, theory.OURS)
@@ -73,7 +79,7 @@ def test_hl_gauss_panels(figure: Figure, theory_numbers: Study) -> None:
     wrong = SIGMAS[theory_numbers.target > g.bound_sigma[row]]
     across = shade.get_paths()[0].vertices[:, 0]
     assert across.min() == wrong.min() and across.max() == wrong.max()
-    for title, values in (("Th. sigma:", g.bound_sigma / g.slope), ("Lemma", g.mass / g.estimate)):
+    for title, values in (("Th. 4.2", g.bound_sigma / g.slope), ("Lemma", g.mass / g.estimate)):
         axes = panel(figure, title)
         for n, look in theory.SHOWN.items():
             np.testing.assert_array_equal(line(axes, look), values[BINS.index(n)])
@@ -86,7 +92,7 @@ def test_hl_gauss_panels(figure: Figure, theory_numbers: Study) -> None:
 
 
 def test_potential_panels(figure: Figure, theory_numbers: Study) -> None:
-    bound, dual = panel(figure, "Th. hlip"), panel(figure, "Eq. emdeq")
+    bound, dual = panel(figure, "Th. 4.1"), panel(figure, "Eq. 2")
     for pairing, t in theory_numbers.trainings.items():
         look = theory.PAIRED[pairing]
         dotted, dashed = (
@@ -101,14 +107,14 @@ def test_potential_panels(figure: Figure, theory_numbers: Study) -> None:
 
 
 def test_concentration_panels(figure: Figure, theory_numbers: Study) -> None:
-    coin = panel(figure, "Th. rewloss, n = 1")
+    coin = figure.axes[6]
     (shade,) = coin.collections
     broken = shade.get_paths()[0].vertices[:, 0]
     assert broken.max() == 1.0 and broken.min() == pytest.approx(np.log(2.0) ** 0.5, abs=0.006)
-    coins = panel(figure, "n = 20")
+    coins = figure.axes[7]
     np.testing.assert_array_equal(line(coins, theory.EXACT), theory_numbers.coins)
     assert (theory_numbers.coins <= bounds.two_sided_bound(theory_numbers.epsilon, COINS)).all()
-    learned = panel(figure, "Th. rewloss, h learned")
+    learned = figure.axes[8]
     np.testing.assert_allclose(line(learned, theory.EXACT), theory_numbers.one_law.mean(axis=1))
     allowed = line(learned, theory.SOURCE)
     n = np.geomspace(SIZES[0], SIZES[-1], len(allowed))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ngt.errors import UserError
+from ngt.runs.shipping.gather import publish
 from ngt.runs.table import read_runs
 from paper import command
 from paper.tables.aggregate import Aggregates, collect, notes, table
@@ -124,6 +125,19 @@ def test_a_partial_table_says_what_is_left_out(make_study: Make, fill: Make) -> 
         "since one method lacks a run: Pendulum-v1 with 4." in words(a)
     )
     assert [(r["method"], r["runs"]) for r in table(a).rows] == [("NGT", 3), ("DAC (R)", 3)]
+
+
+@pytest.mark.parametrize("method", ["ngt", "bc"])
+def test_published_records_without_a_whole_task_have_no_aggregates(
+    make_study: Make, fill: Make, method: str
+) -> None:
+    study = make_study(methods=["ngt", "bc"], demos=[1])
+    fill(study, skip=[key for key in study.table() if key.method == method and key.seed])
+    publish(study.layout, study.config, allow_partial=True)
+    study.settings["records"] = "published"
+    a = aggregates(study)
+    assert "PARTIAL: 2 runs are not published. No aggregates: they need" in words(a)
+    assert {row["iqm"] for row in table(a).rows} == {None}
 
 
 def test_any_method_may_be_the_reference(make_study: Make) -> None:

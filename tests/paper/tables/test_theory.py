@@ -104,10 +104,10 @@ def test_forms(theory_numbers: Study) -> None:
     assert len(made.rows) == 21
     assert made.tex().isascii()
     assert (
-        "| Th. rewloss: P(\\|L_n − L\\| ≥ ε) ≤ exp(−ε²n / (Λ diam)²) | 0.368 | 0.5 | false |"
+        "| Th. F.2 (rewloss): P(\\|L_n − L\\| ≥ ε) ≤ exp(−ε²n / (Λ diam)²) | 0.368 | 0.5 | false |"
         in (made.markdown())
     )
-    (row,) = (r for r in made.rows if str(r["statement"]).startswith("Th. sigma: "))
+    (row,) = (r for r in made.rows if str(r["statement"]).startswith("Th. 4.2 (sigma): "))
     assert str(row["why"]).startswith("N = 2, σ = 0.5, t = −1, q on the other bin.")
     assert "11 % of the grid" in str(row["why"]) and "0.7 % (σ = 0.75)" in str(row["why"])
 

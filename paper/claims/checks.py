@@ -1,0 +1,35 @@
+"""Checks: the single conditions whose results together decide on a claim."""
+
+import math
+from typing import NamedTuple
+
+
+class Check(NamedTuple):
+    """One condition of a claim: its name, the value that was found, and by how much it holds.
+
+    margin: the distance of this value to the threshold. It is positive if the check holds, negative
+    if it fails, and NaN if this is unknown. It is the distance of the interval's nearer end if the
+    value has an interval.
+    lean: the distance of the value without its interval, or None if the value has no interval.
+    """
+
+    name: str
+    text: str
+    margin: float
+    strict: bool = False  # True if the check fails at a margin of exactly 0
+    lean: float | None = None
+
+    @property
+    def holds(self) -> bool | None:
+        """Return True if the check holds, False if it fails, or None if this is unknown."""
+        return self._passes(self.margin)
+
+    @property
+    def leans(self) -> bool | None:
+        """Return the same as `holds` for the value without its interval."""
+        return self._passes(self.margin if self.lean is None else self.lean)
+
+    def _passes(self, margin: float) -> bool | None:
+        if math.isnan(margin):
+            return None
+        return margin > 0 if self.strict else margin >= 0

@@ -1,0 +1,67 @@
+"""What was found, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ngt.runs.keys import run_table
+from ngt.runs.table import read_keys
+from paper.document.findings import sentences
+from paper.drawing.table import Cell
+
+Make = Callable[..., Any]
+NAN = float("nan")
+
+
+def row(method: str, iqm: float, better: tuple[float | None, float, float]) -> dict[str, Cell]:
+    ends = dict(zip(("better", "better_low", "better_high"), better, strict=True))
+    return {"demos": "all", "method": method, "iqm": iqm, "iqm_low": 0.1, "iqm_high": 0.9, **ends}
+
+
+ROWS = [
+    row("NGT", 0.8, (None, NAN, NAN)),
+    row("DAC (R)", 0.9, (0.4, 0.2, 0.6)),
+    row("BC", 0.1, (0.9, 0.8, 1.0)),
+    row("PWIL", 0.2, (0.1, 0.0, 0.3)),
+    row("RED", 0.2, (0.9, NAN, NAN)),
+]
+CLAIMS: list[dict[str, Cell]] = [
+    {"verdict": "reproduced", "tendency": "agrees", "artefact": "main_figure"},
+    {"verdict": "not published", "tendency": "contradicts", "artefact": "main_figure"},
+    {"verdict": "not run at this scale", "tendency": "agrees", "artefact": "speed_table"},
+]
+
+
+@pytest.fixture
+def said(make_study: Make, fill: Make) -> Callable[..., str]:
+    def say(skip: int, *given: Any) -> str:
+        study = make_study(methods=["ngt", "bc"], demos=[1], seeds=[0, 1])
+        fill(study, skip=study.table()[:skip])
+        keys = run_table(study.config)
+        runs = read_keys(study.layout, study.config, keys, "figures", allow_partial=True)
+        return " ".join(sentences(study.config, runs, *given))
+
+    return say
+
+
+def test_sentences_name_ranks_pairs_claims_and_gaps(said: Callable[..., str]) -> None:
+    text = said(1, ROWS, CLAIMS, 2)
+    for part in (
+        "3 of 4 runs of scale quick are drawn, 3 of 4 in the main figure",
+        "number 2 of 5 methods; the highest is DAC (R)'s, 0.90",
+        "NGT is ahead of BC (0.90 [0.80, 1.00]); behind PWIL (0.10 [0.00, 0.30]); not told apart "
+        "from DAC (R) (0.40 [0.20, 0.60]), RED (0.90).",
+        "Of the paper's 2 claims on imitation, 1 has a verdict, “reproduced” for 1.",
+        "agree with 1 of them and contradict 1",
+        "Runs missing: 1. Figures or tables missing: 2.",
+    ):
+        assert part in text
+
+
+def test_without_tables_only_the_runs_are_counted(said: Callable[..., str]) -> None:
+    text = said(0, [], [], 0)
+    assert "no aggregates" in text and "No run, figure or table" in text
+    assert "claims" not in text and "ahead of" not in text
