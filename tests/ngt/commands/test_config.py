@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from ngt.settings.load import load, load_file, to_file
-from ngt.settings.resolve import config_hash, resolve, to_json
+from ngt.settings.resolve import config_hash, resolve
 
 ROOT = Path(__file__).resolve().parents[3]
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
@@ -19,7 +19,7 @@ KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 def test_config_prints_what_is_loaded(ngt: Any) -> None:
     said = json.loads("\n".join(ngt("config", "--scale", "lite")))
     config = load({"scale": "lite"})
-    assert said == json.loads(to_json(config))
+    assert said == json.loads(json.dumps(dataclasses.asdict(config)))
     said = json.loads("\n".join(ngt("config", KEY.format(4, 0), "--scale", "lite")))
     cell = resolve(config, "Pendulum-v1", "ngt", "state-action", 20)
     assert said == json.loads(json.dumps(dataclasses.asdict(cell))), (
