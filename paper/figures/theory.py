@@ -207,7 +207,7 @@ def _potential(axes: Axes, s: Study) -> None:
     _over_updates(axes)
     axes.set(yscale="log", ylim=(0.04, 60.0), ylabel="Λ(h)")
     axes.set_title(cite("Th. hlip"))
-    axes.legend(fontsize=LEGEND, loc="upper left", ncols=2)
+    axes.legend(fontsize=LEGEND, loc="upper left", ncols=2, handlelength=2.4)
 
 
 def _dual(axes: Axes, s: Study) -> None:
