@@ -117,7 +117,7 @@ def test_a_missing_run_leaves_a_gap_only_when_asked(study: Any) -> None:
     assert table.marks == ["PARTIAL: 1 runs are missing."]
     figure, note = make_figure(study, PARTIAL)
     assert note == ": partial, runs missing: 1"
-    assert "PARTIAL: missing Pendulum-v1 NGT" in " ".join(t.get_text() for t in figure.texts)
+    assert "PARTIAL: missing: Pendulum-v1 NGT" in " ".join(t.get_text() for t in figure.texts)
 
 
 def test_curves_have_the_looks_of_what_they_time(study: Any) -> None:
