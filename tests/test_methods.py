@@ -54,6 +54,12 @@ def distinct_models(config: Config) -> tuple[str, ...]:
 
 METHODS = distinct_models(configs("paper"))
 every_method = pytest.mark.parametrize("method", METHODS)
+# Training takes ten seconds for each method, so `make long` tries those that only change settings.
+MODELS = {name for name in METHODS if configs("paper").methods[name].model}
+each_training = pytest.mark.parametrize(
+    "method",
+    [pytest.param(m, marks=() if m in MODELS else pytest.mark.long) for m in METHODS],
+)
 
 
 def class_of(method: str) -> type[RewardModel]:
@@ -524,7 +530,7 @@ def test_runs_of_a_pack_do_not_touch_each_other(method: str, poison: float) -> N
 # ---------------------------------------------------------------- training
 
 
-@every_method
+@each_training
 def test_a_run_repeats_to_the_byte_beside_one_that_diverges(method: str, tmp_path: Path) -> None:
     """Train two runs for 500 steps twice; the second time, run 1's demonstrations are NaN."""
     config = configs("test")

@@ -16,10 +16,9 @@ import pytest
 
 from tests.workflow.checkouts import FIGURE, begin, checkout, finished, snakemake
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
-@pytest.mark.long
 def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     """Kill Snakemake and its jobs three times during 12 runs; then let Snakemake finish."""
     folder = checkout(tmp_path / "suite")

@@ -54,6 +54,7 @@ def test_a_mistake_that_an_input_function_finds_is_one_line(tmp_path: Path) -> N
     assert line.startswith("snakemake: error: demos: shipped, but no expert of Reacher-v5 ships")
 
 
+@pytest.mark.long
 def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
     """Ship an expert by one Snakemake target, then train a run without any job for an expert.
 
