@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 SPREAD_STEPS = 1000  # steps of a random policy in `measure_spread`
 
 ARRAYS = {  # name -> dtype on disk and number of dimensions
-    "obs": ("float32", 2),  # all episodes one after another, T + 1 rows each
+    "obs": ("float32", 2),  # all episodes one after another, T + 1 rows for T steps
     "action": ("float32", 2),  # values in [-1, 1], T rows per episode
     "reward": ("float32", 1),
-    "length": ("int64", 1),  # T of each episode
+    "length": ("int64", 1),  # number of steps T of each episode
     "terminated": ("bool", 1),  # True for each episode that the env ended before its time limit
     "returns": ("float64", 1),
     "seeds": ("int64", 1),  # the env seed of each episode
     "random_returns": ("float64", 1),  # returns of a uniform-random policy
 }
-# A file may lack this array. The checksum omits it, since it does not describe the episodes.
+# A file may lack the array `spread`. The checksum of a file omits this array, since the array does
+# not describe the episodes.
 OPTIONAL = {
     "spread": ("float32", 1)  # spread of each observation column under a random policy
 }
@@ -42,7 +43,7 @@ OPTIONAL = {
 
 
 def check(demos: Demos, where: str) -> None:
-    """Check types, shapes and ranges; raise UserError for the first wrong field."""
+    """Check the type, shape and range of every field; raise UserError for the first wrong one."""
     _check_types(demos, where)
     task = get_task(demos.env)
     length = demos.length
@@ -108,7 +109,7 @@ def _first(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
 
 
 def _row(demos: Demos, name: str, row: int) -> str:
-    """Return as text the episode to which a row of an array belongs, and the row's number in it."""
+    """Return, as text, which episode an array's row belongs to and the row's number within it."""
     if name in ("returns", "random_returns"):
         return f"episode {row}"
     ends = np.cumsum(demos.length + (name == "obs"))
@@ -128,7 +129,7 @@ def numbers(values: Any, where: str) -> NDArray[Any]:
 
 
 def to_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
-    """Return an array in float32. Raise UserError if a finite number is too large for it."""
+    """Return an array as float32. Raise UserError if a finite number is too large for float32."""
     with np.errstate(over="ignore"):
         cast = array.astype(np.float32)
     if (place := _first(np.isinf(cast) & np.isfinite(array))) is not None:
@@ -146,9 +147,9 @@ def measure_spread(env: str) -> NDArray[np.float32]:
     """Return the range of each observation column within an episode of a random policy.
 
     The range in an episode is the column's maximum minus its minimum. The result is the median over
-    episodes. A column that is constant in most episodes therefore counts as constant, such as a
-    goal, or the force on a body that seldom touches anything. The seed is fixed, so the same env
-    gives the same numbers.
+    episodes. A column that is constant in most episodes, such as a goal or the force on a body that
+    seldom touches anything, therefore counts as constant. The seed is fixed, so the same env gives
+    the same numbers.
     """
     dice = rng(0, "spread", env)
     with contextlib.closing(VectorEnv(env, 1)) as vec:
@@ -163,9 +164,9 @@ def measure_spread(env: str) -> NDArray[np.float32]:
 
 
 def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
-    """Return a line for each kind of data that the env cannot have produced.
+    """Return one line of text for each kind of data that the env cannot have produced.
 
-    terminate_when_unhealthy: the setting of the env used for training.
+    terminate_when_unhealthy: the value of this setting for the env used for training.
     """
     ended = demos.terminated
     absorbing = "an absorbing method would learn a false end; write terminated=False"
@@ -181,9 +182,10 @@ def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
 
 
 def _still(demos: Demos) -> list[str]:
-    """Return a line for each set of observation columns that never change in some episodes.
+    """Return one line of text for each set of observation columns that some episodes never change.
 
-    A block of such columns is reported only if a random policy changes at least one of them.
+    A block of adjacent columns that never change is reported only if a random policy changes at
+    least one of these columns.
     """
     if demos.spread is None:
         return []
@@ -193,7 +195,7 @@ def _still(demos: Demos) -> list[str]:
         still = np.ptp(demos.obs[start : start + length + 1], axis=0) == 0
         columns = list[int]()
         for constant, group in itertools.groupby(range(len(still)), key=lambda c: bool(still[c])):
-            block = list(group)  # all are reported, even if some are constant in the env itself
+            block = list(group)  # reported as a whole, even if the env never changes some columns
             if constant and (demos.spread[block] > 0).any():
                 columns += block
         if columns:
@@ -215,7 +217,7 @@ def listed(noun: str, numbers: Iterable[int]) -> str:
 def tell(
     demos: Demos, where: str, *, strict: bool = False, terminate_when_unhealthy: bool = True
 ) -> None:
-    """Warn about every doubt, or with `strict` raise UserError for the first one."""
+    """Warn with every line that `doubts` returns; if `strict`, raise UserError for the first."""
     for doubt in doubts(demos, terminate_when_unhealthy):
         if strict:
             raise UserError(f"{where}: {doubt}")

@@ -1,4 +1,4 @@
-"""Vectors of envs: many copies of a task that step together, in this process or in others."""
+"""Vectors of envs: many copies of a task that step together, in this or in other processes."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -19,8 +19,8 @@ class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
     """An env that gives each episode a seed, so that the episode can be replayed.
 
     The first episode after a reset with a seed uses this seed. The seeds of later episodes are
-    derived from this seed and the episode's number. Infos are dropped, since nothing reads them and
-    batching them costs a tenth of the speed.
+    derived from this seed and the episode's number. The infos that gymnasium returns are dropped,
+    since nothing reads them and batching them costs a tenth of the speed.
     """
 
     base, episode = 0, 0  # the last seed passed to `reset`, and the number of episodes since then
@@ -49,7 +49,7 @@ class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
 
 
 def _make_seeded(task: Task, terminate_when_unhealthy: bool) -> Env:
-    # dm_control seeds NumPy's RandomState, which takes 32 bits.
+    # dm_control seeds NumPy's RandomState, whose seeds have at most 32 bits.
     bits = 32 if task.gym_id.startswith("dm_control/") else 63
     return _Episodes(make_task(task, terminate_when_unhealthy), 2**bits - 1)
 
@@ -57,9 +57,9 @@ def _make_seeded(task: Task, terminate_when_unhealthy: bool) -> Env:
 class Step(NamedTuple):
     """One transition of every env."""
 
-    # (num, obs), the policy's next input; if the episode ended, the first of the next episode.
+    # (num, obs), the policy's next input; if the episode ended, the next episode's first observation
     obs: np.ndarray
-    # (num, obs), the observation after the action; if the episode ended, its last observation.
+    # (num, obs), the observation after the action; if the episode ended, its last observation
     next_obs: np.ndarray
     reward: np.ndarray  # (num,), float64
     terminated: np.ndarray  # (num,), bool; True if the env ended the episode
@@ -94,7 +94,10 @@ class VectorEnv:
                 self._envs = Workers(make_one, *sizes, workers)
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> np.ndarray:
-        """Start every env from its own seed; return the observations, (num, obs) float32."""
+        """Start every env from its own seed; return the observations, (num, obs) float32.
+
+        plays: for each env, the episode to start and the actions to replay in it.
+        """
         if len(seeds) != self.num:
             raise ValueError(f"seeds of length {len(seeds)} for {self.num} envs")
         self._seed = np.array([int(seed) for seed in seeds])
@@ -105,7 +108,7 @@ class VectorEnv:
 
     @contextlib.contextmanager
     def _reported(self) -> Iterator[None]:
-        """Turn any exception of an env into a UserError of one line."""
+        """Turn any exception raised by an env into a one-line UserError."""
         try:
             yield
         except UserError:
@@ -131,11 +134,11 @@ class VectorEnv:
         return State({n: torch.from_numpy(array[envs].copy()) for n, array in arrays.items()})
 
     def restore(self, states: Sequence[State]) -> np.ndarray:
-        """Replay every env's episode up to its saved step; return the observations, (num, obs).
+        """Replay every env's episode up to the saved step; return the observations, (num, obs).
 
         This works for every env whose observations depend only on its seed and the actions.
 
-        states: the results of `state` for consecutive shares of the envs.
+        states: the results of `state` for consecutive slices that together contain all envs.
         """
         seed, episode, length = (
             torch.cat([state.tensors[name] for state in states]).numpy()

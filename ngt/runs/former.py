@@ -1,11 +1,12 @@
 """Former results: complete runs that another run with the same key has replaced.
 
-A run or an expert that is replaced moves to `former/<key>/<config hash>-<source hash>/`, beside
-`runs/` and `experts/`. If its settings are requested again, it moves back instead of being trained
-again. A process that moves a result holds the lock of the run's folder.
+A run's key is the path of its folder below `runs/`. The result of a run or an expert that is
+replaced moves to `former/<key>/<config hash>-<source hash>/`, beside `runs/` and `experts/`. If the
+old settings are requested again, the old result moves back instead of being trained again. A
+process that moves a result holds the lock on the run's folder.
 
-Files move one by one. The record, run.json, leaves the run's folder last and returns first. If a
-move is interrupted, the next one therefore completes it.
+Files move one by one. The record, run.json, leaves the run's folder last and returns first. An
+interrupted move is therefore completed by the next move.
 """
 
 import shutil
@@ -22,7 +23,11 @@ FILES = ("config.json", "eval.csv", "train.csv", "policy.safetensors", "run.json
 
 
 class Former(NamedTuple):
-    """A former result. Its name is the run's key, or `<env>/expert` for an expert."""
+    """A former result.
+
+    name: the run's key, or `<env>/expert` for an expert.
+    folder: the folder below `former/` that holds this result.
+    """
 
     name: str
     folder: Path
@@ -30,16 +35,16 @@ class Former(NamedTuple):
 
 
 def former_of(folder: Path) -> Path:
-    """Return the folder of the former results of a run or an expert, given its own folder."""
+    """Return the folder that holds the former results of the run or expert in `folder`."""
     for parent in folder.parents:
         if parent.name in ("runs", "experts"):
             key = folder.relative_to(parent)
             return parent.parent / FORMER / (key / "expert" if parent.name == "experts" else key)
-    return folder / FORMER  # the run is not in a scale's folder
+    return folder / FORMER  # the run is in no `runs` or `experts` folder
 
 
 def set_aside(folder: Path) -> Path | None:
-    """Move a folder's result to its former results.
+    """Move the result in a run's folder to the folder for former results.
 
     Return the result's new folder, or None if there is no result.
     """
@@ -60,12 +65,16 @@ def set_aside(folder: Path) -> Path | None:
 
 
 def _hash(value: Any) -> str:
-    """Return a hash from a record, or "unknown" if it cannot be part of a folder's name."""
+    """Return a hash from a record, or "unknown" if the hash cannot be part of a folder's name."""
     return value if isinstance(value, str) and NAME.fullmatch(value) else "unknown"
 
 
 def find(folder: Path, fits: Callable[[Path], bool]) -> Path | None:
-    """Return the folder of a run's newest former result for which `fits` is True, or None."""
+    """Return the folder of a run's newest former result that fits, or None if there is none.
+
+    folder: the run's folder.
+    fits: returns True for the folder of a former result that fits.
+    """
     records = sorted(
         former_of(folder).glob("*/run.json"), key=lambda file: (-file.stat().st_mtime_ns, file)
     )
@@ -92,14 +101,17 @@ def returned(folder: Path, place: Path, aside: Path | None) -> str:
     """Return a message about a former result that came back.
 
     folder, place: the arguments of `bring_back`.
-    aside: its result.
+    aside: the path that `bring_back` returned.
     """
     other = f"; the result that was there moved to {aside}" if aside else ""
     return f"{folder}: its former result with these settings came back from {place}{other}"
 
 
 def listed(work: Path) -> Iterator[Former]:
-    """Yield a scale's former results, sorted by their names. work: the scale's folder."""
+    """Yield the former results in a folder, sorted by their names.
+
+    work: the folder that holds `runs/` and `former/`, such as results/quick.
+    """
     for file in sorted((work / FORMER).rglob("run.json")):
         found: Any = read_json(file)
         record = found if isinstance(found, dict) else {}
@@ -111,7 +123,7 @@ def listed(work: Path) -> Iterator[Former]:
 
 def remove(former: Former) -> None:
     """Delete a former result."""
-    (former.folder / "run.json").unlink()  # first, so that no process brings it back meanwhile
+    (former.folder / "run.json").unlink()  # first, so that no process brings the result back
     _remove(former.folder)
 
 

@@ -1,8 +1,9 @@
-"""Rules for the claims on CUDA graphs, GPU memory and training hours.
+"""Rules that judge the paper's claims about CUDA graphs, GPU memory and training hours.
 
-They judge the measurements of `make gpu-check`. The paper's machine has one RTX 4090. Measurements
-on another card are shown but not compared with the paper, except for the speed-up by graphs.
-Measurements that were made with another version of the code are shown without a verdict.
+The rules use the measurements that `make gpu-check` writes. The paper's machine has one RTX 4090.
+Measurements on another GPU are shown but not compared with the paper, except for the speed-up from
+CUDA graphs. Measurements that were made with another version of the code are shown without a
+verdict.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ CARD = "RTX 4090"
 CARD_GB = 24.0
 HOURS = 5.0  # the paper's training time on HUMANOID
 HUMANOID = "Humanoid-v4"
-# The claim on memory is about all of these methods.
+# The claim about memory covers all methods listed here.
 METHODS = ("ngt", "pwil", "dac-r", "wdac", "mmd-dac", "red", "diffail")
 
 _FILE = "results/published/gpu.json"
@@ -35,11 +36,11 @@ def _outcome(
     ours: str = "",
     instead: Verdict | None = None,
 ) -> Outcome:
-    """Return the outcome of checks on the measurements.
+    """Return the outcome of checks on the GPU measurements.
 
-    comparable: True if measurements on any card can be compared with the paper.
-    ours: text to show in place of the checks.
-    instead: a verdict that replaces that of the checks.
+    comparable: True if measurements on any GPU can be compared with the paper's measurements.
+    ours: text to show instead of the checks.
+    instead: a verdict to use instead of the checks' verdict.
     """
     assert e.gpu is not None
     source = e.gpu.get("source")
@@ -53,9 +54,11 @@ def _outcome(
 
 
 def _alone(e: Evidence, section: str) -> list[Row]:
-    """Return the measurements of single runs (not packs) in a section of the file.
+    """Return a section's measurements of runs that were trained alone, not in a pack.
 
-    Return an empty list if the section is missing.
+    A pack is a group of runs trained together. Return an empty list if the section is missing.
+
+    section: the name of a section of the file that `make gpu-check` writes.
     """
     return [row for row in (e.gpu or {}).get(section, ()) if row.get("pack", 1) == 1]
 
@@ -65,9 +68,9 @@ def _name(row: Row) -> str:
 
 
 def _judge_graphs(e: Evidence) -> Outcome:
-    """Judge the speed-up of whole training runs by graphs.
+    """Judge how much CUDA graphs speed up whole training runs.
 
-    If no run was measured both with and without graphs, show the speed-up of single updates.
+    If no run was measured both with and without CUDA graphs, show the speed-up of single updates.
     """
     eager, graph = ({_name(r): r["env_steps_per_second"] for r in _alone(e, "training")
                      if r.get("graphs", True) is on} for on in (False, True))  # fmt: skip
@@ -86,7 +89,7 @@ def _judge_graphs(e: Evidence) -> Outcome:
 
 
 def _judge_memory(e: Evidence) -> Outcome:
-    """Check the peak memory of every method, measured with a buffer of the paper's size."""
+    """Check the peak memory of every method, measured with a replay buffer of the paper's size."""
     rows = _alone(e, "memory")
     whole = [row for row in rows if row["buffer"] == e.paper.train.buffer]
     checks = [

@@ -1,4 +1,4 @@
-"""MMD-DAC: kernels and witness compared with known numbers; loss, reward and packs.
+"""Tests of MMD-DAC: kernels and witness (against known numbers), loss, reward and packs.
 
 A pack is a group of runs trained together.
 """
@@ -57,13 +57,16 @@ def states(x: Tensor) -> Batch:
 
 
 def transitions(g: torch.Generator, size: int, middle: float = 0.0) -> Batch:
-    """Return one run's transitions with normal observations and actions (`middle` is the mean)."""
+    """Return one run's transitions, with normally distributed observations and actions.
+
+    middle: the mean of the distribution.
+    """
     x = middle + torch.randn(1, size, OBS + ACT, generator=g)
     return states(x[..., :OBS])._replace(action=x[..., OBS:])
 
 
 def clusters(runs: int = 1, seed: int = 0, gap: float = 2.0) -> tuple[Batch, Batch]:
-    """Return an agent's and an expert's batch; the expert's observations are shifted by `gap`."""
+    """Return an agent batch and an expert batch whose observations are shifted by `gap`."""
     g = torch.Generator().manual_seed(seed)
     batches = []
     for middle in (0.0, gap):
@@ -137,9 +140,10 @@ def test_explicit_double_sums_with_sizes_of_their_own(m: int) -> None:
 
 
 def test_a_witness_by_hand() -> None:
-    """Check the witness function if the expert's only point is 0 and the agent's is 1.
+    """Check the witness function for a single expert point, 0, and a single agent point, 1.
 
-    Its value is 3 - (e^-50 + e^-0.5 + e^-0.005) at the expert's point and 0 halfway to the agent's.
+    The function's value is 3 - (e^-50 + e^-0.5 + e^-0.005) at the expert's point, and 0 halfway
+    between the two points.
     """
     e, a = torch.zeros(1, 1, 1).double(), torch.ones(1, 1, 1).double()
     x = torch.tensor([0.0, 0.5, 1.0, 1e6]).double().view(1, 4, 1)
@@ -150,7 +154,7 @@ def test_a_witness_by_hand() -> None:
 
 
 def test_second_derivatives(float64: None) -> None:
-    """Check the second derivatives that a witness penalty needs, also at coincident points."""
+    """Check the second derivatives that a witness penalty needs, even at coincident points."""
     g = torch.Generator().manual_seed(0)
     e, a = (torch.randn(1, 3, 2, generator=g).requires_grad_() for _ in range(2))
     x = torch.cat([e[:, :1], torch.zeros(1, 1, 2)], dim=1).detach().requires_grad_()
@@ -171,10 +175,10 @@ def test_identical_samples_have_no_discrepancy_and_distant_ones_all_of_it() -> N
 
 
 def test_an_offset_costs_no_digits_in_float32() -> None:
-    """Check that an offset of the net's outputs does not change the kernel.
+    """Check that an offset added to the net's outputs does not change the kernel.
 
-    The loss does not constrain this offset. The outputs are multiples of 1/1024, which stay exact
-    in float32 at the tested offset of 4096.
+    The loss does not constrain this offset. The outputs here are multiples of 1/1024. They stay
+    exact in float32 when the tested offset of 4096 is added.
     """
     g = torch.Generator().manual_seed(0)
     u, v = (torch.randint(-512, 512, (1, 32, 2), generator=g) / 1024 for _ in range(2))
@@ -229,7 +233,10 @@ def test_loss_is_the_penalty_minus_mmd_squared(
 def test_gradient_against_differences(
     float64: None, make_batch: Callable[..., Batch], options: dict[str, Any]
 ) -> None:
-    """Check gradients through the kernels, the slopes and the witness's reference samples."""
+    """Compare the loss's gradient with finite differences.
+
+    The gradient passes through the kernels, the slopes and the witness's reference samples.
+    """
     model = build(**{"sigmas": (0.5, 1.0, 10.0), **options})
     for i, p in enumerate(model.net.parameters()):  # the one-sided penalty needs slopes above 1
         p.data += 0.6 * torch.randn(p.shape, generator=torch.Generator().manual_seed(i))
@@ -287,7 +294,10 @@ def test_several_outputs_have_no_one_slope() -> None:
 def test_loss_and_reward_know_nothing_of_ds_sign_and_offset(
     float64: None, make_batch: Callable[..., Batch], change: str
 ) -> None:
-    """Check that -D and D + c give the loss and reward of D, so the reward cannot be D(x)."""
+    """Check that -D and D + c have the same loss and reward as the net D.
+
+    The reward therefore cannot be D(x).
+    """
     agent, expert = make_batch(1, BATCH, OBS, ACT), make_batch(1, BATCH, OBS, ACT, seed=1)
     model, other = build(), build()
     head = other.net.layers[-1]
@@ -342,8 +352,8 @@ def test_the_penalty_keeps_ds_slope_at_one() -> None:
 def test_sides_of_one_distribution_get_a_reward_near_zero_and_an_auc_near_one_half() -> None:
     """Draw the agent's and the expert's batch from one distribution.
 
-    The kernel of an agent's row with itself is 3, which changes its reward by 3/B. This must not
-    separate the agent's rows from the expert's.
+    The kernel of an agent's row with itself is 3, which changes the row's reward by 3/B. This
+    change must not make the agent's rewards clearly differ from the expert's.
     """
     model, g = build(batch=128), torch.Generator().manual_seed(0)
     for _ in range(60):
@@ -384,7 +394,7 @@ def test_the_reward_is_of_the_last_batches_and_the_present_net(
                 assert reward[run, i].item() == pytest.approx(by_hand / BATCH, rel=1e-8, abs=1e-12)
         torch.testing.assert_close(model.reward(Batch(*(t[:, 2:5] for t in batch))), reward[:, 2:5])
     assert held.keys() == {"expert", "agent"}
-    assert all(held[name] is buffer for name, buffer in model.named_buffers()), "buffers must stay"
+    assert all(held[name] is buffer for name, buffer in model.named_buffers()), "buffers must be updated in place"
     seen = {"obs", *{"state-action": ["action"], "state-state": ["next_obs"]}.get(mode, [])}
     for name in Batch._fields:
         shuffled = batch._replace(**{name: getattr(batch, name).roll(1, dims=1)})
@@ -410,9 +420,9 @@ def test_reading_changes_no_state_and_a_saved_model_gives_the_same_reward(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_absorbing_states(make_batch: Callable[..., Batch], mode: str) -> None:
-    """Check that absorbing states enter the stored batches that define the witness.
+    """Check that the stored batches, which define the witness, contain absorbing states.
 
-    A terminated transition's reward also includes the value of the absorbing state.
+    The reward of a terminated transition must also include the value of the absorbing state.
     """
     model = build((1, 2), mode, absorbing=True)
     agent, expert = make_batch(2, BATCH, OBS, ACT), make_batch(2, BATCH, OBS, ACT, seed=1)
@@ -438,7 +448,10 @@ def test_absorbing_states(make_batch: Callable[..., Batch], mode: str) -> None:
 def test_raw_inputs_to_5000(
     make_batch: Callable[..., Batch], options: dict[str, Any], copies: bool
 ) -> None:
-    """Train on raw inputs as large as Humanoid's, also with copies of one expert transition."""
+    """Train on raw inputs of Humanoid's magnitude.
+
+    copies: use an expert batch in which all rows are copies of one transition.
+    """
     model = build(**options)
     agent, expert = make_batch(1, BATCH, OBS, ACT, scale=1500.0), make_batch(1, BATCH, OBS, ACT)
     agent.obs[0, 0, 0] = 5000.0
@@ -467,7 +480,10 @@ def test_a_side_without_spread_has_a_finite_gradient() -> None:
 def trained(
     seeds: Sequence[int], sizes: Sequence[int], updates: int, **options: Any
 ) -> list[Tensor]:
-    """Train each run on its own expert and agent data; return weights and last rewards."""
+    """Train each run on its own data; return the weights and the rewards of the last agent batch.
+
+    seeds, sizes: the seed and the number of expert transitions of each run.
+    """
     sets, model = [], build(seeds, **options)
     for seed, size in zip(seeds, sizes, strict=True):
         sets.append(transitions(torch.Generator().manual_seed(seed), size))
@@ -483,7 +499,7 @@ def trained(
 
 
 def largest_difference(updates: int, **options: Any) -> float:
-    """Return the largest difference in weights or rewards between a pack's runs and single runs.
+    """Train runs in a pack and alone; return the largest difference in their weights or rewards.
 
     The runs have 1, 10 and 40 expert transitions.
     """
@@ -503,7 +519,7 @@ def test_a_pack_is_its_runs_side_by_side(float64: None, options: dict[str, Any])
 
 
 def test_a_pack_is_its_runs_side_by_side_in_float32() -> None:
-    """Compare loosely: Adam turns rounding errors of gradients into first steps of full size."""
+    """Compare loosely: Adam turns rounding errors in the gradients into full-size first steps."""
     assert max(largest_difference(1), largest_difference(30)) < 2e-2
 
 

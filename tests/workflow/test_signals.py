@@ -1,4 +1,4 @@
-"""The workflow and its jobs when signals stop or kill them."""
+"""Tests of the workflow and its jobs when signals stop or kill them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_killed_grid_loses_nothing_that_was_finished(tmp_path: Path) -> None:
 
 
 def test_a_killed_job_is_tried_again_and_resumes(tmp_path: Path) -> None:
-    """Kill the training job once, under the default profile."""
+    """Kill the training job once, while Snakemake uses the workflow's default profile."""
     folder = checkout(tmp_path / "suite")
     process = begin_one_run(folder, 4000, "--workflow-profile", "workflow/profiles/default")
     wait_for_checkpoint(folder, process)
@@ -69,7 +69,7 @@ def test_a_killed_job_is_tried_again_and_resumes(tmp_path: Path) -> None:
 def test_sigterm_to_the_whole_group_ends_it_and_the_last_job_leaves_a_checkpoint(
     tmp_path: Path, profile: tuple[str, ...]
 ) -> None:
-    """Send the signal to the last job and to Snakemake at the same time."""
+    """Send SIGTERM to Snakemake and to its last job at the same time."""
     folder = checkout(tmp_path / "suite")
     process = begin_one_run(folder, 400_000, *profile)
     try:
@@ -85,7 +85,10 @@ def test_sigterm_to_the_whole_group_ends_it_and_the_last_job_leaves_a_checkpoint
 
 
 def begin_one_run(folder: Path, steps: int, *profile: str) -> subprocess.Popen[bytes]:
-    """Start Snakemake on the main figure of a single run, with a checkpoint every 100 steps."""
+    """Start Snakemake for the main figure, reduced to a single run.
+
+    The run writes a checkpoint every 100 steps.
+    """
     grid = f"""
         figures: {{main_figure: {{methods: [ngt], demos: [1], seeds: [0]}}}}
         train: {{steps: {steps}}}
