@@ -99,8 +99,8 @@ class RedOriginal(RewardModel):
     def _fit(self, run: int, seed: int, x: Tensor) -> Tensor:
         """Fit one run's predictor to its demonstrations x (1, N, input); return the final error.
 
-        Each run is fitted separately, so that its numbers are the same whether it is trained alone or
-    with other runs.
+        Each run is fitted separately, so that its numbers are the same whether it is trained alone
+        or with other runs.
         """
         c, order = self.config, torch_generator(seed, "init", "order")
         net = self._net("predictor", c.hidden, [seed])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its folder, and what is in it.
+    """A finished run, with access to the files in its folder.
 
     Attributes:
         folder: the run's folder, which holds the files that `ngt train` writes.
@@ -72,22 +72,23 @@ def imitate(
     Args:
         env: the id of a registered env.
         demos: a demonstration file, demonstrations, or the env id of a shipped expert.
-        method: a method of the config.
-        steps: the number of env steps, over all parallel envs. Default: the scale's.
+        method: the name of a method in the config.
+        steps: the number of env steps, over all parallel envs. Default: the number set by `scale`.
         seed: the seed of the run.
-        episodes: the number of episodes to imitate. Default: all that demos has.
-        rate: keep every n-th transition of an episode. Default: the method's, or else the suite's.
+        episodes: the number of episodes to imitate. Default: all episodes in `demos`.
+        rate: keep every n-th transition of an episode. Default: the method's value if it has one,
+            otherwise the suite's value.
         mode: the inputs of the learned reward: "state-action", "state-state" or "state-only".
-        scale: the name of the scale whose settings apply.
+        scale: the name of a scale, i.e. of a set of settings in workflow/config, such as "quick".
         settings: further settings, as in a config file.
-        results: the folder of results.
+        results: the folder for results.
         device: "cpu" or "cuda".
 
     Returns:
-        The finished run. It is not trained again if it exists.
+        The finished run. An existing run is not trained again.
 
     Raises:
-        UserError: for everything that the command refuses.
+        UserError: if the request is one that the command would reject.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
@@ -103,7 +104,10 @@ def imitate(
 
 
 def _read(demos: str | Path | Demos, env: str, layout: Layout) -> tuple[Demos, Path]:
-    """Return an env's demonstrations and their file. Save them first if they have no file."""
+    """Return an env's demonstrations and their file.
+
+    Demonstrations that are passed as an object are first saved to a file.
+    """
     data = demos if isinstance(demos, Demos) else load_demos(demos, env)
     if data.env != env:
         raise UserError(f"demos: they are of {data.env}, not of {env}")
@@ -128,18 +132,18 @@ def expert(
 
     Args:
         env: the id of a registered env.
-        steps: the number of env steps, over all parallel envs. Default: the scale's.
-        scale: the name of the scale whose settings apply.
+        steps: the number of env steps, over all parallel envs. Default: the number set by `scale`.
+        scale: the name of a scale, i.e. of a set of settings in workflow/config, such as "quick".
         settings: further settings, as in a config file.
-        results: the folder of results.
+        results: the folder for results.
         device: "cpu" or "cuda".
 
     Returns:
-        The finished run of the expert. It is not trained again if it exists.
+        The finished run of the expert. An existing expert is not trained again.
 
     Raises:
-        UserError: for everything that the command refuses, such as an unknown env or a finished
-            expert with other settings.
+        UserError: if the request is one that the command would reject, for example because the env
+            is unknown or the expert exists with other settings.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:

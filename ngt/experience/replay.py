@@ -19,7 +19,7 @@ MOST = 2**24  # maximum size of this table, since rows store slot numbers in flo
 
 
 class Batch(NamedTuple):
-    """Transitions of R runs.
+    """B transitions of each of R runs.
 
     obs, next_obs: (R, B, obs).
     action: (R, B, act) in [-1, 1].
@@ -35,7 +35,10 @@ class Batch(NamedTuple):
 
 
 class Hidden(Batch):
-    """Transitions without the env's reward: entry 3 is NaN, and the attribute raises UserError."""
+    """Transitions without the env's reward.
+
+    Entry 3, the reward, is NaN, and the attribute `reward` raises UserError.
+    """
 
     @property
     def reward(self) -> Tensor:
@@ -172,7 +175,10 @@ class Replay:
         return (slot.long() + self._run * self.finals.shape[1]).flatten()
 
     def sample(self, index: Tensor) -> Batch:
-        """Return rows `index % size` of each run, for integers `index` (R, B)."""
+        """Return the transitions in rows `index % size` of each run.
+
+        index: integers, shape (R, B).
+        """
         own = index % self.count.clamp(max=self.capacity)
         after = self.after.index_select(0, own.flatten()).view_as(own)
         flat = torch.cat([own, after], dim=1) + self._run * self.rows.shape[1]
@@ -200,7 +206,7 @@ class Replay:
     def restore(self, states: Sequence[State]) -> None:
         """Restore the states of all runs, taken at the same step.
 
-        Raise ValueError if a state does not fit.
+        Raise ValueError if the parts of a state do not fit together.
         """
         for run, state in enumerate(states):
             rows, finals = state.rings["rows"].items(), state.rings["finals"].items()
@@ -230,8 +236,9 @@ class Replay:
 def peak_bytes(capacity: int, obs: int, act: int, ends: int, envs: int = 1) -> int:
     """Return the largest size in bytes of a run's buffer with at most `ends` ends of episodes.
 
-    The size includes the rows, the places of their next rows and the table of final observations.
-    It also includes the old table of half the size, which still exists while the table grows.
+    The size includes the rows, the table with the place of each row's next row, and the table of
+    final observations. It also includes the old table of final observations, of half the size,
+    which still exists while the new one is filled.
     """
     slots = SLOTS << (max(-(-ends // SLOTS), 1) - 1).bit_length()
     former = slots // 2 + 1 if slots > SLOTS else 0

@@ -57,9 +57,9 @@ def _make_seeded(task: Task, terminate_when_unhealthy: bool) -> Env:
 class Step(NamedTuple):
     """One transition of every env."""
 
-    # (num, obs), the policy's next input; if the episode ended, the next episode's first observation
+    # (num, obs), the policy's next input; at an episode's end, the next episode's first obs
     obs: np.ndarray
-    # (num, obs), the observation after the action; if the episode ended, its last observation
+    # (num, obs), the observation after the action; at an episode's end, this episode's last obs
     next_obs: np.ndarray
     reward: np.ndarray  # (num,), float64
     terminated: np.ndarray  # (num,), bool; True if the env ended the episode

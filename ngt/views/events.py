@@ -1,7 +1,8 @@
-"""TensorBoard event files of runs: one folder per run, continued where its files end.
+"""TensorBoard event files of training runs, in one folder per run.
 
-Each row of a run's CSV files is one event: an evaluation as `eval/<column>`, with means over its
-episodes, and a row of train.csv as `train/<column>`. Values have single precision.
+Each evaluation becomes one event with tags `eval/<column>`, whose values are means over the
+evaluation's episodes. Each row of train.csv becomes one event with tags `train/<column>`. Values
+are stored in single precision. Rows that a run's event files already contain are not written again.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Events:
     def write(self, run: Started, progress: Progress) -> int:
         """Write a run's new rows and return their number.
 
-        If a former row has changed, the run was trained anew. An event then tells readers to drop
-        the former rows, and all rows are written.
+        If an earlier row has changed, the run has been retrained. An event then tells readers to
+        drop the earlier rows, and all rows are rewritten.
         """
         stamps = stamp(run.eval), stamp(run.train)
         if self._stamps.get(run.name) == stamps:
@@ -78,7 +79,10 @@ class Events:
         )
 
     def _append(self, name: str, content: list[Any]) -> None:
-        """Append events to a run's file; each process begins its own."""
+        """Append events to the event file that this process writes for a run.
+
+        Each process starts a new file.
+        """
         if name not in self._files:
             now = time.time()
             title = FILES.replace("*", f"{now:.6f}.{socket.gethostname()}.{os.getpid()}")
@@ -91,7 +95,7 @@ class Events:
                 writer.write(event.SerializeToString())
 
     def read(self, name: str) -> Written:
-        """Return the rows in a run's event files."""
+        """Return the hashes of the rows in a run's event files."""
         found: Written = {}
         for event in self._events(name):
             if event.HasField("session_log"):

@@ -14,7 +14,7 @@ from ngt.files import atomic
 from paper.drawing import tex
 from paper.words import show
 
-MARK = "mark"  # the CSV column with a table's marks
+MARK = "mark"  # the name of the CSV column with a table's marks
 
 Cell = str | int | float | None
 
@@ -23,11 +23,12 @@ Cell = str | int | float | None
 class Column:
     """A column: its heading and the format of its cells.
 
-    head: the heading. Only LaTeX keeps its line breaks.
-    number: the format of floats. The CSV ignores it and has all digits.
-    several: cells are texts of several numbers, as in `a, b`. The CSV has a column for each.
+    head: the heading. Only LaTeX keeps the line breaks in a heading.
+    number: the format of floats. The CSV ignores this format and has floats at full precision.
+    several: True if each cell is a text with several numbers, as in `a, b`. The CSV then has one
+    column per number.
     width: the column's width in LaTeX as a share of the line, 0 to 1. Cells wrap to this width. If
-    None, the column is as wide as its longest cell.
+    the width is None, the column is as wide as its longest cell.
     """
 
     head: str
@@ -38,11 +39,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells by column key.
+    """A table with a caption, notes and marks.
 
-    notes: sentences below the table, for example on scale, seeds and intervals.
+    columns: each column, by its key.
+    rows: the rows, each a dict from column key to cell.
+    notes: sentences below the table, for example about the settings, seeds and intervals.
     marks: warnings about the rows (missing runs, other settings), shown in every form of the table.
-    Raise ValueError for a row whose keys differ from those of `columns`.
+
+    Raise ValueError if the keys of a row differ from those of `columns`.
     """
 
     caption: str
@@ -52,7 +56,7 @@ class Table:
     marks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Check that every row has every column and no other."""
+        """Check that every row has a cell for every column, and no other cells."""
         for i, row in enumerate(self.rows):
             if set(row) != set(self.columns):
                 odd = sorted(set(row) ^ set(self.columns))
@@ -67,10 +71,11 @@ class Table:
         return not any(isinstance(row[key], str) for row in self.rows)
 
     def csv(self) -> str:
-        """Return the table as CSV: keys as headings, all digits, empty cells for missing values.
+        """Return the table as CSV, with the column keys as headings.
 
-        A minus sign is ASCII. A column of several numbers becomes <key>_1, <key>_2 and so on. A
-        table with marks has a last column MARK that repeats the marks in every row.
+        Numbers have full precision, minus signs are ASCII hyphens, and missing values are empty
+        cells. A column with several numbers per cell becomes <key>_1, <key>_2 and so on. A table
+        with marks has a last column MARK that repeats the marks in every row.
         """
         wide = {key: self._most(key) for key, column in self.columns.items() if column.several}
         out = io.StringIO()
@@ -91,7 +96,7 @@ class Table:
         return out.getvalue()
 
     def _most(self, key: str) -> int:
-        """Return the largest number of parts of a column's cells, at least 1."""
+        """Return the maximum number of values in any cell of a column (at least 1)."""
         return max([1, *(len(_parts(row[key])) for row in self.rows)])
 
     def markdown(self) -> str:
@@ -107,8 +112,8 @@ class Table:
     def json(self, scale: str = "", stamp: str = "") -> str:
         """Return the whole table as JSON, with null for numbers that are not finite.
 
-        scale: the scale of the table's runs.
-        stamp: the text from `paper.drawing.stamps`.
+        scale: the name of the scale, i.e. of the group of settings, of the table's runs.
+        stamp: the text with the hash of the table's inputs, from `paper.drawing.stamps`.
         """
         columns = {key: dataclasses.asdict(column) for key, column in self.columns.items()}
         rows = [{key: _finite(value) for key, value in row.items()} for row in self.rows]
@@ -118,12 +123,12 @@ class Table:
 
 
 def _parts(value: Cell) -> list[Cell]:
-    """Return the numbers in a cell of several."""
+    """Return the numbers in a cell that holds several numbers."""
     return [] if value is None else [*str(value).split(", ")]
 
 
 def _plain(value: Cell) -> Cell:
-    """Return a cell for programs: a float in full, a text with ASCII minus signs."""
+    """Return a cell for the CSV: a float at full precision, or a text with ASCII minus signs."""
     if isinstance(value, float):
         return repr(float(value))
     return value.replace("−", "-") if isinstance(value, str) else value
@@ -148,7 +153,11 @@ def from_json(text: str) -> Table:
 
 
 def save(table: Table, path: Path, scale: str = "", stamp: str = "") -> None:
-    """Write <stem>.csv, <stem>.tex and <stem>.json, each atomically; see `Table.json`."""
+    """Write a table to <stem>.csv, <stem>.tex and <stem>.json, each atomically.
+
+    path: the path of one of these files, with any ending.
+    scale, stamp: the arguments of `Table.json`.
+    """
     forms = {".csv": table.csv(), ".tex": table.tex(), ".json": table.json(scale, stamp)}
     for ending, form in forms.items():
         with atomic(path.with_suffix(ending)) as temporary:

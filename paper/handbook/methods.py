@@ -50,7 +50,7 @@ methods has been trained on a task yet.
 class Text:
     """The parts of a method's docstring.
 
-    summary: its first paragraph.
+    summary: the docstring's first paragraph.
     blocks: the paragraphs between the summary and the first label, each with its kind.
     labelled: the paragraph after each label in LABELS and OPTIONAL, by label.
     """
@@ -63,9 +63,9 @@ class Text:
 def read(docstring: str, where: str) -> Text:
     """Split a method's docstring into its parts.
 
-    Raise UserError if it has no equation or lacks one of LABELS.
+    Raise UserError if the docstring has no equation, or no paragraph for one of LABELS.
 
-    where: the module or class, for error messages.
+    where: the name of the module or class, for error messages.
     """
     head, *labelled = re.split(rf"^({'|'.join(SHOWN)}):", docstring, flags=re.MULTILINE)
     parts = dict(zip(labelled[::2], (_lines(t) for t in labelled[1::2]), strict=True))
@@ -92,7 +92,10 @@ def _lines(text: str) -> str:
 
 
 def text_of(cls: type) -> Text:
-    """Return the parts of a class's docstring, or of its module's if the class's has no labels."""
+    """Return the parts of the docstring that describes a method's class.
+
+    This is the class's own docstring if it has labels, and otherwise its module's docstring.
+    """
     own, module = inspect.cleandoc(cls.__doc__ or ""), inspect.getmodule(cls)
     if re.search(rf"^{LABELS[0]}:", own, re.MULTILINE):
         return read(own, f"{cls.__module__}:{cls.__name__}")
@@ -105,7 +108,7 @@ def text_of(cls: type) -> Text:
 def uses(cls: type, *names: str) -> bool:
     """Return True if the code of a method reads an attribute with one of these names.
 
-    Only the class itself and its bases below RewardModel count.
+    Consider only the class itself and those of its bases that derive from RewardModel.
     """
     own = cls.__mro__[: cls.__mro__.index(RewardModel)]
     functions = [f for c in own for f in vars(c).values() if inspect.isfunction(f)]
@@ -114,9 +117,10 @@ def uses(cls: type, *names: str) -> bool:
 
 
 def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
-    """Return what a method does in the training loop, as one text per column of the table.
+    """Return what a method does in the training loop, as one string per column of the table.
 
-    name, cls: the method's name in the config and its class.
+    name: the method's name in the config.
+    cls: the method's class.
     """
     feeds, implicit = (
         getattr(cls, name) is not getattr(RewardModel, name) for name in ("feed", "critic_loss")
@@ -141,7 +145,7 @@ def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
 def agent_settings(config: Config, name: str, env: str) -> dict[str, tuple[str, str]]:
     """Return the settings of the agent and the training loop that a method changes on an env.
 
-    The result has the value and the meaning of each setting, by name.
+    The result maps the name of each setting to the setting's value and meaning.
     """
     plain = replace(config, methods={name: MethodConfig(model="ngt.reward:Constant")})
     ours, shared = (
@@ -212,7 +216,7 @@ def _meaning(field: dataclasses.Field[Any], hint: Any) -> str:
 
 
 def escape(text: str) -> str:
-    """Return text that Markdown shows literally, leaving text in backticks unchanged."""
+    """Escape a text so that Markdown shows it literally; leave text in backticks unchanged."""
     parts = text.split("`")
     plain = [re.sub(r"[*<~\\]|(?<!\w)_|_(?!\w)", r"\\\g<0>", p) for p in parts[::2]]
     return "`".join(
@@ -226,15 +230,18 @@ def title(config: Config, name: str) -> str:
 
 
 def link(config: Config, name: str) -> str:
-    """Return a link to a method's section. GitHub and GitLab derive its anchor from the heading."""
+    """Return a link to a method's section.
+
+    GitHub and GitLab derive the section's anchor from its heading.
+    """
     anchor = re.sub(r"[^\w\- ]", "", f"{resolve.method_label(config, name)} {name}".lower())
     return f"[{escape(resolve.method_label(config, name))}](#{anchor.replace(' ', '-')})"
 
 
 def ordered(config: Config) -> list[str]:
-    """Return all methods of the config that differ in more than the length of a run.
+    """Return the config's methods, without variants that change only the length of a run.
 
-    Those of the main figure come first.
+    The methods of the main figure come first.
     """
     main = config.figures["main_figure"].methods
     return list(dict.fromkeys((*main, *resolve.distinct_methods(config))))

@@ -1,4 +1,7 @@
-"""A table of the main figure's scores, aggregated over tasks (not in the paper)."""
+"""A table of the main figure's scores, aggregated over tasks (not in the paper).
+
+A task is a pair of an env and a number of demonstrations.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -42,29 +45,27 @@ class Aggregates:
     """The scores of the main figure's runs, from which aggregates are computed."""
 
     config: Config
-    reference: str  # the method with which others are compared
+    reference: str  # the method with which all other methods are compared
     scores: Scores
     diverged: Diverged  # the runs that diverged
     absent: tuple[RunKey, ...]  # the runs that are missing
-    unscored: tuple[str, ...] = ()  # a sentence on each env without scores
+    unscored: tuple[str, ...] = ()  # a sentence about each env without scores
 
     @property
     def methods(self) -> list[str]:
-        """Return the methods that have runs, in the config's order."""
+        """Return the methods that have runs, in the order of the main figure's list."""
         return [m for m in self.config.figures[FIGURE].methods if m in self.scores.of]
 
     @property
     def seeds(self) -> int:
-        """Return the number of seeds per method and task (an env with a number of demonstrations).
-
-        The number is that of the config.
-        """
+        """Return the number of seeds per method and task, as set in the config."""
         return len(self.config.figures[FIGURE].seeds)
 
     def groups(self) -> Iterator[tuple[str, Scores]]:
         """Yield the name and scores of each group of tasks.
 
-        The first group has all tasks. Then there is one group per number of demonstrations.
+        The first group has all tasks. If the tasks have several numbers of demonstrations, one
+        group for each of these numbers follows.
         """
         yield "all", self.scores
         numbers = sorted({demos for _, demos in self.scores.tasks})
@@ -72,7 +73,7 @@ class Aggregates:
             yield from ((str(k), self.scores.at(k)) for k in numbers)
 
     def lost(self, method: str, scores: Scores) -> int:
-        """Return how many of a method's runs with these scores diverged."""
+        """Return how many of the method's runs behind these scores diverged."""
         return sum(
             key.method == method and (key.env, key.demos) in scores.tasks
             for key in self.diverged.runs
@@ -85,16 +86,16 @@ class Aggregates:
 
         Return (None, None) if there are no scores.
 
-        group: the name of the group of tasks, for the random draws of the bootstrap.
+        group: the name of the group of tasks, which the seed of the bootstrap depends on.
         """
         if not scores.tasks:
             return None, None
         return bootstrap.aggregates(scores.of[method], self.config.statistics, group, method)
 
     def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
-        """Return the probability that a run of the reference beats a run of a method.
+        """Return the probability that a run of the reference method beats a run of `method`.
 
-        Return None for the reference itself.
+        Return None if `method` is the reference method.
         """
         if method == self.reference:
             return None
@@ -116,7 +117,7 @@ class Aggregates:
 
     @property
     def label(self) -> str:
-        """Return the label of the method with which others are compared."""
+        """Return the label of the method with which all other methods are compared."""
         return method_label(self.config, self.reference)
 
 
@@ -125,7 +126,7 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
 
     Raise UserError if the reference method has no run.
 
-    runs: the rows of `ngt.runs.table.read_runs`.
+    runs: the rows that `ngt.runs.table.read_runs` returned.
     absent: the keys of missing runs.
     """
     lack = unscored_envs(runs)

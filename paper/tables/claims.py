@@ -1,4 +1,4 @@
-"""The paper's claims: the paper's words, our result, the verdict and its rule."""
+"""A table of the paper's claims, with the paper's words, our result, the verdict and its rule."""
 
 import typing
 from collections import Counter
@@ -37,7 +37,7 @@ COLUMNS = {
     "artefact": Column("artefact", width=0.075),
 }
 
-# The sections of the GPU's measurements, and the fields of each row.
+# The sections of the GPU measurements, and the fields that each row of a section must have.
 GPU = {
     "rates": {"model", "env", "pack", "eager_ms", "graph_ms", "memory_gb", "buffer_gb"},
     "training": {"model", "env", "pack", "env_steps_per_second"},
@@ -45,7 +45,7 @@ GPU = {
 
 
 def read_gpu(path: Path) -> Mapping[str, Any] | None:
-    """Return the measurements of `make gpu-check`, or None if it has not run."""
+    """Return the measurements that `make gpu-check` wrote, or None if the file does not exist."""
     if not path.exists():
         return None
     data: Any = read_json(path)
@@ -61,7 +61,7 @@ def read_gpu(path: Path) -> Mapping[str, Any] | None:
 
 
 def collect(config: Config, layout: Layout, options: Options) -> Evidence:
-    """Read all runs of the scale and the GPU's measurements."""
+    """Read all runs of the config and the GPU measurements."""
     runs = read_keys(
         layout,
         config,
@@ -75,7 +75,7 @@ def collect(config: Config, layout: Layout, options: Options) -> Evidence:
 
 
 def table(e: Evidence) -> Table:
-    """Return the table, with a row per claim."""
+    """Return the table, with one row per claim."""
     found = [(claim, claim.rule.judge(e)) for claim in claims(e.paper)]
     rows = [
         {
@@ -99,12 +99,15 @@ def table(e: Evidence) -> Table:
 
 
 def about_machines(row: Mapping[str, Cell]) -> bool:
-    """Return True for a claim about speed or memory, which has timed runs or none."""
+    """Return True if a row's claim is about speed or memory.
+
+    The rules for such claims use timed runs, or no runs.
+    """
     return row["artefact"] in (None, SPEED)
 
 
 def tallies(rows: Sequence[Mapping[str, Cell]]) -> list[str]:
-    """Return the counts of verdicts on imitation, and those on machines, each as a sentence.
+    """Return one sentence that counts the verdicts on imitation, and one for speed and memory.
 
     rows: rows of the table.
     """
@@ -119,7 +122,7 @@ def tallies(rows: Sequence[Mapping[str, Cell]]) -> list[str]:
 
 
 def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
-    """Explain how the verdicts are reached."""
+    """Return notes that explain how the verdicts are reached."""
     config, paper = e.config, e.paper
     out = [
         f"Reproduced: the rule holds for every part of the claim (task, env, "
@@ -155,7 +158,7 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
 
 
 def many(found: Sequence[tuple[Claim, Outcome]]) -> str:
-    """Return a sentence on how many rules are judged at once."""
+    """Return a sentence that states how many rules are judged together."""
     checks = sum(len(outcome.checks) for _, outcome in found if outcome.decides)
     return (
         f"{len(found)} rules are judged at once, with {checks} checks behind their verdicts and "
@@ -165,5 +168,5 @@ def many(found: Sequence[tuple[Claim, Outcome]]) -> str:
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make the table from all runs of the scale."""
+    """Make the table from all runs of the config."""
     return Made(table(collect(config, layout, options)))

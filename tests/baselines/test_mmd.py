@@ -394,7 +394,9 @@ def test_the_reward_is_of_the_last_batches_and_the_present_net(
                 assert reward[run, i].item() == pytest.approx(by_hand / BATCH, rel=1e-8, abs=1e-12)
         torch.testing.assert_close(model.reward(Batch(*(t[:, 2:5] for t in batch))), reward[:, 2:5])
     assert held.keys() == {"expert", "agent"}
-    assert all(held[name] is buffer for name, buffer in model.named_buffers()), "buffers must be updated in place"
+    assert all(held[name] is buffer for name, buffer in model.named_buffers()), (
+        "buffers must stay the same tensors"
+    )
     seen = {"obs", *{"state-action": ["action"], "state-state": ["next_obs"]}.get(mode, [])}
     for name in Batch._fields:
         shuffled = batch._replace(**{name: getattr(batch, name).roll(1, dims=1)})

@@ -1,4 +1,4 @@
-"""W-DAC: its loss compared with plain loops, sign, offset, slope, packs and bad input.
+"""Tests of W-DAC: loss (against plain loops), sign, offset, slope, packs and bad input.
 
 A pack is a group of runs trained together.
 """
@@ -45,7 +45,7 @@ def batch_of(x: Tensor, obs: int = OBS) -> Batch:
 
 
 def output(model: Wdac, run: int, x: np.ndarray) -> float:
-    """Return D for one input of a run, computed by hand."""
+    """Return the critic's value D(x) for one input x of a run, computed by hand."""
     for depth, layer in enumerate(model.net.layers):
         x = x @ layer.weight[run].detach().numpy() + layer.bias[run, 0].detach().numpy()
         if depth < len(model.net.layers) - 1:
@@ -54,7 +54,10 @@ def output(model: Wdac, run: int, x: np.ndarray) -> float:
 
 
 def slope(model: Wdac, run: int, x: np.ndarray, step: float = 1e-6) -> float:
-    """Return |grad D| for one input by central differences, exact on a linear piece."""
+    """Return |grad D(x)| for one input x by central differences.
+
+    These differences are exact where D is linear.
+    """
     ends = [[output(model, run, x + s * unit) for s in (step, -step)] for unit in np.eye(len(x))]
     return float(np.linalg.norm([(up - down) / (2.0 * step) for up, down in ends]))
 
@@ -129,7 +132,10 @@ def test_it_finds_the_slope_between_two_points(two_sides: float):
 
 
 def clusters(step: int, seeds: Sequence[int], size: int = BATCH) -> tuple[Batch, Batch]:
-    """Return agent and expert batches, different in each run; their means differ by 1 per dim."""
+    """Return an agent batch and an expert batch, with different rows in each run.
+
+    The means of the two batches differ by 1 in each dimension.
+    """
     x = torch.cat([rows(2, size, OBS + ACT, seed=100 * s + step)[None] for s in seeds])
     return batch_of(0.5 * x[:, 0] - 0.5), batch_of(0.5 * x[:, 1] + 0.5)
 

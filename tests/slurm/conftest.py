@@ -1,4 +1,7 @@
-"""A real Slurm with two nodes on one machine: only loopback, no systemd, one folder for state."""
+"""A real Slurm cluster of two nodes on one machine.
+
+The cluster uses only the loopback interface, needs no systemd, and keeps its state in one folder.
+"""
 
 from __future__ import annotations
 
@@ -155,14 +158,17 @@ class Slurm:
         ).stdout
 
     def jobs(self, states: str = "RUNNING") -> dict[str, tuple[str, str, str]]:
-        """Return each job's (node, state, comment); the comment is the rule with its wildcards."""
+        """Return each job's (node, state, comment) by the job's id.
+
+        The comment is the job's Snakemake rule with the values of its wildcards.
+        """
         lines = self.call("squeue", "-h", f"--states={states}", "-o", "%i|%N|%T|%k").splitlines()
         return {
             job: (node, state, text) for job, node, state, text in (x.split("|") for x in lines)
         }
 
     def processes(self, **variables: str) -> set[int]:
-        """Return the processes of jobs that have these variables in their environment."""
+        """Return the ids of the job processes whose environment has these variables."""
         wanted, found = {f"{name}={value}" for name, value in variables.items()}, set()
         for path in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):  # the process has ended or belongs to another user
@@ -173,11 +179,11 @@ class Slurm:
         return found
 
     def crash(self, node: str) -> None:
-        """Kill a node with all its processes, and report it down to the controller."""
+        """Kill a node with all its processes, and tell the controller that the node is down."""
         tasks = self.processes(SLURMD_NODENAME=node)
         stewards = {pid for pid in map(_parent, tasks) if _name(pid).startswith("slurmstepd")}
         self.daemons[node].kill()
-        for pid in (*stewards, *tasks):  # stewards first, or they report the ends of tasks
+        for pid in (*stewards, *tasks):  # stewards first, so that they report no ended task
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.daemons[node].wait()
@@ -204,7 +210,10 @@ def _name(pid: int) -> str:
 
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[Slurm]:
-    """Yield a running Slurm; skip if programs are missing or the host name is not loopback."""
+    """Yield a running Slurm cluster.
+
+    Skip the test if programs are missing or the host's name is not that of the loopback address.
+    """
     missing = [name for name in (*DAEMONS, *CLIENTS) if not shutil.which(name, path=PATH)]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)} (Debian: munge slurmctld slurmd)")

@@ -1,4 +1,4 @@
-"""Tests of Minari's datasets: made with its EpisodeBuffer, then read, written and converted."""
+"""Tests of Minari datasets: made with Minari's EpisodeBuffer, then read, written and converted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def play(env: gym.Env[Any, Any], seed: int, steps: int = 1000) -> EpisodeBuffer:
-    """Return an episode of random actions, with observations in the env's float64."""
+    """Return an episode of random actions, with the env's observations left in float64."""
     env.action_space.seed(seed)
     obs, actions, rewards, ends = [env.reset(seed=seed)[0]], [], [], []
     for _ in range(steps):
@@ -75,8 +75,8 @@ def test_a_dataset_made_on_hopper_is_read(root: Path) -> None:
 def test_round_trip(env: str) -> None:
     """Convert a dataset from Minari's format to ours, back to Minari's, and to ours again.
 
-    The way back to Minari's format keeps float32 precision. The last conversion must equal the
-    first bit for bit.
+    Converting back to Minari's format keeps float32 precision. The result of the last conversion
+    must be bitwise identical to that of the first.
     """
     dataset(env, "first-v0")
     ours = imported("first-v0", env)
@@ -134,7 +134,7 @@ def test_what_is_refused(root: Path) -> None:
     with pytest.raises(AttributeError), pytest.MonkeyPatch.context() as patch:
         patch.setattr("ngt.foreign.minari._buffers", lambda *_: [None])
         write(odd, "half-v0", "here")
-    assert not (root / "half-v0").exists(), "a failed write must leave nothing"
+    assert not (root / "half-v0").exists(), "a failed write must leave no dataset"
     meta = root / "hopper-v0/data/metadata.json"
     meta.write_text(json.dumps({**json.loads(meta.read_text()), "minari_version": "9.0.0"}))
     with pytest.raises(UserError, match=r"minari can't read it.*9\.0\.0"):

@@ -41,7 +41,7 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture
 def begin(layout: Layout) -> Callable[[Config, RunKey], RunWriter]:
-    """Return a function that starts the run of a key and returns the run's writer."""
+    """Return a function that starts a run with the given key and returns the run's writer."""
     return lambda config, key: RunWriter(layout.run(key), key.record, resolve_key(config, key))
 
 
@@ -49,7 +49,8 @@ def begin(layout: Layout) -> Callable[[Config, RunKey], RunWriter]:
 def complete() -> Callable[..., None]:
     """Return a function that writes the rest of a run.
 
-    Its argument `returns` maps each step to the episodes' returns: {step: [return, ...]}.
+    The argument `returns` of this function maps each evaluation's step to the returns of its
+    episodes: {step: [return, ...]}.
     """
 
     def write(
