@@ -9,10 +9,10 @@ its lower bound. Each training step is one gradient step of the optimiser of the
 
 Reward: none.
 Range: none.
-Deviations: the learning rate is the agent's and observations are raw, as for every method here. The
-NGT authors' code uses a learning rate of 1e-4 and normalises observations by running statistics. A
-likelihood loss would be fragile: a deterministic SAC expert saturates the tanh, and atanh(+-1) is
-infinite.
+Deviations: the learning rate is that of the agent and observations are raw, as for every method
+here. The NGT authors' code uses a learning rate of 1e-4 and normalises observations by running
+statistics. A likelihood loss would be fragile: a deterministic SAC expert saturates the tanh, and
+atanh(+-1) is infinite.
 Sources: Pomerleau, "ALVINN: An Autonomous Land Vehicle in a Neural Network", NeurIPS 1988;
 lionelblonde/ngt.
 """

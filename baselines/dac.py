@@ -14,9 +14,9 @@ exceed 18.4. R is also the reward of AIRL (Fu et al., 2018). FAIRL's reward (Gha
 2020) turns the objective into the forward KL divergence, from the expert's distribution to the
 agent's. For this reward, z is clamped to at most `logit_clip` in magnitude.
 
-Reward: R is z, R+ is softplus(z); high is expert-like. A high FAIRL reward is not expert-like. It
-is largest at z = -1, where agent transitions are the more frequent ones, and falls without bound
-where expert transitions are.
+Reward: R is z, R+ is softplus(z); high is expert-like. A high FAIRL reward is not expert-like.
+FAIRL's reward is largest at z = -1, where agent transitions are the more frequent ones, and falls
+without bound where expert transitions are.
 Range: R is any real number. R+ lies in [0, inf), which rewards staying alive if episodes can end
 early. FAIRL's reward lies in [-10 exp(10), exp(-1)], which is [-220 265, 0.37].
 Deviations: SAC replaces TD3 or DDPG, and each net takes one step per iteration, as for every method
@@ -24,9 +24,10 @@ here. Batches are drawn with replacement, since one demonstration is smaller tha
 replaces tanh, as in the NGT paper's reward net. Absorbing states are off by default, since the NGT
 paper does not mention them. With `absorbing`, the value of absorbing states is added in closed
 form, not bootstrapped. The last expert transition is subsampled like any other; the original keeps
-it with weight 1 / rate. The label y is a constant of at most 1. SAM draws y anew for each row, but
-only the mean of y matters. Unlike this code, FAIRL's code also clamps z while D learns, tunes the
-scale of the reward and the weight of the penalty per env, and ignores terminations.
+this transition with weight 1 / rate. The label y is a constant of at most 1. SAM draws y anew for
+each row, but only the mean of y matters. Unlike this code, FAIRL's code also clamps z while D
+learns, tunes the scale of the reward and the weight of the penalty per env, and ignores
+terminations.
 Traps: at z = 10, FAIRL's reward is 22 026 times as large as z. Without a clamp, or with a weak
 penalty, the critic diverges.
 Sources: Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019; Blondé and Kalousis,

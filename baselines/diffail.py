@@ -26,13 +26,13 @@ with e^2 above 100 adds nothing to D', and if this holds for all dimensions, R+ 
 -23.03. Inputs are not clamped. On raw Humanoid rows, with values up to 4500, err has an initial
 median of 1.3 and an initial maximum of 39. Both are this small because torch's default
 initialisation, which the original also uses, starts near eps_hat = 0. With orthogonal
-initialisation they would be 8 and 1200. In the loss, expert, agent and interpolated rows share one
-normal draw per row and dimension. For the reward, all steps t share one block of noise, whose rows
-are shifted by t. Each row thus gets different noise at each t, as in the original, but with a tenth
-of the draws. The penalty's weight is 0.1 on every env (original: 0.5 on Hopper, 0.001 on Walker2d).
-The state comes before the action in x; the original's opposite order is equivalent. The original's
-agent uses a reward scale of 2 and an Adam beta1 of 0.25, and ignores terminals. None of this is
-adopted.
+initialisation, the median would be 8 and the maximum 1200. In the loss, expert, agent and
+interpolated rows share one normal draw per row and dimension. For the reward, all steps t share one
+block of noise, whose rows are shifted by t. Each row thus gets different noise at each t, as in the
+original, but with a tenth of the draws. The penalty's weight is 0.1 on every env (original: 0.5 on
+Hopper, 0.001 on Walker2d). The state comes before the action in x; the original's opposite order is
+equivalent. The original's agent uses a reward scale of 2 and an Adam beta1 of 0.25, and ignores
+terminals. None of this is adopted.
 
 Sources: Wang et al., "DiffAIL: Diffusion Adversarial Imitation Learning", AAAI 2024
 (ML-Group-SDU/DiffAIL); lionelblonde/ngt.

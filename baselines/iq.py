@@ -13,23 +13,24 @@ every expert state counts as an initial state. The actor, and the temperature un
 learn as in SAC, at the states of expert and agent. With two critics, each has this loss, and the
 mean of the two losses is minimised.
 
-Reward: r, which the critic implies; high is expert-like. It is logged, but never bootstrapped.
+Reward: r, which the critic implies; high is expert-like. This reward is logged, but never
+bootstrapped.
 Range: any real number. At the optimum r is 4 chi2 (d_expert - d_agent) / (d_expert + d_agent), with
 d the densities of expert and agent transitions, so r lies in [-2, 2]. A terminating transition has
 V'(s') = 0, so the sign of the values decides whether it pays to end an episode.
-Deviations: half of the batch is the agent's, half the expert's. `train.batch` is 512, the size of
-both halves together, so that each half has the original's 256. The agent updates once every four
-env steps, as for every method here; the original updates at every step. The initial weights, the
-clipping of the actor's gradient and the bounds of the actor's std are the suite's. Expert
-transitions are drawn with replacement. The public code's other divergences and its gradient penalty
-are omitted.
+Deviations: half of the batch comes from the agent, half from the expert. `train.batch` is 512, the
+size of both halves together, so that each half has 256 rows, as in the original. The agent updates
+once every four env steps, as for every method here; the original updates at every step. The initial
+weights, the clipping of the actor's gradient and the bounds of the actor's std are the same as for
+the other methods of this suite. Expert transitions are drawn with replacement. The public code's
+other divergences and its gradient penalty are omitted.
 Traps: issues of the public code report the following. Training does not converge if the temperature
 is learned, unless the target entropy is far below -|A|, four times as low in that code. Here the
 temperature is therefore fixed at the values of the public scripts. The regulariser must cover the
-transitions of expert and agent; with the expert's alone, the critic diverges. In some cases,
-training diverges with the minimum of two critics but not with a single critic. The scripts use one
-critic, and so does the suite. A user who could not reach the published returns from one
-demonstration reported a return of 3500 on Walker2d.
+transitions of expert and agent; with the expert's transitions alone, the critic diverges. In some
+cases, training diverges with the minimum of two critics but not with a single critic. The public
+scripts use one critic, and so does this suite. A user who could not reach the published returns
+from one demonstration reported a return of 3500 on Walker2d.
 Sources: Garg et al., "IQ-Learn: Inverse soft-Q Learning for Imitation", NeurIPS 2021;
 Div99/IQ-Learn, with its issues 2, 5, 11, 13 and 17; lionelblonde/ngt.
 """

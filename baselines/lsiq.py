@@ -12,18 +12,20 @@ V is the soft value under the policy, and V' is the same value from the target c
 bootstrap` replaces the expert's target Q_max by r_expert + y. `agent: buffer` computes the second
 term only at the agent's actions, E_agent[(Q(s, a) - r_agent - y)^2]. With `absorbing`, the reward
 of a terminated transition is multiplied by 1 / (1 - gamma), which gives the value of staying in the
-absorbing state forever. Without it, ending an episode would spare the agent all further negative
-rewards.
+absorbing state forever. Without `absorbing`, ending an episode would spare the agent all further
+negative rewards.
 
 Reward: fixed, 1 / c on the expert's transitions and -1 / c on the agent's; high is expert-like. The
 reward that the critic implies, Q(s, a) - y, is logged.
-Range: [-1 / c, 1 / c], which is [-2, 2]; with `absorbing`, 1 / (1 - gamma) times as wide at
-terminations. Targets are clipped to the values that such rewards can reach, [-200, 200].
-Deviations: the batch (half the agent's, half the expert's, 512 together) and the number of updates
-are those of the suite's IQ-Learn. The original collects 10 000 steps before it learns; this code
-learns from the start. `absorbing` is on, as in LS-IQ's paper; the public launchers turn it off.
-`absorbing` changes the reward of every terminated row; the public code leaves out the expert's
-states in the second term. The public code's learned entropy critic (LS-IQ with H) is omitted.
+Range: [-1 / c, 1 / c], which is [-2, 2]. With `absorbing`, the range at terminations is wider by a
+factor of 1 / (1 - gamma). Targets are clipped to the values that such rewards can reach,
+[-200, 200].
+Deviations: the batch of 512 (half from the agent, half from the expert) and the number of updates
+are the same as for IQ-Learn in this suite. The original collects 10 000 steps before it learns;
+this code learns from the start. `absorbing` is on, as in LS-IQ's paper; the public launchers turn
+it off. `absorbing` changes the reward of every terminated row; the public code leaves out the
+expert's states in the second term. The public code's learned entropy critic (LS-IQ with H) is
+omitted.
 Traps: with gamma 0.99 and c 0.5 the expert's target is 200. The critic's loss therefore starts near
 40 000, and the critic's weights need thousands of updates to reach the target. The public launcher
 has another weight, c = 10, for HalfCheetah. The temperature is fixed, at 0.1 on Humanoid and at

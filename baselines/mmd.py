@@ -16,14 +16,15 @@ expert-like.
 Range: (-3, 3), since each sigma contributes between -1 and 1.
 Deviations: D has one output and the penalty is on D, as for W-DAC's critic. Li et al. use more
 outputs, clip the weights, and add the loss of an autoencoder and a rank constraint. Penalising the
-slope of w instead (Bińkowski et al., 2018) is optional. It is not the default because w is bounded,
-so w cannot have slope 1 all the way between raw observations that lie far apart. The kernels of the
-three sigmas are summed, as in Li et al.'s code. Averaging them would be equivalent to three times
-the penalty and a third of the reward. The estimate of MMD^2 includes each row's kernel with itself.
-Leaving these kernels out would only multiply the gradients of the first two terms by B / (B - 1).
-The mean over e in w is taken over a batch, not over all expert transitions. It is thus as noisy as
-the mean over a, and its cost does not depend on the number of demonstrations. Each net takes one
-step per iteration, and absorbing states are off by default, as for every method here.
+slope of w instead (Bińkowski et al., 2018) is optional. This penalty is not the default because w
+is bounded, so w cannot have slope 1 all the way between raw observations that lie far apart. The
+kernels of the three sigmas are summed, as in Li et al.'s code. Averaging them would be equivalent
+to three times the penalty and a third of the reward. The estimate of MMD^2 includes each row's
+kernel with itself. Leaving these kernels out would only multiply the gradients of the first two
+terms by B / (B - 1). The mean over e in w is taken over a batch, not over all expert transitions.
+The mean over e is thus as noisy as the mean over a, and its cost does not depend on the number of
+demonstrations. Each net takes one step per iteration, and absorbing states are off by default, as
+for every method here.
 Sources: Li et al., MMD GAN, NeurIPS 2017; Bińkowski et al., Demystifying MMD GANs, ICLR 2018; Xiao
 et al., Wasserstein Adversarial Imitation Learning, 2019; OctoberChang/MMD-GAN.
 """

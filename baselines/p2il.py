@@ -14,16 +14,16 @@ agent's batch instead of the expert's. The setting `objective` selects the third
 IQ-Learn. V(s') comes from the critic itself, with gradient, unless `target` is set. The actor
 learns as in SAC, at the states of expert and agent.
 
-Reward: the net r(s, a); high is expert-like. The agent never uses it, since the critic learns from
-the loss above. With `online` off and a small tau, the weights are nearly equal, r has almost no
-gradient, and only the critic distinguishes expert from agent. The logged reward is the one that the
-critic implies, Q - y.
+Reward: the net r(s, a); high is expert-like. The agent never uses this reward, since the critic
+learns from the loss above. With `online` off and a small tau, the weights are nearly equal, r has
+almost no gradient, and only the critic distinguishes expert from agent. The logged reward is the
+one that the critic implies, Q - y.
 Range: any real number. The regulariser pulls r and Q to 0.
-Deviations: reward net and critic take one step per update. The original takes 20 steps on a batch,
-each with new actions. Here a higher `train.updates_per_step` gives more steps, but each comes with
-a step of the actor. The batch is half the agent's and half the expert's, 512 together. The agent
-updates once every four env steps, not at every step. There is one reward net; the original has two
-and takes the smaller of their outputs.
+Deviations: the reward net and the critic take one step per update. The original takes 20 steps on
+each batch, each step with new actions. Here a higher `train.updates_per_step` gives more steps, but
+each of them comes with a step of the actor. Half of the batch of 512 comes from the agent, half
+from the expert. The agent updates once every four env steps, not at every step. There is one reward
+net; the original has two and takes the smaller of their outputs.
 Traps: the public commands for MuJoCo turn `online` off, so the agent's transitions affect only the
 regulariser and the actor. The commands use 10 whole demonstrations. They set tau to 0.08 on
 HalfCheetah and 1 elsewhere, use no target critics, and choose the objective `value_expert`.

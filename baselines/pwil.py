@@ -8,28 +8,29 @@ take_j the mass that the step takes from this atom, and d the number of dimensio
     c_t = sum_j take_j |x_t - e_j|        reward r_t = alpha exp(-beta T / sqrt(d) c_t)
 
 x_t and e_j are standardised by the atoms' mean and std. sum_t c_t is the cost of a transport plan
-between the episode and the demonstrations, so it is an upper bound on their Wasserstein-1 distance.
-T cancels, since the masses of a step sum to 1/T: the exponent is -beta / sqrt(d) times the mean
-distance to the mass that the step takes. Nothing is learned, and the masses are reset to 1/N when
-an episode ends.
+between the episode and the demonstrations, so it is an upper bound on the Wasserstein-1 distance
+between the two. T cancels, since the masses of a step sum to 1/T: the exponent is -beta / sqrt(d)
+times the mean distance to the mass that the step takes. Nothing is learned, and the masses are
+reset to 1/N when an episode ends.
 
-Reward: alpha exp(-sigma c_t), sigma = beta T / sqrt(d). It is computed when the step is taken and
-then stored, and it depends on the earlier steps of the episode. High is expert-like.
+Reward: alpha exp(-sigma c_t), sigma = beta T / sqrt(d). The reward is computed when the step is
+taken and then stored, and it depends on the earlier steps of the episode. A high reward is
+expert-like.
 Range: [0, 5]. The reward is alpha = 5 if the input equals an atom with enough mass left. Since the
 reward is never negative, it rewards staying alive if episodes can end early.
 Deviations: in every input mode, d in sigma is the width of an atom. In the original, d is the joint
 width of observation and action even if it compares observations alone. T is the env's time limit.
-The original always uses T = 1000, so it would match only a tenth of the mass in episodes of 100
-steps. Features that are constant up to float32's precision are not scaled; the original leaves only
-exactly constant features unscaled. If too little mass is left for a step, its reward is 0, as in
-Acme; the original fails in this case. The agent is the suite's SAC, not D4PG. The original first
-fills the replay buffer with 50 000 expert transitions of reward alpha. This code does so only if
-`prefill` is set, because the NGT paper gives all methods the same backbone. The public code of the
-NGT paper's authors does not fill the buffer either. As in the original, an expert transition in the
-filled buffer leads from an atom to the next, which is `rate` steps later, and from the last atom to
-the first.
-Traps: with few demonstrations the filled buffer repeats them hundreds of times, and the critic
-learns from jumps that the env never makes.
+The original always uses T = 1000, so the steps of an episode of 100 steps would take only a tenth
+of the mass. Features that are constant up to float32's precision are not scaled; the original
+leaves only exactly constant features unscaled. If too little mass is left for a step, the step's
+reward is 0, as in Acme; the original fails in this case. The agent is the suite's SAC, not D4PG.
+The original first fills the replay buffer with 50 000 expert transitions of reward alpha. This code
+does so only if `prefill` is set, because the NGT paper gives all methods the same backbone. The
+public code of the NGT paper's authors does not fill the buffer either. As in the original, an
+expert transition in the filled buffer leads from an atom to the next, which is `rate` steps later,
+and from the last atom to the first.
+Traps: with few demonstrations, the filled buffer repeats each transition hundreds of times, and the
+critic learns from jumps that the env never makes.
 Sources: Dadashi, Hussenot, Geist & Pietquin, "Primal Wasserstein Imitation Learning", ICLR 2021;
 google-research/google-research (pwil), google-deepmind/acme, lionelblonde/ngt.
 """

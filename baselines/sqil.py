@@ -1,7 +1,7 @@
 """Soft Q imitation learning, SQIL (Reddy et al., 2020).
 
 SQIL is SAC with one constant reward for expert transitions and another for the agent's. Each batch
-that the agent learns from is half expert transitions and half the agent's own:
+that the agent learns from consists of expert transitions and agent transitions in equal parts:
 
     reward = 1 on expert transitions, 0 on the agent's
 

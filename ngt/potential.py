@@ -12,12 +12,12 @@ and P95 are moving averages of h's percentiles in the earlier batches:
 
     u = (h - P50) / (P95 - P5)          reward = -sign(u) (exp|u| - 1), clamped to [-5, 5]
 
-Reward: exp(-h), scaled by the percentiles of exp(-h) in its batch; high is expert-like.
+Reward: exp(-h), scaled by the percentiles of exp(-h) in the batch; high is expert-like.
 Range: exp(-h) lies in (0, 1]. The scaled reward is 0 at P5 and 1 at P95, unless P95 - P5 is below
-its floor. The scaled reward is not clipped, so it can be any real number. With running percentiles
-it lies in [-5, 5].
+its lower bound `gap_floor`. The scaled reward is not clipped, so it can be any real number. With
+running percentiles, the reward lies in [-5, 5].
 Deviations: HL-Gauss targets are squashed into their support by a plain tanh. The paper's 5 tanh,
-read literally, puts most targets outside the support, where they have neither mass nor gradient.
+read literally, puts most targets outside the support, where a target has neither mass nor gradient.
 The paper leaves five more choices open, which this code makes as follows. All outputs other than
 HL-Gauss targets are squashed by 5 tanh. h is the mean over outputs, or the sum for MSE-softmax. The
 reward of HL-Gauss uses the expert's sigma. Spectral norm is applied after the orthogonal
