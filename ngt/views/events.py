@@ -22,7 +22,7 @@ from ngt.views.progress import Progress, Stamp, Started, stamp, training
 FILES = "events.out.tfevents.*"  # TensorBoard and other readers recognise this name
 VERSION = "brain.Event:2"  # the version of the format, which the first event of a file states
 
-Written = dict[tuple[str, int], int]  # the hash of each row, by the CSV file's kind and the step
+Written = dict[tuple[str, int], int]  # the hash of each row, by ("eval" or "train", step)
 
 
 class Events:

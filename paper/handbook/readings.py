@@ -26,14 +26,15 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAD = ("what", "printed", "the authors' code", "ours", "printed and ours", "the other reading")
 
 UNITS = """\
-The last column is the argument of `--set`. `silent` means that the paper does not say. The backbone
-is lionelblonde/sac-td3-cudagraphs-pytorch, the nearest public relative of the paper's agent. The
-release is lionelblonde/ngt, which is later than the paper. `hyperparameter_table` has the same
-columns for every setting, and `readings_figure` shows the effect of some choices.
+The last column is the argument of `--set` that selects the other reading. `silent` means that the
+paper says nothing about the choice. The backbone is lionelblonde/sac-td3-cudagraphs-pytorch, the
+nearest public relative of the paper's agent. The release is lionelblonde/ngt, which is later than
+the paper. `hyperparameter_table` has the same columns for every setting, and `readings_figure`
+shows the effect of some choices.
 
 Only the target entropy uses the env's units. In the critic's target, log π is the log density of
-the action in [-1, 1]. In the env's units, the target would differ by a constant per step: α times
-the sum over dimensions of log b, where b is half the width of the action bounds.
+the action in [-1, 1]. In the env's units, the critic's target would differ by a constant per step:
+α times the sum over dimensions of log b, where b is half the width of the action bounds.
 
 The shipped experts in `data/` were trained with `lr_alpha: 0.0003`, `alpha_loss: log_alpha` and
 `entropy_units: tanh`. Scale `lite` sets these values for its experts. If a record lacks a setting

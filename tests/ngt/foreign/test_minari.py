@@ -94,7 +94,7 @@ def test_round_trip(env: str) -> None:
     again = imported("second-v0", env)
     for name in ("obs", "action", "reward", "length", "terminated", "seeds"):
         assert np.array_equal(getattr(again, name), getattr(ours, name)), name
-    assert np.allclose(again.returns, ours.returns)  # one sum is in float32, the other in float64
+    assert np.allclose(again.returns, ours.returns)  # sums in float32 and in float64
     assert np.abs(ours.action).max() <= 1.0
 
 
