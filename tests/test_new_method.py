@@ -66,9 +66,9 @@ def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPat
     drawn: list[set[str]] = []
     save = style.save
 
-    def watched(figure: Any, *args: Any) -> None:
+    def watched(figure: Any, *args: Any, **options: Any) -> None:
         drawn.append({t.get_text() for legend in figure.legends for t in legend.get_texts()})
-        save(figure, *args)
+        save(figure, *args, **options)
 
     monkeypatch.setattr(style, "save", watched)
     (reader / "mine.yaml").write_text(blocks("yaml")[0])

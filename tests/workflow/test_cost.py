@@ -151,7 +151,7 @@ def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None
     assert asked.partition("\n\n")[2].strip() in docs, "docs/cluster.md must show this output"
     jobs, planned = counts(asked), counts(plan)
     assert jobs == {r: planned[r] for r in ("expert", "record", "train")} | {"total": jobs["total"]}
-    assert (planned["run"], planned["figure"]) == (1498, len(FIGURES))
+    assert (planned["run"], planned["figure"]) == (1526, len(FIGURES))
     assert jobs["expert"] == 9 and jobs["train"] > 116, (
         "there must be several packs per cell (method, env, mode and rate) on Humanoid-v4"
     )

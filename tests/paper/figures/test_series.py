@@ -49,12 +49,12 @@ def test_returns_by_mode_and_rate(paper_study: Make, fill: Make, drawn: Make) ->
     assert "not normalised" in seen.notes and "0 is the return" not in seen.notes
 
 
-def test_cut_returns_are_told_as_scores(paper_study: Make, fill: Make, drawn: Make) -> None:
+def test_cut_returns_are_told_in_their_own_unit(paper_study: Make, fill: Make, drawn: Make) -> None:
     study = paper_study(GRID, seeds=[0], demos=[1], rates=[20], modes=["state-action"])
     study.write(*study.table(), [0.0, -4.0, -4.0, -4.0])
     seen = drawn(study, GRID)
     assert seen.figure.axes[0].get_ylim()[0] == -450.0
-    assert "end at −0.5 and 1.5 (random 0, expert 1); the data reach −4." in seen.notes
+    assert "cut. The returns on Humanoid-v4 reach −2,200." in seen.notes
 
 
 @pytest.mark.parametrize(
