@@ -21,6 +21,12 @@ FIGURE = "results/main_figure.pdf"
 EXPERT = ("expert", "trained", "record", "recorded")  # the rules that make an expert
 
 
+def environment() -> dict[str, str]:
+    """Return variables with which the jobs find `python` and use one thread each."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"}
+
+
 def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """Run Snakemake in a checkout; return the process, with stdout and stderr merged."""
     return subprocess.run(
@@ -30,11 +36,7 @@ def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         timeout=1800,
-        env=os.environ
-        | {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "OMP_NUM_THREADS": "1",
-        },
+        env=environment(),
     )
 
 
@@ -90,11 +92,7 @@ def begin(folder: Path, *args: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env=os.environ
-        | {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "OMP_NUM_THREADS": "1",
-        },
+        env=environment(),
     )
 
 
