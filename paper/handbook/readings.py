@@ -110,7 +110,7 @@ READINGS = (
     Reading(
         "the sixth env of 720 runs",
         "five envs are listed",
-        f"{SIXTH} is among its envs",
+        f"{SIXTH} is among the code's envs",
         sixth,
         f"{SILENT}: 720, 72, 92 and the DeepMind Control grid are our accounting",
         "figures.main_figure.envs=[Ant-v4, HalfCheetah-v4, Humanoid-v4, Pusher-v5, Walker2d-v4]",
@@ -125,7 +125,7 @@ READINGS = (
         "[Ant-27, HalfCheetah-v4, Hopper-v4, Humanoid-v4, Pusher-v5, Walker2d-v4]",
     ),
     Reading(
-        "HL-Gauss off Humanoid",
+        "HL-Gauss on envs other than Humanoid",
         "N, support and σ differ by env and are not given",
         "absent",
         elsewhere,

@@ -34,7 +34,7 @@ def test_every_decision_has_a_row() -> None:
         "DiffAIL",
         "sixth env",
         "Ant",
-        "HL-Gauss off Humanoid",
+        "HL-Gauss on envs other than Humanoid",
         "einops",
         "termination",
     ):
