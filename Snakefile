@@ -11,7 +11,7 @@ min_version("9.0")
 
 
 rule all:
-    """Make every figure and table of the scale, the report, and the paper if LaTeX is installed."""
+    """Make the report and every figure and table of the scale, and the paper if there is LaTeX."""
     input:
         lambda _: PLAN.everything(),
 

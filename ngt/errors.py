@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 
 class UserError(Exception):
-    """A user's mistake, reported with exit code 2 in one line: the field, the value and the fix."""
+    """A user's mistake. One line reports the field, its value and the fix; the exit code is 2."""
 
 
 class Interrupted(Exception):
-    """Raised when a signal stops training, with the step at which every run has a checkpoint."""
+    """A signal stopped training. The argument is the step at which every run has a checkpoint."""
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""Functions that do the same as the commands `ngt train` and `ngt expert`, and return the run."""
+"""Functions that do the same as the commands `ngt train` and `ngt expert` and return the run."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def imitate(
         The finished run. An existing run is not trained again.
 
     Raises:
-        UserError: if the request is one that the command would reject.
+        UserError: `ngt train` would reject these arguments.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
@@ -104,7 +104,7 @@ def imitate(
 
 
 def _read(demos: str | Path | Demos, env: str, layout: Layout) -> tuple[Demos, Path]:
-    """Return an env's demonstrations and their file.
+    """Return the demonstrations of an env and the file that contains them.
 
     Demonstrations that are passed as an object are first saved to a file.
     """
@@ -142,8 +142,8 @@ def expert(
         The finished run of the expert. An existing expert is not trained again.
 
     Raises:
-        UserError: if the request is one that the command would reject, for example because the env
-            is unknown or the expert exists with other settings.
+        UserError: `ngt expert` would reject these arguments, for example because the env is unknown
+        or the expert exists with other settings.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
