@@ -42,7 +42,7 @@ METHODS = {  # every online method of the paper, except DAC with reward R+
     "red": "baselines.red:Red",
     "diffail": "baselines.diffail:DiffAil",
 }
-TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # number of runs trained together -> env steps of each
+TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # size of a pack -> number of env steps of each run
 
 
 def agreement(model: str, env: str) -> list[dict[str, Any]]:

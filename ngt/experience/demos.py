@@ -184,7 +184,7 @@ def record(
 
 
 def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealthy: bool) -> Demos:
-    """Record the episodes of the uniform-random policy whose returns `record` stores."""
+    """Record the same random episodes as `record`, which stores only their returns."""
     vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
     with contextlib.closing(vec):
         played = play_random(vec, seed, keep=True)
@@ -194,7 +194,7 @@ def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealth
 
 
 def save(path: Path, demos: Demos) -> None:
-    """Write a demonstration file atomically. Raise errors and warn in the same cases as `load`."""
+    """Write a demonstration file atomically, with the same errors and warnings as `load`."""
     where = f"demonstrations {path}"
     check(demos, where)
     tell(demos, where)

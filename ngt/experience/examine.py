@@ -217,7 +217,7 @@ def listed(noun: str, numbers: Iterable[int]) -> str:
 def tell(
     demos: Demos, where: str, *, strict: bool = False, terminate_when_unhealthy: bool = True
 ) -> None:
-    """Warn with every line that `doubts` returns; if `strict`, raise UserError for the first."""
+    """Warn with each line that `doubts` returns; if `strict`, raise UserError with the first."""
     for doubt in doubts(demos, terminate_when_unhealthy):
         if strict:
             raise UserError(f"{where}: {doubt}")

@@ -115,8 +115,9 @@ class Replay:
         """Store vector steps of every run in order, replacing the oldest transitions.
 
         A vector step is one transition of each env. A transition's next_obs is read only if the
-        transition ends an episode or belongs to the last vector step of the batch. In every other
-        transition, next_obs must equal the obs of the same env's next transition.
+        transition ends an episode or belongs to the last vector step of the batch. In that last
+        vector step, next_obs must equal the obs of the same env's next transition, which is added
+        later.
 
         ended: (R, B), True if an episode terminated or was truncated; None if no episode ended.
         """
@@ -156,7 +157,7 @@ class Replay:
             free[:0] = range(slots, slots // 2, -1)
 
     def store(self, batch: Batch, slot: Tensor) -> None:
-        """Store transitions with their slots from `reserve`, without copying values to the host."""
+        """Store transitions with their slots from `reserve`, without copying from GPU to CPU."""
         columns = [batch.obs, batch.action]
         columns += [x.unsqueeze(-1) for x in (batch.reward, batch.terminated, slot)]
         rows, next_obs = torch.cat(columns, dim=-1).to(self.rows), batch.next_obs.to(self.rows)
@@ -191,7 +192,7 @@ class Replay:
         return Batch(obs, action, next_obs, reward, terminated)
 
     def state(self, run: int) -> State:
-        """Return one run's transitions and their final observations."""
+        """Return the state of one run: its transitions and its episodes' final observations."""
         first, ends = self.total - self.size, self.ends[run]
         slots = [slot for number, slot in self._lent[run] if number >= first]
         order = torch.arange(first, self.total) % self.capacity
