@@ -41,7 +41,7 @@ from ngt.seeding import Draw, torch_generator
 if TYPE_CHECKING:
     from ngt.settings.config import SacConfig
 
-ROWS = 32  # with a multiple of 32 rows of any width, a tensor fills whole vector registers
+ROWS = 32  # a tensor with a multiple of 32 rows fills whole vector registers, whatever its width
 
 
 def mlp(

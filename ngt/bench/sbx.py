@@ -29,7 +29,7 @@ STEPS = {"SBX SAC": 1, "SBX SAC, 4 steps a call": 4}  # name -> number of gradie
 
 
 class Peers(NamedTuple):
-    """Functions to time that run in another Python environment, and that one's library versions."""
+    """Functions to time that run in another Python environment, and its library versions."""
 
     contenders: Mapping[str, Contender]
     versions: Mapping[str, str]

@@ -134,7 +134,7 @@ class VectorEnv:
         return State({n: torch.from_numpy(array[envs].copy()) for n, array in arrays.items()})
 
     def restore(self, states: Sequence[State]) -> np.ndarray:
-        """Replay every env's episode up to the saved step; return the observations, (num, obs).
+        """Replay each env's episode up to the saved step; return the next observations, (num, obs).
 
         This works for every env whose observations depend only on its seed and the actions.
 

@@ -99,7 +99,7 @@ class CellConfig:
     env: str
     method: str
     model: str = opt("", "dotted path of the reward model, `package.module:Class`")
-    params: dict[str, Any] = field(default_factory=dict)  # every field of the model's Config
+    params: dict[str, Any] = field(default_factory=dict)  # all fields of the model's Config
     mode: Mode = opt("state-action", "input of the reward model: (s,a), (s,s') or (s)")
     rate: int = opt(20, "subsampling rate: keep every rate-th transition of a demonstration", 1)
     terminate_when_unhealthy: bool = opt(True, "end the episode of an unhealthy body")
@@ -180,7 +180,7 @@ class FigureConfig:
 
 @dataclass(frozen=True)
 class StatisticsConfig:
-    """Settings of the intervals' stratified bootstrap, which resamples seeds within each task."""
+    """Settings of the stratified bootstrap of intervals, which resamples seeds within each task."""
 
     # With 2000 repetitions, the ends of an interval vary by 2% of its width between seeds of the
     # bootstrap. The 50 000 repetitions of the package rliable would take hours, since each takes 9

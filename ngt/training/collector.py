@@ -83,7 +83,7 @@ class Collector:
         return self.env.step(action.reshape(self.env.num, -1))
 
     def store(self, step: Step) -> None:
-        """Store the transitions of a step, with the model's rewards if `observe` computes them."""
+        """Store the transitions of a step, with rewards from the model's `observe`, if any."""
         ended, table = step.terminated | step.truncated, self.replay.finals
         slot = self.replay.reserve(ended.reshape(self.shape))
         if self.learner.graphs and self.replay.finals is not table:

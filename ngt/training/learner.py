@@ -78,7 +78,7 @@ def shown(model: RewardModel, batch: Batch) -> Batch:
 
 
 def drawn(model: RewardModel, batch: Batch) -> Batch:
-    """Return transitions from the buffer, with the reward only if the model set or may read it."""
+    """Return transitions from the buffer; hide rewards that the model neither set nor may read."""
     return batch if model.stores else shown(model, batch)
 
 
@@ -275,7 +275,7 @@ class Learner:
         }
 
     def non_finite(self, run: int) -> str | None:
-        """Return the name of a parameter of this run that is not finite, or None if all are."""
+        """Return the name of a parameter of this run that is not finite, or None without one."""
         for root, module in (("agent", self.agent), ("reward", self.model)):
             for name, parameter in module.named_parameters():
                 if parameter.shape[0] == self.runs and not parameter[run].isfinite().all():
