@@ -23,7 +23,8 @@ class Line(NamedTuple):
 
     name: str
     begun: int  # number of runs that have begun
-    runs: int  x float  # share of all runs' training steps that are done
+    runs: int  # number of all runs of the curve
+    share: float  # share of all runs' training steps that are done
     curve: Curve  # at each step, the mean over the runs that have reached it
     last: float  # mean over the runs of the last evaluation's value
     steps: int
