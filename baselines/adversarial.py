@@ -50,12 +50,13 @@ class Adversarial(RewardModel):
 
     In D's batches a fair coin decides whether a terminated transition is kept or replaced by the
     absorbing state's own transition, which leads back to that state. Each of these two transitions
-    thus has half the weight of any other row, both for the expert and for the agent. This changes
-    the ratio between the expert's and the agent's density only by a constant factor. The reward of
-    a terminated transition includes the absorbing state's value, which is gamma / (1 - gamma) times
-    that state's reward. This equals the value of bootstrapping through the absorbing state forever.
-    D sees an expert termination only if subsampling, which keeps one in `rate` transitions, has
-    kept it. On average, it keeps one in `rate` of the terminations in the demonstrations.
+    thus has half the weight of any other row, both for the expert and for the agent. These weights
+    change the ratio between the expert's and the agent's density only by a constant factor. The
+    reward of a terminated transition includes the absorbing state's value, which is gamma / (1 -
+    gamma) times that state's reward. This product equals the value that bootstrapping through the
+    absorbing state forever would give. D sees an expert termination only if subsampling, which
+    keeps one in `rate` transitions, has kept it. On average, subsampling keeps one in `rate` of the
+    terminations in the demonstrations.
     """
 
     Config = AdversarialConfig
@@ -122,7 +123,7 @@ class Adversarial(RewardModel):
         super().update(agent, expert)
 
     def penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor | float:
-        """Return the gradient penalty times its weight, shape (R,), or the float 0 if that is 0."""
+        """Return the gradient penalty times its weight, shape (R,), or 0.0 if the weight is 0."""
         if not self.config.penalty:
             return 0.0
         slope = self.slope(x_agent, x_expert)

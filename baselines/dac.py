@@ -8,9 +8,9 @@ A discriminator D = sigmoid(z) tells expert transitions (label y) from agent tra
     reward = softplus(z)    (dac-rplus, "R+")   = -log(1 - D)
     reward = -z exp(z)      (fairl)             = D / (1 - D) log((1 - D) / D)
 
-The penalty is computed at random points between expert and agent rows. Rewards are computed from
-the logit z, which does not saturate. Computed as -log(1 - D + 1e-8), R+ could not exceed 18.4. R is
-also the reward of AIRL (Fu et al., 2018). FAIRL's reward (Ghasemipour et al., 2020) turns the
+The penalty is computed at random points between expert and agent transitions. Rewards are computed
+from the logit z, which does not saturate. Computed as -log(1 - D + 1e-8), R+ could not exceed 18.4.
+R is also the reward of AIRL (Fu et al., 2018). FAIRL's reward (Ghasemipour et al., 2020) turns the
 objective into the forward KL divergence, from the expert's distribution to the agent's. In FAIRL's
 reward, z is clamped to at most `logit_clip` in magnitude.
 

@@ -24,7 +24,7 @@ original clips log D at -100, so its gradient vanishes once err exceeds about 10
 this code's penalty has no gradient either, since D is 0 in float32. An input dimension with e^2
 above 100 adds nothing to D', and if this holds for all dimensions, R+ is 0 and R is -23.03. Inputs
 are not clamped. On raw Humanoid rows, with values up to 4500, err has an initial median of 1.3 and
-an initial maximum of 39. These are small because torch's default initialisation, also the
+an initial maximum of 39. These values are small because torch's default initialisation, also the
 original's, starts near eps_hat = 0. With orthogonal initialisation, the median would be 8 and the
 maximum 1200. In the loss, expert, agent and interpolated rows share one normal draw per row and
 dimension. For the reward, all steps t share one block of noise, whose rows are shifted by t. Each
@@ -56,7 +56,7 @@ from ngt.seeding import torch_generator
 
 @dataclass(frozen=True)
 class DiffAilConfig:
-    """Settings of DiffAIL. Values are the original's unless noted."""
+    """Settings of DiffAIL. Defaults are from the original code unless noted."""
 
     form: Literal["softplus", "logit"] = opt(
         "softplus", "form of the reward: softplus is R+, logit is R"

@@ -47,7 +47,7 @@ from ngt.reward import Batch
 
 @dataclass(frozen=True)
 class IqConfig(InverseConfig):
-    """Settings of IQ-Learn. Values are the public code's."""
+    """Settings of IQ-Learn. Defaults are from the public code."""
 
 
 class IqLearn(Inverse):

@@ -49,7 +49,7 @@ from ngt.reward import Batch, Spec, opt
 
 @dataclass(frozen=True)
 class LsIqConfig:
-    """Settings of LS-IQ. Values are the public code's unless noted."""
+    """Settings of LS-IQ. Defaults are from the public code unless noted."""
 
     weight: float = opt(0.5, "weight c of the regulariser; rewards are 1 / c and -1 / c", 1e-8)
     expert: Literal["fix", "bootstrap"] = opt(

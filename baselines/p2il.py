@@ -45,7 +45,7 @@ from ngt.seeding import torch_generator
 
 @dataclass(frozen=True)
 class P2ilConfig(InverseConfig):
-    """Settings of P2IL. Defaults match the public code."""
+    """Settings of P2IL. Defaults are from the public code."""
 
     objective: Objective = opt("value_expert", "form of the policy's term, as in IQ-Learn")
     target: bool = opt(

@@ -10,8 +10,8 @@ j, take_j the mass that step t takes from atom j, and d the number of dimensions
 x_t and e_j are standardised by the atoms' mean and std. sum_t c_t is the cost of a transport plan
 between the episode and the demonstrations, so it is an upper bound on the Wasserstein-1 distance
 between episode and demonstrations. Since the masses that a step takes sum to 1/T, T cancels in the
-exponent: it is -beta / sqrt(d) times the mean distance to the mass that the step takes. Nothing is
-learned, and the masses are reset to 1/N when an episode ends.
+exponent: the exponent is -beta / sqrt(d) times the mean distance to the mass that the step takes.
+Nothing is learned, and the masses are reset to 1/N when an episode ends.
 
 Reward: alpha exp(-sigma c_t), sigma = beta T / sqrt(d). The reward is computed when the step is
 taken and then stored, and it depends on the earlier steps of the episode. A high reward is
@@ -25,10 +25,11 @@ together would take only a tenth of the mass. Features that are constant up to f
 are not scaled; the original leaves only exactly constant features unscaled. If too little mass is
 left for a step, the step's reward is 0, as in Acme; the original fails in this case. The agent is
 the suite's SAC, not D4PG. The original first fills the replay buffer with 50 000 expert transitions
-of reward alpha. This code does so only if `prefill` is set, because in the NGT paper all methods
-share the same agent and buffer. The public code of the NGT paper's authors does not fill the buffer
-either. As in the original, an expert transition in the filled buffer leads from one atom to the
-next atom, which is `rate` steps later in the demonstration, and from the last atom to the first.
+of reward alpha. This code fills the buffer only if `prefill` is set, because in the NGT paper all
+methods share the same agent and buffer. The public code of the NGT paper's authors does not fill
+the buffer either. As in the original, an expert transition in the filled buffer leads from one atom
+to the next atom, which is `rate` steps later in the demonstration, and from the last atom to the
+first.
 Traps: with few demonstrations, the filled buffer repeats each transition hundreds of times, and the
 critic learns from jumps between states that the env never makes.
 Sources: Dadashi, Hussenot, Geist & Pietquin, "Primal Wasserstein Imitation Learning", ICLR 2021;
@@ -65,9 +66,8 @@ class PwilConfig:
 def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor, Tensor]:
     """Take mass from the nearest atoms; return the cost (...,), mass taken (...,) and mass left.
 
-    distance: from the input to each atom, shape (..., N).
-    mass: left on each atom before the step, shape (..., N). The returned mass left has this shape,
-    too.
+    distance: distance from the input to each atom, shape (..., N).
+    mass: mass left on each atom before the step, shape (..., N), like the returned mass left.
     spend: the mass that the step is to take.
 
     This is PWIL's loop over atoms in closed form. In order of distance, each atom gives the mass

@@ -4,7 +4,7 @@ SQIL is SAC with one constant reward for expert transitions and another for agen
 batch that the agent learns from consists of expert transitions and agent transitions in equal
 parts:
 
-    reward = 1 on expert transitions, 0 on the agent's
+    reward = 1 on expert transitions, 0 on agent transitions
 
 The loss of each critic is thus 1/4 E_expert[(Q - 1 - y)^2] + 1/4 E_agent[(Q - y)^2], with y the
 discounted soft value of the next state. The agent is drawn back to the demonstrated states, since

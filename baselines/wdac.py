@@ -5,9 +5,9 @@ A critic D with a slope of 1 learns to be high on expert transitions and low on 
     loss   = E_agent[D] - E_expert[D] + 10 E[(|grad D| - 1)^2]
     reward = D(x)
 
-The penalty is computed at random points between expert and agent rows. Adding a constant to D does
-not change the loss, so the reward's sign is arbitrary. If episodes can end early, the value of
-staying alive is therefore arbitrary too, unless `absorbing` is set. With absorbing states, every
+The penalty is computed at random points between expert and agent transitions. Adding a constant to
+D does not change the loss, so the reward's sign is arbitrary. If episodes can end early, the value
+of staying alive is therefore arbitrary too, unless `absorbing` is set. With absorbing states, every
 episode continues forever, so a constant in the reward adds the same amount to every return.
 
 Reward: D(x), the critic's raw value; high values are expert-like, and zero has no meaning.

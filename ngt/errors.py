@@ -21,7 +21,7 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def suggest(name: str, known: Sequence[str]) -> str:
-    """Return the fix for an unknown name: the nearest known names, or all if none is near."""
+    """Return text that suggests a fix for an unknown name: similar known names, or all names."""
     if near := difflib.get_close_matches(name, known, n=3, cutoff=0.5):
         return f"did you mean {' or '.join(near)}?"
     return f"known: {', '.join(sorted(known)) or 'none'}"

@@ -28,7 +28,7 @@ def gradient_penalty(
     """
     x = (agent + epsilon[..., None] * (expert - agent)).detach().requires_grad_()
     (slope,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
-    # The subgradient of the norm at 0 is 0, not NaN.
+    # In torch, the gradient of this norm at 0 is 0, not NaN.
     excess = torch.linalg.vector_norm(slope, dim=-1) - 1.0
     if one_sided:
         excess = F.relu(excess)

@@ -14,8 +14,8 @@ moving averages of the percentiles of h in earlier batches:
 
 Reward: exp(-h), scaled by the percentiles of exp(-h) in the batch; high is expert-like.
 Range: exp(-h) lies in (0, 1]. The scaled reward is 0 at P5 and 1 at P95, unless P95 - P5 is below
-the setting `gap_floor`, which then replaces it. The scaled reward is not clipped, so it can be any
-real number. With running percentiles, the reward lies in [-5, 5].
+the setting `gap_floor`, which then replaces P95 - P5. The scaled reward is not clipped, so it can
+be any real number. With running percentiles, the reward lies in [-5, 5].
 Deviations: HL-Gauss targets are squashed into the support by a plain tanh. Read literally, the
 paper applies 5 tanh, which puts most targets outside the support, where a target has neither mass
 nor gradient. The paper leaves five more choices open. This code chooses as follows. All outputs
@@ -129,8 +129,8 @@ class Potential(RewardModel):
     def potential(self, x: Tensor, side: Side) -> Tensor:
         """Return h(x) >= 0 for inputs x (R, B, input), shape (R, B).
 
-        side: "expert" or "agent", the data that x comes from. HL-Gauss has a sigma for each; the
-        other pairings ignore `side`.
+        side: "expert" or "agent", the data that x comes from. HL-Gauss uses a different sigma for
+        each of them; the other pairings ignore `side`.
         """
         return self._pair(self.prediction(x), self.target(x), side)
 
@@ -186,7 +186,7 @@ class Potential(RewardModel):
         return {"epsilon": Draw("uniform", (self.spec.batch,))} if self.config.penalty else {}
 
     def _penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the gradient penalty on the reward's potential, times its weight, shape (R,)."""
+        """Return the gradient penalty on h, with the reward's sigma, times its weight, (R,)."""
         side = self.config.reward_sigma
         slope = gradient_penalty(
             lambda x: self._pair(self.prediction(x), self._target(x), side),

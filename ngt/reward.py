@@ -136,7 +136,7 @@ class RewardModel(nn.Module):
         raise self._lacks("reward", "or override `fit` and set offline = True")
 
     def score(self, batch: Batch) -> Tensor:
-        """Return scores (R, B). The logged AUC compares those of expert and agent batches.
+        """Return scores (R, B). The logged AUC compares the scores of expert and agent batches.
 
         Override this method if a transition's reward depends on the rest of its batch. A
         transition's score must not depend on its batch, and its reward must rise with its score.

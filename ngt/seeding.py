@@ -83,7 +83,7 @@ class Streams:
         self.cursor = self.BLOCK
         self.thread = ThreadPoolExecutor(1) if cuda else None
         self.ahead: Future[None] | None = None  # the thread's task of drawing the next block
-        self.before = self.after = self._states()  # generator states around the block
+        self.before = self.after = self._states()  # states before and after this block
 
     def next(self) -> dict[str, Tensor]:
         """Return the next iteration's tensors by name, each of shape (R, *draw.shape)."""

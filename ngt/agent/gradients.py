@@ -1,12 +1,12 @@
 """The gradients of SAC's losses, computed by hand-derived formulas without an autograd graph.
 
 `critic_gradients` and `actor_gradients` return the values of `critic_loss` and `actor_loss` in
-ngt/agent/sac.py and write those losses' gradients to the parameters. ngt/agent/sac.py remains the
-definition of the losses: tests compare autograd's gradients of its losses with the gradients of
-this module in float64. Without a graph, the time for autograd and its copies is saved. A net's
-matrix products are computed one run after another. Activations therefore stay in the cache, and a
-run's numbers are the same whether it trains alone or in a pack, i.e. together with other runs.
-Elementwise operations cover all runs in one call.
+ngt/agent/sac.py and write those losses' gradients to the parameters. The losses in ngt/agent/sac.py
+remain the definition: tests compare their autograd gradients, in float64, with the gradients of
+this module. Computing without a graph saves the time of autograd and of the copies that it makes. A
+net's matrix products are computed one run after another. Activations therefore stay in the cache,
+and a run's numbers are the same whether it trains alone or in a pack, i.e. together with other
+runs. Elementwise operations cover all runs in one call.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ class Squashed(NamedTuple):
         """Return the loss's gradient with respect to the net's outputs, shape (R, B, 2 act).
 
         of_action: the gradient with respect to the action.
-        weight: the gradient with respect to each log-probability of a run, (R,).
+        weight: the gradient with respect to each log-probability, the same for all rows of a run,
+        (R,).
         """
         # d action / d u = 1 - action^2, d log pi / d u = 2 action, d log pi / d log-std = -1
         weight = weight[:, None, None]

@@ -1,12 +1,12 @@
 """Kernels of packed nets, i.e. the nets of N runs: layers x W + b with a rectifier between them.
 
 The function `plain` defines what the kernels compute. On a CPU the kernels use the library oneDNN.
-By default torch multiplies float32 matrices with MKL, which uses only old instructions on
-processors of other makers than Intel. oneDNN also comes with torch and also computes in float32.
-oneDNN was twice as fast on an AMD processor with AVX-512 (docs/performance.md). All layers of one
-run are computed before those of the next run. A run's activations therefore stay in the cache, and
-a run's numbers are the same whether it trains alone or together with other runs. In formulas, x' is
-x transposed.
+By default torch multiplies float32 matrices with the library MKL, which uses only old instructions
+on processors not made by Intel. oneDNN also comes with torch and also computes in float32. It was
+twice as fast on an AMD processor with AVX-512 (docs/performance.md). All layers of one run are
+computed before those of the next run. A run's activations therefore stay in the cache, and a run's
+numbers are the same whether it trains alone or together with other runs. In formulas, x' is x
+transposed.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def descend(
     limit: float | None = None,
     further: Sequence[torch.optim.Optimizer] = (),
 ) -> None:
-    """Take one step down the sum of the runs' losses, shape (R,).
+    """Take one step down the sum of `loss`, which holds one loss per run, shape (R,).
 
     Each run has its own parameters, so the sum's gradient with respect to a run's parameters is the
     gradient of that run's loss.
@@ -78,7 +78,7 @@ def descend(
 
 
 def clipped_step_(optimiser: torch.optim.Optimizer, limit: float | None) -> None:
-    """Take one step with the stored gradients, after scaling each run's to norm <= `limit`."""
+    """Scale each run's stored gradient to a norm of at most `limit`, then take one step."""
     if limit is not None:
         clip_grad_norm_per_run_(optimiser.param_groups[0]["params"], limit)
     step_(optimiser)

@@ -13,7 +13,7 @@ the loss of alpha has log alpha in place of the first alpha, as in most public c
 
 Actions lie in [-1, 1], and log pi is the log density of this squashed action, before the action is
 scaled to the env's bounds. Let |A| be the number of action dimensions, and b half the width of the
-bounds. The target entropy -|A| is that of the action in the env's own units. Scaling by b adds |A|
+bounds. The target entropy -|A| applies to the action in the env's own units. Scaling by b adds |A|
 log b to the entropy. The target for the squashed action is therefore -|A| - |A| log b. With
 `entropy_units: tanh`, the target for the squashed action is -|A|. In y, log pi is always that of
 the squashed action. With log pi of the action in the env's units, y would differ by a constant,
@@ -115,9 +115,9 @@ def critic_loss(
 ) -> Tensor:
     """Return 1/2 E[(Q1 - y)^2] + 1/2 E[(Q2 - y)^2] over the batch, shape (R,).
 
-    y is the soft Bellman target, without gradient. y bootstraps from the next state unless the
-    episode terminated there; a truncated episode does bootstrap. Shapes: alpha (R,), reward (R, B),
-    noise (R, B, act).
+    y is the soft Bellman target, without gradient. y includes the value of the next state unless
+    the episode terminated; truncation is not termination. Shapes: alpha (R,), reward (R, B), noise
+    (R, B, act).
     """
     with torch.no_grad():
         mean, log_std = actor(batch.next_obs)

@@ -84,7 +84,7 @@ def load_demos(source: str | Path, env: str | None = None) -> Demos:
 
     Args:
         source: a demonstration file, or the env id of a shipped expert.
-        env: the env that the demonstrations must be of, or None to accept any.
+        env: the id of the env that the demonstrations must come from, or None to accept any env.
 
     Returns:
         Whole episodes, one after another. For n episodes with T transitions in total, `obs` has

@@ -71,13 +71,13 @@ def imitate(
 
     Args:
         env: the id of a registered env.
-        demos: a demonstration file, demonstrations, or the env id of a shipped expert.
+        demos: a demonstration file, a `Demos` object, or the env id of a shipped expert.
         method: the name of a method in the config.
         steps: the number of env steps, over all parallel envs. Default: the number set by `scale`.
         seed: the seed of the run.
         episodes: the number of episodes to imitate. Default: all episodes in `demos`.
-        rate: keep every n-th transition of an episode. Default: the method's value if it has one,
-            otherwise the suite's value.
+        rate: keep every `rate`-th transition of an episode. Default: the rate that the config sets
+        for the method, otherwise the suite's default.
         mode: the inputs of the learned reward: "state-action", "state-state" or "state-only".
         scale: the name of a scale, i.e. of a set of settings in workflow/config, such as "quick".
         settings: further settings, as in a config file.

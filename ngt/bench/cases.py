@@ -31,7 +31,7 @@ class Contender(NamedTuple):
     """A function whose calls are timed."""
 
     call: Callable[[], None]
-    runs: int = 1  # number of updates per call: one for each run of a pack
+    runs: int = 1  # number of updates per call, one for each run of a pack (runs trained together)
     many: Callable[[int], None] | None = None  # makes the given number of calls, with less overhead
 
 

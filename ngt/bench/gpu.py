@@ -31,7 +31,7 @@ from ngt.training.trainer import Trainer
 DEVICE = "cuda"
 FILLED = 100_000  # number of transitions in the buffer of a measured learner
 REPEATS = 5
-COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # name -> number of updates in a round
+COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # measurement -> number of updates in a round
 WHOLE = 2000  # number of env steps of a training run whose memory is measured
 METHODS = {  # every online method of the paper, except DAC with reward R+
     "ngt": "ngt.potential:Potential",

@@ -1,4 +1,4 @@
-"""ngt publish: gather the results of a scale's complete runs in one file, the records."""
+"""ngt publish: gather the results of all complete runs of a scale in one file to publish."""
 
 import argparse
 from pathlib import Path

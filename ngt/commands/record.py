@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demos:
-    """Run and return episodes of the expert or, if given, of --policy or of a random policy.
+    """Run and return episodes of the expert, of --policy, or with --random, of a random policy.
 
     With an expert or --policy, also run a random policy, whose returns are stored with the
     episodes.

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def chosen_keys(config: Config, figures: Sequence[str] | None) -> list[RunKey]:
-    """Return the keys of the runs that the named entries of the config's `figures` need, or all."""
+    """Return the keys of all runs, or only of those that the named entries of `figures` request."""
     for name in figures or []:
         check_known("--figure", name, list(config.figures))
     return run_table(config, figures)

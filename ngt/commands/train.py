@@ -78,8 +78,8 @@ def run(args: argparse.Namespace) -> None:
 def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Namespace) -> CellConfig:
     """Return the settings `cell` of a pack with these demonstrations as their `demos_source`.
 
-    Raise UserError if the settings name another expert than that of the demonstrations and --demos
-    was not given.
+    Without --demos, raise UserError if the demonstrations do not come from the expert that the
+    settings name.
     """
     if cell.demos_source in (data.source, file_hash(source, "demos")):
         return cell

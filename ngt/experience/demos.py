@@ -315,7 +315,7 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
             )
         kept = np.arange(int(rng(seed, "demos", demos.env, episode).integers(rate)), length, rate)
         rows.append(starts[episode] + kept)
-        steps.append(starts[episode] - episode + kept)  # it has one action fewer than obs
+        steps.append(starts[episode] - episode + kept)  # an episode has one action fewer than obs
         terminal.append((kept == length - 1) & demos.terminated[episode])
     row, step = np.concatenate(rows), np.concatenate(steps)
     return Batch(

@@ -79,7 +79,7 @@ REFUSED = {
 
 def register(task: Task) -> None:
     """Add a task. Raise UserError if a different task with the same id exists."""
-    check_name(task.id, "task id")  # only id: gym_id may be any text
+    check_name(task.id, "task id")  # gym_id may be any text, so it is not checked
     if TASKS.setdefault(task.id, task) != task:
         raise UserError(f"task id {task.id!r} is already registered; choose another id")
 

@@ -3,7 +3,7 @@
 `run.json` stores the reference as `reference`, with these fields:
 
 - random, expert: mean return of each policy
-- random_error, expert_error: standard error of each mean, if it is over several episodes
+- random_error, expert_error: standard error of each mean, if the mean is over several episodes
 - demos: checksum of the demonstrations from which both means come
 """
 

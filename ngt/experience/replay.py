@@ -15,7 +15,7 @@ from ngt.errors import UserError
 from ngt.state import Ring, State, slice_of
 
 SLOTS = 4096  # initial size of a run's table of final observations
-MOST = 2**24  # maximum size of this table: rows store slot numbers as exact float32
+MOST = 2**24  # maximum size of this table, since rows store its indices as float32
 
 
 class Batch(NamedTuple):

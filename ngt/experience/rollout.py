@@ -19,7 +19,7 @@ Trace = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], boo
 
 @dataclass
 class Rollout:
-    """One episode in each of R * n envs: returns and lengths (R, n), and maybe all transitions."""
+    """One episode in each of R * n envs: returns and lengths (R, n); transitions if requested."""
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
@@ -88,8 +88,8 @@ class Evaluator:
     """An evaluator of the policies of R runs together, which starts every episode from a new seed.
 
     An episode's seed depends on the env, the run's number of demonstrations and seed, the number of
-    the evaluation and that of the episode. It does not depend on the method, so all methods are
-    evaluated on the same seeds.
+    the evaluation and that of the episode. The seed does not depend on the method, so all methods
+    are evaluated on the same seeds.
     """
 
     def __init__(

@@ -84,7 +84,7 @@ class Group:
         self.envs = [make() for _ in arrays.reward]
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> None:
-        """Start every env from its seed; with `plays`, also replay an episode in each."""
+        """Start every env from its seed; with `plays`, also replay an episode in every env."""
         for i, env in enumerate(self.envs):
             if plays is not None:
                 env.resume = plays[i]  # type: ignore[attr-defined]
@@ -133,13 +133,13 @@ class Workers:
         self._answers()
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> None:
-        """Do what `Group.reset` does."""
+        """Reset the envs of all processes, as `Group.reset` does."""
         for pipe, share in zip(self.pipes, self.shares, strict=True):
             self._send(pipe, (seeds[share], None if plays is None else plays[share]))
         self._answers()
 
     def step(self) -> None:
-        """Do what `Group.step` does."""
+        """Step the envs of all processes, as `Group.step` does."""
         for pipe in self.pipes:
             self._send(pipe, None)
         self._answers()

@@ -98,7 +98,7 @@ def find(source: str, config: Config, layout: Layout) -> tuple[Path, str]:
 
 
 def expert_file(env: str, config: Config, layout: Layout) -> Path | None:
-    """Return the policy file of an env's expert: in the results if there, else in data/."""
+    """Return the policy file of an env's expert, from the results or else from data/, or None."""
     own = layout.expert(env) / "policy.safetensors"
     if config.demos != "shipped" and own.exists():
         return own

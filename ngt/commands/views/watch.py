@@ -18,7 +18,7 @@ from ngt.views.progress import Progress
 from ngt.views.sketch import draw
 
 WIDTH = 120  # number of columns to draw if the output is not a terminal
-HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"  # codes to go to the top, to clear
+HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"  # terminal codes to go to the top, to clear
 
 
 def add(parser: argparse.ArgumentParser) -> None:
