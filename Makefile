@@ -1,7 +1,7 @@
 # One command per task; `make` lists them. Only make and Python are needed.
-#   SCALE=lite         choose a scale (make figure, make report, make paper)
-#   RECORDS=published  draw from the shipped records, i.e. results of earlier runs, without training
-#   DEMOS=shipped      imitate the shipped experts, without training experts
+#   SCALE=lite         choose a scale, i.e. a config file (make figure, make report, make paper)
+#   RECORDS=published  draw from the repository's results of earlier runs, without training
+#   DEMOS=shipped      imitate the experts in data/, without training experts
 #   PYTHON=path        make a new .venv with this Python
 #   ARGS="-k sac"      pass more arguments to pytest (make test, make long)
 
@@ -39,7 +39,7 @@ SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES
   --workflow-profile workflow/profiles/default
 
 # Snakemake prints a line when a pack (a job that trains several runs) starts and when it ends. In
-# the minutes between, it prints nothing, so name the command that shows the progress.
+# the minutes between, it prints nothing. WATCH therefore names the command that shows progress.
 WATCH = $(if $(RECORDS),:,echo "to see the curves of the runs, use another terminal: \
   $(BIN)/ngt watch$(SCALE:%= --scale %)")
 

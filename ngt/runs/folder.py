@@ -1,4 +1,4 @@
-"""The status and results of each run and expert, read from the folder of the run or expert."""
+"""The status and results of runs and experts, read from their folders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ngt.settings.resolve import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# Columns of a table of evaluations, which has one row per run and step of an evaluation.
+# Columns of a table of evaluations, which has one row per run and evaluation.
 LOGGED = ("auc", "rank_correlation")  # diagnostics of the learned reward, from train.csv
 VALUES = ("return", "std", "low", "high", "episodes", *LOGGED, "seconds")
 
@@ -80,8 +80,8 @@ class Folders:
 
         A former result is a complete result that a newer one replaced (ngt.runs.former). Return
         None if there is no such result. Also return None if the run's current result differs from
-        the config only in its demonstrations. In that case `ngt train` looks for a former result,
-        since the workflow's receipts do not state the demonstrations.
+        the config only in its demonstrations. In that case `ngt train` compares the demonstrations,
+        since the workflow's receipts do not state them.
         """
         settings, _ = self.hashes(key)
         place = _former(self.layout.run(key), key.record, settings)
@@ -130,7 +130,7 @@ class Folders:
         return record
 
     def has_expert(self, env: str) -> bool:
-        """Return True if the config's demonstrations on an env are an expert's, and it exists."""
+        """Return True if runs on an env imitate an expert that exists, not a user's own file."""
         if own_file(self.config, env):
             return False
         if self.config.demos == "shipped":
@@ -153,7 +153,8 @@ class Folders:
         """Return the complete runs that no figure or table of the config requests.
 
         Only runs that differ from one of `keys` in nothing but the seed are returned. Raise
-        UserError if a run's folder, for any run on the envs of `keys`, holds another run.
+        UserError if a run.json on the envs of `keys` belongs to another run than the path of its
+        folder names.
         """
         for key in keys:
             file = self.layout.run(key) / "run.json"
@@ -217,7 +218,7 @@ def read_shipped(env: str) -> Record:
 
 
 def _means(path: Path, name: str) -> pd.DataFrame:
-    """Return the first five of VALUES, which summarise each evaluation's episodes, by step.
+    """Return a table with the first five of VALUES for each evaluation, by step.
 
     An evaluation's mean is NaN if one of its returns is not finite.
     """
@@ -227,7 +228,7 @@ def _means(path: Path, name: str) -> pd.DataFrame:
     try:
         table = pd.read_csv(path, float_precision="round_trip", dtype=types)
         grouped = table.groupby("step")["return"]
-    except (OSError, ValueError, KeyError, OverflowError) as error:  # pandas' own are ValueErrors
+    except (OSError, ValueError, KeyError, OverflowError) as error:  # pandas raises ValueErrors
         raise UserError(f"{name}: {path}: {' '.join(str(error).split())}; train it again") from None
     means = grouped.agg(["mean", "std", "min", "max", "size"])
     means.columns = pd.Index(VALUES[:5])

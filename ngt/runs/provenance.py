@@ -70,7 +70,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def canonical(node: object) -> str:
-    """Return a syntax tree, without docstrings, as text. It is the same in every Python version."""
+    """Return a syntax tree without docstrings as text, the same text in every Python version."""
     if isinstance(node, ast.AST):
         fields = {n: v for n, v in ast.iter_fields(node) if v not in (None, [])}
         if isinstance(fields.get("body"), list):

@@ -41,7 +41,7 @@ def expert_name(env: str) -> str:
 
 
 def names(path: Path) -> frozenset[str]:
-    """Return the names of the runs and experts in published records, without checking these."""
+    """Return the names of the runs and experts in published records. Do not check the records."""
     beside = path.with_suffix(".json")
     data = read_json(beside) if beside.exists() else None
     runs = data.get("runs") if isinstance(data, dict) else None
@@ -216,7 +216,7 @@ class Published:
         return {name: differs for name, differs in found.items() if differs}
 
     def check(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> None:
-        """Raise UserError if settings of these runs or experts differ from those of the config."""
+        """Unless `other_settings` is set, raise UserError if settings differ from the config's."""
         for name, differs in self.differences(keys, envs).items():
             if not self.other_settings:
                 raise UserError(
@@ -236,12 +236,12 @@ class Published:
         return Status(status, note + ", other source" * other, other)
 
     def read(self, key: RunKey) -> Record:
-        """Return a run's record. Raise UserError if its settings differ from the config."""
+        """Return a run's record. Raise UserError in the same cases as `check`."""
         self.check([key])
         return self._record(str(key))
 
     def read_expert(self, env: str) -> Record:
-        """Return an expert's record. Raise UserError if its settings differ from the config."""
+        """Return an expert's record. Raise UserError in the same cases as `check`."""
         if expert_name(env) not in self.manifest["runs"]:
             raise self._fail(f"expert {env} is missing")
         self.check([], [env])

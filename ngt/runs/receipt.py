@@ -3,10 +3,11 @@
 python -m ngt.runs.receipt RECEIPT...
 
 `<run>/done.<hash>`, `<expert>/done.<hash>` and `<env>.done.<hash>` are the receipts of a run, an
-expert and a recording. The hash identifies the settings. A receipt is written only if the result in
-the same folder is intact and has these settings. Otherwise the command first brings back a former
-result, i.e. one that was replaced (ngt.runs.former), if one is intact and has these settings. If
-there is none, the command reports an error.
+expert and a recording, i.e. an env's demonstration file. The hash identifies the settings. A
+receipt is written only if the result in the same folder is intact and has these settings. Otherwise
+the command looks for a former result, i.e. one that was replaced (ngt.runs.former), that is intact
+and has these settings, and brings it back. If there is no such result, the command reports an
+error.
 """
 
 import sys

@@ -44,8 +44,9 @@ def status_of(
     """Return the status of a run's or an expert's folder.
 
     key, config_hash: the key and the hash of the settings that the run should have.
-    reference: the `reference` that should be in run.json, or None to skip its comparison. Only its
-    checksum of the demonstrations is compared, since that checksum determines its other fields.
+    reference: the `reference` that should be in run.json, or None to skip its comparison. Only the
+    checksum of the demonstrations is compared, since it determines the other fields of the
+    reference.
     source: hash of the current code, or None to skip the comparison of code.
     """
     record = read_json(folder / "run.json")

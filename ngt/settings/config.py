@@ -4,7 +4,8 @@ A config file contains only differences from these defaults. A scale is a preset
 with a config file of its name. `load` merges base.yaml, the scale's file and the user's settings,
 in this order, so that later values win, and parses the result strictly. `resolve` returns the
 settings of a cell, i.e. of runs that differ only in demonstrations and seed. It merges the shared
-settings, those of the env, those of the method and those of the method on this env, in this order.
+settings, those of the env, those of the method and those of the method on this env, in this order,
+so that later values win.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class CellConfig:
-    """The settings of a cell: all runs that differ only in seed and number of demonstrations."""
+    """The settings of a cell, i.e. runs that differ only in seed and number of demonstrations."""
 
     env: str
     method: str
@@ -161,7 +162,7 @@ class EnvConfig(Override):
 
 @dataclass(frozen=True)
 class FigureConfig:
-    """The runs of a figure or table: all combinations of these values. null omits the figure."""
+    """The runs of a figure or table: all combinations of its fields. null leaves the figure out."""
 
     methods: tuple[str, ...] = ()
     beside: tuple[str, ...] = opt((), "more methods to draw; another artefact requests their runs")
@@ -183,8 +184,8 @@ class StatisticsConfig:
     """Settings of the stratified bootstrap of intervals, which resamples seeds within each task."""
 
     # With 2000 repetitions, the ends of an interval vary by 2% of its width between seeds of the
-    # bootstrap. The 50 000 repetitions of the package rliable would take hours, since each takes 9
-    # ms to compute the probability of improvement over 18 tasks.
+    # bootstrap. The 50 000 repetitions of the package rliable would take hours, since computing one
+    # probability of improvement over 18 tasks takes 9 ms.
     reps: int = opt(2000, "number of repetitions", 1)
     seed: int = opt(0, "seed of the draws", 0)
     reference: str = opt(

@@ -32,7 +32,7 @@ FORMER: dict[str, dict[str, Any]] = {
 
 
 def former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the former value of each setting in FORMER of a dataclass, given other settings."""
+    """Return the former values of a dataclass's settings in FORMER, given its other settings."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         found |= FORMER.get(f"{base.__module__}:{base.__qualname__}", {})

@@ -67,7 +67,7 @@ def build_model(
 
 
 def rewards(model: RewardModel, seam: Literal["reward", "score"], batch: Batch) -> Tensor:
-    """Return a model's `reward` or `score` of a batch after checking its shape and type."""
+    """Return a model's `reward` or `score`, named by `seam`, of a batch. Check shape and type."""
     name = f"{type(model).__name__}.{seam}"
     return checked(getattr(model, seam)(batch), batch.terminated, name, grad=False)
 
@@ -283,7 +283,7 @@ class Learner:
         return None
 
     def _trained(self) -> dict[str, tuple[Optimizer, Tensor]]:
-        """Return each trained parameter with its optimiser, by a name that identifies the two."""
+        """Return each trained parameter with its optimiser, by a name such as optimiser.actor.0."""
         own = {f"model.{name}": each for name, each in optimisers(self.model).items()}
         return {
             f"optimiser.{name}.{i}": (optimiser, parameter)

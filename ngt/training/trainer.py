@@ -180,7 +180,7 @@ class Trainer:
                 self._diverge(run, self.learner.non_finite(run) or name)
 
     def _due(self, every: int, stride: int) -> bool:
-        """Return True if one of the last `stride` steps is a multiple of `every` or the end."""
+        """Return True if the last `stride` steps include a multiple of `every` or the last step."""
         done = self.step >= self.cell.train.steps
         return done or self.step // every > (self.step - stride) // every
 

@@ -44,7 +44,7 @@ class Progress:
         self.layout, self.config, self.keys = layout, config, list(keys)
         self.statuses: dict[RunKey, str] = {}
         self.over = False  # True if all runs are complete and none is being trained again
-        self._complete: dict[Path, tuple[Stamp, str]] = {}  # complete ones
+        self._complete: dict[Path, tuple[Stamp, str]] = {}  # of complete runs
         self._references: dict[str, tuple[float, float]] = {}
         self._rows: dict[Path, tuple[Stamp, Rows]] = {}
 
@@ -106,7 +106,7 @@ def curve_of(key: RunKey) -> str:
 
 
 def started(folder: Path, complete: bool, name: str, env: str, curve: str) -> Started | None:
-    """Return the run or expert in a folder: in training, or else complete, or else None."""
+    """Return the run or expert in a folder, the one in training if any, or None if none began."""
     ending = PART if (training := (folder / f"eval.csv{PART}").exists()) else ""
     settings = read_json(folder / f"config.json{ending}") if training or complete else None
     if settings is None:
@@ -136,7 +136,7 @@ def stamp(path: Path) -> Stamp:
 def table(path: Path) -> Iterator[dict[str, float]]:
     """Yield the rows of a CSV file of numbers, up to the first row that is not fully written.
 
-    Yield no row if the file is missing, as it has just been renamed.
+    Yield no row if the file is missing, which it is while it is being replaced.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="replace")

@@ -24,7 +24,7 @@ class Line(NamedTuple):
     name: str
     begun: int  # number of runs that have begun
     runs: int  # number of all runs of the curve
-    share: float  # share of all runs' training steps that are done
+    share: float  # fraction of all runs' training steps that are done
     curve: Curve  # at each step, the mean over the runs that have reached it
     last: float  # mean over the runs of the last evaluation's value
     steps: int
@@ -60,7 +60,7 @@ def draw(
 
 
 def block(progress: Progress, env: str, begun: Sequence[Started]) -> Block:
-    """Return an env's curves of scores, or of returns if no returns are known to normalise with."""
+    """Return an env's curves: of scores if returns can be normalised, otherwise of returns."""
     reference = progress.reference(env)
     low, high = reference or (0.0, 1.0)
     total = Counter(curve_of(key) for key in progress.keys if key.env == env)

@@ -139,7 +139,7 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
 
 
 def describe(config: Config, gathered: dict[str, Record], content: bytes) -> dict[str, Any]:
-    """Return the manifest of the published records `content`."""
+    """Return the manifest of gathered records, whose Parquet file has this content."""
     made: list[dict[str, Any]] = []
     cells: list[dict[str, Any]] = []
     runs = {}
