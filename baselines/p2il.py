@@ -21,9 +21,9 @@ agent. The logged reward is the one that the critic implies, Q - y.
 Range: any real number. The regulariser pulls r and Q to 0.
 Deviations: the reward net and the critic take one step per update. The original takes 20 steps on
 each batch, each step with new actions. Here a higher `train.updates_per_step` gives more steps, but
-with each of them the actor takes a step, too. Half of the batch of 512 comes from the agent, half
-from the expert. The agent updates once every four env steps, not at every env step. There is one
-reward net; the original has two and takes the smaller of their outputs.
+each of these steps includes a step of the actor. Half of the batch of 512 comes from the agent,
+half from the expert. The agent updates once every four env steps, not at every env step. There is
+one reward net; the original has two and takes the smaller of their outputs.
 Traps: the public commands for MuJoCo turn `online` off, so the agent's transitions affect only the
 regulariser and the actor. The commands use 10 whole demonstrations. They set tau to 0.08 on
 HalfCheetah and 1 elsewhere, use no target critics, and choose the objective `value_expert`.

@@ -12,11 +12,11 @@ Range: r lies in (0, 1]. The scaled reward lies mostly in [0, 1] and is not clip
 Deviations: As in the NGT paper, the predictor takes one step per iteration for as long as the agent
 learns, instead of being fitted for 200 epochs beforehand. Both nets have NGT's architecture and
 spectral norm; in RED, the predictor is shallower than the prior. The pairing loss is that of NGT.
-On Humanoid, the pairing loss is HL-Gauss, whose minimum is above zero. Percentiles only partly
-replace RED's temperature, which is tuned per env from 250 to 250 000. For small h, exp(-h) is close
-to the straight line 1 - h. Scaling by percentiles keeps the shape of the rewards' distribution, so
-nearly all rewards of a batch end up near 1. The setting `rescale` multiplies the nets' outputs and
-thus acts as a temperature.
+On Humanoid, the pairing loss is HL-Gauss, whose minimum is above zero. Scaling by percentiles only
+partly replaces RED's temperature, which is tuned per env from 250 to 250 000. For small h, exp(-h)
+is close to the straight line 1 - h. Scaling by percentiles keeps the shape of the rewards'
+distribution, so nearly all rewards of a batch end up near 1. The setting `rescale` multiplies the
+nets' outputs and thus acts as a temperature.
 Sources: Wang et al., Random Expert Distillation, ICML 2019; RuohanW/RED; lionelblonde/ngt.
 """
 

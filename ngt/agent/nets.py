@@ -209,10 +209,10 @@ class PackedMLP(nn.Module):
 
 
 class ObsNormaliser(nn.Module):
-    """A normaliser of observations, (obs - mean) / std, by each run's running mean and variance.
+    """A normaliser of observations, (obs - mean) / std, by running statistics of each run.
 
-    Mean and variance are updated by Welford's method, one batch at a time. Normalised values are
-    clipped to [-10, 10], as in the later public code of the NGT paper's authors. The state is
+    The mean and variance are updated by Welford's method, one batch at a time. Normalised values
+    are clipped to [-10, 10], as in the later public code of the NGT paper's authors. The state is
     float64. In float32, sums over a million steps would lose terms that are small compared with the
     sum.
     """

@@ -1,4 +1,4 @@
-"""What the benchmarks measure: updates with filled buffers, whole steps, other libraries."""
+"""Functions that the benchmarks time: updates with filled buffers, whole steps, other libraries."""
 
 import contextlib
 from collections.abc import Callable, Sequence

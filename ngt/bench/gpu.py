@@ -55,7 +55,7 @@ def agreement(model: str, env: str) -> list[dict[str, Any]]:
 
 
 def floor(model: str, env: str, pack: int) -> Contender:
-    """Return a function to time: only the matrix products of an update, as one CUDA graph.
+    """Return only the matrix products of an update, captured in a CUDA graph, as a timed function.
 
     The list of products is recorded on the CPU, with oneDNN switched off, since a CUDA device does
     not use oneDNN.

@@ -97,7 +97,7 @@ def ratio(
 
 
 class Products(TorchDispatchMode):
-    """A context that times matrix products and, given a device, records them to repeat on it."""
+    """A context that times matrix products. Given a device, it also records them for repetition."""
 
     def __init__(self, device: str | None = None) -> None:
         super().__init__()

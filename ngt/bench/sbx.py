@@ -84,7 +84,7 @@ class Server:
     log: IO[str]  # the standard error of the process
 
     def train(self, steps: int, calls: int) -> None:
-        """Let the process make `calls` calls of `steps` gradient steps each, and wait for it."""
+        """Let the process make `calls` calls of `steps` gradient steps each; wait for its reply."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{steps} {calls}\n")
         self.process.stdin.flush()

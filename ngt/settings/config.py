@@ -3,9 +3,9 @@
 A config file contains only differences from these defaults. A scale is a preset such as `quick`,
 with a config file of its name. `load` merges base.yaml, the scale's file and the user's settings,
 in this order, so that later values win, and parses the result strictly. `resolve` returns the
-settings of a cell, i.e. of runs that differ only in demonstrations and seed. It merges the shared
-settings, those of the env, those of the method and those of the method on this env, in this order,
-so that later values win.
+settings of a cell, i.e. of runs that differ only in demonstrations and seed. `resolve` merges four
+sets of settings: the shared ones, those of the env, those of the method, and those of the method on
+this env. Later sets win.
 """
 
 from __future__ import annotations

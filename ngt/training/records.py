@@ -1,4 +1,4 @@
-"""What is written about runs that train together (a pack): measurements, policies and times."""
+"""Records of runs that train together (a pack): measurements, policies and training times."""
 
 import contextlib
 import math

@@ -150,7 +150,7 @@ class Trainer:
         """Return the actions (R, n, act) of all envs; end runs whose actions are not finite."""
         action = collector.act(random)
         self._check(action, "action")
-        action[~self.alive] = 0.0  # ended runs' envs still need actions
+        action[~self.alive] = 0.0  # envs of runs that have ended still need actions
         return action
 
     def _collector(self, seeds: Sequence[int], first: Batch | None) -> Collector:
