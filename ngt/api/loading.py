@@ -94,7 +94,7 @@ def load_demos(source: str | Path, env: str | None = None) -> Demos:
 
     Raises:
         UserError: the file is missing, damaged, of another env, or in another project's format. In
-        the last case, the message names the `ngt import` command that converts the file.
+            the last case, the message names the `ngt import` command that converts the file.
     """
     path = find(source, shipped.DEMOS)
     refuse_foreign(path, env or "ENV")
@@ -125,10 +125,10 @@ def load_runs(
     Args:
         scale: the name of a scale, such as "quick".
         settings: further settings, as in a config file. {"records": "published"} reads the
-        published records instead, i.e. the results of runs that are part of the repository.
+            published records instead, i.e. the results of runs that are part of the repository.
         results: the folder of results.
         other_settings: read published records even if their settings differ from those of the
-        config.
+            config.
 
     Returns:
         A table with one row per evaluation of each finished run. `step` counts env steps, `return`

@@ -77,7 +77,7 @@ def imitate(
         seed: the seed of the run.
         episodes: the number of episodes to imitate. Default: all episodes in `demos`.
         rate: keep every `rate`-th transition of an episode. Default: the rate that the config sets
-        for the method, otherwise the suite's default.
+            for the method, otherwise the suite's default.
         mode: the inputs of the learned reward: "state-action", "state-state" or "state-only".
         scale: the name of a scale, i.e. of a set of settings in workflow/config, such as "quick".
         settings: further settings, as in a config file.
@@ -143,7 +143,7 @@ def expert(
 
     Raises:
         UserError: `ngt expert` would reject these arguments, for example because the env is unknown
-        or the expert exists with other settings.
+            or the expert exists with other settings.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:

@@ -31,8 +31,7 @@ def train(
 ) -> bool:
     """Train runs with the same settings together, or in groups if they resume at different steps.
 
-    Return True if a stop signal came after the last step. Raise Interrupted if the signal came
-    earlier.
+    Return True if a stop signal came after the last step. After an earlier one, raise Interrupted.
 
     fresh: also train runs that are finished already.
     restart: remove the runs' checkpoints and start from the beginning.
