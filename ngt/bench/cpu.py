@@ -24,12 +24,11 @@ def bench(
 ) -> dict[str, Any]:
     """Return the rates of SAC, NGT, `pack` NGT runs together, and other libraries (peers).
 
-    They take turns on one thread. `theirs` are peers that run in another Python environment. The
-    result has one row for each, with these fields: `updates_per_second` counts the updates of all
-    runs of a pack (runs trained together). `over_floor` is the time of an update divided by the
-    time of its matrix products alone. `update_ms` is the time of an update of one run, of which the
-    matrix products take `products_ms`. `env_steps_per_second` is the rate of one run in whole
-    training, without evaluations.
+    They take turns on one thread. `theirs` are peers that run in another Python environment. Each
+    has a row with these fields: `updates_per_second` counts the updates of all runs of a pack (runs
+    trained together). `over_floor` is an update's time divided by the time of its matrix products
+    alone. `update_ms` is the time of one run's update, of which these products take `products_ms`.
+    `env_steps_per_second` is the rate of one run in whole training, without evaluations.
     """
     torch.set_num_threads(1)
     models = {"SAC": ("SAC", 1), "NGT": ("NGT", 1), f"NGT, pack of {pack}": ("NGT", pack)}
