@@ -1,4 +1,4 @@
-"""ngt runs: print the run table, which lists the key and status of every run of a scale."""
+"""ngt runs: print the key (name) and status of every run of a scale, i.e. a preset config."""
 
 import argparse
 from collections import Counter
@@ -40,7 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def add_figure(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Add the option that `chosen_keys` takes. verb: what the command does with the runs."""
+    """Add the option --figure. verb: what the command does with the runs, for the help text."""
     parser.add_argument(
         "--figure",
         action="append",
@@ -49,7 +49,7 @@ def add_figure(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the run table, or with --former, the former results."""
+    """Print the table of runs, or with --former, results that newer results have replaced."""
     config = load_config(args)
     layout = Layout.of(config, args.results)
     keys = chosen_keys(config, args.figure)
@@ -75,14 +75,14 @@ def run(args: argparse.Namespace) -> None:
 
 
 def chosen_keys(config: Config, figures: Sequence[str] | None) -> list[RunKey]:
-    """Return the keys of the runs of the named entries of `figures`, or of all."""
+    """Return the keys of all runs, or only of those that the named entries of `figures` request."""
     for name in figures or []:
         check_known("--figure", name, list(config.figures))
     return run_table(config, figures)
 
 
 def list_former(layout: Layout, status: str | None, *, remove: bool) -> None:
-    """Print the former results, i.e. those of runs that were trained again.
+    """Print the former results, i.e. the earlier results of runs that were trained again.
 
     status: if given, list only results with this status.
     remove: delete the listed results.
@@ -107,7 +107,7 @@ def check_known(option: str, name: str, known: Sequence[str]) -> None:
 
 
 def counted(counts: Counter[str], config: Config) -> str:
-    """Return a line with the number of runs in total and with each status."""
+    """Return a line with the total number of runs and the number with each status."""
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     of = f" of study {config.study}" if config.study else ""
     return f"{counts.total()} runs at scale {config.scale}{of}" + (f": {parts}" if parts else "")

@@ -25,7 +25,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """A loader that refuses duplicate keys; YAML would silently keep the last one."""
+        """A loader that refuses duplicate keys. PyYAML's would silently keep the last value."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -68,7 +68,7 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
         )
     merged = merge(base, read_yaml(directory / f"{scale}.yaml"), data)
     for f in dataclasses.fields(Config):
-        # An entry of such a mapping is omitted if its value is null.
+        # In a mapping with `null` in its metadata, an entry with the value null is left out.
         if f.metadata.get("null") and isinstance(merged.get(f.name), dict):
             merged[f.name] = {k: v for k, v in merged[f.name].items() if v is not None}
     return _checked(merged)
@@ -83,7 +83,7 @@ def _checked(data: Mapping[str, Any]) -> Config:
 
 
 def to_file(config: Config) -> str:
-    """Return the text of a file with all settings of a config, which `load_file` can read."""
+    """Return all settings of a config as the text of a file that `load_file` can read."""
     return json.dumps(dataclasses.asdict(config), indent=1) + "\n"
 
 

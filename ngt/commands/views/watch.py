@@ -17,8 +17,8 @@ from ngt.views.events import Events
 from ngt.views.progress import Progress
 from ngt.views.sketch import draw
 
-WIDTH = 120  # columns without a terminal
-HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"  # terminal codes: go to, clear
+WIDTH = 120  # number of columns to draw if the output is not a terminal
+HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"  # terminal codes to go to the top, to clear
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Look at the runs until all are complete. Without a terminal, draw their curves once."""
+    """Show the runs until all are complete. Without a terminal, draw their curves only once."""
     at_least(1, every=args.every)
     config = load_config(args)
     layout = Layout.of(config, args.results)
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def events_in(folder: Path | None, layout: Layout) -> Events | None:
-    """Return the event files in a folder, which must not be among the scale's own files."""
+    """Return the event files in `folder`, which must be outside the folder of the results."""
     if folder is None:
         return None
     if folder.resolve().is_relative_to(layout.work.resolve()):
