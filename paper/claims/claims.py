@@ -1,6 +1,6 @@
 """The claims of the paper's prose, and the rule that judges each of them.
 
-This module contains no verdicts; they are computed from runs.
+This module contains no verdicts, because verdicts are computed from runs.
 """
 
 from __future__ import annotations

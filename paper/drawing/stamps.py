@@ -21,7 +21,7 @@ from paper.register import FIGURES, TABLES, Artefact
 def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path]:
     """Yield the files from which an artefact is made, besides the settings.
 
-    Of each run, only run.json is needed, because it holds the checksums of the run's other files.
+    Of each run, only run.json is needed, because run.json has checksums of the run's other files.
     """
     yield from map(Path, artefact.files)
     names = artefact.shown(config)
@@ -39,7 +39,10 @@ def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path
 
 
 def drawable(config: Config, layout: Layout) -> list[Artefact]:
-    """Return the figures and tables of a scale, without those of which nothing is published."""
+    """Return the figures and tables of a scale that can be drawn.
+
+    If the config uses published records, leave out artefacts of whose runs none is published.
+    """
     every = [a for a in (*FIGURES.values(), *TABLES.values()) if a.at(config)]
     if config.records != "published":
         return every
@@ -48,7 +51,7 @@ def drawable(config: Config, layout: Layout) -> list[Artefact]:
 
 
 def check_drawable(config: Config, layout: Layout, artefact: Artefact) -> None:
-    """Raise UserError if nothing of a figure or table is among the published records."""
+    """Raise UserError if an artefact is a figure or table of whose runs none is published."""
     if artefact.kind in ("figure", "table") and artefact not in drawable(config, layout):
         raise UserError(
             f"{layout.home / artefact.name}: none of its runs is published in {layout.published}; "

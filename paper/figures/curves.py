@@ -45,7 +45,7 @@ def _title(place: Place, plan: FigureConfig) -> str:
 
 @dataclass(frozen=True)
 class Grid:
-    """What each panel of a figure shows, in rows of panels, and the texts at each panel."""
+    """The panels of a figure, row by row: what each panel shows, and the texts around it."""
 
     rows: list[list[Place]]  # env, input mode, number of demonstrations and measure of each panel
     titles: list[list[str]]  # text above each panel, or ""
@@ -86,8 +86,8 @@ def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
     return out
 
 
-# A function of a panel's place, of each line with its rows in this panel, and of the config. It
-# returns the remark above the panel.
+# A function that returns the remark above a panel. Its arguments are the panel's place, the lines
+# (each with the rows that it shows in this panel), and the config.
 Remarks = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], Remark]
 
 
@@ -99,7 +99,7 @@ class CurveFigure:
     series: a function that returns the lines in a panel (methods, or settings of a method).
     measures: the quantities on the y axes; each has a separate row of panels.
     each: True to draw each seed as a thin line.
-    remark: a function that returns the text above a panel. Column `score` of the rows that it gets
+    remark: a function that returns the text above a panel. Column `score` of the function's rows
     holds the values on the panel's y axis.
     """
 

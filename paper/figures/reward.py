@@ -84,7 +84,10 @@ def _diagnostic(axes: Axes, runs: pd.DataFrame, column: str, looks: dict[str, Lo
 
 
 def _maps(figure: Figure, panels: Any, maps: Maps) -> None:
-    """Draw the potential at each moment, with the expert's and agent's points, on one scale."""
+    """Draw a map of the potential at each moment, with the expert's and the agent's transitions.
+
+    All maps share one colour scale.
+    """
     angles, velocities = potential.ANGLES, potential.VELOCITIES
     top = float(maps.potential.max())
     for number, axes in enumerate(panels.flat):
@@ -109,7 +112,7 @@ def _maps(figure: Figure, panels: Any, maps: Maps) -> None:
 def _notes(
     config: Config, methods: list[str], logged: list[str], absent: Sequence[RunKey], maps: Maps
 ) -> list[Note]:
-    """Explain how to read the panels."""
+    """Return notes that explain how to read the panels."""
     others = ", ".join(method_label(config, m) for m in methods if m not in logged)
     lack = f" No reward is learned by, or logged for: {others}." if others else ""
     episodes, rate = potential.EPISODES, potential.RATE

@@ -1,4 +1,4 @@
-"""Write docs/methods.md: each method's equation, settings and deviations, taken from its own code.
+"""Write docs/methods.md: each method's equation, settings and deviations, taken from its code.
 
 python -m paper.handbook.methods --out docs/methods.md
 """
@@ -38,8 +38,9 @@ HEAD = """\
 `python -m paper.handbook.methods` writes this page from the methods' own docstrings, settings and
 code, and a test compares the page with them. Values are for scale `paper`. Other scales in
 [workflow/config/](../workflow/config/) may use smaller values. In the equations, "expert" and
-"agent" are the batches of an iteration. Except for FAIRL, the reward is high if a transition is
-like the expert's. [new-method.md](new-method.md) shows how to add a method.
+"agent" are the two batches of transitions that a training iteration draws. Except for FAIRL, the
+reward is high if a transition is like the expert's. [new-method.md](new-method.md) shows how to add
+a method.
 
 IQ-Learn and the methods after it are not in the paper. Their losses are tested, but none of these
 methods has been trained on a task yet.
@@ -251,7 +252,7 @@ def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
     """Yield the paragraphs of a method's section.
 
     before: the classes of the methods in earlier sections, by method. This function adds the class
-    of this method.
+        of the method `name`.
     """
     path, _ = resolve.model_params(config, name, "")
     cls = resolve.load_model(path, name)

@@ -1,7 +1,8 @@
 """A table of points on which the paper can be read in two ways.
 
-It shows what the paper prints, what its authors' code does, what we do, and how to choose the other
-reading. Our values come from the config and the code; all other values are in `paper.claims`.
+For each point, the table shows what the paper prints, what its authors' code does, what this suite
+does, and how to choose the other reading. The suite's values come from the config and the code; all
+other values are in `paper.claims`.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ the action in [-1, 1]. In the env's units, the critic's target would differ by a
 α times the sum over dimensions of log b, where b is half the width of the action bounds.
 
 The shipped experts in `data/` were trained with `lr_alpha: 0.0003`, `alpha_loss: log_alpha` and
-`entropy_units: tanh`. Scale `lite` sets these values for its experts. If a record lacks a setting
-that was added later, the setting's former value applies (`ngt/settings/former.py`).
+`entropy_units: tanh`. Scale `lite` sets these values for its experts. If the saved settings of a
+run or an expert lack a setting that was added later, its former value applies
+(`ngt/settings/former.py`).
 """
 
 
@@ -54,7 +56,7 @@ class Reading:
     other: str  # KEY=VALUE for `--set` that chooses the other reading, or a sentence if none does
 
     def row(self, config: Config) -> tuple[str, ...]:
-        """Return the table's row on this point."""
+        """Return the table's row about this point."""
         other = f"`{self.other}`" if "=" in self.other else self.other
         return (self.what, self.printed, self.code, self.ours(config), self.agreement, other)
 
@@ -110,7 +112,8 @@ READINGS = (
         "five envs are listed",
         f"{SIXTH} is among its envs",
         sixth,
-        f"{SILENT}: 720, 72, 92 and the DeepMind Control grid are our accounting",
+        f"{SILENT}: the make-up of the 720, 72 and 92 runs and of the DeepMind Control "
+        "grid is our inference",
         "figures.main_figure.envs=[Ant-v4, HalfCheetah-v4, Humanoid-v4, Pusher-v5, Walker2d-v4]",
     ),
     Reading(
@@ -164,7 +167,7 @@ def _in_units(targets: dict[str, float]) -> str:
 
 
 def of_setting(config: Config, stated: Stated) -> tuple[str, ...]:
-    """Return the table's row on a setting."""
+    """Return the table's row about a setting."""
     values, agreements = zip(*ours(config, stated), strict=True)
     agreement = "; ".join(dict.fromkeys(agreements))
     code, other = stated.code or "–", f"`{stated.other}`"
