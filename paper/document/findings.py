@@ -90,7 +90,7 @@ def _pairs(label: str, rows: Mapping[str, Row]) -> Iterator[str]:
     if parts:
         yield (
             f"{label} is {'; '.join(parts)}. The numbers are the probability that a run of {label} "
-            f"scores higher on the same task, with its 95% interval. {label} is ahead or behind if "
+            f"scores higher on the same task, with its 95% interval. Two methods are told apart if "
             f"the whole interval lies on one side of 0.5."
         )
 

@@ -113,7 +113,7 @@ READINGS = (
         f"{SIXTH} is among its envs",
         sixth,
         f"{SILENT}: the make-up of the 720, 72 and 92 runs and of the DeepMind Control "
-        "grid is our inference",
+        "grid is our reconstruction",
         "figures.main_figure.envs=[Ant-v4, HalfCheetah-v4, Humanoid-v4, Pusher-v5, Walker2d-v4]",
     ),
     Reading(
