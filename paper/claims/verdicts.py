@@ -234,7 +234,7 @@ class Evidence:
         return any(key in absent for some in cells for key in some.keys(self.config))
 
     def elsewhere(self, *cells: Cells) -> bool:
-        """Return True if the paper's selected runs are on one env, and all of ours on others."""
+        """Return True if the paper's selected runs are on one env, and ours are on other envs."""
         theirs = {key.env for some in cells for key in some.keys(self.paper)}
         return len(theirs) == 1 and not theirs & {k.env for some in cells for k in self.keys(some)}
 

@@ -53,8 +53,8 @@ def tables(config: Config, runs: Runs) -> dict[str, Table]:
 def counts(config: Config, statuses: Mapping[RunKey, Status]) -> Table:
     """Return a table of the number of runs by artefact (figure or table) and status.
 
-    A run that several artefacts show counts in the row of each of them, but only once in the last
-    row.
+    If several artefacts show a run, the run counts in the row of each artefact, but only once in
+    the last row.
     """
     titles = {a.name: a.title for a in (*TABLES.values(), *FIGURES.values())}
     groups = {

@@ -165,7 +165,7 @@ class CurveFigure:
         Missing runs, and runs that diverged before an evaluation, are named only above panels of
         the first measure and of returns.
 
-        here: each line with its rows in this panel.
+        here: each line, with the table rows that it shows in this panel.
         """
         seeds, series = config.figures[self.name].seeds, [one for one, _ in here]
         if not panel.scored:

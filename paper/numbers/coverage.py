@@ -71,7 +71,7 @@ REPS = 400  # number of resamples of a bootstrap
 def caution(seeds: Iterable[int], *kinds: Kind, tasks: int = 1) -> str:
     """Return a sentence per kind of interval that says how often it covers the true value.
 
-    Return an empty text if no interval is over several seeds.
+    Return an empty text if every interval is from a single seed.
 
     seeds: the numbers of seeds from which the intervals are computed.
     tasks: the largest number of tasks from which an interval is computed.

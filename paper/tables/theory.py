@@ -331,10 +331,11 @@ def _share(mask: NDArray[np.bool_]) -> str:
 def table(s: Study) -> Table:
     """Return a table with a row per statement."""
     notes = (
-        "Numbers are the paper's; the names in brackets are its labels. L_n is L of n samples per "
-        "side. source, ours: the statement's value and ours in one of the cases tried. holds: true "
-        f"in all cases, within a factor of {bounds.TIGHT:g}. loose: true in all cases, but further "
-        "off in some. false: there is a counter-example.",
+        "Theorem numbers are the paper's, and the names in brackets are its labels. L_n is L from "
+        "n samples per side, i.e. of expert and agent each. source, ours: the value that the "
+        "statement claims and the value found here, in one of the cases tried. holds: true "
+        f"in all cases, within a factor of {bounds.TIGHT:g}. loose: true in all cases, but off by "
+        "a larger factor in some. false: there is a counter-example.",
         f"Grid: N in {{{', '.join(map(str, BINS))}}}, σ from {SIGMAS[0]:g} to {SIGMAS[-1]:g}, "
         f"support [−1, 1]. Samples: {SAMPLES} transitions of HalfCheetah-v4 demonstrations, and "
         f"{SAMPLES} with noise on the states and uniform actions; one potential per pairing, one "

@@ -135,7 +135,7 @@ def hlg_target_slope(sigma: float, logit: float) -> float:
     return logit * math.sqrt(2.0 / math.pi) / sigma
 
 
-# --- pairing losses, with the sum or mean over the m outputs that training uses
+# --- pairing losses, summed or averaged over the m outputs as in training
 
 
 class Slopes(NamedTuple):
