@@ -1,4 +1,9 @@
-"""The command `python -m paper NAME`, which makes any artefact and writes its files."""
+"""The command `python -m paper NAME`, which makes any artefact and writes its files.
+
+An artefact is a figure, a table or a document. It is drawn from the runs of a scale, i.e. a config
+in workflow/config/. These runs are the user's own or the published records that ship with the
+suite.
+"""
 
 import argparse
 import sys
@@ -50,7 +55,7 @@ class Options:
 
 
 class Made(NamedTuple):
-    """An artefact, and the text that the command prints after the name of its file."""
+    """An artefact, and the text that the command prints after the name of the artefact's file."""
 
     content: Figure | Table | bytes
     note: str = ""
@@ -153,7 +158,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layout]:
-    """Return the config, and the layout, i.e. the paths of the files that belong to it."""
+    """Return the config, and the layout, which gives the paths of the config's files."""
     if artefact.scale and not args.planned and "scale" not in user_settings(args):
         args.scale = artefact.scale
     config = load_config(args)

@@ -5,7 +5,7 @@
 prints Markdown tables of GPU-hours, core-hours without a GPU, totals for larger and smaller grids,
 and memory per run. As in the workflow, each job trains a pack, i.e. a group of runs. The hours
 follow from the speeds in `workflow.resources`, without margins. A dry run of the workflow prints
-the resources that its jobs request, with margins.
+the resources that its jobs request, with margins. A scale is a config in workflow/config/.
 """
 
 import argparse

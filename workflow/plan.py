@@ -198,8 +198,8 @@ class Plan(Results):
     def run(self, name: str) -> Inputs:
         """Return the inputs of the rule that writes a run's receipt: the receipt of its pack.
 
-        There is no input if the run is complete and lacks only its receipt, or if a former result
-        comes back. In the latter case, the rule itself moves this result.
+        There is no input if the run is complete and lacks only its receipt, or if the rule itself
+        moves a former result back (the result of an earlier training, kept in another folder).
         """
         key = RunKey.parse(name)
         receipt = self.run_receipt(key)

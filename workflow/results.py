@@ -54,8 +54,7 @@ class Results:
     def has_demos(self, env: str) -> bool:
         """Return True if an env's demonstrations exist or can be made.
 
-        With `demos: shipped`, an env has none if it has neither a shipped expert nor a file that
-        the user provides.
+        With `demos: shipped`, this takes a shipped expert, or a file that the user provides.
         """
         own = bool(own_file(self.config, env))
         return self.config.demos == "trained" or own or shipped.ships(env)

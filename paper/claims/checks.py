@@ -26,7 +26,7 @@ class Check(NamedTuple):
 
     @property
     def leans(self) -> bool | None:
-        """Return the same as `holds` for the value without its interval."""
+        """Return True, False or None as `holds` does, but for the value without its interval."""
         return self._passes(self.margin if self.lean is None else self.lean)
 
     def _passes(self, margin: float) -> bool | None:

@@ -1,7 +1,8 @@
 """Claims about NGT's design: its ablations, its pairing losses, and gradient penalties.
 
-The paper makes the claims on pairing losses and penalties without a figure. "tex line N" is line N
-of the paper's LaTeX source.
+The paper has no figure for its claims on pairing losses and penalties. "tex line N" is line N of
+the paper's LaTeX source. A scale is a config in workflow/config/; scale `paper` has all runs of the
+paper.
 """
 
 from __future__ import annotations

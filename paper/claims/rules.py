@@ -65,7 +65,7 @@ class Bound:
         return self.level - found.high if self.sign in "≤<" else found.low - self.level
 
     def check(self, name: str, scores: Scores, pair: Pair, settings: StatisticsConfig) -> Check:
-        """Compare a statistic of the scores on a group of tasks with the level.
+        """Compare a statistic of the scores on a group of tasks with the level of this bound.
 
         name: the name of the group.
         pair: the method whose scores count, or the two methods that are compared.
@@ -95,7 +95,7 @@ class ScoreRule:
     by: how tasks are grouped.
     most: check only that more than half of the groups are within bounds.
     beside: an env on which results are shown but not judged.
-    instead: a verdict that replaces the computed one.
+    instead: a verdict that replaces the computed verdict.
     """
 
     bounds: tuple[Bound, ...]
@@ -276,7 +276,7 @@ class Together:
 
 
 def _more_than_half(checks: Sequence[Check]) -> list[Check]:
-    """Return a single check that more than half of some checks hold.
+    """Return a single check that more than half of the given checks hold.
 
     Checks whose result is unknown do not count. Return an empty list if no check has a value.
     """

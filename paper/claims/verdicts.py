@@ -1,9 +1,9 @@
 """Claims, the runs that decide them, and how checks on these runs become a verdict.
 
 A claim is about some of the paper's runs, for example those of one method on some envs. A claim has
-a verdict only if all of these runs exist at scale `paper`, with the paper's settings. Otherwise the
+a verdict only if all of these runs exist with the settings of scale (config) `paper`. Otherwise the
 scores of similar runs are shown without a verdict. `Outcome.verdict` computes the verdict. The
-rules that produce the checks are in the other modules of this package.
+rules that produce the checks are in other modules. Published records are results that we ship.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from paper.drawing import style
 from paper.numbers import curves
 from paper.register import CURVES
 
-POINTS = 200  # maximum number of points per curve; they are about four CSS pixels apart
+POINTS = 200  # maximum number of points per curve, about four CSS pixels from each to the next
 UNIT = 10_000  # scores are rounded to multiples of 1 / UNIT, which is finer than a screen shows
 
 

@@ -1,4 +1,7 @@
-"""What the runs show, in a few sentences that are computed from the tables of a scale."""
+"""What the runs of a scale show, in a few sentences that are computed from the scale's tables.
+
+A scale is a config in workflow/config/.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,6 +3,9 @@ r"""Write macros.tex, which has every number and every outcome in the text of ma
 \Name           a number, a name or a clause; empty if unknown (see \given in main.tex)
 \csname KIND@X  a text on the artefact X. KIND is `title`, `caption`, `gap` (the reason why X is
                 missing) or `says` (a summary of the claims that X decides).
+
+A scale is a config in workflow/config/. An artefact is a figure or a table of a scale's results.
+Published records are results that ship with the suite.
 """
 
 import math
@@ -64,7 +67,7 @@ def _named(kind: str, name: str, text: str) -> str:
     return rf"\expandafter\def\csname {kind}@{name}\endcsname{{{body}}}"
 
 
-# The verdicts that the report counts one by one. It counts all other verdicts together.
+# The verdicts that the report counts one by one. All other verdicts are counted together.
 COUNTED = ("reproduced", "partly", "not reproduced", *UNDECIDED)
 
 # The columns that this module reads from each table.

@@ -1,4 +1,8 @@
-"""A scale's figures, tables and runs as one web page that needs no network."""
+"""A scale's figures, tables and runs as one web page that needs no network.
+
+A scale is a config in workflow/config/. An artefact is a figure or a table of a scale's results.
+Published records are results that ship with the suite.
+"""
 
 import json
 import os

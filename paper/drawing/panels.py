@@ -98,7 +98,7 @@ class Place(NamedTuple):
     measure: Measure = SCORE
 
     def cell(self, series: Series) -> tuple[str, str, Mode, int, int]:
-        """Return the values that the rows of a series in this panel have in `curves.CELL`."""
+        """Return the values in the columns `curves.CELL` that select a series' rows here."""
         return (self.env, series.method, self.mode, series.rate, self.demos)
 
     def holds(self, key: RunKey) -> bool:
@@ -236,8 +236,8 @@ class Panel:
     def finish(self, steps: float, low: float, high: float) -> list[Cut]:
         """Set the limits, and draw references, crosses, and an arrow at each line that is cut.
 
-        A mean beyond the limits is drawn along the edge. Return the most extreme values that are
-        cut.
+        A mean beyond the limits is drawn along the edge. Return the most extreme values beyond the
+        limits.
         """
         self.axes.set(xlim=(0, steps), ylim=(low, high))
         if self.place.measure == AUC:
@@ -289,7 +289,7 @@ Rows = Sequence[Sequence[Panel]]
 def finish(rows: Rows) -> list[Cut]:
     """Set limits and ticks. Panels with the same unit in a row share their y limits.
 
-    Return the most extreme values that are cut.
+    Return the most extreme values beyond the limits.
     """
     cut: list[Cut] = []
     lasts = [max(panel.last for panel in row) for row in rows]

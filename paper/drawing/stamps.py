@@ -1,7 +1,10 @@
-"""Stamps: hashes of what a figure, table or report was made from, written into each of its files.
+"""Stamps: hashes of the inputs of an artefact, written into each of the artefact's files.
+
+An artefact is a figure, a table or a report of a scale's runs. A scale is a config in
+workflow/config/. Published records are results that ship with the suite.
 
 The workflow compares the stamp in a file with the stamp of the current inputs. Whether the file is
-up to date therefore depends neither on time stamps nor on Snakemake's records.
+up to date therefore depends neither on time stamps nor on Snakemake's records of earlier jobs.
 """
 
 import hashlib
@@ -41,7 +44,7 @@ def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path
 def drawable(config: Config, layout: Layout) -> list[Artefact]:
     """Return the figures and tables of a scale that can be drawn.
 
-    If the config uses published records, leave out artefacts of whose runs none is published.
+    If the config uses published records, leave out artefacts whose runs are all unpublished.
     """
     every = [a for a in (*FIGURES.values(), *TABLES.values()) if a.at(config)]
     if config.records != "published":
@@ -51,7 +54,7 @@ def drawable(config: Config, layout: Layout) -> list[Artefact]:
 
 
 def check_drawable(config: Config, layout: Layout, artefact: Artefact) -> None:
-    """Raise UserError if an artefact is a figure or table of whose runs none is published."""
+    """Raise UserError if a figure or table can't be drawn, since none of its runs is published."""
     if artefact.kind in ("figure", "table") and artefact not in drawable(config, layout):
         raise UserError(
             f"{layout.home / artefact.name}: none of its runs is published in {layout.published}; "

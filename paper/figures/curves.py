@@ -99,8 +99,8 @@ class CurveFigure:
     series: a function that returns the lines in a panel (methods, or settings of a method).
     measures: the quantities on the y axes; each has a separate row of panels.
     each: True to draw each seed as a thin line.
-    remark: a function that returns the text above a panel. Column `score` of the function's rows
-    holds the values on the panel's y axis.
+    remark: a function that returns the text above a panel. The rows that this function gets have
+    the values of the panel's y axis in column `score`.
     """
 
     name: str

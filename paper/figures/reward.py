@@ -23,7 +23,7 @@ from paper.numbers.potential import Maps
 from paper.register import POTENTIAL
 from paper.words import ABSENT
 
-NAME = "main_figure"  # the entry of the config's `figures` with the runs
+NAME = "main_figure"  # the entry of the config's `figures` whose runs are shown
 MEASURES = dict(zip(LOGGED, (("AUC of the reward", 0.5), ("rank correlation", 0.0)), strict=True))
 TITLES = dict(zip(LOGGED, ("Expert against agent", "Learned against own reward"), strict=True))
 EXPERT: dict[str, Any] = {"marker": "o", "color": "#FFFFFF", "markeredgecolor": "#000000"}

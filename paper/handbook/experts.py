@@ -48,7 +48,7 @@ COLUMNS = {
 
 
 def tasks() -> list[Task]:
-    """Return the tasks of scale `paper`, one per env."""
+    """Return the tasks of workflow/config/paper.yaml, one per env."""
     return [TASKS[env] for env in register.envs(loading.load({"scale": "paper"}))]
 
 

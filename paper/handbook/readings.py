@@ -53,7 +53,7 @@ class Reading:
     code: str  # what the authors' code does
     ours: Callable[[Config], str]  # returns what we do, read from the config or the code
     agreement: str  # whether the paper agrees with us
-    other: str  # KEY=VALUE for `--set` that chooses the other reading, or a sentence if none does
+    other: str  # KEY=VALUE for `--set` that chooses the other reading, or a sentence
 
     def row(self, config: Config) -> tuple[str, ...]:
         """Return the table's row about this point."""

@@ -150,7 +150,7 @@ def resampled(rng: np.random.Generator, scores: Array) -> Array:
 def truth(kind: Kind, shape: Shape, tasks: int) -> float:
     """Return the value that an interval of this kind should cover.
 
-    It is estimated from 400 000 runs per task.
+    The value is estimated from 400 000 runs per task.
     """
     rng = np.random.default_rng(0)
     x, y = (draw(rng, shape, (400_000, tasks)) for _ in range(2))

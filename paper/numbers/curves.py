@@ -87,7 +87,7 @@ def level(runs: pd.DataFrame, window: int) -> Level:
 
 
 def usable(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows whose value in `shown` is finite.
+    """Return the rows for which `shown` has a finite value.
 
     Raise UserError if any other row belongs to a run that did not diverge.
     """

@@ -1,6 +1,7 @@
 """A table of the paper's claims.
 
-Each row has the paper's words, our result, our verdict, and the rule that gives the verdict.
+Each row has the paper's words, our result, our verdict, and the rule that gives the verdict. The
+results are those of one scale, i.e. of a config in workflow/config/.
 """
 
 import typing

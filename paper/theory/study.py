@@ -1,8 +1,8 @@
 """Compute the numbers in the table and the figure that check the paper's theorems.
 
-The numbers are seeded. To compute them takes about 15 s on one core. The expert's samples are
-transitions of the shipped demonstrations of HalfCheetah-v4. The agent's samples have the same
-states plus noise with the states' standard deviation, and uniform actions.
+The computation is seeded and takes about 15 s on one core. The expert's samples are transitions of
+the shipped demonstrations of HalfCheetah-v4. The agent's samples have the same states plus noise
+with the states' standard deviation, and uniform actions.
 """
 
 import functools

@@ -1,5 +1,5 @@
-# The plan, which knows the missing runs and files of this scale, and functions with which the rules
-# query it.
+# The plan, which knows the missing runs and files of the chosen scale (a config in
+# workflow/config/), and functions with which the rules query the plan.
 
 import re
 import sys
@@ -63,7 +63,7 @@ def settings_file(_):
 
 
 def settings_to_submit(wildcards):
-    """Return the settings file for a job that may run on a cluster; first check that jobs can."""
+    """Check that jobs can be submitted, and return the settings file that they read."""
     if workflow.executor_plugin is not None:  # None with --lint, for example
         one_line(check_executor, workflow.executor_plugin.name)
     return settings_file(wildcards)
