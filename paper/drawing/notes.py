@@ -197,7 +197,7 @@ def warnings(
     if cut:
         notes.append(Note(f"▼ ▲: cut. {' '.join(_reach(cut))}"))
     if absent:
-        text = f"PARTIAL: {len(absent)} of {total} runs are {lack}, as named above the panels."
+        text = f"PARTIAL: {len(absent)} of {total} runs are {lack}; see the texts above the panels."
         notes.append(Note(text, alert=True))
     return notes
 

@@ -32,7 +32,7 @@ ROUNDED = 1e-5  # relative tolerance, because weights are initialised in float32
 HAND = (2, WIDTH, 0.5)  # disproves Theorem sigma by hand, with a table of the normal distribution
 LIMIT = (10**6, 1000.0, 1.0)  # bins far narrower than sigma, and an interval far wider
 WIDE = 1e6  # a sigma far wider than the interval
-FLIPS = 50  # coin flips per sample; all numbers up to this one are tried
+FLIPS = 50  # largest number of coin flips per sample; all smaller numbers are tried, too
 
 
 @dataclass(frozen=True)
