@@ -136,7 +136,7 @@ class Outcome:
         """Return the side of the thresholds on which most values lie, without their intervals.
 
         The tendency is "silent" if no value is known, if as many values lie on each side, or if the
-        values are not comparable with the paper's. The tendency never affects the verdict.
+        values are on other envs or not comparable with the paper's. It never affects the verdict.
         """
         known = [check.leans for check in self.checks if check.leans is not None]
         side = 2 * sum(known) - len(known)
