@@ -105,10 +105,7 @@ def _rows(
 
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
-    """Draw the share of runs above each score, with intervals as bands.
-
-    If there are more than BANDS methods, only the first method has a band.
-    """
+    """Draw each method's share of runs above each score. With many methods, band only the first."""
     axes.set(
         title="Share of runs that score more than τ",
         ylim=(-0.02, 1.02),
