@@ -105,7 +105,7 @@ def _rows(
 
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
-    """Draw each method's share of runs above each score. With many methods, band only the first."""
+    """Draw each method's share of runs above each score. `BANDS` limits which ones have a band."""
     axes.set(
         title="Share of runs that score more than τ",
         ylim=(-0.02, 1.02),
