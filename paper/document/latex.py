@@ -13,7 +13,7 @@ TOOL = "pdflatex"
 INSTALL = "on Debian: apt-get install texlive-latex-recommended texlive-fonts-recommended"
 ROUNDS = 6  # maximum number of LaTeX runs until references and widths settle; usually two or three
 
-# With these, LaTeX writes the same bytes each time.
+# With HEAD and EPOCH, LaTeX writes the same bytes each time.
 HEAD = r"\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1\input{main.tex}"
 EPOCH = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
 

@@ -31,7 +31,10 @@ MEANING = {  # how to read the y axis
 def handles(
     config: Config, series: Iterable[Series], env: str, measures: Collection[Measure], crosses: bool
 ) -> list[Artist]:
-    """Return the legend entries: series, references and, if runs diverged, crosses."""
+    """Return the legend's entries for lines, reference returns and diverged runs.
+
+    crosses: True if the figure has crosses, which mark diverged runs.
+    """
     out: list[Artist] = []
     for one in series:
         marker = "none" if curves.offline(config, one.method, env) else one.look.marker
@@ -61,11 +64,12 @@ def reading(
     of: Sequence[str] = (),
     each: bool = False,
 ) -> Note:
-    """Explain how to read lines and bands, and give the number of seeds.
+    """Return a note that explains how to read lines and bands, and gives the number of seeds.
+
+    In the texts of this function, `~` stands for a no-break space.
 
     of: texts on what all panels have in common.
-    each: True if the thin lines are single seeds.
-    In the texts of this function, `~` stands for a no-break space.
+    each: True if each thin line shows a single seed.
     """
     window, counts = config.window, sorted(set(seeds))
     n = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0] if counts else 0)
@@ -100,7 +104,7 @@ def reading(
 def _lines(window: int, each: bool, only: str) -> str:
     """Explain the lines of methods that have a learning curve.
 
-    only: the label of the only method with thin lines, or an empty text if all have them.
+    only: the label of the only method with thin lines, or an empty text if all methods have them.
     """
     whose = f" ({only} only)" * bool(only)
     one = f"run's running mean over {window} evaluations" if window > 1 else "run's evaluations"
@@ -143,7 +147,10 @@ def lacking(
     title: str,
     keys: Iterable[RunKey],
 ) -> str | None:
-    """Name the runs among `keys` that belong to a panel, or return None if there are none."""
+    """Return a text that names the runs among `keys` that belong to a panel, or None if none does.
+
+    title: the words at the start of the text.
+    """
     here = [key for key in keys if panel.place.holds(key)]
     if len(here) == len(series) * len(seeds):
         return f"{title}: all runs"
@@ -171,7 +178,7 @@ def warnings(
     silent: diverged runs without an evaluation.
     cut: values beyond the axes.
     absent: the keys of missing runs.
-    lack: the word for them, from ABSENT.
+    lack: the word for missing runs, from ABSENT.
     """
     notes = []
     if unscored_envs(runs):
@@ -190,13 +197,13 @@ def warnings(
     if cut:
         notes.append(Note(f"▼ ▲: cut. {' '.join(_reach(cut))}"))
     if absent:
-        text = f"PARTIAL: {len(absent)} of {total} runs are {lack}; each panel names its own."
+        text = f"PARTIAL: {len(absent)} of {total} runs are {lack}; see the texts above the panels."
         notes.append(Note(text, alert=True))
     return notes
 
 
 def _reach(cut: Sequence[Cut]) -> Iterator[str]:
-    """Yield a sentence for each unit of the axes: how far the data reach."""
+    """Yield a sentence for each unit of the y axes that says how far the data reach."""
     groups: dict[tuple[Measure, str], list[Cut]] = {}
     for one in cut:
         env = one.place.env if one.place.measure == RETURN else ""

@@ -1,4 +1,4 @@
-"""The shipped experts, compared with published returns and with this suite's aims.
+"""The shipped experts, compared with published returns and with the returns that we aim at.
 
 python -m paper.handbook.experts
 """
@@ -48,12 +48,12 @@ COLUMNS = {
 
 
 def tasks() -> list[Task]:
-    """Return the tasks of scale `paper`, one per env."""
+    """Return the tasks of workflow/config/paper.yaml, one per env."""
     return [TASKS[env] for env in register.envs(loading.load({"scale": "paper"}))]
 
 
 def row(task: Task, video: bool) -> dict[str, Cell]:
-    """Return the table's row on the shipped expert of a task.
+    """Return the table's row about the shipped expert of a task.
 
     video: True if there is a video of this expert.
     """
