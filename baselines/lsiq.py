@@ -23,9 +23,10 @@ factor of 1 / (1 - gamma). Targets are clipped to the values that such rewards c
 Deviations: the batch of 512 (half from the agent, half from the expert) and the number of updates
 are the same as for IQ-Learn in this suite. The original collects 10 000 steps before it learns;
 this code learns from the start. `absorbing` is on, as in LS-IQ's paper; the public launchers turn
-it off. `absorbing` changes the reward of every terminated row; the public code leaves out the
-expert's states in the second term. The public code's learned entropy critic (LS-IQ with H) is
-omitted.
+it off. In the second term, `absorbing` multiplies the reward of every terminated transition, the
+agent's and the expert's. The public code multiplies that of the agent's only; there, an expert's
+terminated transition keeps the reward -1 / c. The public code's learned entropy critic (LS-IQ with
+H) is omitted.
 Traps: with gamma 0.99 and c 0.5 the expert's target is 200. The critic's loss therefore starts near
 40 000, and the critic's weights need thousands of updates to reach the target. The public launcher
 has another weight, c = 10, for HalfCheetah. The temperature is fixed, at 0.1 on Humanoid and at
