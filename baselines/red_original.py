@@ -33,7 +33,8 @@ as large on HalfCheetah; with noise on the actions, they are 13 times and 3 time
 temperatures in the public code, the mean reward of the demonstrations would be 0.12 on Hopper and
 1e-7 on HalfCheetah. It exceeds the reward at the mean error, which is 0.05 on Hopper and 1e-29 on
 HalfCheetah, because the few transitions with the smallest errors make up most of it. Half of the
-rewards on HalfCheetah are below 1e-24.
+rewards on HalfCheetah are below 1e-24. `tests/baselines/test_red_original.py` repeats this fit on
+HalfCheetah.
 Sources: Wang et al., "Random Expert Distillation: Imitation Learning via Expert Policy Support
 Estimation", ICML 2019; RuohanW/RED.
 """
