@@ -44,10 +44,7 @@ def test_a_method_without_a_run_in_some_panel_is_named_with_its_envs(
     fill(study)
     said = drawn(study, "controls_figure").notes
     assert "Only on Hopper-v4: constant reward; NGT (no termination);" in said
-    assert "Only on HalfCheetah-v4" not in said, "all other methods run on both envs"
-    study = paper_study("penalty_figure", seeds=[0], envs=["Hopper-v4"])
-    fill(study)
-    assert "Only on" not in drawn(study, "penalty_figure").notes
+    assert said.count("Only on") == 1, "all other methods run on both envs"
 
 
 def test_a_panel_without_any_run_says_so_whatever_runs_elsewhere(
