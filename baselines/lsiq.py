@@ -24,9 +24,10 @@ wider by a factor of 1 / (1 - gamma). Targets are clipped to the values that suc
 Deviations: the batch of 512 (half from the agent, half from the expert) and the number of updates
 are the same as for IQ-Learn in this suite. The original collects 10 000 steps before it learns;
 this code learns from the start. `absorbing` is on, as in LS-IQ's paper; the public launch scripts
-turn it off. Here, `absorbing` changes the reward of every terminated row; in the public code, it
-does not do so for the expert's states in the second term. The public code's variant with a learned
-entropy critic (LS-IQ with H) is omitted.
+turn it off. In the second term, `absorbing` multiplies the reward of every terminated transition,
+the agent's and the expert's. The public code multiplies only the agent's rewards; there, an expert's
+terminated transition keeps the reward -1 / c. The public code's variant with a learned entropy
+critic (LS-IQ with H) is omitted.
 Traps: with gamma 0.99 and c 0.5, the expert's target Q_max is 200. The critic's loss therefore
 starts near 40 000, and the critic's weights need thousands of updates to reach the target. For
 HalfCheetah, the public launch script uses another weight, c = 10. The temperature is fixed, at 0.1

@@ -21,17 +21,20 @@ with gain 1; the original uses Glorot initialisation. Inputs are raw, as in the 
 1400 for 200 transitions.
 Traps: the temperature in the public code is 250 000 for Hopper, Walker2d and Ant, 25 000 for
 HalfCheetah (with nets of width 20) and 2500 for Humanoid. These temperatures suit the public code's
-initial weights and a fit on whole demonstrations. After the 1400 steps of this code's fit, the mean
-error on four demonstrations is 2e-4 on Hopper and 0.015 on HalfCheetah. All rewards would thus be
-below 1e-5 at the public code's temperatures. On the transitions that subsampling leaves out, errors
-are 1.3 times as large as on the demonstrations. If noise of std 0.3 is added to the actions, errors
-are 2 times as large on Hopper and 1.4 times as large on HalfCheetah. The reward hardly
-distinguishes such transitions from the demonstrations. `epochs: 3600` gives as many steps as in the
-original. The errors on the demonstrations are then 1.2e-5 on Hopper and 0.0027 on HalfCheetah. On
-the transitions left out, the errors are 5 times as large on Hopper and 3 times as large on
-HalfCheetah; with noise on the actions, they are 13 times and 3 times as large. With the
-temperatures in the public code, the demonstrations would earn a reward of 0.12 on Hopper and of
-1e-7 on HalfCheetah.
+initial weights and a fit on whole demonstrations. After the 1400 steps of this code's fit, the mean error
+on four demonstrations is 2e-4 on Hopper and 0.015 on HalfCheetah. At these temperatures, no reward
+of the demonstrations would exceed 2e-4 on Hopper, or 1e-30 on HalfCheetah. On the transitions that
+subsampling leaves out, errors are 1.3 times as large as on the demonstrations. With noise of std
+0.3 on the actions, errors are 2 times as large on Hopper and 1.4 times as large on HalfCheetah, so
+the reward hardly distinguishes such transitions from the demonstrations. `epochs: 3600` gives as
+many steps as in the original. The errors on the demonstrations are then 1.2e-5 on Hopper and 0.0027
+on HalfCheetah. On the transitions left out, the errors are 5 times as large on Hopper and 3 times
+as large on HalfCheetah; with noise on the actions, they are 13 times and 3 times as large. With the
+temperatures in the public code, the mean reward of the demonstrations would be 0.12 on Hopper and
+1e-7 on HalfCheetah. It exceeds the reward at the mean error, which is 0.05 on Hopper and 1e-29 on
+HalfCheetah, because the few transitions with the smallest errors make up most of it. Half of the
+rewards on HalfCheetah are below 1e-24. `tests/baselines/test_red_original.py` repeats this fit on
+HalfCheetah.
 Sources: Wang et al., "Random Expert Distillation: Imitation Learning via Expert Policy Support
 Estimation", ICML 2019; RuohanW/RED.
 """

@@ -114,7 +114,7 @@ def of_scale(config: Config) -> dict[str, Any]:
         "ExpertEpisodes": config.expert.episodes,
         "Reps": config.statistics.reps,
         "Coverage": caution(
-            seeds, "mean", "IQM", tasks=sum(len(p.envs) * len(p.demos) for p in plans)
+            seeds, "mean", "IQM", "P", tasks=sum(len(p.envs) * len(p.demos) for p in plans)
         ),
     }
 

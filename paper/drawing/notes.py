@@ -10,13 +10,13 @@ from matplotlib.patches import Patch
 
 from ngt.runs.keys import RunKey
 from ngt.runs.table import unscored_envs
-from ngt.settings.config import Config
+from ngt.settings.config import Config, FigureConfig
 from ngt.settings.resolve import method_label
 from paper.drawing import panels
 from paper.drawing.panels import AUC, BANDS, RETURN, SCORE, Cut, Measure, Panel, Series
 from paper.drawing.style import Note
 from paper.numbers import curves, statistics
-from paper.words import ABSENT, show
+from paper.words import ABSENT, listed, show
 
 MEANING = {  # how to read the y axis
     SCORE: "0 is the return of a random policy, 1 the expert's.",
@@ -61,6 +61,7 @@ def reading(
     seeds: Iterable[int],
     measures: Iterable[Measure],
     *,
+    plan: FigureConfig,
     of: Sequence[str] = (),
     each: bool = False,
 ) -> Note:
@@ -80,6 +81,8 @@ def reading(
         *(MEANING[measure] for measure in measures),
         _kept(config, series),
     ]
+    if some := _elsewhere(plan, series):
+        text.append(some)
     crowded = len(series) > BANDS
     if len(flat) < len(series):
         text.append(_lines(window, each, series[0].label if crowded else ""))
@@ -134,6 +137,18 @@ def _kept(config: Config, series: Sequence[Series]) -> str:
     return text + (f" ({'; '.join(others)})." if others else ".")
 
 
+def _elsewhere(plan: FigureConfig, series: Iterable[Series]) -> str:
+    """Say which methods run on some of the figure's envs only, or return an empty text."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for one in series:
+        found.setdefault(tuple(plan.envs_of(one.method)), []).append(one.label)
+    return " ".join(
+        f"Only on {listed(envs)}: {'; '.join(labels)}."
+        for envs, labels in found.items()
+        if len(envs) < len(plan.envs)
+    )
+
+
 def nth(n: int) -> str:
     """Return the word that follows "every", such as one, 2nd or 10th."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10 if n % 100 not in (11, 12, 13) else 0, "th")
@@ -150,6 +165,7 @@ def lacking(
     """Return a text that names the runs among `keys` that belong to a panel, or None if none does.
 
     title: the words at the start of the text.
+    series: the lines whose methods run on the panel's env.
     """
     here = [key for key in keys if panel.place.holds(key)]
     if len(here) == len(series) * len(seeds):

@@ -158,10 +158,10 @@ def reading(a: Aggregates) -> Note:
     """Return a note that explains how to read the figure."""
     name = method_label(a.config, a.methods[0])
     bands = "bands" if len(a.methods) <= BANDS else f"{name}'s band"
-    ends = f"Bars and {bands}: intervals. " if a.seeds > 1 else ""
+    ends = f"Bars and {bands}: intervals. The coverage stated below is that of the bars. "
     return Note(
-        f"Top: one value per method over all tasks. Bottom: performance profiles. {ends}Dashed: "
-        f"the expert's return, and an even chance."
+        "Top: one value per method over all tasks. Bottom: performance profiles. "
+        f"{ends * (a.seeds > 1)}Dashed: the expert's return, and an even chance."
     )
 
 

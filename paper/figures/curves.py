@@ -144,6 +144,7 @@ class CurveFigure:
                     env,
                     [n for panel in every for n in panel.seeds],
                     measures,
+                    plan=plan,
                     of=laid.shared,
                     each=self.each,
                 ),
@@ -167,13 +168,14 @@ class CurveFigure:
 
         here: each line, with the table rows that it shows in this panel.
         """
-        seeds, series = config.figures[self.name].seeds, [one for one, _ in here]
+        plan, env = config.figures[self.name], panel.place.env
+        series = [one for one, _ in here if env in plan.envs_of(one.method)]
         if not panel.scored:
             panel.remarks.append(("no scores: see below", style.ALERT))
         if panel.place.measure in (self.measures[0], RETURN):
             lack = ABSENT[config.records]
             for title, keys in ((lack, absent), ("diverged, no evaluation", silent)):
-                if text := notes.lacking(panel, series, seeds, title, keys):
+                if text := notes.lacking(panel, series, plan.seeds, title, keys):
                     panel.remarks.append((text, style.ALERT))
         if self.remark and (said := self.remark(panel.place, here, config)):
             panel.remarks.append(said)
