@@ -67,12 +67,12 @@ def requirements() -> list[Requirement]:
     return [Requirement(text) for text in texts]
 
 
-def conda() -> dict:
-    return yaml.safe_load((ROOT / "environment.yml").read_text())
+def conda(file: str = "environment.yml") -> dict:
+    return yaml.safe_load((ROOT / file).read_text())
 
 
-def conda_pip() -> list[str]:
-    (pip,) = (d["pip"] for d in conda()["dependencies"] if isinstance(d, dict))
+def conda_pip(file: str = "environment.yml") -> list[str]:
+    (pip,) = (d["pip"] for d in conda(file)["dependencies"] if isinstance(d, dict))
     return pip
 
 
@@ -202,6 +202,15 @@ def test_conda_takes_its_pins_from_the_lock() -> None:
     assert conda()["name"] == "ngt"
     assert "-r requirements.lock" in conda_pip()
     assert all(line.startswith("-") for line in conda_pip()), "environment.yml must have no pins"
+
+
+def test_the_conda_file_of_the_rules_stands_alone_and_has_the_pins_of_the_lock() -> None:
+    file = "workflow/envs/suite.yaml"
+    assert conda_pip(file) == lock_lines(), f"the comment in {file} says how to update it"
+    for part in ("channels", "dependencies"):
+        assert [x for x in conda(file)[part] if isinstance(x, str)] == [
+            x for x in conda()[part] if isinstance(x, str)
+        ]
 
 
 def test_both_container_recipes_install_the_lock_in_the_same_way() -> None:
