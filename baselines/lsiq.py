@@ -31,7 +31,8 @@ Traps: with gamma 0.99 and c 0.5 the expert's target is 200. The critic's loss t
 has another weight, c = 10, for HalfCheetah. The temperature is fixed, at 0.1 on Humanoid and at
 1e-3 on all other tasks.
 Sources: Al-Hafez et al., "LS-IQ: Implicit Reward Regularization for Inverse Reinforcement
-Learning", ICLR 2023; robfiras/ls-iq, with its issue 2.
+Learning", ICLR 2023; robfiras/ls-iq, with its issue 2. The public code is only
+installed from its repository, so the tests compare the loss with the formula in float64.
 """
 
 from dataclasses import dataclass

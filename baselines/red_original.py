@@ -32,7 +32,8 @@ errors are 5 times as large on Hopper and 3 times as large on HalfCheetah; with 
 actions, they are 13 times and 3 times as large. With the temperatures in the public code, the
 demonstrations would earn a reward of 0.12 on Hopper and of 1e-7 on HalfCheetah.
 Sources: Wang et al., "Random Expert Distillation: Imitation Learning via Expert Policy Support
-Estimation", ICML 2019; RuohanW/RED.
+Estimation", ICML 2019; RuohanW/RED. The public code has no installable package, so the tests
+compare the reward and the fit with the formulas in float64.
 """
 
 import math
