@@ -131,23 +131,37 @@ clean:  ## remove .venv and caches; results stay
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build site *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Set-up removes the file $(READY) first and writes it last. If a set-up was interrupted, the next
-# one therefore starts with an empty environment. If a set-up finished, the next one updates the
-# environment in place. PIP_CONSTRAINT pins setuptools, which builds the packages that are
-# distributed as source.
+# If a set-up is interrupted, the next one keeps the packages that are installed already, provided
+# that .venv was made in this folder and with the Python that PYTHON names. pip writes a package's
+# file RECORD last. A package without it is only partly copied, so pip must install it again.
+# Packages are installed PORTION at a time, with a line for each portion. $(READY) is written last.
+PORTION := 10
+KEPT = grep -qF -- "-m venv $(CURDIR)/$(VENV)" $(VENV)/pyvenv.cfg 2>/dev/null \
+  $(if $(PYTHON),&& grep -qx "version = $(word 2,$(PICKED))" $(VENV)/pyvenv.cfg) \
+  && $(BIN)/python -m pip --version >/dev/null 2>&1
+PARTLY = for info in $(VENV)/lib/python3*/site-packages/*.dist-info; do \
+  [ -e "$$info/RECORD" ] || rm -rf "$$info"; done
+
+# PIP_CONSTRAINT pins setuptools, which builds the packages that are distributed as source.
 $(READY): requirements.lock pyproject.toml
 	$(eval PICKED := $(shell $(PICK_PYTHON)))
 	$(if $(filter ok,$(firstword $(PICKED))),,$(error needs Python $(subst $() , or ,$(PYTHONS)); \
 	  found: $(PICKED). Name one with: make $(or $(firstword $(MAKECMDGOALS)),setup) PYTHON=/path/to/python3.11))
-	@if [ "$$(cat $@ 2>/dev/null)" = "$(CURDIR)" ] && $(BIN)/python -c '' 2>/dev/null; then \
-	  rm $@ && echo "setup 1/3: $(VENV) exists"; \
+	@if $(KEPT); then \
+	  rm -f $@ && echo "setup 1/3: $(VENV) exists; what it has stays" && $(PARTLY); \
 	else \
 	  echo "setup 1/3: $(VENV), Python $(word 2,$(PICKED))" && \
 	  rm -rf $(VENV) && "$(wordlist 3,99,$(PICKED))" -m venv $(VENV); \
 	fi
-	@echo "setup 2/3: $$(grep -c == requirements.lock) pinned packages (some minutes the first time)"
 	@grep '^setuptools==' requirements.lock > $(VENV)/build.txt
-	@PIP_CONSTRAINT=$(VENV)/build.txt $(BIN)/python -m pip install -qq --requirement requirements.lock
+	@all=$$(grep -c == requirements.lock); last=0; \
+	echo "setup 2/3: $$all pinned packages (some minutes the first time; torch takes the longest)"; \
+	grep == requirements.lock | xargs -n $(PORTION) | while read -r some; do \
+	  first=$$((last + 1)); last=$$((last + $(PORTION))); [ $$last -le $$all ] || last=$$all; \
+	  echo "  $$first to $$last of $$all: $$some"; \
+	  PIP_CONSTRAINT=$(VENV)/build.txt $(BIN)/python -m pip install -qq \
+	    --constraint requirements.lock $$some </dev/null || exit 1; \
+	done
 	@echo "setup 3/3: the suite itself"
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@echo "$(CURDIR)" > $@

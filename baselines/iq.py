@@ -33,7 +33,8 @@ cases, training diverges with the minimum of two critics but not with a single c
 scripts use one critic, and so does this suite. One user could not reach the published returns with
 one demonstration and reported a return of 3500 on Walker2d.
 Sources: Garg et al., "IQ-Learn: Inverse soft-Q Learning for Imitation", NeurIPS 2021;
-Div99/IQ-Learn, with its issues 2, 5, 11, 13 and 17; lionelblonde/ngt.
+Div99/IQ-Learn, with its issues 2, 5, 11, 13 and 17; lionelblonde/ngt. The public code has
+no installable package, so the tests compare the loss with the formula in float64.
 """
 
 from dataclasses import dataclass

@@ -33,7 +33,8 @@ starts near 40 000, and the critic's weights need thousands of updates to reach 
 HalfCheetah, the public launch script uses another weight, c = 10. The temperature is fixed, at 0.1
 on Humanoid and at 1e-3 on all other tasks.
 Sources: Al-Hafez et al., "LS-IQ: Implicit Reward Regularization for Inverse Reinforcement
-Learning", ICLR 2023; robfiras/ls-iq, with its issue 2.
+Learning", ICLR 2023; robfiras/ls-iq, with its issue 2. The public code is only
+installed from its repository, so the tests compare the loss with the formula in float64.
 """
 
 from dataclasses import dataclass

@@ -28,7 +28,8 @@ Traps: the public commands for MuJoCo turn `online` off, so the agent's transiti
 regulariser and the actor. The commands use 10 whole demonstrations. They set tau to 0.08 on
 HalfCheetah and 1 elsewhere, use no target critics, and choose the objective `value_expert`.
 Sources: Viano et al., "Proximal Point Imitation Learning", NeurIPS 2022; lviano/P2IL (deep_PPIL);
-lionelblonde/ngt.
+lionelblonde/ngt. The public code has no installable package, so the tests compare the loss with the
+formula in float64.
 """
 
 from dataclasses import dataclass

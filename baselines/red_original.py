@@ -36,7 +36,8 @@ HalfCheetah, because the few transitions with the smallest errors make up most o
 rewards on HalfCheetah are below 1e-24. `tests/baselines/test_red_original.py` repeats this fit on
 HalfCheetah.
 Sources: Wang et al., "Random Expert Distillation: Imitation Learning via Expert Policy Support
-Estimation", ICML 2019; RuohanW/RED.
+Estimation", ICML 2019; RuohanW/RED. The public code has no installable package, so the tests
+compare the reward and the fit with the formulas in float64.
 """
 
 import math

@@ -23,7 +23,8 @@ converged. A public implementation with SAC reports a return of 1400 on HalfChee
 steps, where the expert's return is 3400.
 Sources: Reddy, Dragan & Levine, "SQIL: Imitation Learning via Reinforcement Learning with Sparse
 Rewards", ICLR 2020; HumanCompatibleAI/imitation, pull request 778; google-deepmind/acme (sqil);
-robfiras/ls-iq.
+robfiras/ls-iq. The tests do not run the SQIL of `imitation` 1.0.1, since it needs gymnasium 0.29;
+they compare the loss with the formula in float64.
 """
 
 import torch

@@ -10,7 +10,7 @@ from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.status import STATUSES
 from ngt.runs.table import source
 from ngt.settings.config import Config
-from ngt.settings.options import load_config
+from ngt.settings.options import chosen, load_config
 from ngt.text import say
 
 
@@ -64,14 +64,16 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("--remove: deletes former results; add --former")
     counts: Counter[str] = Counter()
     records = source(layout, config)
-    for key in keys:
-        status = records.status(key)
-        chosen = not args.status or status.status == args.status
-        if chosen and (status.other_source or not args.other_source):
+    statuses = {key: records.status(key) for key in keys}
+    for key, status in statuses.items():
+        wanted = not args.status or status.status == args.status
+        if wanted and (status.other_source or not args.other_source):
             counts[status.status] += 1
             say(str(key) if args.keys else f"{status.status:<9} {key!s:<70} {status.note}".rstrip())
     if not args.keys:
         say(counted(counts, config))
+        if config.records != "published" and all(s.status == "missing" for s in statuses.values()):
+            say(untrained(keys, config))
 
 
 def chosen_keys(config: Config, figures: Sequence[str] | None) -> list[RunKey]:
@@ -111,3 +113,9 @@ def counted(counts: Counter[str], config: Config) -> str:
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     of = f" of study {config.study}" if config.study else ""
     return f"{counts.total()} runs at scale {config.scale}{of}" + (f": {parts}" if parts else "")
+
+
+def untrained(keys: Sequence[RunKey], config: Config) -> str:
+    """Return a line that says that none of these runs exists, and how to train the first one."""
+    which = f"none of these {len(keys)} runs has been trained yet"
+    return f"{which}; to train one: `ngt train {keys[0]} {chosen(config)}`" if keys else which

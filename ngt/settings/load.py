@@ -15,6 +15,7 @@ from ngt.settings.resolve import config_hash
 from ngt.settings.schema import describe, merge, parse
 
 CONFIG_DIR = CHECKOUT / "workflow" / "config"
+OTHERS = "others"  # key in a user's `figures`
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -66,12 +67,31 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
             f"study: {data['study']!r} is the name of a folder under results/ already (scales: "
             f"{', '.join(scales)}); choose another name"
         )
-    merged = merge(base, read_yaml(directory / f"{scale}.yaml"), data)
+    merged = merge(base, read_yaml(directory / f"{scale}.yaml"))
+    merged = merge(merged, _without_others(data, merged))
     for f in dataclasses.fields(Config):
         # In a mapping with `null` in its metadata, an entry with the value null is left out.
         if f.metadata.get("null") and isinstance(merged.get(f.name), dict):
             merged[f.name] = {k: v for k, v in merged[f.name].items() if v is not None}
     return _checked(merged)
+
+
+def _without_others(data: Mapping[str, Any], lower: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a user's settings with the entry `figures.others` written out.
+
+    This entry is always null and stands for all figures of the scale that the user does not name.
+
+    lower: the settings of the scale.
+    """
+    figures = data.get("figures")
+    if not isinstance(figures, Mapping) or OTHERS not in figures:
+        return data
+    if figures[OTHERS] is not None:
+        raise UserError(
+            f"figures.{OTHERS}: must be null, and leaves out all figures that you do not name; "
+            f"found {describe(figures[OTHERS])}"
+        )
+    return {**data, "figures": {**dict.fromkeys(lower.get("figures", {})), **figures}}
 
 
 def _checked(data: Mapping[str, Any]) -> Config:

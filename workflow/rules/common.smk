@@ -10,8 +10,10 @@ sys.path.insert(0, workflow.basedir)  # use the checkout's own packages, even if
 from workflow.plan import UserError, read
 from workflow.resources import check_executor
 
-# Snakemake replaces braces in the paths of rules, so braces in the checkout's path are escaped.
-ENVIRONMENT = f"{workflow.basedir}/environment.yml".replace("{", "{{").replace("}", "}}")
+# With --software-deployment-method conda, each job runs in this environment. By default, jobs run in
+# that of Snakemake itself. Snakemake replaces braces in the paths of rules, so braces in the
+# checkout's path are escaped.
+ENVIRONMENT = f"{workflow.basedir}/workflow/envs/suite.yaml".replace("{", "{{").replace("}", "}}")
 RUN = "{env}/{method}/{mode}-demos{demos}-rate{rate}/seed{seed}"  # the key that names a run
 PACK = "{env}/{method}/{mode}-rate{rate}/{members}"  # names a pack: runs that one job trains
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ngt.commands.runs import add_figure, chosen_keys, counted
+from ngt.commands.runs import add_figure, chosen_keys, counted, untrained
 from ngt.errors import UserError
 from ngt.runs.keys import Layout
 from ngt.settings.options import at_least, load_config
@@ -46,21 +46,24 @@ def run(args: argparse.Namespace) -> None:
     at_least(1, every=args.every)
     config = load_config(args)
     layout = Layout.of(config, args.results)
-    progress = Progress(layout, config, chosen_keys(config, args.figure))
+    keys = chosen_keys(config, args.figure)
+    progress = Progress(layout, config, keys)
     events = events_in(args.tensorboard, layout)
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     while True:
         begun = progress.look()
         head = counted(Counter(progress.statuses.values()), config)
+        none = not begun and set(progress.statuses.values()) <= {"missing"}
+        hint = [untrained(keys, config)] if none else []
         if events is not None:
             rows = sum(events.write(run, progress) for run in begun)
             say(f"{time.strftime('%H:%M:%S')}  {head}; {rows} new rows in {args.tensorboard}")
         elif terminal:
             size = shutil.get_terminal_size()
-            lines = draw(progress, begun, head, size.columns, size.lines - 1)
+            lines = [*draw(progress, begun, head, size.columns, size.lines - 1), *hint]
             say(HOME + "".join(f"{line}{REST_OF_LINE}\n" for line in lines) + REST)
         else:
-            say("\n".join(draw(progress, begun, head, WIDTH, None)))
+            say("\n".join([*draw(progress, begun, head, WIDTH, None), *hint]))
         if progress.over or not (terminal or events):
             return
         time.sleep(args.every)
