@@ -21,8 +21,8 @@ with gain 1; the original uses Glorot initialisation. Inputs are raw, as in the 
 1400 for 200 transitions.
 Traps: the temperature in the public code is 250 000 for Hopper, Walker2d and Ant, 25 000 for
 HalfCheetah (with nets of width 20) and 2500 for Humanoid. These temperatures suit the public code's
-initial weights and a fit on whole demonstrations. After the 1400 steps of this code's fit, the mean error
-on four demonstrations is 2e-4 on Hopper and 0.015 on HalfCheetah. At these temperatures, no reward
+initial weights and a fit on whole demonstrations. After this code's 1400 steps, the mean error on
+four demonstrations is 2e-4 on Hopper and 0.015 on HalfCheetah. At these temperatures, no reward
 of the demonstrations would exceed 2e-4 on Hopper, or 1e-30 on HalfCheetah. On the transitions that
 subsampling leaves out, errors are 1.3 times as large as on the demonstrations. With noise of std
 0.3 on the actions, errors are 2 times as large on Hopper and 1.4 times as large on HalfCheetah, so
