@@ -26,8 +26,8 @@ are the same as for IQ-Learn in this suite. The original collects 10 000 steps b
 this code learns from the start. `absorbing` is on, as in LS-IQ's paper; the public launch scripts
 turn it off. In the second term, `absorbing` multiplies the reward of every terminated transition,
 the agent's and the expert's. The public code multiplies only the agent's rewards; there, the
-expert's terminated transitions keep the reward -1 / c. The public code's variant with a learned entropy
-critic (LS-IQ with H) is omitted.
+expert's terminated transitions keep the reward -1 / c. The public code's variant with a learned
+entropy critic (LS-IQ with H) is omitted.
 Traps: with gamma 0.99 and c 0.5, the expert's target Q_max is 200. The critic's loss therefore
 starts near 40 000, and the critic's weights need thousands of updates to reach the target. For
 HalfCheetah, the public launch script uses another weight, c = 10. The temperature is fixed, at 0.1
