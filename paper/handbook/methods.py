@@ -46,8 +46,8 @@ in an iteration. Except for FAIRL, the reward is high if a transition is like th
 In the first table, "key" is the method's name in commands and config files. "Input" is what the
 method compares: state and action (s, a), state and next state (s, s') or the state alone (s).
 
-IQ-Learn and the methods after it are not in the paper. Their losses are tested, but none of these
-methods has been trained on a task yet.
+IQ-Learn and the methods after it are not in the paper. Their losses are tested. Which of these
+methods learn at scale `quick` is shown by `beyond_figure` ([results](learning.md)).
 """
 
 
