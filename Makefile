@@ -1,6 +1,6 @@
 # One command per task; `make` lists them. Only make and Python are needed.
 #   SCALE=lite         choose a scale (make figure, make report)
-#   RECORDS=published  draw from the shipped records, without training
+#   RECORDS=published  draw from the shipped records, i.e. results of earlier runs, without training
 #   DEMOS=shipped      imitate the shipped experts, without training experts
 #   PYTHON=path        make a new .venv with this Python
 #   ARGS="-k sac"      pass more arguments to pytest (make test, make long)
@@ -21,7 +21,7 @@ DEMOS ?=
 ARGS ?=
 TEST_JOBS ?= 2
 
-# Jobs fill the cores, one thread each.
+# Jobs run in parallel on all cores, so each job uses one thread.
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -32,13 +32,14 @@ PYTEST = $(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
 SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES)) \
   --workflow-profile workflow/profiles/default
 
-# Snakemake prints a line when a pack starts and a line when it ends, and nothing for minutes between.
+# Snakemake prints a line when a pack (a job that trains several runs) starts and when it ends. In
+# the minutes between, it prints nothing, so name the command that shows the progress.
 WATCH = $(if $(RECORDS),:,echo "to see how far the runs are, use another terminal: \
   $(BIN)/ngt runs$(SCALE:%= --scale %) --watch")
 
 # Print "ok VERSION COMMAND" for the first Python that runs, has a supported version and can make
-# environments. Otherwise list the Pythons found. Each Python is run, because a version manager may have
-# a command that exists but fails.
+# environments. Otherwise list the Pythons found. Each Python is run, because a version manager can
+# provide a `python3.12` that exists but fails.
 PICK_PYTHON = found=; \
   for p in $(if $(PYTHON),"$(PYTHON)",$(PYTHONS:%=python%) python3); do \
     v=$$("$$p" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null) || v=; \
@@ -52,7 +53,8 @@ PICK_PYTHON = found=; \
   done; \
   echo "$${found:-; no Python}" | cut -c 3-
 
-# A copied checkout makes a new .venv, since the old one runs the code of the original folder.
+# If the checkout was copied, make a new .venv, because the copied .venv runs the code of the
+# original folder.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 .PHONY: $(READY)
 endif
@@ -90,9 +92,9 @@ check: setup  ## run only linters and mypy
 	@echo "check: mypy"
 	@$(BIN)/python -m mypy
 
-# This target has no set-up and uses the current Python. It needs a torch that fits the machine's CUDA
-# and the packages that ngt/bench/gpu.py names. The tests' shared fixtures are not loaded, since they
-# need more packages.
+# This target does not set up .venv and uses the `python3` of the shell. That Python needs a torch
+# that fits the machine's CUDA, and the packages that ngt/bench/gpu.py names. The tests' conftest.py
+# is not loaded, because it needs more packages.
 gpu-check:  ## on a CUDA machine: run tests marked gpu and write rates to results/published/gpu.json
 	@$(or $(PYTHON),python3) -m pytest -q -o minversion=7 -o filterwarnings= -p no:cacheprovider \
 	  --noconftest tests/ngt/training/test_graphs.py
@@ -107,9 +109,9 @@ clean:  ## remove .venv and caches; results stay
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamp file is removed first and written last. An interrupted set-up therefore starts again from an
-# empty environment, and a finished one is updated in place. The constraint pins the build tool of
-# packages that are distributed as source.
+# The file $(READY) is removed first and written last. After an interrupted set-up, the next set-up
+# therefore starts with an empty environment; after a finished one, it updates the environment in
+# place. PIP_CONSTRAINT pins setuptools, which builds the packages that are distributed as source.
 $(READY): requirements.lock pyproject.toml
 	$(eval PICKED := $(shell $(PICK_PYTHON)))
 	$(if $(filter ok,$(firstword $(PICKED))),,$(error needs Python $(subst $() , or ,$(PYTHONS)); \

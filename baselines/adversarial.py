@@ -1,11 +1,12 @@
 """Common parts of the adversarial methods: a net, its gradient penalty, absorbing states.
 
 Each run trains its own net D to tell expert transitions from agent transitions. A method's `loss`
-defines the training objective, and its `value` defines the reward. The nets are the paper's reward
-nets without spectral norm. Spectral norm caps the slope of D at 1, which conflicts with the
-two-sided penalty that pulls the slope up to 1. The setting `spectral_norm` turns spectral norm on.
-`penalty: 0` removes the penalty, its random draw and its pass through the net. The penalised slope
-is per unit of input, so a coordinate of large scale dominates D unless observations are normalised.
+defines the training objective, and its `value` defines the reward. The nets are the reward nets of
+the NGT paper without spectral norm. Spectral norm caps the slope of D at 1, which conflicts with
+the two-sided penalty that pulls the slope up to 1. The setting `spectral_norm` turns spectral norm
+on. `penalty: 0` removes the penalty, its random draw and its pass through the net. The penalised
+slope is per unit of input, so a coordinate of large scale dominates D unless observations are
+normalised.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ POWER_ITERATIONS = 3  # power iterations of spectral norm per update
 
 @dataclass(frozen=True)
 class AdversarialConfig:
-    """Settings of a method with a discriminator or critic. Defaults: the paper's, unless noted."""
+    """Settings of a method with a discriminator or critic, as in the NGT paper unless noted."""
 
     hidden: tuple[int, ...] = opt((256, 256), "widths of the net", 1)
     leak: float = opt(0.05, "slope of LeakyReLU below zero", 0)
@@ -43,17 +44,17 @@ class AdversarialConfig:
 class Adversarial(RewardModel):
     """The net D of R runs; subclasses define `loss` and `value`.
 
-    With absorbing states (Kostrikov et al., 2019), observations carry a flag. It is 1 in the state
-    after the end, whose other coordinates are 0.
+    With absorbing states (Kostrikov et al., 2019), observations carry a flag. The flag is 1 in the
+    absorbing state, which follows the end of an episode and whose other coordinates are 0.
 
     In D's batches a fair coin decides whether a terminated transition is kept or replaced by the
-    absorbing state's own transition. Each of the two transitions thus has half the weight of a row,
-    both for the expert and for the agent. This changes the ratio between expert and agent only by a
-    constant factor. The reward of a terminated transition includes the absorbing state's value,
-    which is gamma / (1 - gamma) times that state's reward. Bootstrapping through the absorbing
-    state forever gives the same value. D sees the expert terminate only if the subsampled
-    transitions contain a termination. On average, they contain one in `rate` of the terminations in
-    the demonstrations.
+    absorbing state's own transition, which leads back to that state. Each of the two transitions
+    thus has half the weight of a row, both for the expert and for the agent. This changes the ratio
+    between the expert's and the agent's density only by a constant factor. The reward of a
+    terminated transition includes the absorbing state's value, which is gamma / (1 - gamma) times
+    that state's reward. Bootstrapping through the absorbing state forever gives the same value. D
+    sees the expert terminate only if the subsampled transitions contain a termination. On average,
+    they contain one in `rate` of the terminations in the demonstrations.
     """
 
     Config = AdversarialConfig
@@ -145,7 +146,7 @@ class Adversarial(RewardModel):
         x = self.inputs(batch)
         reward = self.value(x)
         if self.config.absorbing:
-            steps = self.spec.gamma / (1.0 - self.spec.gamma)  # the sum of all discounts
+            steps = self.spec.gamma / (1.0 - self.spec.gamma)  # sum of gamma^k over k >= 1
             reward = reward + batch.terminated * (steps * self.value(self.absorbing(x)))
         self.metrics["reward_std"] = reward.std(dim=1, correction=0)
         return reward

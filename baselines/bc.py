@@ -1,16 +1,16 @@
-"""Behavioural cloning (Pomerleau, 1989), in the form of the authors' public code.
+"""Behavioural cloning (Pomerleau, 1989), in the form of the NGT authors' public code.
 
 The policy is fitted to expert pairs (s, a) alone, without stepping an env:
 
     loss = E_expert[|a_theta(s) - a|^2] / |A|
 
-a_theta(s) is a reparameterised sample of the tanh-Gaussian policy, so its std shrinks to its floor.
-Each training step is one gradient step of the agent's own optimiser.
+a_theta(s) is a reparameterised sample of the tanh-Gaussian policy, so the policy's std shrinks to
+its lower bound. Each training step is one gradient step of the optimiser of the agent's actor.
 
 Reward: none.
 Range: none.
 Deviations: the learning rate is the agent's and observations are raw, as for every method here. The
-authors' code uses a learning rate of 1e-4 and normalises observations by running statistics. A
+NGT authors' code uses a learning rate of 1e-4 and normalises observations by running statistics. A
 likelihood loss would be fragile: a deterministic SAC expert saturates the tanh, and atanh(+-1) is
 infinite.
 Sources: Pomerleau, "ALVINN: An Autonomous Land Vehicle in a Neural Network", NeurIPS 1988;

@@ -15,17 +15,18 @@ exceed 18.4. R is also the reward of AIRL (Fu et al., 2018). FAIRL's reward (Gha
 agent's. For this reward, z is clamped to at most `logit_clip` in magnitude.
 
 Reward: R is z, R+ is softplus(z); high is expert-like. A high FAIRL reward is not expert-like. It
-is largest at z = -1, just on the agent's side, and falls without bound where the expert is denser.
+is largest at z = -1, where agent transitions are the more frequent ones, and falls without bound
+where expert transitions are.
 Range: R is any real number. R+ lies in [0, inf), which rewards staying alive if episodes can end
 early. FAIRL's reward lies in [-10 exp(10), exp(-1)], which is [-220 265, 0.37].
 Deviations: SAC replaces TD3 or DDPG, and each net takes one step per iteration, as for every method
 here. Batches are drawn with replacement, since one demonstration is smaller than a batch. LeakyReLU
-replaces tanh, as in the paper's reward net. Absorbing states are off by default, since the paper
-does not mention them. With `absorbing`, their value is added in closed form, not bootstrapped. The
-last expert transition is subsampled like any other; the original keeps it with weight 1 / rate. The
-label y is a constant of at most 1. SAM draws y anew for each row, but only the mean of y matters.
-FAIRL's code also clamps z while D learns, tunes the scale of the reward and the weight of the
-penalty per env, and ignores terminations.
+replaces tanh, as in the NGT paper's reward net. Absorbing states are off by default, since the NGT
+paper does not mention them. With `absorbing`, the value of absorbing states is added in closed
+form, not bootstrapped. The last expert transition is subsampled like any other; the original keeps
+it with weight 1 / rate. The label y is a constant of at most 1. SAM draws y anew for each row, but
+only the mean of y matters. Unlike this code, FAIRL's code also clamps z while D learns, tunes the
+scale of the reward and the weight of the penalty per env, and ignores terminations.
 Traps: at z = 10, FAIRL's reward is 22 026 times as large as z. Without a clamp, or with a weak
 penalty, the critic diverges.
 Sources: Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019; Blondé and Kalousis,
@@ -65,7 +66,7 @@ class Dac(Adversarial):
     config: DacConfig
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return the cross-entropy summed over both sides, plus the penalty, shape (R,)."""
+        """Return the cross-entropies of expert and agent, summed, plus the penalty, shape (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
         z_agent, z_expert = self.net(torch.cat([x_agent, x_expert], dim=1)).squeeze(-1).chunk(2, 1)
         y = self.config.expert_label

@@ -2,7 +2,7 @@
 
 A soft critic is optimal for an implied reward, r = Q(s, a) - gamma V(s'). These methods therefore
 neither learn nor bootstrap a separate reward. Their `critic_loss` raises the implied reward on
-expert transitions and limits it elsewhere. The agent's batch is half agent transitions and half
+expert transitions and limits it on all others. The agent's batch is half agent transitions and half
 expert transitions, as in each method's public code. The actor learns at the states of both halves.
 The critic's input is (s, a) in every input mode.
 """
@@ -76,14 +76,14 @@ class Inverse(RewardModel):
         )
 
     def policy_term(self, values: Values, objective: Objective) -> Tensor:
-        """Return the policy's return under the implied reward, shape (R,)."""
+        """Return the policy's return under the implied reward, in the form `objective`, (R,)."""
         if objective == "v0":
             return (1.0 - self.spec.gamma) * values.sides(values.v)[1].mean(dim=1)
         gain = values.v - self.spec.gamma * values.after
         return (gain if objective == "value" else values.sides(gain)[1]).mean(dim=1)
 
     def log(self, values: Values, reward: Tensor) -> None:
-        """Log the mean of the implied reward (R, B), overall and on each side."""
+        """Log the mean of the implied reward (R, B) over all rows, the agent's and the expert's."""
         agent, expert = values.sides(reward.detach())
         both = {"reward": reward.detach(), "reward_agent": agent, "reward_expert": expert}
         self.metrics |= {name: x.mean(dim=1) for name, x in both.items()}

@@ -1,31 +1,35 @@
 """Inverse soft-Q learning, IQ-Learn (Garg et al., 2021).
 
-The critic implies the reward r. Its loss raises r on expert transitions, and lowers the policy's
-return under r. A chi-square regulariser keeps r small on both sides:
+The critic implies a reward r. The critic's loss raises r on expert transitions, and lowers the
+policy's return under r. A chi-square regulariser keeps r small on the transitions of expert and
+agent, over which E_both is the mean:
 
     V(s)  = min Q(s, a) - alpha log pi(a|s),   a ~ pi(.|s)
     r     = Q(s, a) - gamma (1 - terminated) V'(s')
     loss  = -E_expert[r] + E_both[V(s) - gamma (1 - terminated) V'(s')] + 1/(4 chi2) E_both[r^2]
 
 V' uses the target critics. With `objective: v0` the second term is (1 - gamma) E_expert[V(s)], so
-every expert state counts as an initial state. The actor and the temperature learn as in SAC, at the
-states of both sides. With two critics, the loss is the mean of theirs.
+every expert state counts as an initial state. The actor, and the temperature unless it is fixed,
+learn as in SAC, at the states of expert and agent. With two critics, each has this loss, and the
+mean of the two losses is minimised.
 
 Reward: r, which the critic implies; high is expert-like. It is logged, but never bootstrapped.
 Range: any real number. At the optimum r is 4 chi2 (d_expert - d_agent) / (d_expert + d_agent), with
-d the densities of the two sides, so it lies in [-2, 2]. A terminating transition has V'(s') = 0, so
-the sign of the values decides whether it pays to end an episode.
+d the densities of expert and agent transitions, so r lies in [-2, 2]. A terminating transition has
+V'(s') = 0, so the sign of the values decides whether it pays to end an episode.
 Deviations: half of the batch is the agent's, half the expert's. `train.batch` is 512, the size of
-both halves, so that each half has the original's 256. The agent updates once every four env steps,
-as for every method here; the original updates at every step. The initial weights, the clipping of
-the actor's gradient and the bounds of its std are the suite's. Expert transitions are drawn with
-replacement. The public code's other divergences and its gradient penalty are omitted.
+both halves together, so that each half has the original's 256. The agent updates once every four
+env steps, as for every method here; the original updates at every step. The initial weights, the
+clipping of the actor's gradient and the bounds of the actor's std are the suite's. Expert
+transitions are drawn with replacement. The public code's other divergences and its gradient penalty
+are omitted.
 Traps: issues of the public code report the following. Training does not converge if the temperature
-is learned, unless the target entropy is far below -|A| (four times, in that code). Here the
-temperature is therefore fixed at the values of the public scripts. The regulariser must cover both
-sides; with the expert's side alone, the critic diverges. In some cases the minimum of two critics
-diverges but a single critic does not. The scripts use one critic, and so does the suite. A user who
-could not reach the printed returns from one demonstration reported 3500 on Walker2d.
+is learned, unless the target entropy is far below -|A|, four times as low in that code. Here the
+temperature is therefore fixed at the values of the public scripts. The regulariser must cover the
+transitions of expert and agent; with the expert's alone, the critic diverges. In some cases,
+training diverges with the minimum of two critics but not with a single critic. The scripts use one
+critic, and so does the suite. A user who could not reach the published returns from one
+demonstration reported a return of 3500 on Walker2d.
 Sources: Garg et al., "IQ-Learn: Inverse soft-Q Learning for Imitation", NeurIPS 2021;
 Div99/IQ-Learn, with its issues 2, 5, 11, 13 and 17; lionelblonde/ngt.
 """
@@ -45,13 +49,13 @@ class IqConfig(InverseConfig):
 
 
 class IqLearn(Inverse):
-    """IQ-Learn for R runs. It has no parameters of its own."""
+    """IQ-Learn for R runs. Only the agent has learned parameters."""
 
     Config = IqConfig
     config: IqConfig
 
     def critic_loss(self, agent: Sac, batch: Batch, noise: Tensor) -> Tensor:
-        """Return the negative regularised dual objective, shape (R,)."""
+        """Return the loss in the module's docstring, shape (R,)."""
         values = self.values(agent, batch, noise, self.config.target)
         reward = values.q - self.spec.gamma * values.after[:, None]
         self.log(values, reward.mean(dim=1))

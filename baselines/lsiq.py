@@ -1,7 +1,8 @@
 """Least-squares inverse Q-learning, LS-IQ (Al-Hafez et al., 2023).
 
-IQ-Learn's regulariser, computed over both sides together, turns its objective into a squared
-Bellman error with a fixed reward for each side. Let c be the regulariser's weight:
+IQ-Learn's regulariser, computed over expert and agent transitions together, turns IQ-Learn's
+objective into a squared Bellman error with one fixed reward for the expert's transitions and one
+for the agent's. Let c be the regulariser's weight, and E_both the mean over both batches:
 
     r_expert = 1 / c,   r_agent = -1 / c,   Q_max = 1 / (c (1 - gamma))
     y        = gamma (1 - terminated) clip(V'(s'), -Q_max, Q_max)
@@ -11,7 +12,7 @@ V is the soft value under the policy, and V' is the same value from the target c
 bootstrap` replaces the expert's target Q_max by r_expert + y. `agent: buffer` computes the second
 term only at the agent's actions, E_agent[(Q(s, a) - r_agent - y)^2]. With `absorbing`, the reward
 of a terminated transition is multiplied by 1 / (1 - gamma), which gives the value of staying in the
-absorbing state forever. Otherwise, ending an episode would spare the agent all further negative
+absorbing state forever. Without it, ending an episode would spare the agent all further negative
 rewards.
 
 Reward: fixed, 1 / c on the expert's transitions and -1 / c on the agent's; high is expert-like. The
@@ -19,13 +20,14 @@ reward that the critic implies, Q(s, a) - y, is logged.
 Range: [-1 / c, 1 / c], which is [-2, 2]; with `absorbing`, 1 / (1 - gamma) times as wide at
 terminations. Targets are clipped to the values that such rewards can reach, [-200, 200].
 Deviations: the batch (half the agent's, half the expert's, 512 together) and the number of updates
-are those of IQ-Learn here. The original collects 10 000 steps before it learns; this code learns
-from the start. `absorbing` is on, as in the paper; the public launchers turn it off. It changes the
-reward of every terminated row; the public code leaves out the expert's states in the second term.
-The public code's learned entropy critic (LS-IQ with H) is omitted.
+are those of the suite's IQ-Learn. The original collects 10 000 steps before it learns; this code
+learns from the start. `absorbing` is on, as in LS-IQ's paper; the public launchers turn it off.
+`absorbing` changes the reward of every terminated row; the public code leaves out the expert's
+states in the second term. The public code's learned entropy critic (LS-IQ with H) is omitted.
 Traps: with gamma 0.99 and c 0.5 the expert's target is 200. The critic's loss therefore starts near
-40 000, and its weights need thousands of updates to reach the target. The public launcher also has
-c = 10 for HalfCheetah. The temperature is fixed, at 0.1 on Humanoid and at 1e-3 elsewhere.
+40 000, and the critic's weights need thousands of updates to reach the target. The public launcher
+has another weight, c = 10, for HalfCheetah. The temperature is fixed, at 0.1 on Humanoid and at
+1e-3 on all other tasks.
 Sources: Al-Hafez et al., "LS-IQ: Implicit Reward Regularization for Inverse Reinforcement
 Learning", ICLR 2023; robfiras/ls-iq, with its issue 2.
 """
@@ -60,7 +62,7 @@ class LsIqConfig:
 
 
 class LsIq(Inverse):
-    """LS-IQ for R runs. It has no parameters of its own."""
+    """LS-IQ for R runs. Only the agent has learned parameters."""
 
     Config = LsIqConfig
     config: LsIqConfig
@@ -71,7 +73,7 @@ class LsIq(Inverse):
             raise UserError("sac.gamma: found 1, but Q_max is 1 / (c (1 - gamma)); use less than 1")
 
     def critic_loss(self, agent: Sac, batch: Batch, noise: Tensor) -> Tensor:
-        """Return the sum of both sides' squared errors, shape (R,)."""
+        """Return the sum of the two terms of the loss, shape (R,)."""
         c, gamma = self.config, self.spec.gamma
         bound = 1.0 / c.weight
         most = bound / (1.0 - gamma)

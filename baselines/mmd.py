@@ -7,9 +7,9 @@ exp(-|u - v|^2 / (2 sigma^2)). With expert transitions e, e' and agent transitio
     loss   = -MMD^2 + 10 E[(|grad D| - 1)^2]
     reward = w(x) = E_e[k(D(x), D(e))] - E_a[k(D(x), D(a))]
 
-The paper gives the kernel and states that MMD replaces the objective of W-DAC. D(x) cannot be the
-reward here, since D, -D and D + c have the same loss. The reward is the witness w instead, with
-MMD^2 = E_e[w] - E_a[w].
+The NGT paper gives the kernel and states that MMD replaces the objective of W-DAC. D(x) cannot be
+the reward here, since D, -D and D + c have the same loss. The reward is the witness function w
+instead, for which MMD^2 = E_e[w] - E_a[w].
 
 Reward: w(x) with respect to the last expert and agent batch, embedded by the current D; high is
 expert-like.
@@ -17,13 +17,13 @@ Range: (-3, 3), since each sigma contributes between -1 and 1.
 Deviations: D has one output and the penalty is on D, as for W-DAC's critic. Li et al. use more
 outputs, clip the weights, and add the loss of an autoencoder and a rank constraint. Penalising the
 slope of w instead (Bińkowski et al., 2018) is optional. It is not the default because w is bounded,
-so w cannot have slope 1 all the way between raw observations that lie far apart. Kernels are
-summed, as in Li et al.'s code. Averaging them would be equivalent to three times the penalty and a
-third of the reward. The estimate includes each row's kernel with itself. Without these, the
-gradients of the first two terms would only differ by a factor B / (B - 1). The expert's side of w
-is a batch, not all atoms. It is thus as noisy as the agent's side, and its cost does not depend on
-the number of atoms. Each net takes one step per iteration, and absorbing states are off by default,
-as for every method here.
+so w cannot have slope 1 all the way between raw observations that lie far apart. The kernels of the
+three sigmas are summed, as in Li et al.'s code. Averaging them would be equivalent to three times
+the penalty and a third of the reward. The estimate of MMD^2 includes each row's kernel with itself.
+Leaving these kernels out would only multiply the gradients of the first two terms by B / (B - 1).
+The mean over e in w is taken over a batch, not over all expert transitions. It is thus as noisy as
+the mean over a, and its cost does not depend on the number of demonstrations. Each net takes one
+step per iteration, and absorbing states are off by default, as for every method here.
 Sources: Li et al., MMD GAN, NeurIPS 2017; Bińkowski et al., Demystifying MMD GANs, ICLR 2018; Xiao
 et al., Wasserstein Adversarial Imitation Learning, 2019; OctoberChang/MMD-GAN.
 """
@@ -66,7 +66,7 @@ def rbf_mixture(u: Tensor, v: Tensor, sigmas: Sequence[float]) -> Tensor:
 
 
 def mmd_squared(u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return the biased estimate of MMD^2 between (R, B, m) and (R, C, m), shape (R,).
+    """Return the biased estimate of MMD^2 between D's outputs (R, B, m) and (R, C, m), shape (R,).
 
     It is biased because it includes each row's kernel with itself.
     """
@@ -76,7 +76,7 @@ def mmd_squared(u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> T
 
 
 def witness(u: Tensor, u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return u's mean kernel with the expert minus its mean kernel to the agent, shape (R, B)."""
+    """Return u's mean kernel with `u_expert` minus that with `u_agent`, shape (R, B)."""
     to_expert = rbf_mixture(u, u_expert, sigmas).mean(dim=-1)
     return to_expert - rbf_mixture(u, u_agent, sigmas).mean(dim=-1)
 
@@ -96,12 +96,12 @@ class MmdDac(Adversarial):
         # The loss does not depend on D's offset, so the offset's gradient is only rounding error,
         # which Adam would amplify.
         self.net.layers[-1].bias.requires_grad_(False)
-        # Keep the last batches, not all atoms: D was trained on these batches, and their cost is
-        # constant.
+        # The witness is computed with the last two batches, not with all demonstrations, since D
+        # was trained on these batches and their cost is constant.
         shape = len(spec.seeds), spec.batch, self.net.layers[0].weight.shape[-2]
         self.expert: Tensor
         self.agent: Tensor
-        # The two are equal before the first update, so the reward is 0.
+        # Both are zero before the first update, so the reward is 0 at first.
         self.register_buffer("expert", torch.zeros(shape))
         self.register_buffer("agent", torch.zeros(shape))
 

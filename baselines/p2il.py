@@ -1,27 +1,29 @@
 """Proximal point imitation learning, P2IL (Viano et al., 2022).
 
 In this primal-dual method, a reward net r and a critic Q descend the same loss. The logistic
-Bellman error replaces the squared one. Its gradient weights the Bellman errors of a batch by their
-softmax:
+Bellman error replaces the squared one. The gradient of the logistic error weights the Bellman
+errors of a batch by their softmax:
 
     V(s)  = min Q(s, a) - alpha log pi(a|s),   a ~ pi(.|s)
     y     = gamma (1 - terminated) V(s')
-    w     = softmax(tau (r + y - Q)), over the batch of one side, without gradient
+    w     = softmax(tau (r + y - Q)) over the expert's batch, without gradient
     loss  = -E_expert[r] + sum w (r + y - Q) + E_expert[V(s) - y] + 1/(4 chi2) E_both[r^2 + Q^2]
 
-The weighted errors are those of the expert's side, or of the agent's side with `online`. The
-setting `objective` selects the third term, as in IQ-Learn. V(s') comes from the critic itself, with
-gradient, unless `target` is set. The actor learns as in SAC, at the states of both sides.
+E_both is the mean over the batches of expert and agent. With `online`, w and the sum are over the
+agent's batch instead of the expert's. The setting `objective` selects the third term, as in
+IQ-Learn. V(s') comes from the critic itself, with gradient, unless `target` is set. The actor
+learns as in SAC, at the states of expert and agent.
 
 Reward: the net r(s, a); high is expert-like. The agent never uses it, since the critic learns from
 the loss above. With `online` off and a small tau, the weights are nearly equal, r has almost no
-gradient, and only the critic distinguishes the sides. The logged reward is the one that the critic
-implies, Q - y.
+gradient, and only the critic distinguishes expert from agent. The logged reward is the one that the
+critic implies, Q - y.
 Range: any real number. The regulariser pulls r and Q to 0.
-Deviations: reward and critic take one step per update. The original takes 20 steps on a batch, each
-with new actions. `train.updates_per_step` adds updates, each with a step of the actor. The batch is
-half the agent's and half the expert's, 512 together. The agent updates once every four env steps,
-not at every step. There is one reward net; the original takes the smaller output of two.
+Deviations: reward net and critic take one step per update. The original takes 20 steps on a batch,
+each with new actions. Here a higher `train.updates_per_step` gives more steps, but each comes with
+a step of the actor. The batch is half the agent's and half the expert's, 512 together. The agent
+updates once every four env steps, not at every step. There is one reward net; the original has two
+and takes the smaller of their outputs.
 Traps: the public commands for MuJoCo turn `online` off, so the agent's transitions affect only the
 regulariser and the actor. The commands use 10 whole demonstrations. They set tau to 0.08 on
 HalfCheetah and 1 elsewhere, use no target critics, and choose the objective `value_expert`.

@@ -10,12 +10,13 @@ Reward: (r - P5) / (P95 - P5), r = exp(-h), with percentiles of the batch. It is
 expert-like data.
 Range: r lies in (0, 1]. The scaled reward lies mostly in [0, 1] and is not clipped.
 Deviations: As in the NGT paper, the predictor takes one step per iteration for as long as the agent
-learns, instead of 200 epochs beforehand. Both nets are NGT's, with the same architecture and
-spectral norm; RED's predictor is shallower than its prior. The pairing is NGT's. On Humanoid it is
-HL-Gauss, so h has a floor above zero. Percentiles only partly replace RED's temperature, which is
-tuned per env from 250 to 250 000. For small h, exp(-h) is close to the straight line 1 - h. Scaling
-keeps the shape of the rewards' distribution, so nearly all rewards of a batch end up near 1. The
-setting `rescale` multiplies the nets' outputs and thus acts as a temperature.
+learns, instead of being fitted for 200 epochs beforehand. Both nets are NGT's, with the same
+architecture and spectral norm; in RED, the predictor is shallower than the prior. The pairing is
+NGT's. On Humanoid the pairing is HL-Gauss, so h has a floor above zero. Percentiles only partly
+replace RED's temperature, which is tuned per env from 250 to 250 000. For small h, exp(-h) is close
+to the straight line 1 - h. Scaling by percentiles keeps the shape of the rewards' distribution, so
+nearly all rewards of a batch end up near 1. The setting `rescale` multiplies the nets' outputs and
+thus acts as a temperature.
 Sources: Wang et al., Random Expert Distillation, ICML 2019; RuohanW/RED; lionelblonde/ngt.
 """
 

@@ -1,31 +1,34 @@
 """Random Expert Distillation, RED (Wang et al., 2019), as in its authors' code.
 
 A predictor f is fitted to a frozen random prior f' on the expert's transitions, before the agent
-takes its first step, and is then frozen. With k outputs:
+takes its first step, and is then frozen. Each net has k outputs:
 
     loss   = E_expert[|f(x) - f'(x)|^2 / k]
     reward = exp(-temperature |f(x) - f'(x)|^2 / k)
 
 The prior is deeper than the predictor. The fit takes 200 passes through the demonstrations in
-batches of 32. A reward then depends only on its transition, and is computed when the step is taken.
-Without a `temperature`, each run uses the temperature at which the mean error on its demonstrations
-gives a reward of 0.9. The paper chooses it so that most of the expert's rewards are close to 1.
+batches of 32. Since both nets are then frozen, a reward depends only on its transition, and is
+computed when the step is taken. Without a `temperature`, each run uses the temperature at which the
+mean error on its demonstrations gives a reward of 0.9. RED's paper chooses the temperature so that
+most of the expert's rewards are close to 1.
 
 Reward: exp(-temperature * squared error); high is expert-like.
-Range: (0, 1]. It rewards staying alive if episodes can end early.
+Range: (0, 1]. Since the reward is positive, it rewards staying alive if episodes can end early.
 Deviations: SAC replaces TRPO, with gamma 0.99 instead of 0.97. The policy is not pretrained; the
 original pretrains it by behavioural cloning on HalfCheetah and Ant. Initial weights are orthogonal
 with gain 1, not Glorot's. Inputs are raw, as in the original, even with `normalise_obs`.
 Demonstrations are subsampled, so the fit takes fewer steps: 1400 for 200 transitions.
 Traps: the public code's temperatures are 250 000 for Hopper, Walker2d and Ant, 25 000 for
-HalfCheetah, with nets 20 wide, and 2500 for Humanoid. They suit its initial weights and a fit on
-whole demonstrations. After 1400 steps here, the mean error on four demonstrations is 2e-4 on Hopper
-and 0.015 on HalfCheetah, so all rewards would be below 1e-5. On the transitions that subsampling
-leaves out, errors are 1.3 times as large. With noise of std 0.3 on the actions, they are 2 times as
-large on Hopper and 1.4 times on HalfCheetah, so the reward distinguishes little. `epochs: 3600`
-gives as many steps as in the original. Errors are then 1.2e-5 on Hopper and 0.0027 on HalfCheetah.
-They are 5 and 3 times as large on the transitions left out, and 13 and 3 times with noise. At the
-public temperatures, the demonstrations would earn 0.12 on Hopper and 1e-7 on HalfCheetah.
+HalfCheetah, with nets 20 wide, and 2500 for Humanoid. They suit the public code's initial weights
+and a fit on whole demonstrations. After 1400 steps here, the mean error on four demonstrations is
+2e-4 on Hopper and 0.015 on HalfCheetah, so all rewards at these temperatures would be below 1e-5.
+On the transitions that subsampling leaves out, errors are 1.3 times as large as on the
+demonstrations. With noise of std 0.3 on the actions, errors are 2 times as large on Hopper and 1.4
+times on HalfCheetah, so the reward distinguishes little. `epochs: 3600` gives as many steps as in
+the original. The errors on the demonstrations are then 1.2e-5 on Hopper and 0.0027 on HalfCheetah.
+On the transitions left out, they are 5 times as large on Hopper and 3 times on HalfCheetah; with
+noise on the actions, 13 times and 3 times. At the public temperatures, the demonstrations would
+earn a reward of 0.12 on Hopper and of 1e-7 on HalfCheetah.
 Sources: Wang et al., "Random Expert Distillation: Imitation Learning via Expert Policy Support
 Estimation", ICML 2019; RuohanW/RED.
 """
@@ -43,7 +46,7 @@ from ngt.agent.optim import adam, descend
 from ngt.reward import Batch, RewardModel, Spec, opt
 from ngt.seeding import torch_generator
 
-WORTH = 0.9  # without a temperature, the reward at the mean error on the demonstrations
+WORTH = 0.9  # reward at the mean error on the demonstrations, if the config has no temperature
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class RedOriginal(RewardModel):
     def _fit(self, run: int, seed: int, x: Tensor) -> Tensor:
         """Fit one run's predictor to its demonstrations x (1, N, input); return the final error.
 
-        Each run is fitted separately, so that its numbers do not depend on its pack.
+        Each run is fitted separately, so that its numbers are the same alone and with other runs.
         """
         c, order = self.config, torch_generator(seed, "init", "order")
         net = self._net("predictor", c.hidden, [seed])

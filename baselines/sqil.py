@@ -1,7 +1,7 @@
 """Soft Q imitation learning, SQIL (Reddy et al., 2020).
 
-SQIL is SAC with a constant reward for expert transitions and another for the agent's. Each batch of
-the agent is half expert transitions and half its own:
+SQIL is SAC with one constant reward for expert transitions and another for the agent's. Each batch
+that the agent learns from is half expert transitions and half the agent's own:
 
     reward = 1 on expert transitions, 0 on the agent's
 
@@ -9,12 +9,13 @@ The loss of each critic is thus 1/4 E_expert[(Q - 1 - y)^2] + 1/4 E_agent[(Q - y
 discounted soft value of the next state. The agent is drawn back to the demonstrated states, since
 all other states have no reward. Only the agent learns.
 
-Reward: 1 or 0, depending on who took the transition, not on its content; high is the expert's.
-Range: {0, 1}. It never punishes, so it rewards staying alive if episodes can end early.
+Reward: 1 if the expert took the transition, 0 if the agent did, whatever its content.
+Range: {0, 1}. The reward is never negative, so it rewards staying alive if episodes can end early.
 Deviations: batches are drawn with replacement. The temperature is learned, as for every method
-here. The weight of the agent's side (the paper's lambda) is 1, and training is not stopped early.
+here. The weight of the agent's transitions in the loss, lambda in SQIL's paper, is 1. Training is
+not stopped early.
 Traps: once the agent behaves like the expert, its transitions fill the buffer with reward 0 for the
-same behaviour, and the reward fades. The authors stop once the squared Bellman error has
+same behaviour, and the reward fades. The authors stop training once the squared Bellman error has
 converged. A public implementation with SAC reports a return of 1400 on HalfCheetah after 300 000
 steps, where the expert's return is 3400.
 Sources: Reddy, Dragan & Levine, "SQIL: Imitation Learning via Reinforcement Learning with Sparse

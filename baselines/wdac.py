@@ -7,13 +7,13 @@ A critic D with a slope of 1 learns to be high on expert transitions and low on 
 
 The penalty is computed at random points between expert and agent rows. Adding a constant to D does
 not change the loss, so the reward's sign is arbitrary. If episodes can end early, the value of
-staying alive is then arbitrary too, unless `absorbing` is set. With absorbing states no episode
-ends, so a constant adds the same amount to every return.
+staying alive is therefore arbitrary too, unless `absorbing` is set. With absorbing states no
+episode ends, so a constant in the reward adds the same amount to every return.
 
 Reward: D(x), the critic's raw value; high values are expert-like, and zero has no meaning.
 Range: any real number. The reward has the scale of the inputs, since D has slope 1.
 Deviations: one critic step per iteration, as for every method here; the WGAN papers use five. The
-reward is not clamped, centred or scaled by percentiles. The rest is as in DAC.
+reward is not clamped, centred or scaled by percentiles. All other deviations are those of DAC.
 Sources: Arjovsky et al., Wasserstein GAN, ICML 2017; Gulrajani et al., Improved Training of
 Wasserstein GANs, NeurIPS 2017; Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019;
 lionelblonde/ngt.
@@ -30,7 +30,7 @@ class Wdac(Adversarial):
     """The critics of R runs."""
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return the negative dual objective plus the penalty, shape (R,)."""
+        """Return E_agent[D] - E_expert[D] plus the penalty, shape (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
         d_agent, d_expert = self.net(torch.cat([x_agent, x_expert], dim=1)).squeeze(-1).chunk(2, 1)
         gap = d_expert.mean(dim=1) - d_agent.mean(dim=1)

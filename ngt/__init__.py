@@ -8,14 +8,14 @@ From Python:
 - `ngt.load_demos(path_or_env)` reads demonstrations
 - `ngt.load_runs(scale)` returns a table of evaluations
 
-The parts of the package, from the bottom up:
+The parts of the package:
 
 - `potential.py`: the NGT method, with its prior, predictor, pairings and reward scaling
 - `reward.py`: the interface that NGT and every baseline implement
 - `settings/`: all settings, their defaults, and how a run's settings are resolved
 - `experience/`: envs, rollouts, the replay buffer and demonstrations
 - `agent/`: SAC, its networks and policies on disk
-- `training/`: Algorithm 1, with learner, collector, trainer, checkpoints and jobs
+- `training/`: the paper's Algorithm 1, with learner, collector, trainer, checkpoints and jobs
 - `foreign/`: demonstrations in other projects' formats
 - `runs/`: the keys, files and tables of runs
 - `bench/`: speed measurements on a CPU and on a GPU
@@ -27,7 +27,8 @@ The parts of the package, from the bottom up:
 import importlib
 from typing import Any
 
-# Each name is loaded when first used, so that `import ngt` is fast. `__init__.pyi` has the types.
+# Name -> its module in ngt.api. A module is imported when a name is first used, so that
+# `import ngt` is fast. `__init__.pyi` declares the types.
 _API = {
     "Controller": "loading",
     "Run": "training",
@@ -41,12 +42,12 @@ __all__ = ["__version__", *_API]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of the API."""
+    """Return the version, or import and return the object with this name from `ngt.api`."""
     if name == "__version__":
         metadata = importlib.import_module("importlib.metadata")
         try:
             return metadata.version("ngt-suite")
-        except metadata.PackageNotFoundError:  # a checkout that is only on Python's path
+        except metadata.PackageNotFoundError:  # not installed; the checkout is on Python's path
             return "unknown"
     if name in _API:
         return getattr(importlib.import_module(f"ngt.api.{_API[name]}"), name)

@@ -1,4 +1,4 @@
-"""The entry point of `ngt` and `python -m ngt`. It handles signals before the slow imports."""
+"""The entry point of `ngt` and `python -m ngt`, which handles signals before the slow imports."""
 
 import importlib
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def stop(number: int, frame: Any) -> None:
-    """Report the signal and exit; there is nothing to save yet."""
+    """Report the signal and exit. Training has not begun, so there is nothing to save."""
     interrupted = number == signal.SIGINT
     same = "" if interrupted else f" by {signal.Signals(number).name}; the same command resumes"
     print(f"ngt: {'interrupted' if interrupted else 'stopped'}{same}", file=sys.stderr, flush=True)
@@ -16,10 +16,10 @@ def stop(number: int, frame: Any) -> None:
 
 
 def main() -> None:
-    """Run the command; a trainer replaces the handlers once it has something to save."""
+    """Set the signal handlers, which a trainer replaces later, and run the `ngt` command."""
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         signal.signal(number, stop)
-    importlib.import_module("ngt.cli").main()  # imported here, since it takes seconds
+    importlib.import_module("ngt.cli").main()  # imported after the handlers; it takes seconds
 
 
 if __name__ == "__main__":

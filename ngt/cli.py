@@ -33,12 +33,12 @@ COMMANDS = {
     "config": "Print the resolved settings of a scale, or of one run.",
 }
 
-# Modules of ngt.commands whose names differ from their commands'.
+# Command -> its module in ngt.commands, for commands whose module has another name.
 MODULES = {"import": "exchange.imports", "export": "exchange.exports"}
 
 
 def build_parser(command: str) -> argparse.ArgumentParser:
-    """Return the parser. It lists every command, but only `command` has its options."""
+    """Return the parser of `ngt`. It lists every command, but defines options of `command` only."""
     parser = Parser(
         prog="ngt",
         description="Low-data imitation learning, reproduced.",
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         leave(f"ngt: stopped at step {stop}; {same} resumes from there", os.EX_TEMPFAIL)
     except KeyboardInterrupt:
         leave("ngt: interrupted", 130)
-    except BrokenPipeError:  # `ngt runs | head`
+    except BrokenPipeError:  # as in `ngt runs | head`, which closes the pipe early
         sys.stderr.close()
         sys.exit(141)
     except (FileExistsError, NotADirectoryError) as error:
@@ -121,16 +121,17 @@ def leave(line: str, code: int) -> NoReturn:
 
 
 def refuse(args: argparse.Namespace, line: str) -> NoReturn:
-    """Exit because of an error that would recur.
+    """Print an error that would recur in a retry, and exit with code 2.
 
-    A workflow job writes the reason to its --outcome file and then exits with code 0.
+    With the option --outcome, which a workflow's jobs pass, write the error to that file as well
+    and exit with code 0.
     """
     print(line, file=sys.stderr)
     sys.exit(0 if write_outcome(args, f"{line}\n") else 2)
 
 
 def write_outcome(args: argparse.Namespace, reason: str) -> bool:
-    """Write the --outcome file; return False if none was requested."""
+    """Write the reason to the file of --outcome. Return False if the option was not given."""
     if args.outcome is None:
         return False
     args.outcome.parent.mkdir(parents=True, exist_ok=True)

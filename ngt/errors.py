@@ -9,16 +9,19 @@ class UserError(Exception):
 
 
 class Interrupted(Exception):
-    """Raised when a signal stops training; every run's folder has a checkpoint of this step."""
+    """Raised when a signal stops training, with the step at which every run has a checkpoint."""
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Return True if an allocation failed, since NumPy's and torch's messages say "allocate"."""
+    """Return True if an error is a failed allocation of memory.
+
+    The messages of NumPy and torch about such a failure contain "allocate".
+    """
     return isinstance(error, MemoryError) or "allocate" in str(error)
 
 
 def suggest(name: str, known: Sequence[str]) -> str:
-    """Return the fix for an unknown name: the nearest known names, or all of them."""
+    """Return the fix for an unknown name: the nearest known names, or all if none is near."""
     if near := difflib.get_close_matches(name, known, n=3, cutoff=0.5):
         return f"did you mean {' or '.join(near)}?"
     return f"known: {', '.join(sorted(known)) or 'none'}"

@@ -25,8 +25,8 @@ CHECKOUT = PACKAGE / "checkout" if INSTALLED else PACKAGE.parent
 def atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary path next to `path`. If the block succeeds, rename the file to `path`.
 
-    The file is flushed to disk first. If an OSError from the block names no file, it gets `path` as
-    its file name.
+    The file is flushed to disk before it is renamed. If the block raises an OSError without a file
+    name, `path` is added to the error as its file name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -74,17 +74,17 @@ def read_json(path: Path) -> Any | None:
 
 
 def sha256(content: bytes | Path) -> str:
-    """Return the SHA-256 of bytes or of a file. It identifies settings and checks shipped files."""
+    """Return the SHA-256 of bytes or of a file, used to identify settings and shipped files."""
     return _digest(content, hashlib.sha256)
 
 
 def checksum(content: bytes | Path) -> str:
-    """Return the 128-bit BLAKE2b of bytes or of a file. It checks runs and checkpoints."""
+    """Return the 128-bit BLAKE2b of bytes or of a file, used to check runs and checkpoints."""
     return _digest(content, functools.partial(hashlib.blake2b, digest_size=16))
 
 
 def check_unpacked(archive: ZipFile, where: str) -> None:
-    """Check the unpacked size of an archive, since a small one may unpack to any size."""
+    """Check that an archive unpacks to at most LARGEST bytes; a small file may unpack to more."""
     if (size := sum(info.file_size for info in archive.infolist())) > LARGEST:
         raise UserError(
             f"{where}: unpacks to {size:,} bytes, limit {LARGEST:,}; use a file with fewer episodes"

@@ -14,18 +14,20 @@ def gradient_penalty(
     epsilon: Tensor,
     one_sided: bool = False,
 ) -> Tensor:
-    """Return the mean of (|grad net(x)| - 1)^2 over points x between expert and agent rows, (R,).
+    """Return each run's mean of (|grad net(x)| - 1)^2 over points x between expert and agent rows.
 
-    The result is differentiable with respect to the net's parameters, even at a zero gradient.
+    The result has shape (R,) for R runs. It is differentiable with respect to the net's parameters,
+    even where the gradient is zero.
 
     net: maps (R, B, dims) to one value per row; several values per row are summed.
-    expert, agent: rows (R, B, dims).
-    epsilon: the expert's share in x, in [0, 1], shape (R, B).
+    expert, agent: a batch of rows from each, (R, B, dims).
+    epsilon: the share of the expert's row in each point x, in [0, 1], shape (R, B).
     one_sided: do not penalise slopes below 1.
     """
     x = (agent + epsilon[..., None] * (expert - agent)).detach().requires_grad_()
     (slope,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
-    excess = torch.linalg.vector_norm(slope, dim=-1) - 1.0  # its subgradient at 0 is 0, not NaN
+    # The subgradient of the norm at 0 is 0, not NaN.
+    excess = torch.linalg.vector_norm(slope, dim=-1) - 1.0
     if one_sided:
         excess = F.relu(excess)
     return excess.square().mean(dim=1)

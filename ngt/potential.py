@@ -7,23 +7,23 @@ on agent data (paper, equation of L):
     loss = E_expert[h] - E_agent[h]        reward r = exp(-h), scaled to (r - P5) / (P95 - P5)
 
 P5 and P95 are the 5th and 95th percentiles of r in the agent's minibatch. The authors' later
-public code scales h by running percentiles instead (`scaling: ema_signed`). P5, P50 and P95 are
-then moving averages over the earlier batches:
+public code scales h by running percentiles instead (`scaling: ema_signed`). In that case P5, P50
+and P95 are moving averages of h's percentiles in the earlier batches:
 
     u = (h - P50) / (P95 - P5)          reward = -sign(u) (exp|u| - 1), clamped to [-5, 5]
 
-Reward: exp(-h), scaled by the percentiles of its batch; high is expert-like.
-Range: exp(-h) lies in (0, 1]. The scaled reward is 0 at P5 and 1 at P95, unless their gap is below
-its floor. It is not clipped, so it can be any real number. With running percentiles it lies in
-[-5, 5].
+Reward: exp(-h), scaled by the percentiles of exp(-h) in its batch; high is expert-like.
+Range: exp(-h) lies in (0, 1]. The scaled reward is 0 at P5 and 1 at P95, unless P95 - P5 is below
+its floor. The scaled reward is not clipped, so it can be any real number. With running percentiles
+it lies in [-5, 5].
 Deviations: HL-Gauss targets are squashed into their support by a plain tanh. The paper's 5 tanh,
 read literally, puts most targets outside the support, where they have neither mass nor gradient.
-The paper leaves five more choices open, which this code makes as follows. All other outputs are
-squashed by 5 tanh. h is the mean over outputs, or the sum for MSE-softmax. The reward of HL-Gauss
-uses the expert's sigma. Spectral norm is applied after the orthogonal initialisation, which would
-have no effect in the opposite order. The prior is normalised once.
+The paper leaves five more choices open, which this code makes as follows. All outputs other than
+HL-Gauss targets are squashed by 5 tanh. h is the mean over outputs, or the sum for MSE-softmax. The
+reward of HL-Gauss uses the expert's sigma. Spectral norm is applied after the orthogonal
+initialisation, which would have no effect in the opposite order. The prior is normalised only once.
 Sources: Blondé, Candido Ramos and Kalousis, "Noise-Guided Transport: Imitation Learning from Random
-Priors", ICML 2026; lionelblonde/ngt, which is later and differs in its numbers.
+Priors", ICML 2026; lionelblonde/ngt, the authors' code, which is later and has other settings.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from ngt.seeding import torch_generator
 Side = Literal["expert", "agent"]
 Scaling = Literal["percentile", "percentile_offset", "none", "ema_signed", "ema_linear"]
 
-HLG_EPS = 1e-6  # added to the mass that normalises HL-Gauss targets, as in the paper's snippet
+HLG_EPS = 1e-6  # added to the mass that divides HL-Gauss targets, as in the code in the paper
 
 
 @dataclass(frozen=True)
@@ -121,14 +121,14 @@ class Potential(RewardModel):
             spectral_norm=spectral_norm,
         )
         with torch.no_grad():
-            for layer in net.layers:  # `uniform` draws biases too; here they start at zero
+            for layer in net.layers:  # biases start at zero, even those that `uniform` draws
                 layer.bias.zero_()
         return net
 
     def potential(self, x: Tensor, side: Side) -> Tensor:
         """Return h(x) >= 0 for inputs x (R, B, input), shape (R, B).
 
-        side: the side whose sigma HL-Gauss uses; the other pairings ignore it.
+        side: "expert" or "agent", whose sigma HL-Gauss uses. The other pairings ignore the side.
         """
         return self._pair(self.prediction(x), self.target(x), side)
 
@@ -166,7 +166,7 @@ class Potential(RewardModel):
         Descending this loss lowers h on expert data.
         """
         x_expert, x_agent = self.inputs(expert), self.inputs(agent)
-        x = torch.cat([x_expert, x_agent], dim=1)  # one pass for both sides
+        x = torch.cat([x_expert, x_agent], dim=1)  # one pass for expert and agent
         split = [x_expert.shape[1], x_agent.shape[1]]
         t_expert, t_agent = self.target(x).split(split, dim=1)
         p_expert, p_agent = self.prediction(x).split(split, dim=1)
@@ -184,7 +184,7 @@ class Potential(RewardModel):
         return {"epsilon": Draw("uniform", (self.spec.batch,))} if self.config.penalty else {}
 
     def _penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the weighted gradient penalty on the potential that the reward uses, (R,)."""
+        """Return the gradient penalty on the reward's potential, times its weight, shape (R,)."""
         side = self.config.reward_sigma
         slope = gradient_penalty(
             lambda x: self._pair(self.prediction(x), self._target(x), side),
@@ -196,7 +196,7 @@ class Potential(RewardModel):
         return self.config.penalty * slope
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Run the power iterations, then take one step down L."""
+        """Run the power iterations of spectral norm, then take one step down the loss L."""
         if self.config.spectral_norm:
             self.predictor.power_iteration(self.config.power_iterations)
         super().update(agent, expert)
@@ -223,8 +223,8 @@ class Potential(RewardModel):
     def _scale_by_running_percentiles(self, h: Tensor) -> Tensor:
         """Return the clamped reward -sign(u) (exp|u| - 1), or -u, of potentials h, shape (R, B).
 
-        u = (h - P50) / (P95 - P5), with percentiles of earlier batches. The percentiles are then
-        updated with h.
+        u = (h - P50) / (P95 - P5), with the running percentiles of earlier batches. These are
+        updated with h afterwards.
         """
         ordered = h.sort(dim=1).values
         now = torch.cat([quantile(ordered, rank) for rank in (0.05, 0.5, 0.95)], dim=1)
@@ -272,9 +272,9 @@ def hl_gauss_target(target: Tensor, edges: Tensor, sigma: float) -> Tensor:
 
 
 def hl_gauss(logits: Tensor, probs: Tensor) -> Tensor:
-    """Return the cross-entropy over the N bins, averaged over the m outputs: (...).
+    """Return the cross-entropy over the N bins, averaged over the m outputs, shape (...).
 
-    logits: (..., N * m) with the bin index outermost, as in the paper's snippet.
+    logits: (..., N * m) with the bin index outermost, as in the code in the paper.
     probs: (..., N, m), see `hl_gauss_target`.
     """
     log_q = rearrange(logits, "... (n m) -> ... n m", n=probs.shape[-2]).log_softmax(dim=-2)
@@ -292,7 +292,7 @@ def quantile(values: Tensor, rank: float) -> Tensor:
 
 
 def scale_by_percentiles(raw: Tensor, scaling: str, floor: float) -> Tensor:
-    """Return rewards (R, B) with each row scaled by its own P5 and P95, without clipping."""
+    """Return rewards (R, B) scaled by P5 and P95 of each run's B rewards, without clipping."""
     if scaling == "none":
         return raw
     ordered = raw.sort(dim=1).values  # torch.quantile would copy its ranks from the host

@@ -1,6 +1,7 @@
 """The interface that a method implements to be trained.
 
-A method is a RewardModel. It defines `loss` and `reward`, or overrides some of these methods:
+A method such as NGT is a RewardModel. It defines the functions `loss` and `reward`, or overrides
+some of the following functions:
 
 - `observe`, if the reward is known when the step is taken
 - `fit`, if no env is stepped
@@ -50,7 +51,7 @@ __all__ = [
 
 
 class Spec(NamedTuple):
-    """Sizes and settings of the pack that a model is built for."""
+    """Sizes and settings of the pack, i.e. the R runs, that a model is built for."""
 
     obs: int
     act: int
@@ -92,7 +93,7 @@ def checked(value: Any, like: Tensor, name: str, grad: bool = True) -> Tensor:
 
 
 def half_each(agent: Batch, expert: Batch) -> Batch:
-    """Return half of each batch, (R, B, ·): first the agent's B // 2 rows, then the expert's."""
+    """Return a batch (R, B, ·): B // 2 rows of the agent's batch, then B - B // 2 expert rows."""
     rows = agent.obs.shape[1]
     own = rows // 2
     sides = zip(agent, expert, strict=True)
@@ -106,8 +107,8 @@ class RewardModel(nn.Module):
     """
 
     Config: ClassVar[type]
-    offline: ClassVar[bool] = False  # True if `fit` is overridden; no env is stepped then
-    learns: ClassVar[bool] = True  # False if `update` has nothing to do; it is not called then
+    offline: ClassVar[bool] = False  # True if the class overrides `fit`, so that no env is stepped
+    learns: ClassVar[bool] = True  # False if `update` has nothing to do and need not be called
     # True if the model may read the env's own reward. Otherwise batch.reward is hidden, except that
     # a model with its own `observe` sees the rewards that `observe` returned.
     uses_env_reward: ClassVar[bool] = False
@@ -119,7 +120,7 @@ class RewardModel(nn.Module):
         self.noise: Mapping[str, Tensor] = {}  # this iteration's draws, set by the trainer
 
     def draws(self) -> dict[str, Draw]:
-        """Return the random tensors that one iteration needs per run, by name."""
+        """Return kind and shape of the random tensors that a run needs per iteration, by name."""
         return {}
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
@@ -133,13 +134,13 @@ class RewardModel(nn.Module):
     def score(self, batch: Batch) -> Tensor:
         """Return the score by which the logged AUC compares expert and agent batches, shape (R, B).
 
-        Override this method if a transition's reward depends on the rest of its batch. The score
-        must not depend on it, and the reward must rise with the score.
+        Override this method if a transition's reward depends on the rest of its batch. A
+        transition's score must not depend on the batch, and its reward must rise with its score.
         """
         return self.reward(batch)
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Take one step down the loss."""
+        """Take one step of `optimiser` down the loss of these batches."""
         like = agent.terminated[:, 0]
         loss = checked(self.loss(agent, expert), like, f"{type(self).__name__}.loss")
         descend(self.optimiser, loss)
@@ -150,16 +151,16 @@ class RewardModel(nn.Module):
         self.optimiser = adam([p for p in self.parameters() if p.requires_grad], lr)
 
     def observe(self, transition: Batch, done: Tensor) -> Tensor:
-        """Return the rewards to store with the transitions just taken, shape (R, n).
+        """Return the rewards to store with the transitions just taken, shape (R, n) for n envs.
 
-        The default keeps the env's own reward for diagnostics. `done` (R, n) is True if the step
-        ended the episode, by termination or truncation.
+        The default stores the env's own reward, which serves for diagnostics only. `done` (R, n) is
+        True if the step ended the episode, by termination or truncation.
         """
         return transition.reward
 
     @property
     def stores(self) -> bool:
-        """Return True if the stored rewards are the model's own."""
+        """Return True if the buffer stores the model's rewards, i.e. if `observe` is overridden."""
         return type(self).observe is not RewardModel.observe
 
     def feed(self, agent: Batch, expert: Batch) -> Batch:
@@ -174,14 +175,15 @@ class RewardModel(nn.Module):
 
     @property
     def feeds(self) -> bool:
-        """Return True if the model supplies the agent's batch."""
+        """Return True if the model supplies the agent's batch, i.e. if `feed` is overridden."""
         return type(self).feed is not RewardModel.feed
 
     def critic_loss(self, agent: Sac, batch: Batch, noise: Tensor) -> Tensor:
-        """Return the loss of the agent's critic, shape (R,); `reward` is then never called.
+        """Return the loss of the agent's critic, shape (R,).
 
-        The critic takes a step down this loss, and so does `optimiser` if the model has one.
-        Gradients of the actor are not used.
+        In a model that overrides this method, `reward` is never called. The critic takes a step
+        down this loss, and so does the model's `optimiser`, if it has one. The loss's gradients
+        with respect to the actor are not used.
 
         batch: the result of `feed`.
         noise: standard normal, (R, B, act), for actions at batch.next_obs.
@@ -195,14 +197,15 @@ class RewardModel(nn.Module):
 
     @classmethod
     def prefilled(cls, config: Any) -> int:
-        """Return the number of transitions from `prefill`, before rounding up to a vector step."""
+        """Return how many transitions `prefill` is to make, before rounding up to vector steps."""
         return 0
 
     def prefill(self) -> Batch | None:
-        """Return whole vector steps to store before the first step, (R, P, ·), or None.
+        """Return transitions (R, P, ·) to store in the buffer before the first step, or None.
 
-        Each transition leads to the next transition of the same env. `next_obs` is used only in
-        each env's last transition.
+        They form whole vector steps, i.e. one transition of every env, then the next of every env,
+        and so on. A transition leads to the next one of the same env, so its `next_obs` is used
+        only if it is the env's last.
         """
         return None
 
@@ -228,7 +231,7 @@ class NoParams:
 
 
 class EnvReward(RewardModel):
-    """The env's own reward, which experts are trained on."""
+    """The env's own reward, on which experts are trained."""
 
     Config = NoParams
     learns = False

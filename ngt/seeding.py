@@ -1,7 +1,7 @@
-"""Independent random streams, each derived from a seed and a list of axes.
+"""Independent random streams, each derived from a seed and a list of names and numbers (axes).
 
-There is no global generator. A run's numbers depend only on its own key, so a run gets the same
-draws alone and in a pack.
+There is no global generator. A run's random numbers depend only on the run's own key, so they are
+the same whether it trains alone or in a pack, i.e. together with other runs.
 """
 
 import hashlib
@@ -23,27 +23,28 @@ def derive(seed: int, *axes: str | int) -> int:
 
 
 def rng(seed: int, *axes: str | int) -> np.random.Generator:
-    """Return a NumPy generator that belongs to these axes alone."""
+    """Return a NumPy generator seeded by `derive` with this seed and these axes."""
     return np.random.Generator(np.random.PCG64(derive(seed, *axes)))
 
 
 def torch_generator(seed: int, *axes: str | int) -> torch.Generator:
-    """Return a torch generator on the CPU that belongs to these axes alone."""
+    """Return a torch generator on the CPU, seeded by `derive` with this seed and these axes."""
     return torch.Generator().manual_seed(derive(seed, *axes))
 
 
 class Draw(NamedTuple):
-    """A random tensor that each run consumes in an iteration.
+    """The kind and shape of a random tensor that each run consumes in an iteration.
 
-    `index` draws are integers in [0, 2^48). They are taken modulo the number of rows, which is
-    known only when they are used. The bias is below 2e-8 for 4e6 rows.
+    Draws of kind `index` are integers in [0, 2^48) that choose rows of a table. They are taken
+    modulo the number of rows when they are used, since this number is not known earlier. Some rows
+    are therefore more likely than others, but by a factor of less than 1 + 2e-8 for 4e6 rows.
     """
 
     kind: Literal["normal", "uniform", "index"]
     shape: tuple[int, ...]
 
 
-# The function that makes each kind of draw.
+# Kind of draw -> function that draws an array, given a generator and the array's shape.
 DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = {
     "normal": lambda generator, size: generator.standard_normal(size, dtype=np.float32),
     "uniform": lambda generator, size: generator.random(size, dtype=np.float32),
@@ -52,11 +53,11 @@ DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
 
 
 class Streams:
-    """The random tensors of a pack, drawn in blocks ahead of use into fixed memory.
+    """The random tensors of a pack of R runs, drawn ahead of use, in blocks, into fixed memory.
 
     Each draw of each run has its own generator, which no other run or draw advances. `next()`
-    returns views of shape (R, *draw.shape), which the next block overwrites. For a CUDA device, a
-    thread draws the next block while the device uses the current one.
+    returns views of shape (R, *draw.shape) into the current block; the next block overwrites them.
+    For a CUDA device, a thread draws the next block while the device uses the current one.
     """
 
     BLOCK = 64  # iterations drawn at a time
@@ -78,11 +79,11 @@ class Streams:
         self.blocks = {n: t.to(device) for n, t in self.host.items()} if cuda else self.host
         self.cursor = self.BLOCK
         self.thread = ThreadPoolExecutor(1) if cuda else None
-        self.ahead: Future[None] | None = None  # draws the block after this one
-        self.before = self.after = self._states()  # the generators before and after this block
+        self.ahead: Future[None] | None = None  # the thread's task of drawing the next block
+        self.before = self.after = self._states()  # states before and after the block's draws
 
     def next(self) -> dict[str, Tensor]:
-        """Return the next iteration's tensors by name, each of shape (R, *shape)."""
+        """Return the next iteration's tensors by name, each of shape (R, *draw.shape)."""
         if self.cursor == self.BLOCK:
             self._refill()
         self.cursor += 1
@@ -96,7 +97,7 @@ class Streams:
         self.before, self.after = self.after, self._states()
         if self.thread is not None:
             for name, block in self.blocks.items():
-                # The copy is blocking, since the thread then overwrites its source.
+                # This copy is blocking, since the thread overwrites its source afterwards.
                 block.copy_(self.host[name])
             self.ahead = self.thread.submit(self._draw)
         self.cursor = 0
@@ -112,13 +113,16 @@ class Streams:
         return {n: [g.bit_generator.state for g in gs] for n, gs in self.generators.items()}
 
     def state(self, run: int) -> State:
-        """Return one run's generator states before this block, and the position in the block."""
+        """Return the states of one run's generators before the current block, and its position.
+
+        The position is the number of iterations of the block that are already used.
+        """
         states = self.after if self.cursor == self.BLOCK else self.before
         generators = {name: each[run] for name, each in states.items()}
         return State(data={"cursor": self.cursor, "generators": generators})
 
     def restore(self, states: Sequence[State]) -> None:
-        """Redraw the saved block and move to the saved position, which all runs share."""
+        """Draw the saved block again and move to the saved position, which all runs share."""
         if self.ahead is not None:
             self.ahead.result()
             self.ahead = None

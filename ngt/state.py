@@ -1,4 +1,4 @@
-"""The state from which a run resumes, held separately for each part of the training."""
+"""The states from which a run resumes, one for each part of the training, such as the buffer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Ring(NamedTuple):
     """The newest items of a growing sequence, stored as rows of a table in any order."""
 
     table: Tensor
-    order: Tensor  # the table's row of each item, oldest first; on the CPU
+    order: Tensor  # index of each item's row in the table, oldest item first; on the CPU
     total: int  # number of items so far, including overwritten ones
 
     def items(self, first: int = 0) -> Tensor:
@@ -23,7 +23,7 @@ class Ring(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """One run's state in one part of training. `a | b` combines the entries of both."""
+    """One run's state in one part of the training. `a | b` has the entries of both states."""
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)  # values that JSON can hold
@@ -38,5 +38,5 @@ class State:
 
 
 def slice_of(tensor: Tensor, run: int) -> Tensor:
-    """Return a contiguous copy of one run's part of a packed tensor, on the CPU."""
+    """Return one run's part, (1, ...), of a tensor (R, ...) of R runs, as a CPU copy."""
     return tensor[run : run + 1].detach().to("cpu", copy=True).contiguous()

@@ -15,7 +15,7 @@ LONGEST = 100  # maximum number of characters in a label
 LETTERS = frozenset(map(chr, range(0xC0, 0x17F))) - set("ĦħĸĿŀŉŦŧ")
 GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
 SIGNS = "−±×≤≥≈→∞√·∈ℓ∇∂≪“”‘’†–—…°²³⁷"
-ASCII = frozenset(map(chr, range(0x20, 0x7F))) - {"~"}  # figures' notes use it as a no-break space
+ASCII = frozenset(map(chr, range(0x20, 0x7F))) - {"~"}  # "~" is a no-break space in figures' notes
 SETTABLE = ASCII | LETTERS | set(GREEK) | set(SIGNS)
 
 
@@ -27,19 +27,19 @@ def show_any_text() -> None:
 
 
 def say(text: str) -> None:
-    """Print a line and flush it, so that it appears at once even in a pipe."""
+    """Print a line and flush it, so that it appears immediately, even in a pipe."""
     print(text, flush=True)
 
 
 def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and the last number of each consecutive block of sorted numbers."""
+    """Return the first and last number of each block of consecutive numbers in a sorted list."""
     blocks = itertools.groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
     members = ([int(number) for _, number in block] for _, block in blocks)
     return [(block[0], block[-1]) for block in members]
 
 
 def check_name(name: str, where: str) -> None:
-    """Check that a name can be used for a folder, in a command and in a pattern."""
+    """Check that a name can be used as a folder's name, in commands and in file patterns."""
     if not NAME.fullmatch(name):
         raise UserError(
             f"{where}: {name!r} cannot name a folder; use at most 100 characters out of a-z, A-Z, "
@@ -54,7 +54,7 @@ def check_label(label: str, where: str) -> None:
 
 
 def label_fault(label: str) -> str:
-    """Return why a label cannot be shown, with the fix, or an empty string if it can."""
+    """Return why a label cannot be shown and how to fix it, or "" if it can be shown."""
     if len(label) > LONGEST:
         return f"has {len(label)} characters; use at most {LONGEST}"
     if odd := "".join(dict.fromkeys(c for c in label if c not in SETTABLE)):

@@ -1,4 +1,7 @@
-"""Generated parts of pages. Each part is between two marker lines that name its module."""
+"""Read and replace the generated part of a Markdown page.
+
+Each such part is between two marker lines that name the module that generates it.
+"""
 
 from pathlib import Path
 
@@ -12,7 +15,13 @@ def markers(name: str) -> tuple[str, str]:
 
 
 def between(page: str, where: str, name: str) -> tuple[str, str, str]:
-    """Split a page into the text before a module's part, the part itself, and the text after it."""
+    """Split a page into the text before a generated part, the part, and the text after it.
+
+    The marker lines belong to the texts before and after. Raise UserError if they are missing.
+
+    where: the page's path, for the error message.
+    name: the module `paper.<name>` that generates the part.
+    """
     begin, end = markers(name)
     head, found_begin, rest = page.partition(begin)
     part, found_end, tail = rest.partition(end)
@@ -22,7 +31,7 @@ def between(page: str, where: str, name: str) -> tuple[str, str, str]:
 
 
 def write_into(path: Path, text: str, name: str) -> None:
-    """Replace the part of a page that belongs to a module."""
+    """Replace the part of a page that the module `paper.<name>` generates."""
     try:
         head, _, tail = between(path.read_text(encoding="utf-8"), str(path), name)
         with atomic(path) as temporary:

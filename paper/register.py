@@ -100,6 +100,7 @@ ARTEFACTS = {
         _curves("penalty_figure", "With and without a gradient penalty (not in the paper)"),
         _curves("controls_figure", "Controls: survival and raw inputs (not in the paper)"),
         _curves("readings_figure", "Choices left open by the paper (not in the paper)"),
+        _curves("beyond_figure", "NGT, DAC and methods beyond the paper (not in the paper)"),
         Artefact(
             "aggregate_figure",
             "Aggregates over tasks (not in the paper)",

@@ -1,4 +1,4 @@
-"""Values as text for readers."""
+"""Functions that write values as text for readers."""
 
 import math
 import re
@@ -16,7 +16,7 @@ def show(value: str | float | None, number: str = "{:.2f}") -> str:
 
 
 def listed(values: Iterable[object]) -> str:
-    """Return the distinct values as text of the form `a, b and c`."""
+    """Return the distinct values as text such as `a, b and c`."""
     *most, last = list(dict.fromkeys(map(str, values))) or [""]
     return f"{', '.join(most)} and {last}" if most else last
 

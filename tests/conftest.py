@@ -1,4 +1,7 @@
-"""Fixtures that several test files share."""
+"""Fixtures that several test files share.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ VECTORS = Path(__file__).parent / "data" / "vectors"  # described in the README.
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
-    """Use one torch thread: tests run in parallel, and sums must keep one order."""
+    """Use one torch thread: tests run in parallel, and sums must always have the same order."""
     torch.set_num_threads(1)
 
 
@@ -82,7 +85,7 @@ def vectors(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Tensor]
 def load_layers() -> Callable[..., None]:
     """Return a function that copies (weight (out, in), bias) pairs into a net with one run.
 
-    If the net has twins, the argument `twin` selects one.
+    If the net holds twin critics, the argument `twin` selects one.
     """
 
     def load(
@@ -122,7 +125,7 @@ def of_run() -> Callable[[Batch, int], Batch]:
 
 @pytest.fixture(scope="session")
 def broken_run_stays_alone(make_batch: Callable[..., Batch]) -> Callable[..., None]:
-    """Return a function that checks that a broken run changes nothing in the other two runs."""
+    """Return a function that checks that one run's broken data changes no other run of a pack."""
 
     def check(
         build: Callable[[], RewardModel], batch: int, obs: int, act: int, poison: float
@@ -144,9 +147,10 @@ def broken_run_stays_alone(make_batch: Callable[..., Batch]) -> Callable[..., No
 
 @pytest.fixture(scope="session")
 def raw_inputs_stay_finite(make_batch: Callable[..., Batch]) -> Callable[..., None]:
-    """Return a function that checks a pack of two with observations as large as Humanoid's.
+    """Return a function that checks that training and rewards stay finite on raw observations.
 
-    The observations reach 5000, and half the rows exceed 100.
+    It trains a pack of two runs. The observations are as large as Humanoid's: they reach 5000, and
+    half the rows exceed 100.
     """
 
     def check(model: RewardModel, batch: int, obs: int, act: int) -> None:

@@ -108,7 +108,7 @@ def test_a_video_is_of_the_policy_that_ships(env: str) -> None:
 
 
 def test_its_settings_are_those_of_scale_lite(env: str) -> None:
-    """Check the settings: with any others, `make experts` would train the expert again."""
+    """Check the expert's settings: if they differed, `make experts` would train it again."""
     assert expert_ships(load({"scale": "lite"}), env)
 
 
@@ -137,7 +137,7 @@ def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["quick", "halfcheetah"])
 def test_the_records_that_ship_are_whole(name: str) -> None:
-    """Check that the records are complete and match their settings and docs/learning.md."""
+    """Check that the records are complete and agree with their settings and docs/learning.md."""
     settings = {"scale": "quick"} if name == "quick" else read_yaml(ROOT / f"docs/{name}.yaml")
     config = load({**settings, "records": "published"})
     layout = Layout(config.scale, records=ROOT / f"results/published/{name}.parquet")

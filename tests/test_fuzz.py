@@ -55,7 +55,7 @@ from paper.handbook import experts
 COUNT = int(os.environ.get("NGT_FUZZ", "150"))
 STUDY = {
     "scale": "test",
-    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the scale's own file
+    "envs": {"Pendulum-v1": {"demos": ""}},  # use recorded demos, not those of scale `test`
     "figures": {
         **dict.fromkeys(load({"scale": "test"}).figures),
         "f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0, 1]},
@@ -130,7 +130,7 @@ def mutate_tree(data: Any, rng: random.Random) -> Any:
 
 
 def attempt(rng: random.Random, path: Path, original: bytes, tree: Any = None) -> None:
-    """Write a mutant to `path`. Given a tree, make half of the mutants from the tree, as JSON."""
+    """Write a mutant of `original` to `path` or, in half of the cases, one of `tree` as JSON."""
     if tree is not None and rng.random() < 0.5:
         path.write_text(json.dumps(mutate_tree(tree, rng)))
     else:
@@ -357,7 +357,7 @@ def test_published_records(study: tuple[Config, Layout], end: str) -> None:
 
 @pytest.mark.parametrize("name", [shipped.EXPERT, shipped.CURVE])
 def test_shipped_experts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Mutate a file. Update the curve's checksum, which would otherwise reveal every change."""
+    """Mutate a shipped file; update the curve's checksum, which would reveal every change."""
     env, rng = "HalfCheetah-v4", random.Random(0)
     shutil.copytree(shipped.DATA / env, tmp_path / env)
     monkeypatch.setattr(shipped, "DATA", tmp_path)

@@ -13,7 +13,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("ngt", "baselines", "paper", "workflow")
 
-# Floors of the house, from the top down. A module may import from its own floor or a lower one.
+# Floors are layers of the code, here from the top down. A module may import from its own floor
+# or from a lower one.
 NGT = (
     ("ngt.__main__",),
     ("ngt.api",),
@@ -52,7 +53,7 @@ OPTIONAL = {
     "snakemake", "pyarrow",
 }  # fmt: skip
 
-MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # limits; METHOD is for a file in baselines
+MODULES, LINES, FUNCTION, METHOD = 10, 350, 50, 200  # limits; METHOD: lines of a baseline's file
 
 
 def modules(root: Path) -> dict[str, Path]:

@@ -2,6 +2,7 @@
 
 A method's own test file checks its numbers; this file checks what every method must do. A method
 that is added to the config is checked without a change to this file.
+A pack is a group of runs trained together.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ configs: Callable[[str], Config] = functools.cache(lambda scale: load({"scale": 
 
 
 def distinct_models(config: Config) -> tuple[str, ...]:
-    """Return one method for each pair of model and params; only the trainer uses other settings."""
+    """Return one method for each pair of model and params; other settings concern the trainer."""
     found: dict[str, str] = {}
     for name in distinct_methods(config):
         found.setdefault(repr(model_params(config, name, "")), name)
@@ -77,7 +78,7 @@ def cell_of(
     scale: str = "paper",
     **changes: Any,
 ) -> CellConfig:
-    """Return the method's cell at a scale, with small nets for the agent.
+    """Return the method's settings on an env (its cell), with small nets for the agent.
 
     At scale `test`, the method's own nets are also small.
     """
@@ -144,7 +145,7 @@ def demonstrations(make: Make, task: Task, run: int) -> Batch:
 
 
 def members(make: Make, task: Task, runs: Sequence[int], poison: dict[int, float]) -> list[Member]:
-    """Return runs with different numbers of demonstrations; `poison` maps runs to data factors."""
+    """Return runs with unequal numbers of demonstrations; `poison` gives factors for their data."""
     data = [Batch(*(x * poison.get(r, 1.0) for x in demonstrations(make, task, r))) for r in runs]
     return [Member(Path(), {}, r, r + 1, d) for r, d in zip(runs, data, strict=True)]
 
@@ -195,7 +196,7 @@ class Rig:
         self.learner.update(self.replay)
 
     def probe(self) -> Batch:
-        """Return a batch whose values can be read: one vector step if the method stores rewards."""
+        """Return a batch for `values`: one vector step if the method stores rewards."""
         rows = self.n if stores(type(self.model)) else self.learner.cell.train.batch
         batch = self.transitions(rows, 999)
         return self.model.feed(hide(batch), hide(fixed(self)[1])) if self.model.feeds else batch
@@ -268,10 +269,10 @@ def check_values(rig: Rig, batch: Batch) -> None:
         order = rig.model.score(alive).argsort(dim=1)
         rise = rig.values(alive).gather(1, order).diff(dim=1)
         assert (rise >= -1e-5 * values.abs().amax()).all(), (
-            "the value falls although the score rises"
+            "values must not fall if the score rises"
         )
     for mine, theirs in zip(batch, before, strict=True):
-        assert torch.allclose(mine, theirs, 0.0, 0.0, equal_nan=True), "the batch was changed"
+        assert torch.allclose(mine, theirs, 0.0, 0.0, equal_nan=True), "the batch must not change"
 
 
 @pytest.mark.parametrize(
@@ -295,7 +296,7 @@ def test_values_are_finite_on_raw_humanoid_inputs(method: str, mode: str, normal
     for name, value in rig.model.metrics.items():
         assert value.shape == (2,) and not value.requires_grad and value.isfinite().all(), name
     check_values(rig, rig.learner.normalise(batch))
-    assert torch.equal(torch.get_rng_state(), random_states[0]), "the global generator was used"
+    assert torch.equal(torch.get_rng_state(), random_states[0]), "global draws are not allowed"
     assert np.array_equal(np.random.get_state()[1], random_states[1])
 
 
@@ -335,7 +336,7 @@ def fixed(rig: Rig) -> tuple[Batch, Batch]:
 
 
 def critic_step(rig: Rig, agent: Batch, expert: Batch) -> dict[str, Tensor]:
-    """Update only the critic of a method that supplies its loss; return the loss by name."""
+    """Update only the critic of a method that supplies the critic's loss; return {name: loss}."""
     model, noise = rig.model, torch.zeros(len(rig.runs), agent.obs.shape[1], rig.task.act)
     loss = model.critic_loss(rig.learner.agent, model.feed(agent, expert), noise)
     rig.learner.agent.descend_critic(loss, *optimisers(model).values())
@@ -352,7 +353,7 @@ def advantage(rig: Rig, expert: Batch) -> Tensor:
 
 @every_method
 def test_updates_lower_the_loss(method: str) -> None:
-    """Check thirty updates with the same batch and the same draws."""
+    """Check the losses of thirty updates with the same batch and the same draws."""
     cls = class_of(method)
     if not cls.learns and not cls.offline and not implicit(cls):
         pytest.skip("the method learns nothing")
@@ -375,7 +376,7 @@ def test_updates_lower_the_loss(method: str) -> None:
     print(f"{name} {table[0].tolist()} -> {table[-1].tolist()}")
     assert table.shape == (30, len(RUNS))
     assert (table[-1] < table[0]).all()
-    assert (table.diff(dim=0) < 0).float().mean() > 0.7, "the loss falls only by chance"
+    assert (table.diff(dim=0) < 0).float().mean() > 0.7, "the loss must fall in most updates"
 
 
 @every_method
@@ -415,7 +416,7 @@ def test_high_is_expert_like(method: str) -> None:
 
 @every_method
 def test_no_number_depends_on_the_envs_reward(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Change the env's rewards in the agent's steps and in the demonstrations."""
+    """Change the env's rewards in steps and demonstrations; no number may change."""
     assert not class_of(method).uses_env_reward
     cell = cell_of(method, scale="test")
     found = []
@@ -525,7 +526,7 @@ def test_runs_of_a_pack_do_not_touch_each_other(method: str, poison: float) -> N
 
 @every_method
 def test_a_run_repeats_to_the_byte_beside_one_that_diverges(method: str, tmp_path: Path) -> None:
-    """Train 500 steps twice; the second time, the other run's demonstrations are NaN."""
+    """Train two runs for 500 steps twice; the second time, run 1's demonstrations are NaN."""
     config = configs("test")
     rate = method_rate(config, method) or 20
     cell = resolve(config, "Pendulum-v1", method, "state-action", rate)

@@ -1,4 +1,4 @@
-"""docs/new-artefact.md, followed step by step: its file, its entry and its commands."""
+"""docs/new-artefact.md, followed step by step: the page's file, entry and commands."""
 
 from __future__ import annotations
 

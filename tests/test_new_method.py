@@ -1,4 +1,4 @@
-"""docs/new-method.md, followed step by step: its files, config, commands and tests."""
+"""docs/new-method.md, followed step by step: the page's files, config, commands and tests."""
 
 from __future__ import annotations
 

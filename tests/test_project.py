@@ -43,6 +43,9 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/ngt/test_faults.py": "training under faults: kills, disks, envs, clocks",
     "tests/slurm/test_slurm.py": "the workflow through workflow/profiles/slurm",
     "tests/workflow/test_workflow.py": "Snakefile and all rules together",
+    "tests/workflow/test_build.py": "every artefact of scale `test` by one command",
+    "tests/workflow/test_triggers.py": "what the workflow makes again, and what it keeps",
+    "tests/workflow/test_signals.py": "the workflow when it is stopped or killed",
 }
 
 
@@ -197,7 +200,7 @@ def test_lock_is_closed() -> None:
 def test_conda_takes_its_pins_from_the_lock() -> None:
     assert conda()["name"] == "ngt"
     assert "-r requirements.lock" in conda_pip()
-    assert all(line.startswith("-") for line in conda_pip()), "environment.yml has its own pin"
+    assert all(line.startswith("-") for line in conda_pip()), "environment.yml must have no pins"
 
 
 # --- set-up

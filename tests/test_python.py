@@ -1,4 +1,4 @@
-"""`import ngt`: what it imports and requires, and the notebook."""
+"""`import ngt`: which packages it loads and needs; and the notebook docs/python.ipynb."""
 
 from __future__ import annotations
 

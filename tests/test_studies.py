@@ -1,4 +1,4 @@
-"""docs/studies.md, followed: a study without NGT, drawn from the records that ship."""
+"""docs/studies.md, followed step by step: a study without NGT, from the shipped records."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_the_sweep_trains_and_draws_each_variant(
 
 
 class Fixed:
-    """A stand-in for a study: two trials with the first choice and the lower bound."""
+    """A stand-in for an Optuna study: two trials with the first choice and the lower bound."""
 
     best_params, best_value = "best", 0.0
 

@@ -35,7 +35,7 @@ from workflow.resources import (
 )
 
 EXPERTS = "experts"
-BUFFERS = (1, 2, 4)  # millions of transitions
+BUFFERS = (1, 2, 4)  # buffer sizes of the table of memory, in millions of transitions
 ASKED = ("rule", "jobs", "CPU-hours", "GPU-hours", "hours per job", "memory per job", "disk")
 
 ABOUT = (
@@ -57,7 +57,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 class Asked(logging.Handler):
     """A log handler that collects the resources of a dry run's jobs and prints their sums.
 
-    Rules that request no resources run on Snakemake's own machine and are left out.
+    Rules that request no resources are left out; they run on the machine of Snakemake itself.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Asked(logging.Handler):
         self.jobs: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Collect the resources in a record of a job; on the dry run's last record, print them."""
+        """Collect the resources in the log record of a job; after a dry run, print the table."""
         asked = getattr(record, "resources", None)
         if asked is not None and asked.get("parts"):
             self.jobs[getattr(record, "rule_name", "")].append(dict(asked.items()))
@@ -73,7 +73,7 @@ class Asked(logging.Handler):
             atexit.register(print, f"\n{ABOUT}\n\n{self.table()}")
 
     def table(self) -> str:
-        """Return a table with a row per rule and a row of sums, in requested (not used) hours."""
+        """Return a table of requested resources, with one row per rule and a row of sums."""
         sums = {rule: _sums(jobs) for rule, jobs in self.jobs.items()}
         rows = [
             _row(
@@ -89,7 +89,7 @@ class Asked(logging.Handler):
 
 
 def _sums(jobs: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Return the number of jobs, their CPU-hours and GPU-hours, and their disk in GB."""
+    """Return the number of jobs, their CPU-hours and GPU-hours, and their disk space in GB."""
     hours = [job["runtime"] / 60 * job["parts"] for job in jobs]
     return [
         len(jobs),
@@ -113,12 +113,12 @@ def _range(values: Sequence[float], unit: str) -> str:
 
 
 class Cost(NamedTuple):
-    """The cost of some runs.
+    """The cost of training some runs, with GPUs and without.
 
     runs: number of runs.
-    gpu: GPU-hours.
-    beside: core-hours on the hosts of the GPUs.
-    cores: core-hours of training without a GPU.
+    gpu: GPU-hours, if GPUs are used.
+    beside: core-hours of the CPUs next to these GPUs.
+    cores: core-hours, if no GPU is used.
     """
 
     runs: float = 0
@@ -136,7 +136,10 @@ def added(costs: Iterable[Cost]) -> Cost:
 
 
 def pack_cost(cell: CellConfig, runs: int, site: Site) -> Cost:
-    """Return the cost of a pack. For `cores`, each of its runs has a core to itself."""
+    """Return the cost of a pack of runs. For `cores`, each run is assumed to train alone on a core.
+
+    The runs of a pack share the settings `cell`.
+    """
     assert site.gpu is not None
     hours = used_minutes(cell, runs, site) / 60
     return Cost(
@@ -148,7 +151,7 @@ def pack_cost(cell: CellConfig, runs: int, site: Site) -> Cost:
 
 
 def costs_of(config: Config, site: Site) -> Costs:
-    """Return the cost of a config's runs and experts, by method and env."""
+    """Return the cost of all runs and experts of a config, by method and env."""
     found: dict[tuple[str, str], list[Cost]] = defaultdict(list)
     keys = run_table(config)
     for name, own in groupby(keys, lambda key: key.cell):
@@ -163,7 +166,7 @@ def costs_of(config: Config, site: Site) -> Costs:
 
 
 def by_method_and_env(costs: Costs, value: Callable[[Cost], float]) -> str:
-    """Return a table with one row per method, one column per env, and sums at the edges."""
+    """Return a table of `value` with one row per method, one column per env, and all sums."""
     envs = sorted({env for _, env in costs})
     rows = []
     for method in dict.fromkeys(method for method, _ in sorted(costs)):
@@ -176,7 +179,7 @@ def by_method_and_env(costs: Costs, value: Callable[[Cost], float]) -> str:
 
 
 def growth(config: Config, site: Site) -> str:
-    """Return a table with the total cost of the config's grid, and of larger and smaller grids."""
+    """Return a table with the total cost of all runs of a config, and of more and fewer runs."""
 
     def changed(name: str, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Config:
         figures = {}
@@ -202,7 +205,10 @@ def growth(config: Config, site: Site) -> str:
 
 
 def memory(config: Config, method: str) -> str:
-    """Return a table of a run's memory on its training device, in GB, by env and buffer size."""
+    """Return a table of the memory of one run of a method, in GB, by env and buffer size.
+
+    The memory is that on the device that trains the run.
+    """
     rows = []
     for env in sorted({key.env for key in run_table(config)}):
         cell = resolve(config, env, method, "state-action", 20)
@@ -217,7 +223,7 @@ def _number(value: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print every table of a scale."""
+    """Print all tables of the cost of a scale."""
     parser = argparse.ArgumentParser(prog="python -m workflow.cost", description=__doc__)
     parser.add_argument("scale")
     parser.add_argument("--site", type=Path, help="the cluster's YAML file, as for the workflow")

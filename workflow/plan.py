@@ -1,7 +1,8 @@
-"""The missing runs of a scale, the packs in which to train them, and the outdated files.
+"""The plan of a scale: its missing runs, the packs in which to train them, and outdated files.
 
-The plan follows from the config and from the content of existing files. It ignores time stamps and
-Snakemake's own records. The rules query a `Plan`, which does not import Snakemake.
+A pack is a group of runs that one job trains together. The plan follows from the config and from
+the content of existing files. It ignores time stamps and Snakemake's records of earlier jobs. The
+rules of the workflow query a `Plan`; this module does not import Snakemake.
 """
 
 import os
@@ -36,18 +37,19 @@ from workflow.resources import Job, Site, pack_size, recording, site_of, trainin
 from workflow.results import Results
 
 ARTEFACTS = {**FIGURES, **TABLES, REPORT.name: REPORT, PAPER.name: PAPER}
-# The endings of those files of an artefact that carry the hash of its inputs.
+# For each artefact (a figure, a table, the report or the paper), the endings of those of its files
+# that carry the hash of the artefact's inputs.
 STAMPED = {
     **dict.fromkeys(FIGURES, ("pdf", "png")),
     **dict.fromkeys(TABLES, ("json",)),
     REPORT.name: ("html",),
     PAPER.name: ("pdf",),
 }
-PICTURE = {REPORT.name: "png", PAPER.name: "pdf"}  # the file format of the figures in each
+PICTURE = {REPORT.name: "png", PAPER.name: "pdf"}  # format of the figures in report and paper
 
 
 class Inputs(NamedTuple):
-    """The input files of a job, and the outdated files, which are made again even if they exist."""
+    """The input files of a job, and the outdated files, which are remade even if they exist."""
 
     files: list[str]
     outdated: list[str]
@@ -56,11 +58,12 @@ class Inputs(NamedTuple):
 class Plan(Results):
     """The existing and the missing results of a scale.
 
-    The workflow treats a complete run with a receipt as a source file. No rule makes such a run, so
-    the workflow can neither retrain nor delete it, whatever the pack size.
+    A receipt is an empty file that marks a run, an expert or a recording as complete. If a complete
+    run has a receipt, no rule can make this receipt, and Snakemake treats it as a source file. The
+    workflow can therefore neither retrain nor delete such a run, whatever the pack size.
 
     Args:
-        main: False in the process of a single job, which examines no runs.
+        main: False in the process of a single job, which does not examine the runs.
     """
 
     def __init__(self, config: Config, layout: Layout, site: Site, *, main: bool = True) -> None:
@@ -71,7 +74,8 @@ class Plan(Results):
         self.records = (
             Published(layout.published, config) if config.records == "published" else None
         )
-        # If an env has no demonstrations, only the targets that need them fail.
+        # Runs on an env without demonstrations are left out, so that only targets that need these
+        # runs fail.
         self.runs = [key for key in run_table(config) if main and self.has_demos(key.env)]
         self.statuses = {key: self.folders.status(key).status for key in self.runs}
         unfinished = [key for key in self.runs if self.statuses[key] not in COMPLETE]
@@ -82,10 +86,11 @@ class Plan(Results):
         self.job = cache(self._job)
 
     def _packs(self) -> list[tuple[RunKey, ...]]:
-        """Group the missing runs into packs as large as the site allows.
+        """Group the missing runs into packs as large as the cluster's limits allow.
 
-        The runs of a pack belong to the same artefacts, so that a target trains only runs that its
-        artefact needs. A timed run is alone in its pack, so that no other run affects its speed.
+        All runs of a pack belong to the same entries of `figures`, so that a target trains only
+        runs that it needs. A run whose speed is reported is alone in its pack, so that no other run
+        affects its speed.
         """
         counted = {name: set(run_table(self.config, [name])) for name in self.config.figures}
 
@@ -110,7 +115,7 @@ class Plan(Results):
         }
 
     def moves(self) -> list[str]:
-        """Return sentences on the results that move to or from the former results."""
+        """Return sentences that say how many results move to or from the former results."""
         former, moves = f"{self.work}/{FORMER}", []
         if replaced := sum(self.statuses[key] in ("stale", "damaged") for key in self.missing):
             moves.append(
@@ -122,9 +127,9 @@ class Plan(Results):
         return [] if self.records else moves
 
     def check_targets(self, words: Iterable[str]) -> None:
-        """Check that no word of a command names an artefact outside the study's folder.
+        """Check that no word of the Snakemake command names an artefact outside the study's folder.
 
-        Snakemake would take such a file, if it exists, for a source file.
+        If such a file exists, Snakemake would take it for a source file and do nothing.
         """
         for file in map(Path, words) if self.config.study else ():
             if file.parent == self.layout.root and file.stem in ARTEFACTS:
@@ -135,7 +140,7 @@ class Plan(Results):
     # ---------------------------------------------------------------- receipts
 
     def run_hashes(self) -> list[str]:
-        """Return the hashes of the run receipts that a rule may write."""
+        """Return the hashes in the names of those run receipts that a rule may write."""
         return [
             self.run_hash(key)
             for key in self.runs
@@ -145,17 +150,18 @@ class Plan(Results):
         ]
 
     def expert_hashes(self) -> list[str]:
-        """Return the hashes of the expert receipts that a rule may write."""
+        """Return the hashes in the names of those expert receipts that a rule may write."""
         return self._hashes(self.expert_receipt, self.expert_in_place)
 
     def recording_hashes(self) -> list[str]:
-        """Return the hashes of the recording receipts that a rule may write."""
+        """Return the hashes in the names of those recording receipts that a rule may write."""
         return self._hashes(self.recording_receipt, self.has_recording)
 
     def _hashes(self, receipt: Callable[[str], str], complete: Callable[[str], bool]) -> list[str]:
-        """Return the hashes of receipts that are missing or whose results are incomplete.
+        """Return the experts' hashes whose receipts are missing or whose results are incomplete.
 
-        Only the experts that a target can request are checked.
+        Both arguments are functions of an env. Whether a result is complete is checked only for
+        experts that a target can request.
         """
         used = {*self.unshipped(), *(key.env for key in self.missing)}
         return [
@@ -165,7 +171,7 @@ class Plan(Results):
         ]
 
     def unshipped(self) -> list[str]:
-        """Return the envs that should have a shipped expert with these settings but lack one."""
+        """Return the envs that should have an expert with these settings in data/ but lack one."""
         return [
             env
             for env in TASKS
@@ -173,7 +179,7 @@ class Plan(Results):
         ]
 
     def shipping_receipts(self) -> list[str]:
-        """Return the receipts of the experts that do not ship yet."""
+        """Return the files that mark the experts of `unshipped` as copied to data/."""
         return [
             f"{self.work}/shipped/{env}.done.{self.expert_hash[env]}" for env in self.unshipped()
         ]
@@ -181,7 +187,7 @@ class Plan(Results):
     # ---------------------------------------------------------------- inputs of rules
 
     def settings(self) -> Inputs:
-        """Return the settings file. It is outdated if its text was truncated or changed."""
+        """Return the settings file, which is outdated if its text was truncated or changed."""
         file = Path(self.settings_file)
         intact = (
             not file.exists()
@@ -190,10 +196,10 @@ class Plan(Results):
         return Inputs([str(file)], [] if intact else [str(file)])
 
     def run(self, name: str) -> Inputs:
-        """Return the receipt of the pack that trains a run.
+        """Return the inputs of the rule that writes a run's receipt: the receipt of its pack.
 
         There is no input if the run is complete and lacks only its receipt, or if a former result
-        comes back. The run's own rule moves it.
+        comes back. In the latter case, the rule itself moves this result.
         """
         key = RunKey.parse(name)
         receipt = self.run_receipt(key)
@@ -204,9 +210,9 @@ class Plan(Results):
         return Inputs([f"{pack}.done"], [receipt, f"{pack}.done", f"{pack}.outcome"])
 
     def expert(self, env: str) -> Inputs:
-        """Return the outcome file of an expert's training, or no input if it is complete.
+        """Return the outcome file of an expert's training, or no input if the expert is complete.
 
-        If a former result comes back, only the receipt is outdated.
+        If a former result comes back, there is no input either, and only the receipt is outdated.
         """
         receipt = self.expert_receipt(env)
         if self.expert_folder(env) and not self.expert_in_place(env):
@@ -214,11 +220,14 @@ class Plan(Results):
         return self._made("expert", env, self.expert_in_place(env), receipt)
 
     def recording(self, env: str) -> Inputs:
-        """Return the outcome file of an expert's recording, or no input if it is intact."""
+        """Return the outcome file of an expert's recording, or no input if this is intact."""
         return self._made("record", env, self.has_recording(env), self.recording_receipt(env))
 
     def _made(self, job: str, env: str, complete: bool, receipt: str) -> Inputs:
-        """Return the outcome file of an expert's job, or no input if the result is complete."""
+        """Return the outcome file of a job, or no input if the job's result is complete.
+
+        `job` is "expert" (training an env's expert) or "record" (recording it).
+        """
         outcome = f"{self.work}/packs/{env}/{job}/{self.expert_hash[env]}.outcome"
         return Inputs([], []) if complete else Inputs([outcome], [receipt, outcome])
 
@@ -228,9 +237,9 @@ class Plan(Results):
         return _as_input(file) if file else self.recording_receipt(env)
 
     def artefact(self, name: str) -> Inputs:
-        """Return the input files that represent an artefact's runs and experts.
+        """Return the input files that stand for the runs and experts that an artefact shows.
 
-        The artefact's own files are outdated if they were drawn from other inputs.
+        The files of the artefact are outdated if they were drawn from other inputs.
         """
         artefact, home = ARTEFACTS[name], self.home
         if artefact is PAPER and (reason := latex.lacking()):
@@ -251,25 +260,25 @@ class Plan(Results):
         return Inputs(files, [] if intact else own)
 
     def parts(self, picture: str) -> list[str]:
-        """Return the files of every figure and table in a report.
+        """Return the files of all figures and tables in the report or the paper.
 
         picture: the file format of figures.
         """
         return [str(file) for file in parts(self.config, self.layout, picture)]
 
     def everything(self) -> list[str]:
-        """Return every figure and table of the scale, the report, and the paper if LaTeX exists."""
+        """Return the files of all figures and tables, the report, and the paper if LaTeX exists."""
         readings = [f"{REPORT.name}.html", *([] if latex.lacking() else [f"{PAPER.name}.pdf"])]
         return [f"{self.home}/{name}" for name in (*at_scale(self.config), *readings)]
 
     # ---------------------------------------------------------------- resources of jobs
 
     def members(self, env: str, method: str, mode: Mode, rate: str, members: str) -> list[str]:
-        """Return the runs of a pack, given the parts of its path."""
+        """Return the keys of the runs in a pack, given the parts of the pack's path."""
         return [str(key) for key in parse_pack((env, method, mode, int(rate)), members)]
 
     def pack_job(self, env: str, method: str, mode: Mode, rate: str, members: str) -> Job:
-        """Return the resources to train a pack."""
+        """Return the resources to train a pack, given the parts of the pack's path."""
         runs = len(self.members(env, method, mode, rate, members))
         return self.job(runs, env, method, mode, int(rate))
 
@@ -278,14 +287,14 @@ class Plan(Results):
         return self.job(1, env)
 
     def record_job(self, env: str, **_: str) -> Job:
-        """Return the resources to record an expert."""
+        """Return the resources to record episodes of an expert and of a random policy."""
         return recording(env, expert_config(self.config, env).episodes, self.site)
 
     def retries(self) -> int:
-        """Return how often a training job may be retried; 0 if this is a cluster job's process.
+        """Return how often a training job may be retried; 0 in the process of a single job.
 
-        A retried job resumes from its checkpoint. The number allows for a few failures, and for as
-        many time limits as the longest training run reaches.
+        A retried job resumes from its checkpoint. The number allows for three failures, and for
+        each time that the longest training run reaches the time limit of a job.
         """
         jobs = [self.job(len(pack), *pack[0].cell) for pack in self.packs]
         jobs += [self.job(1, env) for env in {key.env for key in self.missing}]
@@ -294,22 +303,25 @@ class Plan(Results):
     # ---------------------------------------------------------------- helpers
 
     def _expert_of(self, env: str) -> str:
-        """Return the file that represents an env's expert: its shipped record or its receipt."""
+        """Return the file that stands for an env's expert: its record in data/ or its receipt."""
         if self.config.demos == "trained":
             return self.expert_receipt(env)
         shipped.read(env)
         return _as_input(str(shipped.DATA / env / shipped.EXPERT))
 
     def _job(self, runs: int, env: str, *cell: Any) -> Job:
-        """Return the resources to train runs of a cell, or an env's expert if no cell is given."""
+        """Return the resources to train runs on an env, or its expert if `cell` is empty.
+
+        `cell` holds the method, the mode of the inputs and the subsampling rate of the runs.
+        """
         settings = resolve(self.config, env, *cell) if cell else resolve_expert(self.config, env)
         return training(settings, runs, self.site)
 
 
 def _as_input(file: str) -> str:
-    """Return a relative path to use as a rule's input.
+    """Return the path of a file, relative to the working folder, to use as a rule's input.
 
-    Raise UserError if the path contains braces, which Snakemake would fill.
+    Raise UserError if the path contains braces, which Snakemake would replace.
     """
     path = os.path.relpath(file)
     if set(path) & set("{}"):
@@ -318,12 +330,12 @@ def _as_input(file: str) -> str:
 
 
 def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = True) -> Plan:
-    """Return the plan for a user's own settings, which are checked first.
+    """Check a user's settings and return the plan for them.
 
     Args:
-        user: the user's settings, with the section `cluster`.
-        files: the config files of these settings, read to report duplicate keys, of which Snakemake
-            would keep the last.
+        user: the user's settings, including the section `cluster`.
+        files: the config files of these settings, read again to report duplicate keys, of which
+            Snakemake silently keeps the last.
         main: as for `Plan`.
     """
     for file in files:

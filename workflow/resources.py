@@ -1,7 +1,7 @@
-"""Estimate a training job's resources from its sizes and measured speeds.
+"""Estimate the resources of a training job from its sizes and from measured speeds.
 
-Time and memory are upper estimates. A job that reaches its time limit loses nothing, because it is
-warned in advance, writes a checkpoint and is retried.
+Time and memory are upper estimates. A job that reaches its time limit loses nothing, because Slurm
+warns it in advance. It then writes a checkpoint and is retried.
 """
 
 import math
@@ -15,18 +15,21 @@ from ngt.settings.config import CellConfig
 from ngt.settings.resolve import load_model
 from ngt.settings.schema import opt, parse
 
-# Times in milliseconds, on one thread of a 2-core AMD EPYC with torch 2.13 (docs/performance.md).
-# (constant, per observation dim) of one iteration of a run, fitted to the slowest methods: 18.4 on
-# HalfCheetah-v4 (17 dims), 21.1 on Ant-v4 (111 dims) and 33.3 on Humanoid-v4 (376 dims).
+# All times are in milliseconds. Those on a CPU are for one thread of a 2-core AMD EPYC with torch
+# 2.13 (docs/performance.md).
+# Time of one iteration of a run: a constant, and the time per observation dimension. They are
+# fitted to the slowest methods: 18.4 ms on HalfCheetah-v4 (17 dimensions), 21.1 ms on Ant-v4 (111)
+# and 33.3 ms on Humanoid-v4 (376).
 UPDATE = (18.5, 0.04)
-# (constant, per observation dim) of an offline method's gradient step: 1.3 to 2.4 on these envs.
+# Time of a gradient step of an offline method: a constant, and the time per observation dimension.
+# Measured times are 1.3 to 2.4 ms on these envs.
 FIT = (1.3, 0.0028)
-# (constant, per run, per run and observation dim) of one iteration on an H200. Packs of 12 take
-# 1.67 on Walker2d-v4 and 2.68 on Humanoid-v4 (results/published/gpu.json), plus 0.7 for acting and
-# storing.
+# Time of one iteration of a pack on an H200: a constant, the time per run, and the time per run and
+# observation dimension. Packs of 12 take 1.67 ms on Walker2d-v4 and 2.68 ms on Humanoid-v4
+# (results/published/gpu.json), plus 0.7 ms for acting and storing.
 GPU_UPDATE = (1.7, 0.05, 0.0002)
-# 1.5 times the time of an env step with a random policy, because a standing body costs the solver
-# more. An env that is not listed is assumed to be as slow as the slowest one.
+# Time of an env step: 1.5 times that with a random policy, because a standing body takes the solver
+# longer. An env that is not listed is assumed to be as slow as the slowest env in the list.
 ENV_STEP = {
     "Ant-v4": 0.32,
     "HalfCheetah-v4": 0.09,
@@ -40,18 +43,21 @@ ENV_STEP = {
     "finger-spin": 0.09,
     "walker-walk": 0.22,
 }
-ACT = 0.1  # time of the policy and bookkeeping per env step
-# Number of env processes that are as fast as one thread; 12 processes are 2.4 times as fast.
+ACT = 0.1  # time per env step of the policy and of bookkeeping
+# Number of env processes that step envs as fast as the training thread does without env processes;
+# 12 processes are 2.4 times as fast.
 WORKERS = 5.0
-MARGIN = 1.5  # rates drift by a fifth on a shared machine, and other processors are slower
+# Factor on all times, because speeds vary by a fifth on a shared machine and other processors may
+# be slower.
+MARGIN = 1.5
 START = 15.0  # minutes to start Snakemake and import packages twice on a slow file system
 
-# Memory in megabytes.
-PROCESS = 1500  # the trainer (500) and the Snakemake processes around it (3 x 250)
-GPU_PROCESS = 6000  # with CUDA's libraries and context
-RUN = 50  # nets, targets, moments and graphs of a run; Humanoid-v4 needs 40
+# All memory is in megabytes.
+PROCESS = 1500  # the trainer (500) and the three Snakemake processes around it (250 each)
+GPU_PROCESS = 6000  # the same processes if the trainer uses CUDA's libraries and context
+RUN = 50  # nets, target nets, Adam's moments and CUDA graphs of a run; Humanoid-v4 needs 40
 ENV = 13  # an env of dm_control; an env of Gymnasium takes 1
-WORKER = 150  # an env process; evaluation doubles their number
+WORKER = 150  # an env process; evaluations use as many env processes again
 CONTEXT = 3000  # CUDA's own memory on the device
 
 
@@ -83,7 +89,7 @@ class Job(NamedTuple):
     mem_mb: int
     runtime: int  # minutes
     disk_mb: int  # size of the job's checkpoints, which are removed at its end
-    parts: int = 1  # number of consecutive jobs; above 1 if a single job would exceed max_hours
+    parts: int = 1  # number of consecutive jobs; above 1 if training takes more than max_hours
     device: str = "cpu"
     env_workers: int = 0
     gpu: int = 0
@@ -98,7 +104,10 @@ def site_of(config: Mapping[str, Any]) -> Site:
 
 
 def training(cell: CellConfig, runs: int, site: Site) -> Job:
-    """Return the resources to train a pack of a cell, or an expert."""
+    """Return the resources to train `runs` runs, or an expert, in one job.
+
+    cell: the settings that these runs share.
+    """
     gpu = site.gpu
     needed = minutes(cell, runs, site)
     job = Job(
@@ -138,7 +147,10 @@ def recording(env: str, episodes: int, site: Site) -> Job:
 
 
 def pack_size(cell: CellConfig, most: int, site: Site) -> int:
-    """Return the largest pack size, from 1 to `most`, that fits the site's memory and time."""
+    """Return the largest number of runs, at most `most`, that fits the site's memory and time.
+
+    Return 1 even if a single run does not fit.
+    """
     for runs in range(most, 1, -1):
         fits = host_mb(cell, runs, site) <= 1000 * (site.memory_gb or math.inf)
         if site.gpu is not None:
@@ -153,12 +165,15 @@ def _limit(site: Site) -> float:
 
 
 def minutes(cell: CellConfig, runs: int, site: Site) -> float:
-    """Return the wall time to request for a whole training run, in minutes."""
+    """Return the wall time to request for the whole training of a pack, in minutes."""
     return START + MARGIN * used_minutes(cell, runs, site)
 
 
 def used_minutes(cell: CellConfig, runs: int, site: Site) -> float:
-    """Return the minutes that iterations, env steps and evaluations take, without a margin."""
+    """Return the minutes that the training of a pack takes, without a margin.
+
+    These are the minutes of iterations, env steps and evaluations.
+    """
     train, task, gpu = cell.train, get_task(cell.env), site.gpu
     offline = _offline(cell)
     if gpu is not None:
@@ -176,9 +191,9 @@ def used_minutes(cell: CellConfig, runs: int, site: Site) -> float:
 
 
 def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
-    """Return the memory on the host, including the buffers that a resuming job reads."""
+    """Return the memory of a job on the host, including buffers that it reads when it resumes."""
     buffer = _buffer_mb(cell)
-    read = (runs + 1) * buffer  # the buffers of all runs, and a copy of one while it is assembled
+    read = (runs + 1) * buffer  # all runs' buffers, and a copy of one buffer while it is assembled
     own = runs * (RUN + ENV * (cell.train.eval_episodes + cell.train.num_envs))
     if site.gpu is None:
         return PROCESS + own + runs * buffer + read
@@ -186,25 +201,28 @@ def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
 
 
 def device_mb(cell: CellConfig) -> float:
-    """Return the memory of a run's buffer and nets on its training device."""
+    """Return the memory of a run's buffer and nets on the device that trains the run."""
     return _buffer_mb(cell) + RUN
 
 
 def _buffer_mb(cell: CellConfig) -> float:
-    """Return the maximum size of a run's buffer, reached with a policy that always falls."""
+    """Return the maximum size of a run's buffer.
+
+    A policy that always falls reaches it, because the buffer also holds final observations.
+    """
     task, train = get_task(cell.env), cell.train
     if _offline(cell):
         return 0.0
     model = load_model(cell.model, cell.method)
     stored = model.prefilled(parse(model.Config, cell.params, "params"))
-    stored = _up(stored, train.num_envs)  # whole vector steps
+    stored = _up(stored, train.num_envs)  # a vector step stores one row per env
     rows = min(train.buffer, stored + train.steps + train.num_envs)
     ends = rows // task.least_episode(cell.terminate_when_unhealthy)
     return peak_bytes(rows, task.obs, task.act, ends, train.num_envs) / 1e6
 
 
 def env_workers(cell: CellConfig, runs: int, gpu: GpuSite) -> int:
-    """Return the number of processes that step a pack's envs, at most one per env."""
+    """Return the number of processes that step the envs of a pack: at most one process per env."""
     return 0 if _offline(cell) else min(gpu.env_workers, runs * cell.train.num_envs)
 
 

@@ -1,4 +1,7 @@
-"""The existing results of a scale, and the receipts of runs, experts and recordings."""
+"""The existing results of a scale, and the receipts of runs, experts and recordings.
+
+A receipt is an empty file, with a hash in its name, that marks a result as complete.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -15,10 +18,11 @@ from ngt.settings.resolve import config_hash, own_file, resolve_expert
 
 
 class Results:
-    """The results of a scale, in their places or among the former results.
+    """The results of a scale, including the former results of runs that were trained again.
 
     Args:
-        main: False in the process of a single job, which examines no results.
+        main: True in the process that plans the workflow; False in the process of a single job,
+            which does not examine results.
     """
 
     def __init__(self, config: Config, layout: Layout, *, main: bool) -> None:
@@ -30,7 +34,7 @@ class Results:
         self.has_recording = cache(self._has_recording)
 
     def run_hash(self, key: RunKey) -> str:
-        """Return the hash of a run's key and its planned settings."""
+        """Return the hash of a run's key and of the settings that the config gives the run."""
         return receipt_hash(str(key), self.folders.hashes(key)[0])
 
     def run_receipt(self, key: RunKey) -> str:
@@ -48,25 +52,28 @@ class Results:
     def has_demos(self, env: str) -> bool:
         """Return True if an env's demonstrations exist or can be made.
 
-        Shipped experts do not exist for all envs.
+        They cannot if shipped experts are to be imitated and the env has none.
         """
         own = bool(own_file(self.config, env))
         return self.config.demos == "trained" or own or shipped.ships(env)
 
     def expert_in_place(self, env: str) -> bool:
-        """Return True if an env's expert is complete in its own folder."""
+        """Return True if an env's expert is complete and is not among the former results."""
         return self.expert_folder(env) == self.layout.expert(env)
 
     def _expert_folder(self, env: str) -> Path | None:
-        """Return the folder of an env's complete expert, which may be a former result."""
+        """Return the folder of an env's complete expert, or None if there is none.
+
+        The folder may be that of a former result.
+        """
         if not self.main or self.folders.expert_status(env).status in COMPLETE:
             return self.layout.expert(env)
         return self.folders.former_expert(env)
 
     def _has_recording(self, env: str) -> bool:
-        """Return True if an env's recording is intact.
+        """Return True if the recording of an env's expert is intact.
 
-        If the env's expert is complete, the recording must also be of this expert.
+        If the expert is complete, the recording must also be of this expert.
         """
         if not self.main:
             return True

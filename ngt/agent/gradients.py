@@ -1,11 +1,11 @@
 """The gradients of SAC's losses, derived by hand, without an autograd graph.
 
 `critic_gradients` and `actor_gradients` return the values of `critic_loss` and `actor_loss` in
-ngt/agent/sac.py and write those losses' gradients to the parameters. The losses remain the
-definition, and tests compare both in float64. Working without a graph saves the time of autograd
-and its copies. A net's products are computed one run after another. Activations therefore stay in
-the cache, and a run's numbers are the same alone and in a pack. Elementwise operations cover all
-runs at once, which saves calls.
+ngt/agent/sac.py and write those losses' gradients to the parameters. The losses there remain the
+definition, and tests compare their gradients with those here in float64. Working without a graph
+saves the time of autograd and its copies. A net's matrix products are computed one run after
+another. Activations therefore stay in the cache, and a run's numbers are the same alone and in a
+pack, i.e. together with other runs. Elementwise operations cover all runs in one call.
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ def served(net: PackedMLP, x: Tensor) -> bool:
 
 
 class Run(NamedTuple):
-    """The part of a net that belongs to one run or one twin, as views of the net's tensors."""
+    """The part of a net that belongs to one run, or to one of its twins, the two critics.
+
+    Tensors are views of the net's tensors, one per layer.
+    """
 
     weights: list[Tensor]  # (in, out)
     biases: list[Tensor]  # (out,)
-    grads: list[Tensor]  # of each layer's weight and bias in turn; empty if these are constants
+    grads: list[Tensor]  # gradients of each layer's weight and bias in turn; empty if not trained
     rectifier: Rectifier
 
     def forward(self, x: Tensor, kept: list[Tensor] | None = None) -> Tensor:
@@ -50,7 +53,7 @@ class Run(NamedTuple):
             self.grads[i - 1].copy_(part)
 
     def of_input(self, g: Tensor, kept: list[Tensor], start: int) -> Tensor:
-        """Return the gradient of the input's columns from `start` on, given that of the outputs."""
+        """Return the gradient of the input's columns from `start` on, given g as in `backward`."""
         weights = [self.weights[0][start:], *self.weights[1:]]
         needed = [True, *[False] * (2 * len(weights))]
         ((_, part),) = backward(g, kept, weights, self.rectifier, needed)
@@ -58,9 +61,9 @@ class Run(NamedTuple):
 
 
 def runs_of(net: PackedMLP, trained: bool = False) -> list[Run]:
-    """Return the runs of a net. For a twin net, the order is run 0 twin 0, run 0 twin 1, and so on.
+    """Return a net's parts, one per run, or one per twin: run 0 twin 0, run 0 twin 1, and so on.
 
-    trained: allocate gradients of the parameters, so that they can be written.
+    trained: allocate gradients of the parameters, which `Run.backward` writes.
     """
     assert isinstance(net.activation, Rectifier)
     weights = [layer.weight for layer in net.layers]
@@ -103,7 +106,7 @@ class Squashed(NamedTuple):
 
     @staticmethod
     def of(out: Tensor, noise: Tensor, actor: Actor) -> Squashed:
-        """Return the policy, given the net's outputs (R, B, 2 act)."""
+        """Return the policy, given the outputs of the actor's net, (R, B, 2 act)."""
         mean, raw = out.chunk(2, dim=-1)
         half = 0.5 * (actor.log_std_max - actor.log_std_min)
         bent = torch.tanh(raw)
@@ -117,10 +120,10 @@ class Squashed(NamedTuple):
         return Squashed(pre_tanh.tanh_(), log_prob, std, bent)
 
     def backward(self, of_action: Tensor, weight: Tensor, noise: Tensor, actor: Actor) -> Tensor:
-        """Return the gradient of the net's outputs, shape (R, B, 2 act).
+        """Return the loss's gradient with respect to the net's outputs, shape (R, B, 2 act).
 
-        of_action: the gradient of the action.
-        weight: the gradient of each log-probability, (R,).
+        of_action: the gradient with respect to the action.
+        weight: the gradient with respect to each log-probability of a run, (R,).
         """
         # d action / d u = 1 - action^2, d log pi / d u = 2 action, d log pi / d log-std = -1
         weight = weight[:, None, None]
@@ -133,9 +136,10 @@ class Squashed(NamedTuple):
 
 
 def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None = None) -> Tensor:
-    """Return the outputs of N runs, shape (N, B, out).
+    """Return the outputs of N runs or twins, shape (N, B, out).
 
-    `inputs` has shape (N, B, in), or (N / 2, B, in) if pairs of twins share an input.
+    inputs: shape (N, B, in), or (N / 2, B, in) if the two twins of each pair share an input.
+    kept: a list to which each run's layer inputs are appended, or None.
     """
     twins, heads = len(runs) // len(inputs), []
     for at, run in enumerate(runs):

@@ -1,10 +1,11 @@
-"""Kernels of packed nets: layers x W + b with a rectifier between them.
+"""Kernels of packed nets, i.e. the nets of N runs: layers x W + b with a rectifier between them.
 
-`plain` defines their results. On a CPU they use oneDNN. By default torch multiplies float32
-matrices with MKL, which uses only old instructions on processors that are not Intel's. oneDNN also
-comes with torch and also computes in float32. It was twice as fast on an AMD processor with AVX-512
-(docs/performance.md). All layers of one run are computed before the next run starts. The run's
-activations therefore stay in the cache, and its numbers are the same alone and in a pack.
+The function `plain` defines the kernels' results. On a CPU the kernels use oneDNN. By default torch
+multiplies float32 matrices with MKL, which uses only old instructions on processors that are not
+Intel's. oneDNN also comes with torch and also computes in float32. It was twice as fast on an AMD
+processor with AVX-512 (docs/performance.md). All layers of one run are computed before the next run
+starts. The run's activations therefore stay in the cache, and its numbers are the same alone and
+together with other runs. In formulas, x' is x transposed.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def plain(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tens
 
 def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return x columns' + bias for x (B, in), columns (out, in) and bias (out,), shape (B, out)."""
-    if x.dtype != torch.float32 or 1 in columns.shape:  # MKL is faster for a vector
+    if x.dtype != torch.float32 or 1 in columns.shape:  # MKL is faster if `columns` is a vector
         return x @ columns.mT if bias is None else torch.addmm(bias, x, columns.mT)
     out: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, columns, bias, "none", [], "")
     return out
@@ -84,11 +85,11 @@ def forward(
     """Return the output of one run, (B, out), and append the input of every layer to `kept`.
 
     Shapes: x (B, in) without gaps between rows, each weight (in, out), each bias (out,). If `kept`
-    is None, the memory of a layer's input is reused while it is in the cache.
+    is None, layer inputs are not kept, and their memory is reused while it is in the cache.
     """
     for depth, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         if depth:
-            x = rectifier(x)  # not in oneDNN, whose rectifier turns NaN into 0
+            x = rectifier(x)  # by torch, since oneDNN's rectifier would turn NaN into 0
         if kept is not None:
             kept.append(x)
         x = _linear(x, weight.mT, bias)
@@ -100,8 +101,10 @@ def backward(
 ) -> Iterator[tuple[int, Tensor]]:
     """Yield the index and gradient of each needed input, given the gradient g of a run's output.
 
-    The inputs are x, then the weight and bias (1, out) of each layer in turn. `forward` fills
-    `kept`.
+    The inputs are x, then the weight and bias (1, out) of each layer in turn.
+
+    kept: the layers' inputs from `forward`.
+    needed: for each input, True if its gradient is needed.
     """
     for depth in reversed(range(len(weights))):
         seen = kept[depth]
@@ -126,7 +129,7 @@ def _forward(
     weights = list(zip(*(w.unbind() for w in parameters[::2]), strict=True))
     biases = list(zip(*(b.squeeze(1).unbind() for b in parameters[1::2]), strict=True))
     heads = []
-    # oneDNN is a thousand times slower if the second factor is a slice of wider rows.
+    # oneDNN is a thousand times slower if the second factor of a product is a slice of wider rows.
     for run, own in enumerate(x.contiguous().unbind()):
         kept: list[Tensor] | None = None if hidden is None else []
         heads.append(forward(own, weights[run], biases[run], rectifier, kept))

@@ -1,8 +1,9 @@
 """Packed networks, which hold the nets of R runs and compute all of them in one call.
 
 The first dimension of every parameter is the run. A layer computes y = x W + b for each run, with
-weights W (R, in, out), biases b (R, 1, out), inputs x (R, B, in) and outputs y (R, B, out). The
-leading dimensions of a twin critic are (R, 2). A single run has R = 1.
+weights W (R, in, out), biases b (R, 1, out), inputs x (R, B, in) and outputs y (R, B, out). A twin
+critic has two nets per run, so its parameters have the leading dimensions (R, 2) instead of (R,). A
+single run has R = 1.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ def init_(weight: Tensor, init: Init, generator: torch.Generator) -> None:
 
 
 class PackedLinear(nn.Module):
-    """A linear layer y = x W + b per run: x (N, B, in) -> y (N, B, out), N = prod(lead)."""
+    """A linear layer y = x W + b per net: x (N, B, in) -> y (N, B, out).
+
+    lead: leading dimensions of the parameters, (R,) or (R, twins); N is their product.
+    """
 
     def __init__(self, lead: tuple[int, ...], in_dim: int, out_dim: int) -> None:
         super().__init__()
@@ -55,12 +59,12 @@ class PackedLinear(nn.Module):
         return rectified(x, self.parts(frozen), Rectifier())
 
     def parts(self, frozen: bool = False) -> tuple[Tensor, Tensor]:
-        """Return the effective weight (N, in, out) and bias (N, 1, out), as constants if frozen."""
+        """Return the weight (N, in, out) and bias (N, 1, out) in use, as constants if frozen."""
         weight, bias = self.matrix().flatten(0, -3), self.bias.flatten(0, -3)
         return (weight.detach(), bias.detach()) if frozen else (weight, bias)
 
     def matrix(self) -> Tensor:
-        """Return the effective weight, (*lead, in, out)."""
+        """Return the weight by which x is multiplied, shape (*lead, in, out)."""
         return self.weight
 
 
@@ -72,9 +76,9 @@ def unit_(columns: Tensor) -> Tensor:
 class SpectralLinear(PackedLinear):
     """A packed layer whose weight W is divided by its largest singular value, sigma = l' W r.
 
-    Power iteration in `step()` tracks the singular vectors l and r. Using the layer never changes
-    its state. The weight is initialised first and normalised when used. In the opposite order, the
-    initialisation would have no effect.
+    l' is l transposed. Power iteration in `step()` tracks the singular vectors l and r, which a
+    forward pass never changes. The weight is initialised first, and divided by sigma in each
+    forward pass. In the opposite order, the initialisation would have no effect.
     """
 
     def __init__(self, lead: tuple[int, ...], in_dim: int, out_dim: int) -> None:
@@ -89,14 +93,16 @@ class SpectralLinear(PackedLinear):
         """Iterate l <- W r / |W r| and r <- W' l / |W' l| in place."""
         weight, right = self.weight.flatten(0, -3), self.right.flatten(0, -3)
         for _ in range(iterations):
-            # r is a row here, since the kernel for a column differs between one run and a pack.
+            # W r is computed as r' W', since torch multiplies by a column vector with different
+            # kernels for one run and for several.
             left = unit_(torch.bmm(right.view_as(right.mT), weight.mT).view(*weight.shape[:2], 1))
             right = unit_(torch.bmm(weight.mT, left))
         self.left.copy_(left.view_as(self.left))
         self.right.copy_(right.view_as(self.right))
 
     def matrix(self) -> Tensor:
-        # l' W r with constant l and r, without a dot product, whose kernel would differ in a pack.
+        # sigma = l' W r, with constant l and r. The last product is not a dot product, since torch
+        # computes dot products with different kernels for one run and for several.
         sigma = ((self.left.mT @ self.weight).mT * self.right).sum(dim=-2, keepdim=True)
         return self.weight / sigma
 
@@ -119,11 +125,14 @@ class PackedNorm(nn.Module):
 
 
 class PackedMLP(nn.Module):
-    """An MLP per run: x (N, B, in) -> (N, B, out). The last layer is linear.
+    """`twins` MLPs per run: x (N, B, in) -> (N, B, out), with N = R * twins.
+
+    The last layer is linear.
 
     generators: one per run, in order. A run's weights depend on its own generator alone. Biases
-    start at zero, except that a `uniform` layer's biases are drawn like its weights.
+    start at zero, except that a layer with `uniform` initialisation draws biases like weights.
     layer_norm: normalise the hidden layers before the activation.
+    head_init: initialisation of the last layer, or None for `init`.
     head_gain: factor on the initial weight of the last layer.
     """
 
@@ -160,10 +169,10 @@ class PackedMLP(nn.Module):
         with torch.no_grad():
             self.layers[-1].weight.mul_(head_gain)
         if spectral_norm:
-            self.power_iteration(15)  # enough: the initial product of norms is 1.0 to 1.2
+            self.power_iteration(15)  # enough: the product of the layers' norms is then 1.0 to 1.2
 
     def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
-        """Return the outputs. If frozen, weights are constants, so only x receives gradients."""
+        """Return the outputs. If frozen, parameters are constants: only x receives gradients."""
         if isinstance(self.activation, Rectifier) and not self.norms:
             parts = [part for linear in self.layers for part in linear.parts(frozen)]
             return rectified(x, parts, self.activation)
@@ -175,7 +184,7 @@ class PackedMLP(nn.Module):
         return self.layers[-1](x, frozen)
 
     def power_iteration(self, iterations: int = 1) -> None:
-        """Advance the singular vectors of every spectrally normalised layer."""
+        """Improve the estimated singular vectors of every spectrally normalised layer."""
         for linear in self.layers:
             if isinstance(linear, SpectralLinear):
                 linear.step(iterations)
@@ -201,9 +210,10 @@ class PackedMLP(nn.Module):
 class ObsNormaliser(nn.Module):
     """A normaliser of observations, (obs - mean) / std, by each run's running mean and variance.
 
-    Both are updated by Welford's method in batches. Normalised values are clipped to [-10, 10], as
-    in the authors' later public code. The state is float64. In float32, sums over a million steps
-    would lose terms that are small compared with the mean.
+    Mean and variance are updated by Welford's method, one batch at a time. Normalised values are
+    clipped to [-10, 10], as in the later public code of the NGT paper's authors. The state is
+    float64. In float32, sums over a million steps would lose terms that are small compared with the
+    mean.
     """
 
     def __init__(self, runs: int, obs: int) -> None:

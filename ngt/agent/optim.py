@@ -1,4 +1,4 @@
-"""Adam for a pack, gradient clipping per run, and single steps down a loss."""
+"""Adam for a pack (R runs in one tensor), gradient clipping per run, and steps down a loss."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-# To make an optimiser, torch imports its compiler, which takes seconds, and asks for a version of
-# this method that is never compiled. The suite compiles nothing, so the method itself will do.
+# When an optimiser is made, torch imports its compiler to get a version of this method that is
+# never compiled. The import takes seconds. The suite compiles nothing, so the method itself is used
+# as that version.
 _add_param_group = torch.optim.Optimizer.add_param_group.__wrapped__  # type: ignore[attr-defined]
 _add_param_group.__dynamo_disable = _add_param_group
 
@@ -22,11 +23,12 @@ def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Adam:
 
 @torch.no_grad()
 def step_(optimiser: torch.optim.Optimizer) -> None:
-    """Take a step of Adam whose rounding on a CPU does not depend on a run's pack.
+    """Take a step of Adam. On a CPU, a run's numbers are rounded the same alone and in a pack.
 
     The fused kernel works in vector registers. It rounds the last elements of a tensor differently
-    if they do not fill a register. A run's part that could end in such elements is therefore passed
-    as a separate tensor. Calling the kernel directly is also faster than torch's own `step`.
+    if they do not fill a register. If one run's part of a tensor could end in such elements, it is
+    therefore passed as a separate tensor. Calling the kernel directly is also faster than torch's
+    own `step`.
     """
     (group,) = optimiser.param_groups
     if group["params"][0].device.type != "cpu":
@@ -43,7 +45,7 @@ def step_(optimiser: torch.optim.Optimizer) -> None:
     for p, state in zip(used, states, strict=True):
         assert p.grad is not None
         own = (p, p.grad, state["exp_avg"], state["exp_avg_sq"])
-        ends = len(p) > 1 and p[0].numel() % VECTOR  # a single run already is a separate tensor
+        ends = len(p) > 1 and p[0].numel() % VECTOR  # the tensor of a single run needs no splitting
         split = zip(*own, strict=True) if ends else [own]
         tensors += [(*part, state["step"]) for part in split]
     values, grads, first, second, steps = map(list, zip(*tensors, strict=True))
@@ -58,10 +60,12 @@ def descend(
     limit: float | None = None,
     further: Sequence[torch.optim.Optimizer] = (),
 ) -> None:
-    """Take one step down the sum of the runs' losses (R,). A sum keeps their gradients separate.
+    """Take one step down the sum of the runs' losses, shape (R,).
+
+    Each run has its own parameters, so the sum's gradient for them is that of the run's own loss.
 
     limit: the largest gradient norm of a run, or None for no clipping.
-    further: optimisers of the loss's other parameters; they also take a step, without clipping.
+    further: optimisers of other parameters of the loss, which take a step without clipping.
     """
     for each in (optimiser, *further):
         for parameter in each.param_groups[0]["params"]:
@@ -73,7 +77,7 @@ def descend(
 
 
 def clipped_step_(optimiser: torch.optim.Optimizer, limit: float | None) -> None:
-    """Take one step down the gradients, after scaling each run's gradient to norm <= `limit`."""
+    """Take one step with the gradients, after scaling each run's gradient to norm <= `limit`."""
     if limit is not None:
         clip_grad_norm_per_run_(optimiser.param_groups[0]["params"], limit)
     step_(optimiser)

@@ -18,7 +18,8 @@ from ngt.files import atomic
 from ngt.settings.config import SacConfig
 from ngt.settings.schema import parse
 
-# Settings needed to rebuild an actor. Those in SOMETIMES are saved only if not the default.
+# Settings needed to rebuild an actor. A setting in SOMETIMES is saved only if it differs from the
+# default.
 ALWAYS = ("hidden", "log_std_min", "log_std_max")
 SOMETIMES = ("activation", "layer_norm")
 
@@ -36,7 +37,7 @@ class Policy(nn.Module):
         return torch.tanh(mean)[:, : obs.shape[1]]
 
     def normalise(self, obs: Tensor) -> Tensor:
-        """Return the observations that the nets receive."""
+        """Return observations as the nets receive them: normalised, if there is a normaliser."""
         return obs if self.normaliser is None else self.normaliser(obs)
 
     def snapshot(self, run: int) -> dict[str, Tensor]:
@@ -63,7 +64,7 @@ def save(path: Path, tensors: dict[str, Tensor], env: str, sac: SacConfig) -> No
 
 
 def load(path: Path) -> tuple[Policy, str]:
-    """Return a policy and its env.
+    """Return a policy and the id of its env.
 
     Raise UserError with the file and the field if the file cannot be used.
     """

@@ -11,11 +11,12 @@ Let alpha be the temperature, Q the twin critics and Q' their slowly moving targ
 All losses are minimised, and each is one value per run, shape (R,). With `alpha_loss: log_alpha`
 the weight of the temperature's loss is log alpha, as in most public code.
 
-Actions lie in [-1, 1], and log pi refers to the squashed action before it is scaled to the env's
-bounds. The target entropy -|A| refers to the action in the env's own units. Scaling by b, half the
-width of the bounds, adds |A| log b to the entropy. The target for the squashed action is therefore
--|A| - |A| log b. With `entropy_units: tanh` it is -|A| itself. In y, log pi always refers to the
-squashed action. In the env's units, y would differ by a constant, alpha |A| log b per step.
+Actions lie in [-1, 1], and log pi refers to this squashed action before it is scaled to the env's
+bounds. Let |A| be the number of action dimensions, and b half the width of the bounds. The target
+entropy -|A| refers to the action in the env's own units. Scaling by b adds |A| log b to the
+entropy. The target for the squashed action is therefore -|A| - |A| log b. With `entropy_units:
+tanh` this target is -|A|. In y, log pi always refers to the squashed action. If it referred to the
+action in the env's units, y would differ by a constant, alpha |A| log b per step.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ ROWS = 32  # this many rows of any width fill whole vector registers
 def mlp(
     sizes: Sequence[int], config: SacConfig, name: str, seeds: Sequence[int], twins: int = 1
 ) -> PackedMLP:
-    """Return a net of the agent with the configured activation, gain and norms."""
+    """Return a net of the agent with the configured activation, head gain and layer norm."""
     return PackedMLP(
         sizes,
         [torch_generator(seed, "init", name) for seed in seeds],
@@ -74,7 +75,7 @@ class Actor(nn.Module):
 
 
 class Critic(nn.Module):
-    """One or two Q functions in one stacked net: obs and action (R, B, ·) -> values (R, Q, B)."""
+    """`twins` Q functions (1 or 2) in one net: obs and action (R, B, ·) -> values (R, twins, B)."""
 
     def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
         super().__init__()
@@ -230,7 +231,7 @@ class Sac(nn.Module):
         return critic(obs, action).min(dim=1).values - cost
 
     def descend_critic(self, loss: Tensor, *further: Optimizer) -> None:
-        """Take one step of the critic's and any further optimisers down a loss (R,)."""
+        """Take one step down a loss (R,) with the critic's optimiser and any `further` ones."""
         descend(self.optimisers["critic"], loss, self.config.critic_grad_clip, further)
 
     def _by_hand(self, net: PackedMLP, obs: Tensor) -> bool:
@@ -295,7 +296,7 @@ def fill_rows(x: Tensor) -> Tensor:
     """Return x (R, n, d) padded with rows of zeros to a multiple of ROWS.
 
     The kernels of exp and tanh round a tensor's last elements differently if these do not fill a
-    vector register. The padding ensures that these elements never belong to a run, so its actions
-    do not depend on its pack.
+    vector register. With the padding, values of a run are never among these elements, so a run's
+    actions are the same alone and together with other runs.
     """
     return F.pad(x, (0, 0, 0, -x.shape[1] % ROWS))

@@ -1,1 +1,1 @@
-"""The Python API. `ngt/__init__.py` loads each of these modules when one of its names is used."""
+"""The Python API. `ngt/__init__.py` imports each of its modules when one of their names is used."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Controller:
-    """A deterministic policy that acts in the env's own units."""
+    """A deterministic policy whose actions are in the env's own units."""
 
     def __init__(self, actor: Policy, env: str) -> None:
         self.actor, self.env = actor, env
@@ -48,20 +48,30 @@ class Controller:
 
 
 def load_policy(source: str | Path) -> Controller:
-    """Return the policy in a run's folder or a policy file, or the shipped expert of an env."""
+    """Return the policy of a run, of a policy file, or of the shipped expert of an env.
+
+    source: the run's folder, the policy file, or the env id.
+    """
     path = find(source, shipped.POLICY)
     return Controller(*policy.load(path / shipped.POLICY if path.is_dir() else path))
 
 
 def load_demos(source: str | Path, env: str | None = None) -> Demos:
-    """Return the demonstrations in a file, or those of the shipped expert of an env."""
+    """Return the demonstrations in a file, or those of the shipped expert of an env.
+
+    source: the file or the env id.
+    env: if given, raise UserError unless the file's demonstrations are of this env.
+    """
     path = find(source, shipped.DEMOS)
     refuse_foreign(path, env or "ENV")
     return demos.load(path, env)
 
 
 def find(source: str | Path, name: str) -> Path:
-    """Return `source` as a path, or the file `name` of the shipped expert if `source` is an env."""
+    """Return the path `source`, or a file of the shipped expert if `source` is an env id.
+
+    name: the name of this file.
+    """
     env = str(source)
     if Path(source).exists() or not shipped.ships(env):
         return Path(source)
@@ -76,13 +86,14 @@ def load_runs(
     results: str | Path = "results",
     other_settings: bool = False,
 ) -> pd.DataFrame:
-    """Return the evaluations of a scale's finished runs, one row per evaluation.
+    """Return the evaluations of a scale's finished runs, one row per evaluation of a run.
 
     Missing runs are left out.
 
-    settings: as in a config file; {"records": "published"} reads the published records, which ship
-    with a checkout.
-    other_settings: accept published records even if their settings differ from the config's.
+    settings: further settings, as in a config file. {"records": "published"} reads the published
+    records, which ship with a checkout, instead of the runs under `results`.
+    results: the folder of results.
+    other_settings: accept published records that were made with other settings.
     """
     import pandas as pd
 

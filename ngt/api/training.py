@@ -1,4 +1,4 @@
-"""Functions that train like the commands `ngt train` and `ngt expert` and return the run."""
+"""Functions that do the same as the commands `ngt train` and `ngt expert`, and return the run."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run's folder, with its contents as properties."""
+    """The folder of a finished run. The properties return the contents of its files."""
 
     folder: Path
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return the contents of run.json: how the run ended, its settings and its provenance."""
+        """Return the contents of run.json: how the run ended, its settings and its code version."""
         return read_json(self.folder / "run.json") or {}
 
     @property
@@ -65,12 +65,15 @@ def imitate(
 ) -> Run:
     """Imitate demonstrations, as `ngt train` does, and return the run.
 
-    A finished run is not trained again. Raise UserError if the command would refuse to train.
+    A finished run is not trained again. Raise UserError if `ngt train` would refuse to train.
 
     demos: a demonstration file, a `Demos` object, or the env id of a shipped expert.
-    steps: the number of env steps; by default the scale's.
+    steps: the number of env steps; by default that of the scale.
     episodes: the number of demonstrations to imitate; by default all.
+    rate: keep every `rate`-th transition of the demonstrations; by default the method's rate.
+    mode: the inputs of the learned reward: "state-action", "state-state" or "state-only".
     settings: further settings, as in a config file.
+    results: the folder of results.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
@@ -102,7 +105,10 @@ def expert(
     results: str | Path = "results",
     device: str = "cpu",
 ) -> Run:
-    """Train an env's SAC expert on the env's own reward, as `ngt expert` does; return the run."""
+    """Train the SAC expert of an env on the env's own reward, and return the run.
+
+    This does the same as `ngt expert`. The arguments are those of `imitate`.
+    """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
         own = mine.get("expert", {})
@@ -113,7 +119,7 @@ def expert(
 
 
 def _command(settings: Mapping[str, Any], root: Path, *words: str) -> None:
-    """Run a command of `ngt` in this process, with these settings."""
+    """Run a command of `ngt` in this process, with these settings and this results folder."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(settings, file)
         file.flush()

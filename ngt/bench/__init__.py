@@ -1,1 +1,1 @@
-"""Benchmarks on a CPU and a GPU: their cases, measurements, peers, and results as text."""
+"""Benchmarks on a CPU and a GPU: cases, measurements, other libraries, and results as text."""

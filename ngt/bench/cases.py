@@ -1,4 +1,4 @@
-"""The measured cases: learners on filled buffers, whole training steps, and peers."""
+"""The measured cases: learners on filled buffers, whole training steps, and other libraries."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -31,18 +31,18 @@ class Contender(NamedTuple):
     """A function whose calls are timed."""
 
     call: Callable[[], None]
-    runs: int = 1  # number of updates per call, one for each run of a pack
+    runs: int = 1  # number of updates per call, one for each run of a pack (trained together)
     many: Callable[[int], None] | None = None  # makes a given number of calls with less overhead
 
 
 class Pack(NamedTuple):
-    """A learner for some runs and a filled buffer."""
+    """A learner for the runs of a pack, and a filled buffer."""
 
     learner: Learner
     replay: Replay
 
     def update(self) -> None:
-        """Make one whole update: reward model, relabelling and SAC."""
+        """Make one whole update: update the reward model, compute rewards, update SAC."""
         self.learner.update(self.replay)
 
 
@@ -120,8 +120,8 @@ def whole(cell: CellConfig, seeds: Sequence[int]) -> Callable[[], None]:
 def iteration(cell: CellConfig) -> Callable[[], None]:
     """Return a function that makes one iteration of one run, without stepping envs or acting.
 
-    It rewards and stores the transitions of a vector step, then updates model and agent. For an
-    offline method it makes one gradient step.
+    The iteration stores the transitions of one step of the run's envs with their rewards, then
+    updates the reward model and the agent. For an offline method it is one gradient step.
     """
     pack, task = pack_of(cell, [0]), get_task(cell.env)
     model = pack.learner.model
@@ -150,7 +150,10 @@ def stepping(env: str, num: int) -> Callable[[], None]:
 
 
 def peers(env: str) -> dict[str, Contender]:
-    """Return a contender for each installed peer by its name; each call makes a gradient step."""
+    """Return, for each installed peer by its name, a function to time that makes a gradient step.
+
+    A peer is another library with the same algorithm.
+    """
     found = {}
     with contextlib.suppress(ImportError):  # stable-baselines3 is installed for tests only
         found[SB3] = Contender(sb3_update(env))

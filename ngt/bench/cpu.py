@@ -15,18 +15,20 @@ from ngt.runs.provenance import provenance
 from ngt.settings.config import CellConfig, Config, TrainConfig
 from ngt.settings.resolve import method_label, method_rate, resolve
 
-PEERS = {"over_peer": SB3, "over_sbx": next(iter(STEPS))}  # field of a row -> peer of the ratio
+# Field of a result row -> the library by whose rate the row's rate is divided in this field.
+PEERS = {"over_peer": SB3, "over_sbx": next(iter(STEPS))}
 
 
 def bench(
     env: str, *, pack: int, repeats: int, updates: int, theirs: Peers = NONE
 ) -> dict[str, Any]:
-    """Return the rates of SAC, NGT, a pack of NGT and the peers, all taking turns on one thread.
+    """Return the rates of SAC, NGT, `pack` NGT runs together and other libraries (peers).
 
-    `theirs` are peers that run in another environment. `updates_per_second` counts the updates of
-    all runs of a pack. `over_floor` is an update's time divided by the time of its matrix products
-    alone. `products_ms` is the part of one run's `update_ms` that these products take.
-    `env_steps_per_second` is the rate of one run in whole training, without evaluations.
+    All take turns on one thread. `theirs` are peers that run in another Python environment. In the
+    rows, `updates_per_second` counts the updates of all runs of a pack. `over_floor` is an update's
+    time divided by the time of its matrix products alone. `products_ms` is the part of one run's
+    `update_ms` that these products take. `env_steps_per_second` is the rate of one run in whole
+    training, without evaluations.
     """
     torch.set_num_threads(1)
     models = {"SAC": ("SAC", 1), "NGT": ("NGT", 1), f"NGT, pack of {pack}": ("NGT", pack)}
@@ -81,7 +83,10 @@ def pack_agreement(env: str) -> list[dict[str, Any]]:
 
 
 def together(env: str, *, processes: int, repeats: int, updates: int) -> dict[str, Any]:
-    """Return NGT's updates per second in one process and in several at once, each on one thread."""
+    """Return NGT's updates per second in one process and in several together.
+
+    Each process runs on one thread.
+    """
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         job = partial(_rate_here, env, updates)
         pool.map(job, range(processes), chunksize=1)  # burn-in
@@ -114,8 +119,8 @@ def bench_methods(
 ) -> dict[str, Any]:
     """Return the iterations per second of these methods and their cost relative to `relative_to`.
 
-    The cost is the median over rounds of the ratio of times. Each method is measured as a single
-    run on one thread.
+    The cost is the median over rounds of the ratio of the two methods' times per iteration. Each
+    method is measured as a single run on one thread.
     """
     torch.set_num_threads(1)
     every = {name: method_rate(config, name) or CellConfig.rate for name in (*names, relative_to)}

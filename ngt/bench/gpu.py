@@ -31,7 +31,7 @@ from ngt.training.trainer import Trainer
 DEVICE = "cuda"
 FILLED = 100_000  # transitions in the buffer of a measured learner
 REPEATS = 5
-COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # updates in a round
+COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # what is timed -> number of updates in a round
 WHOLE = 2000  # env steps of a training run whose memory is measured
 METHODS = {  # every online method of the paper, except DAC with reward R+
     "ngt": "ngt.potential:Potential",
@@ -42,11 +42,11 @@ METHODS = {  # every online method of the paper, except DAC with reward R+
     "red": "baselines.red:Red",
     "diffail": "baselines.diffail:DiffAil",
 }
-TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # env steps of a whole training run, by pack size
+TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # number of runs trained together -> env steps of each
 
 
 def agreement(model: str, env: str) -> list[dict[str, Any]]:
-    """Return the differences between CPU and eager CUDA, and between eager CUDA and a graph."""
+    """Return how far parameters differ between CPU and eager CUDA, and between eager and graph."""
     sides = {
         name: [pack_of(cell_of(model, env), range(2), device, graphs=name == "graph", filled=5000)]
         for name, device in (("cpu", "cpu"), ("eager", DEVICE), ("graph", DEVICE))
@@ -57,7 +57,7 @@ def agreement(model: str, env: str) -> list[dict[str, Any]]:
 def floor(model: str, env: str, pack: int) -> Contender:
     """Return the matrix products of one update on a CUDA device, captured in one graph.
 
-    They are recorded on the CPU without oneDNN, which a CUDA device does not use.
+    The products are recorded on the CPU without oneDNN, which a CUDA device does not use.
     """
     update = pack_of(cell_of(model, env), range(pack), filled=2000).update
     with mock.patch.object(kernels, "ONEDNN", False):
@@ -71,7 +71,11 @@ def milliseconds(name: str, contender: Contender) -> float:
 
 
 def rate(model: str, env: str, pack: int) -> dict[str, Any]:
-    """Return times and rates of an update (eager, as a graph, and its floor) and its memory."""
+    """Return the times and rates of an update, and the memory that it takes.
+
+    An update is timed in eager mode and as a CUDA graph. `floor_ms` is the time of its matrix
+    products alone.
+    """
     row: dict[str, Any] = {"model": model, "env": env, "pack": pack}
     row["floor_ms"] = milliseconds("floor", floor(model, env, pack))
     for name in ("eager", "graph"):
@@ -108,7 +112,7 @@ def training(
         steps=steps, buffer=100_000, eval_every=steps, eval_episodes=1, log_every=1000
     )
     run = train(cell_of(model, env, settings), pack, workers, graphs=graphs)
-    (a, start), (b, end) = run["timing"][0], run["timing"][-1]  # the first interval warms up
+    (a, start), (b, end) = run["timing"][0], run["timing"][-1]  # without the warm-up interval
     return {
         "model": model,
         "env": env,

@@ -1,4 +1,4 @@
-"""Measurements for the benchmarks: rates, the floor, agreement and profiles."""
+"""Measurements for the benchmarks: update rates, matrix products alone, agreement and profiles."""
 
 import itertools
 import re
@@ -34,10 +34,11 @@ KINDS = {
 def measure(
     contenders: Mapping[str, Contender], repeats: int, updates: int
 ) -> dict[str, list[float]]:
-    """Return each contender's updates per second in each round, after a burn-in.
+    """Return each contender's updates per second in each of `repeats` rounds, after a burn-in.
 
-    The contenders take turns within a round, so that a slow phase of the machine affects all of
-    them. The updates of all runs of a contender are counted.
+    Contenders are the functions whose calls are timed. They take turns within a round, so that a
+    slow phase of the machine affects all of them. If a contender updates several runs in a call,
+    the updates of all runs are counted.
     """
     counts = {name: max(updates // c.runs, 3) for name, c in contenders.items()}
     for name, contender in contenders.items():
@@ -68,7 +69,7 @@ def seconds(call: Callable[[], None], count: int) -> float:
 
 
 def rate(rates: Sequence[float], unit: str) -> dict[str, float]:
-    """Return the median of the rounds' rates, as `<unit>_per_second`, and their range."""
+    """Return the median of the rates of all rounds, as `<unit>_per_second`, and their range."""
     return {
         f"{unit}_per_second": round(statistics.median(rates), 2),
         "slowest": round(min(rates), 2),
@@ -81,7 +82,9 @@ def ratio(
     theirs: Sequence[float],
     of: Callable[[list[float]], float] = statistics.median,
 ) -> float:
-    """Return the median of the rounds' ratios, which a slow phase of the machine does not change.
+    """Return the median over rounds of the ratio of two rates, `ours` / `theirs`.
+
+    A slow phase of the machine changes both rates of a round, so it hardly affects their ratio.
 
     of: the function that reduces the ratios to one number, if not the median.
     """
@@ -103,7 +106,7 @@ class Products(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         product = re.match(KINDS["matrix products"], func.name().removesuffix(".default"))
         if product and self.device is not None:
-            plain = func.namespace == "aten"  # the last two arguments are the factors
+            plain = func.namespace == "aten"  # if so, the last two arguments are the factors
             copies = [_like(x, self.device) for x in (args[-2:] if plain else args)]
             self.calls.append((torch.matmul if plain else func, copies))
         start = time.perf_counter()
@@ -159,10 +162,12 @@ def parameters(learner: Any) -> Tensor:
 def agreement(
     sides: Mapping[str, Sequence[Pack]], updates: Sequence[int] = (1, 10, 100)
 ) -> list[dict[str, Any]]:
-    """Update all sides; return the largest difference of any parameter between consecutive sides.
+    """Update all packs; return how far parameters differ between the sides, i.e. lists of packs.
 
-    A side is one or more packs. All sides hold the same runs. The field `a_b` is the difference
-    between sides a and b.
+    A pack is a set of runs that are updated together. All sides hold the same runs, but may divide
+    them into packs differently, or be on other devices.
+    After each number of updates in `updates`, compare each side with the next. The field `a_b` is
+    the largest difference of any parameter between sides a and b.
     """
     rows = []
     for count in range(1, max(updates) + 1):

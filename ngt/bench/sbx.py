@@ -1,6 +1,6 @@
-"""A peer in a process with its own environment: SBX, the JAX version of stable-baselines3.
+"""SBX, the JAX version of stable-baselines3, run by a process in another Python environment.
 
-`python -m venv PATH` and `PATH/bin/pip install -r ngt/bench/peers.txt` make that environment.
+`python -m venv PATH` and `PATH/bin/pip install -r ngt/bench/peers.txt` make the environment.
 """
 
 import json
@@ -28,7 +28,7 @@ STEPS = {"SBX SAC": 1, "SBX SAC, 4 steps a call": 4}  # number of gradient steps
 
 
 class Peers(NamedTuple):
-    """Contenders that run in another environment, and the library versions installed there."""
+    """Functions to time that call another Python environment, and the library versions there."""
 
     contenders: Mapping[str, Contender]
     versions: Mapping[str, str]
@@ -39,7 +39,7 @@ NONE = Peers({}, {})
 
 @contextmanager
 def sbx(env: str, python: Path | None) -> Iterator[Peers]:
-    """Run SBX's SAC with this Python during the context and yield its contenders.
+    """In this context, run SBX's SAC with this Python; yield functions to time that call it.
 
     If `python` is None, yield no peers.
     """

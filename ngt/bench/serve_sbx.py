@@ -1,9 +1,10 @@
 """Run gradient steps of SBX's SAC on request.
 
 The Python that runs this file needs the packages in `peers.txt`. `python serve_sbx.py OBS ACT`
-fills the buffer and prints the library versions as JSON. For each input line `STEPS CALLS` it then
-makes CALLS calls of STEPS gradient steps each and prints `done`. This file does not import the
-suite, which need not be installed in that environment.
+makes an agent for observations of size OBS and actions of size ACT, fills its buffer and prints the
+library versions as JSON. For each input line `STEPS CALLS` it then makes CALLS calls of STEPS
+gradient steps each and prints `done`. This file does not import the suite, which need not be
+installed in that Python's environment.
 """
 
 import json
@@ -14,7 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-FILLED, BATCH, HIDDEN = 10_000, 256, [256, 256]  # as for the suite's own learners
+FILLED, BATCH, HIDDEN = 10_000, 256, [256, 256]  # as in the benchmark's own learners
 LIBRARIES = ("sbx-rl", "jax", "jaxlib", "flax", "optax", "stable_baselines3", "numpy")
 
 

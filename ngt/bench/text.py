@@ -22,7 +22,7 @@ def fields(row: Mapping[str, Any]) -> str:
 
 
 def spread(row: Mapping[str, Any]) -> str:
-    """Return the range of a row's rates."""
+    """Return the range of a row's rates over the rounds, as text."""
     return f"({row['slowest']}-{row['fastest']})"
 
 

@@ -1,4 +1,4 @@
-"""ngt bench: measure updates per second on one thread."""
+"""ngt bench: measure how many updates per second the learners make on one CPU thread."""
 
 import argparse
 from pathlib import Path
@@ -15,7 +15,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt bench` to its parser."""
     parser.epilog = "example: ngt bench --methods all --scale paper --json bench.json"
     parser.add_argument(
         "--env",
@@ -53,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure, print a table and, with --json, write the results as JSON."""
+    """Measure the learners or methods, print a table and, with --json, write a JSON file."""
     get_task(args.env)
     at_least(
         1, pack=args.pack, processes=args.processes, repeats=args.repeats, updates=args.updates

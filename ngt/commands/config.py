@@ -1,4 +1,4 @@
-"""ngt config: print the resolved settings of a scale, or of one run."""
+"""ngt config: print all settings of a scale, or those that apply to one run."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt config` to its parser."""
     parser.epilog = "example: ngt config Pendulum-v1/ngt/state-action-demos4-rate20/seed0"
     parser.add_argument("key", nargs="?", metavar="RUN", help=RUN_HELP)
     parser.add_argument(
@@ -22,7 +22,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the settings, or their schema."""
+    """Print the settings or, with --schema, the JSON schema of config files."""
     if args.schema:
         shown = schema(Config)
     elif args.key:

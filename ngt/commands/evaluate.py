@@ -1,4 +1,4 @@
-"""ngt evaluate: run deterministic episodes of a policy and print the returns."""
+"""ngt evaluate: run episodes of a policy without exploration noise and print their returns."""
 
 import argparse
 from pathlib import Path
@@ -17,7 +17,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt evaluate` to its parser."""
     parser.epilog = "example: ngt evaluate results/quick/experts/Pendulum-v1/policy.safetensors"
     parser.add_argument("policy", type=Path, help="policy file, or a run's folder")
     parser.add_argument("--episodes", type=int, default=16, help="number of episodes (default: 16)")
@@ -28,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Evaluate the policy."""
+    """Print the return of each episode, their mean and, with --demos, the normalised mean."""
     one_thread()
     at_least(1, episodes=args.episodes)
     file = policy_file(args.policy)

@@ -12,14 +12,14 @@ from ngt.training.learner import Member
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt expert` to its parser."""
     parser.epilog = "example: ngt expert Pendulum-v1 --scale quick"
     parser.add_argument("env", help="env id, e.g. HalfCheetah-v4")
     add_training(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train the expert, unless it is finished."""
+    """Train the expert, unless it is already finished."""
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
     config = load_config(args)

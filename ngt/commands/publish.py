@@ -1,4 +1,4 @@
-"""ngt publish: gather a scale's complete runs into one file of records to ship."""
+"""ngt publish: gather the results of a scale's complete runs in one file of records to ship."""
 
 import argparse
 
@@ -9,7 +9,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt publish` to its parser."""
     parser.epilog = "example: ngt publish --scale quick"
     parser.add_argument(
         "--allow-partial", action="store_true", help="publish even if some runs are missing"
@@ -17,7 +17,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the records and their manifest."""
+    """Write the file of records, and the manifest that lists the settings of the runs."""
     config = load_config(args)
     layout = Layout.of(config, args.results)
     say(f"{layout.published}: {summary(publish(layout, config, allow_partial=args.allow_partial))}")

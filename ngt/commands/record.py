@@ -26,7 +26,7 @@ from ngt.settings.resolve import config_hash, expert_config, resolve_expert
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt record` to its parser."""
     parser.epilog = "example: ngt record Pendulum-v1 --scale quick"
     parser.add_argument("env", help="env id")
     actor = parser.add_mutually_exclusive_group()
@@ -44,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Record the demonstrations."""
+    """Record episodes, save them as a demonstration file, and print their returns."""
     one_thread()
     at_least(1, episodes=args.episodes)
     config = load_config(args)
@@ -63,7 +63,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demos:
-    """Return newly played episodes of the expert, of --policy, or of the random policy."""
+    """Play and return the demonstrations: episodes of the expert, of --policy, or with --random.
+
+    The returns of a random policy are part of all of them.
+    """
     expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
     episodes = args.episodes or expert.episodes
     seed = expert.seed if args.seed is None else args.seed
@@ -81,10 +84,10 @@ def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demo
 
 
 def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Policy:
-    """Return the policy to record.
+    """Return the policy to record: that of --policy, or else the env's expert.
 
-    Raise UserError if the policy was trained on another env or, without --policy, if the expert is
-    not complete with the current settings.
+    Raise UserError if the policy was trained on another env, or if the expert is not complete or
+    was trained with other settings than the current ones.
     """
     actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:

@@ -1,4 +1,4 @@
-"""ngt runs: print the run table, which has every run's key and status."""
+"""ngt runs: print the run table, which lists the key and status of every run of a scale."""
 
 import argparse
 import time
@@ -17,7 +17,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt runs` to its parser."""
     parser.epilog = "example: ngt runs --scale paper --figure main_figure --status missing"
     parser.add_argument(
         "--figure",
@@ -55,7 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the run table or the former results, or watch the run table."""
+    """Print the run table once, or with --watch repeatedly; with --former, print former results."""
     config = load_config(args)
     layout = Layout.of(config, args.results)
     for name in args.figure or []:
@@ -91,7 +91,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 def list_former(layout: Layout, status: str | None, *, remove: bool) -> None:
-    """Print the former results, or those with a status, and delete them if `remove` is set."""
+    """Print the former results, i.e. those of runs that were trained again.
+
+    status: if given, list only results with this status.
+    remove: delete the listed results.
+    """
     count = size = 0
     for result in list(former.listed(layout.work)):
         if status in (None, result.status.status):
@@ -112,14 +116,14 @@ def check_known(option: str, name: str, known: Sequence[str]) -> None:
 
 
 def counted(counts: Counter[str], config: Config) -> str:
-    """Return the number of runs with each status, in words."""
+    """Return a line with the number of runs in total and with each status."""
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     of = f" of study {config.study}" if config.study else ""
     return f"{counts.total()} runs at scale {config.scale}{of}" + (f": {parts}" if parts else "")
 
 
 def watch(layout: Layout, config: Config, keys: Sequence[RunKey], seconds: float) -> None:
-    """Print the runs' progress every `seconds` seconds until all are complete."""
+    """Print the progress of the runs every `seconds` seconds until all runs are complete."""
     while True:
         folders = Folders(layout, config)
         statuses = {key: folders.status(key).status for key in keys}

@@ -1,4 +1,4 @@
-"""Functions shared by the commands that train or run a policy."""
+"""Functions that several commands of `ngt` use to train a policy or to run it."""
 
 import argparse
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from ngt.training.learner import Member
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a training job."""
+    """Add the options that `ngt train` and `ngt expert` have in common."""
     parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
     parser.add_argument(
         "--env-workers",
@@ -40,7 +40,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:
-    """Add the option to refuse doubtful demonstrations."""
+    """Add the option to refuse demonstrations that the env cannot have produced."""
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -49,7 +49,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
 
 
 def add_outcome(parser: argparse.ArgumentParser) -> None:
-    """Add the option by which a job of the workflow reports a refusal."""
+    """Add the option with which a job of the workflow reports that it refuses to run."""
     parser.add_argument(
         "--outcome",
         type=Path,
@@ -60,7 +60,10 @@ def add_outcome(parser: argparse.ArgumentParser) -> None:
 
 
 def one_thread(device: str = "cpu") -> None:
-    """Compute on one thread, since jobs fill the cores; check that the device exists."""
+    """Make torch use one thread, since other jobs use the other cores; check the device.
+
+    Raise UserError if the device does not exist.
+    """
     torch.set_num_threads(1)
     try:
         torch.device(device)
@@ -71,12 +74,12 @@ def one_thread(device: str = "cpu") -> None:
 
 
 def policy_file(path: Path) -> Path:
-    """Return the policy file of a path, which may be that file or a run's folder."""
+    """Return the policy file for a path, which may be that file or the folder of a run."""
     return path if path.suffix == ".safetensors" or path.is_file() else path / "policy.safetensors"
 
 
 def say_demos(file: Path, data: Demos) -> None:
-    """Print the number of episodes and the returns in a demonstration file."""
+    """Print the number of demonstrations in a file, and the returns of expert and random policy."""
     say(
         f"{file}: {len(data.length)} episodes, return {data.expert:.1f} "
         f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
@@ -84,16 +87,17 @@ def say_demos(file: Path, data: Demos) -> None:
 
 
 def read_demos(file: Path, env: str, **options: bool) -> Demos:
-    """Return the demonstrations in a file, loaded by `ngt.experience.demos.load`.
+    """Return the demonstrations in a file of the suite's format.
 
-    Raise UserError if the file is another project's; the error names the command that imports it.
+    If the file has the format of another project, raise a UserError that names the command with
+    which to import it. The options are those of `ngt.experience.demos.load`.
     """
     refuse_foreign(file, env)
     return load(file, env, **options)
 
 
 def warn_of_scale(data: Demos) -> None:
-    """Print a warning if these demonstrations cannot normalise returns."""
+    """Print a warning if returns cannot be normalised with the returns in these demonstrations."""
     if reason := unscored(reference_of(data)):
         say(f"warning: {data.env}: no return can be normalised: {reason}")
 
@@ -101,8 +105,9 @@ def warn_of_scale(data: Demos) -> None:
 def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.Namespace) -> bool:
     """Return True if a run must be trained.
 
-    If there is a former result with these settings, bring it back instead. Print a line if the run
-    need not be trained, or if its folder has a damaged result or one with other settings.
+    If there is a former result with these settings, bring it back instead and return False. Print a
+    line if the run need not be trained, or if its folder holds a result that is damaged or was made
+    with other settings.
     """
     status, note, _ = job.member_state(cell, member)
     if status in COMPLETE and not args.fresh:
@@ -119,7 +124,10 @@ def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.N
 
 
 def came_back(cell: CellConfig, member: Member) -> bool:
-    """Bring back a former result with these settings; return False if there is none."""
+    """Move a former result with these settings back to the run's folder.
+
+    Return False if there is no such result.
+    """
 
     def fits(folder: Path) -> bool:
         state = status_of(folder, member.key, config_hash(cell), member.reference)
@@ -136,9 +144,9 @@ def came_back(cell: CellConfig, member: Member) -> bool:
 def train_members(
     cell: CellConfig, members: Sequence[Member], name: str, config: Config, args: argparse.Namespace
 ) -> bool:
-    """Train runs, resuming from their checkpoints if there are any.
+    """Train the runs of a pack together, from their checkpoints if there are any.
 
-    Return True if a stop signal came after the last step.
+    Return True if a signal to stop came after the last step, so that the runs are complete.
     """
     return job.train(
         cell,
@@ -154,7 +162,7 @@ def train_members(
 
 
 def report(folder: Path, name: str) -> None:
-    """Print how a run ended."""
+    """Print whether a run finished or diverged."""
     record = read_json(folder / "run.json") or {}
     if record.get("status") == "diverged":
         say(f"{name}: diverged at step {record['step']}: {record['tensor']} is not finite")

@@ -1,4 +1,4 @@
-"""ngt ship: add an env's recorded expert to the shipped experts in data/."""
+"""ngt ship: copy an expert and its recorded demonstrations to the shipped experts in data/."""
 
 import argparse
 
@@ -13,7 +13,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt ship` to its parser."""
     parser.epilog = "example: ngt ship HalfCheetah-v4 --scale lite"
     parser.add_argument("env", help="env id")
     parser.add_argument(
@@ -22,7 +22,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Ship the expert."""
+    """Copy the expert to data/ and print what was done."""
     one_thread()
     if INSTALLED:
         raise UserError("ship: experts ship with a checkout; run this command in one")

@@ -1,4 +1,7 @@
-"""ngt train: imitate demonstrations, in packs of runs that share a cell."""
+"""ngt train: imitate demonstrations.
+
+Runs that differ only in seed and number of demonstrations are trained together, as a pack.
+"""
 
 import argparse
 import functools
@@ -28,7 +31,7 @@ from ngt.training.learner import Member
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt train` to its parser."""
     parser.epilog = (
         "example: ngt train Pendulum-v1/ngt/state-action-demos4-rate20/seed0 --scale quick"
     )
@@ -39,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train the unfinished runs, one pack after another."""
+    """Train those of the named runs that are not finished, one pack after another."""
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
     keys = [RunKey.parse(text) for text in args.keys]
@@ -48,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     for key in keys:
         get_task(key.env)
     jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
-    read = functools.cache(read_demos)  # so that a file's warnings appear only once
+    read = functools.cache(read_demos)  # so that warnings about a file are printed only once
     for i, (cell, pack) in enumerate(jobs, 1):
         source = args.demos or Path(demos_file(config, cell.env) or layout.demos(cell.env))
         data = read(
@@ -62,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
         left = [m for m in members if needs_training(cell, m, run_name(m), args)]
         if not left:
             continue
-        warn_of_scale(data)  # not an error: training does not depend on it
+        warn_of_scale(data)  # not an error, because training does not use normalised returns
         name = f"{cell.method} {cell.env}" + (f" x{len(left)}" if len(left) > 1 else "")
         stopped = train_members(cell, left, name, config, args)
         for member in left:
@@ -72,9 +75,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Namespace) -> CellConfig:
-    """Return the cell's settings with these demonstrations as their source.
+    """Return the settings `cell` of a pack, changed to name these demonstrations as their source.
 
-    Raise UserError if another expert made the demonstrations and --demos was not given.
+    Raise UserError if the demonstrations are not of the expert that the settings name and --demos
+    was not given.
     """
     if cell.demos_source in (data.source, file_hash(source, "demos")):
         return cell
@@ -88,7 +92,7 @@ def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Names
 
 
 def member_of(key: RunKey, data: Demos, source: Path, layout: Layout) -> Member:
-    """Return a run as a member of its pack, with its own demonstrations."""
+    """Return a run as a member of its pack, with the demonstrations that this run imitates."""
     return Member(
         layout.run(key),
         key.record,
@@ -100,5 +104,5 @@ def member_of(key: RunKey, data: Demos, source: Path, layout: Layout) -> Member:
 
 
 def run_name(member: Member) -> str:
-    """Return the name of a run for messages."""
+    """Return the words with which messages refer to a run."""
     return f"run {member.key['run']}"

@@ -43,7 +43,7 @@ FORMAT, VERSION = "ngt-demos", 1
 
 @dataclass(frozen=True)
 class Demos:
-    """Recorded episodes of one env, in the arrays that ARRAYS describes."""
+    """Recorded episodes of one env, in the arrays that `ngt.experience.examine` describes."""
 
     env: str
     obs: NDArray[np.float32]
@@ -78,13 +78,13 @@ class Demos:
 
 
 class Episode(NamedTuple):
-    """One episode: obs (T + 1, obs), action (T, act) in [-1, 1], reward (T,), and its end."""
+    """One episode: obs (T + 1, obs), action (T, act), reward (T,), and if the env terminated it."""
 
     obs: NDArray[Any]
     action: NDArray[Any]
     reward: NDArray[Any]
     terminated: bool
-    seed: int = -1
+    seed: int = -1  # the env's seed, or -1 if it is unknown
 
 
 def from_episodes(
@@ -97,7 +97,8 @@ def from_episodes(
 ) -> Demos:
     """Return demonstrations made from a user's own episodes, with the same checks as for a file.
 
-    Warn if the actions fit both units. A random policy's steps give the observations' spread.
+    Warn if the actions could be in either unit. Measure the observations' spread in steps of a
+    random policy.
 
     actions: the unit of the episodes' actions, "env" for the env's own or "unit" for [-1, 1].
     """
@@ -169,7 +170,7 @@ def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32
 def record(
     env: str, act: Act, episodes: int, seed: int, *, source: str, terminate_when_unhealthy: bool
 ) -> Demos:
-    """Record whole episodes of a policy and as many of a uniform-random policy.
+    """Record episodes of a policy, and the returns of as many of a uniform-random policy.
 
     act: maps observations (1, n, obs) to actions (1, n, act) in [-1, 1].
     """
@@ -193,7 +194,7 @@ def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealth
 
 
 def save(path: Path, demos: Demos) -> None:
-    """Write a demonstration file atomically, with the errors and warnings of `load`."""
+    """Write a demonstration file atomically. Raise errors and warn in the same cases as `load`."""
     where = f"demonstrations {path}"
     check(demos, where)
     tell(demos, where)
@@ -296,15 +297,15 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
     """Return every rate-th transition of the first `count` episodes, as (1, N, ·) on the CPU.
 
     Each episode is subsampled from a random offset below `rate`. The offset depends only on the
-    seed, the env and the episode. All methods therefore get the same transitions, and smaller sets
-    are prefixes of larger ones.
+    seed, the env and the episode. All methods therefore get the same transitions, and the set for
+    fewer episodes is the beginning of the set for more.
     """
     if not 1 <= count <= len(demos.length):
         raise UserError(
             f"{where}: field 'demos': requested {count}, found {len(demos.length)} episodes; "
             f"request 1 to {len(demos.length)}, or record more"
         )
-    starts = np.concatenate([[0], np.cumsum(demos.length + 1)])  # rows of obs
+    starts = np.concatenate([[0], np.cumsum(demos.length + 1)])  # each episode's first row of obs
     rows, steps, terminal = [], [], []
     for episode in range(count):
         if (length := int(demos.length[episode])) < rate:
@@ -314,7 +315,7 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
             )
         kept = np.arange(int(rng(seed, "demos", demos.env, episode).integers(rate)), length, rate)
         rows.append(starts[episode] + kept)
-        steps.append(starts[episode] - episode + kept)  # actions have one row fewer per episode
+        steps.append(starts[episode] - episode + kept)  # an episode has one action fewer than obs
         terminal.append((kept == length - 1) & demos.terminated[episode])
     row, step = np.concatenate(rows), np.concatenate(steps)
     return Batch(
@@ -327,7 +328,7 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
 
 
 class DemoSet:
-    """The demonstrations of a pack, padded to the largest set and drawn with replacement."""
+    """The demonstrations of R runs, padded to the largest run's set and drawn with replacement."""
 
     def __init__(self, sets: Sequence[Batch], device: torch.device | str = "cpu") -> None:
         self.size = torch.tensor([s.obs.shape[1] for s in sets], device=device)[:, None]

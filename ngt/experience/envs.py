@@ -41,8 +41,8 @@ class Task:
     # True if the env accepts `terminate_when_unhealthy` and terminates episodes only if it is True.
     # False if the env has no such option. The tasks below without the option never terminate.
     can_terminate: bool = False
-    # Mean returns published with the authors' code. They serve only to judge our experts, because
-    # in that code episodes never end early and Ant has 27 observations.
+    # Mean returns published with the NGT authors' code. They are only a guide for the quality of
+    # our experts, because in that code episodes never end early and Ant has 27 observations.
     published_random: float | None = None
     published_expert: float | None = None
     # Mean return that a shipped expert should reach, or None if no expert is meant to ship.
@@ -56,7 +56,8 @@ class Task:
     def least_episode(self, terminate_when_unhealthy: bool = True) -> int:
         """Return a lower bound on the mean episode length during training.
 
-        A random policy lasts 21 steps on Walker2d-v4, 24 on Hopper-v4 and 25 on Humanoid-v4.
+        Episodes of a random policy have 21 steps on average on Walker2d-v4, 24 on Hopper-v4 and 25
+        on Humanoid-v4.
         """
         return 20 if self.can_terminate and terminate_when_unhealthy else self.time_limit
 
@@ -107,14 +108,14 @@ for _task in (
     Task("walker-walk", "dm_control/walker-walk-v0", 24, 6, -1.0, 1.0, 1000, aim=800),
     Task("cheetah-run", "dm_control/cheetah-run-v0", 17, 6, -1.0, 1.0, 1000, aim=600),
     Task("finger-spin", "dm_control/finger-spin-v0", 9, 2, -1.0, 1.0, 1000, aim=800),
-    # An alternative reading of the paper.
+    # Ant with 27 observations, an alternative reading of the paper.
     Task("Ant-27", "Ant-v4", 27, 8, -1.0, 1.0, 1000, {}, True, -62, 6160),
     # Small tasks, for trials and tests.
     Task("Pendulum-v1", "Pendulum-v1", 3, 1, -2.0, 2.0, 200),
     Task("Reacher-v5", "Reacher-v5", 10, 2, -1.0, 1.0, 50),
 ):
     register(_task)
-OURS = frozenset(TASKS)  # the tests make an env of each
+OURS = frozenset(TASKS)  # the suite's own tasks; its tests make an env of each
 
 _ENDLESS = frozenset(task.id for task in TASKS.values() if not task.can_terminate)
 
@@ -162,7 +163,10 @@ def check_space(
 
 @contextlib.contextmanager
 def _renderer(wanted: bool) -> Iterator[None]:
-    """Hide the user's choice of renderer unless it is wanted; a wrong choice breaks imports."""
+    """In this context, hide the user's choice of renderer unless a renderer is wanted.
+
+    A wrong choice would otherwise break imports.
+    """
     names = ("MUJOCO_GL", "PYOPENGL_PLATFORM")
     before = {name: os.environ[name] for name in names if name in os.environ}
     if not wanted:
@@ -170,7 +174,7 @@ def _renderer(wanted: bool) -> Iterator[None]:
         os.environ["MUJOCO_GL"] = "disable"  # otherwise dm_control looks for a window system
     try:
         yield
-    except (ImportError, RuntimeError, AttributeError) as error:  # depending on the GL library
+    except (ImportError, RuntimeError, AttributeError) as error:  # GL libraries raise all of these
         if not wanted:
             raise
         raise UserError(

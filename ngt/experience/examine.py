@@ -108,7 +108,7 @@ def _first(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
 
 
 def _row(demos: Demos, name: str, row: int) -> str:
-    """Return as text the episode of a row of an array, and the row's number in the episode."""
+    """Return as text the episode to which a row of an array belongs, and the row's number in it."""
     if name in ("returns", "random_returns"):
         return f"episode {row}"
     ends = np.cumsum(demos.length + (name == "obs"))
@@ -181,7 +181,10 @@ def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
 
 
 def _still(demos: Demos) -> list[str]:
-    """Return doubts about columns that are constant in an episode but not for a random policy."""
+    """Return a line for each set of observation columns that never change in some episodes.
+
+    A block of such columns is reported only if a random policy changes at least one of them.
+    """
     if demos.spread is None:
         return []
     where: dict[str, list[int]] = {}  # columns -> episodes
@@ -190,7 +193,7 @@ def _still(demos: Demos) -> list[str]:
         still = np.ptp(demos.obs[start : start + length + 1], axis=0) == 0
         columns = list[int]()
         for constant, group in itertools.groupby(range(len(still)), key=lambda c: bool(still[c])):
-            block = list(group)  # reported whole, even if some columns are constant in the env
+            block = list(group)  # all are reported, even if some are constant in the env itself
             if constant and (demos.spread[block] > 0).any():
                 columns += block
         if columns:

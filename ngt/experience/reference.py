@@ -4,7 +4,7 @@
 
 - random, expert: mean return of each policy
 - random_error, expert_error: standard error of that mean, if the policy has several episodes
-- demos: checksum of the demonstrations that both come from
+- demos: checksum of the demonstrations from which both means come
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def reference_of(demos: Demos) -> dict[str, Any]:
 
 
 def references(random: NDArray[np.float64], expert: NDArray[np.float64]) -> dict[str, float]:
-    """Return both policies' mean returns, with a standard error if there are several episodes."""
+    """Return the mean return of the random policy's and of the expert's episodes.
+
+    Add the standard error of each mean that comes from several episodes.
+    """
     out = {"random": float(random.mean()), "expert": float(expert.mean())}
     for name, returns in (("random", random), ("expert", expert)):
         if len(returns) > 1:

@@ -1,4 +1,4 @@
-"""The replay buffer: a packed ring of R runs, with one row per transition."""
+"""The replay buffer of R runs: a ring of rows for each run, with one row per transition."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 
 class Hidden(Batch):
-    """Transitions without the env's reward: the entry is NaN, and the attribute raises an error."""
+    """Transitions without the env's reward: entry 3 is NaN, and the attribute raises UserError."""
 
     @property
     def reward(self) -> Tensor:
@@ -62,10 +62,10 @@ class Replay:
         row    a3  b3  a1  b1  a2  b2  | a4  b4       (rows after the ring hold only obs)
         after   6   7   4   5   0   1                 place of the next obs
 
-    If a transition ends an episode, the env's next row begins another one. The final observation is
-    then stored in `finals` (R, 1 + slots, obs) at the row's `slot`. All other rows have slot 0,
-    which is never read. Sampling gathers from tensors of fixed shape. Memory is touched only as the
-    buffer fills.
+    If a transition ends an episode, the env's next row begins another episode. The final
+    observation is then stored in `finals` (R, 1 + slots, obs) at the row's `slot`. All other rows
+    have slot 0, which is never read. Sampling gathers from tensors of fixed shape. Memory is
+    touched only as the buffer fills.
 
     `reserve` assigns slots before transitions are stored. It frees the slots of overwritten
     transitions, and doubles `finals` if too few slots are free. A CUDA graph that reads the old
@@ -93,7 +93,8 @@ class Replay:
         # `total` as a tensor, so that a CUDA graph reads its current value.
         self.count = torch.zeros((), dtype=torch.int64, device=device)
         self.ends = [0] * runs  # number of episodes that ever ended, per run
-        self._lent: list[deque[tuple[int, int]]] = [deque() for _ in range(runs)]  # (number, slot)
+        # For each run, the number and the slot of each stored transition that ended an episode.
+        self._lent: list[deque[tuple[int, int]]] = [deque() for _ in range(runs)]
         self._free = [list(range(SLOTS, 0, -1)) for _ in range(runs)]
         self._run = torch.arange(runs, device=device).unsqueeze(1)
 
@@ -110,8 +111,9 @@ class Replay:
     def add(self, batch: Batch, ended: NDArray[np.bool_] | None = None) -> None:
         """Store vector steps of every run in order, replacing the oldest ones.
 
-        Each transition's next_obs is read only if it ends an episode or belongs to the last vector
-        step. In the last step it must equal the next obs of its env.
+        A vector step is one transition of each env. A transition's next_obs is read only if the
+        transition ends an episode or belongs to the last vector step of the batch. In that step,
+        next_obs must equal the obs of the same env's next transition.
 
         ended: (R, B), True if an episode terminated or was truncated; None if no episode ended.
         """
@@ -120,7 +122,10 @@ class Replay:
         self.store(batch, torch.from_numpy(self.reserve(ended)).to(self.rows))
 
     def reserve(self, ended: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Make room for the next transitions and return the slot of each, (R, B)."""
+        """Make room for the next transitions and return the slot of each, shape (R, B).
+
+        ended: (R, B), True if the transition ends an episode and so needs a slot above 0.
+        """
         runs, count = ended.shape
         if runs != self.runs or count % self.envs or count > self.capacity:
             raise ValueError(f"{ended.shape} are not whole vector steps of {self.envs} that fit")
@@ -180,7 +185,7 @@ class Replay:
         return Batch(obs, action, next_obs, reward, terminated)
 
     def state(self, run: int) -> State:
-        """Return one run's transitions and the final observations that they refer to."""
+        """Return one run's transitions and their final observations."""
         first, ends = self.total - self.size, self.ends[run]
         slots = [slot for number, slot in self._lent[run] if number >= first]
         order = torch.arange(first, self.total) % self.capacity
@@ -223,9 +228,9 @@ class Replay:
 
 
 def peak_bytes(capacity: int, obs: int, act: int, ends: int, envs: int = 1) -> int:
-    """Return the maximum bytes of a run's buffer if at most `ends` transitions end an episode.
+    """Return the largest size in bytes of a run's buffer with at most `ends` ends of episodes.
 
-    The sum includes the rows, the places of their next rows and the table of final observations.
+    The size includes the rows, the places of their next rows and the table of final observations.
     It also includes the old table of half the size, which still exists while the table grows.
     """
     slots = SLOTS << (max(-(-ends // SLOTS), 1) - 1).bit_length()

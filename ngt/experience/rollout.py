@@ -13,12 +13,13 @@ from ngt.seeding import derive, rng
 
 Act = Callable[[Tensor], Tensor]  # observations (R, n, obs) -> actions (R, n, act) in [-1, 1]
 
+# The observations, actions and rewards of an episode, and True if the env terminated it.
 Trace = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], bool]
 
 
 @dataclass
 class Rollout:
-    """One episode of each env: returns and lengths, shape (R, n), and the episodes if kept."""
+    """One episode in each of R * n envs: returns and lengths, (R, n), and the episodes if kept."""
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
@@ -36,8 +37,8 @@ def rollout(
 ) -> Rollout:
     """Reset every env with its own seed and run one whole episode in each.
 
-    The envs run in lockstep until the last of these episodes has ended. An env's steps after its
-    episode are dropped.
+    The envs run in lockstep until the last of these episodes has ended. The steps that an env takes
+    after its episode are dropped.
     """
     total = len(seeds)
     obs = env.reset(seeds)
@@ -84,7 +85,7 @@ def random_seeds(env: str, episodes: int, seed: int) -> list[int]:
 
 
 class Evaluator:
-    """An evaluator of R policies at once, which starts every episode from a new seed.
+    """An evaluator of R policies together, which starts every episode from a new seed.
 
     Seeds depend on the env, the number of demonstrations, the run's seed, the evaluation and the
     episode. They do not depend on the method, so all methods are evaluated on the same seeds.
@@ -100,7 +101,7 @@ class Evaluator:
         device: torch.device | str = "cpu",
         env_workers: int = 0,
     ) -> None:
-        """Make `episodes` envs for each run; `keys` holds each run's seed and number of demos."""
+        """Make `episodes` envs per run; `keys` has each run's seed and number of demonstrations."""
         self.env_id, self.keys, self.episodes, self.device = env, list(keys), episodes, device
         self.env = VectorEnv(
             env,

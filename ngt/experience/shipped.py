@@ -48,7 +48,7 @@ def read(env: str) -> dict[str, Any]:
 
 
 def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
-    """Return for each field that other code reads whether it is valid."""
+    """Return, for each field of expert.json that other code reads, True if the field is valid."""
     files, returns, kept = (expert.get(name) for name in ("files", "returns", "kept"))
     count = len(returns) if isinstance(returns, list) else 0
     return {

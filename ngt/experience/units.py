@@ -1,4 +1,4 @@
-"""Units of actions: the env's own (`env`), or fractions of its bound in [-1, 1] (`unit`).
+"""Units of actions: the env's own (`env`), or fractions of the env's bound in [-1, 1] (`unit`).
 
 The suite stores actions in [-1, 1]. Most files from other projects use the env's units.
 """
@@ -52,7 +52,10 @@ def to_env(actions: NDArray[Any], task: Task) -> NDArray[np.float64]:
 
 
 def ambiguity(actions: Sequence[NDArray[Any]], unit: str, task: Task) -> str:
-    """Return a warning if the given actions fit two different units, otherwise an empty string."""
+    """Return a warning if actions could be in either of UNITS, otherwise an empty string.
+
+    unit: the one of UNITS in which they were read.
+    """
     given = np.concatenate([array.ravel() for array in actions])
     largest = float(np.abs(given).max(initial=0.0))
     as_env = float(np.abs(given - _middle(task)).max(initial=0.0)) / task.half_range

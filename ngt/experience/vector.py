@@ -16,11 +16,11 @@ from ngt.state import State
 
 
 class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
-    """An env that gives each episode its own seed, so that the episode can be replayed.
+    """An env that gives each episode a seed, so that the episode can be replayed.
 
-    The first episode after a reset with a seed uses that seed. Later episodes mix the seed with
-    their number. Infos are dropped, since nothing reads them and batching them costs a tenth of the
-    speed.
+    The first episode after a reset with a seed uses this seed. The seeds of later episodes are
+    derived from this seed and the episode's number. Infos are dropped, since nothing reads them and
+    batching them costs a tenth of the speed.
     """
 
     base, episode = 0, 0  # the last seed passed to `reset`, and the number of episodes since then
@@ -49,15 +49,18 @@ class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
 
 
 def _make_seeded(task: Task, terminate_when_unhealthy: bool) -> Env:
-    bits = 32 if task.gym_id.startswith("dm_control/") else 63  # dm_control uses RandomState
+    # dm_control seeds NumPy's RandomState, which takes 32 bits.
+    bits = 32 if task.gym_id.startswith("dm_control/") else 63
     return _Episodes(make_task(task, terminate_when_unhealthy), 2**bits - 1)
 
 
 class Step(NamedTuple):
     """One transition of every env."""
 
-    obs: np.ndarray  # (num, obs), the policy's next input; after an end, from the new episode
-    next_obs: np.ndarray  # (num, obs), the observation after the action; after an end, the last one
+    # (num, obs), the policy's next input; if the episode ended, the first of the next episode.
+    obs: np.ndarray
+    # (num, obs), the observation after the action; if the episode ended, its last observation.
+    next_obs: np.ndarray
     reward: np.ndarray  # (num,), float64
     terminated: np.ndarray  # (num,), bool; True if the env ended the episode
     truncated: np.ndarray  # (num,), bool; True if the time limit ended the episode
@@ -70,7 +73,7 @@ class VectorEnv:
     therefore gives `num` real transitions, and no action is ignored.
 
     With workers=0, this process steps the envs one after another. Otherwise the envs are divided
-    among `workers` processes, with the same numbers as a result.
+    among `workers` processes. The results are the same with any number of processes.
     """
 
     def __init__(
@@ -130,7 +133,7 @@ class VectorEnv:
     def restore(self, states: Sequence[State]) -> np.ndarray:
         """Replay every env's episode up to its saved step; return the observations, (num, obs).
 
-        This works for every env that is determined by its seed and actions.
+        This works for every env whose observations depend only on its seed and the actions.
 
         states: the results of `state` for consecutive shares of the envs.
         """
@@ -149,8 +152,8 @@ class VectorEnv:
     def step(self, action: np.ndarray) -> Step:
         """Step every env with actions (num, act) in [-1, 1].
 
-        If an action is not finite, raise UserError without stepping any env. MuJoCo would take such
-        an action as 0, and other envs would return NaN.
+        If an action is not finite, raise UserError without stepping any env. MuJoCo would treat
+        such an action as 0, and other envs would return NaN.
         """
         action = np.asarray(action, dtype=np.float32)
         if action.shape != (self.num, self.task.act):

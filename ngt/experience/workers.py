@@ -1,4 +1,4 @@
-"""Groups of envs that are stepped one after another, in this process or divided among several.
+"""Groups of envs. The envs of a group are stepped one after another, in this or another process.
 
 The inputs and outputs of a step are in arrays at fixed addresses. Several processes share the
 arrays' memory, so each step needs only a short message to and from each process.
@@ -36,7 +36,7 @@ class Died(Exception):
 
 
 def ending(code: int | None) -> str:
-    """Return how a process ended, in words."""
+    """Return in words how a process ended, given its exit code."""
     if code is None or code >= 0:
         return f"a process that steps envs ended with exit code {code}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -104,10 +104,10 @@ class Group:
 
 
 class Workers:
-    """A `Group` in each of up to `count` processes, with shares as equal as possible.
+    """A `Group` in each of up to `count` processes, which divide `num` envs as equally as possible.
 
-    The processes end on `close`, or when this process ends for any reason. Until then they ignore
-    signals that are sent to the whole process group.
+    The processes end on `close`, or when this process ends for any reason. They ignore signals that
+    are sent to the whole process group, since this process handles these signals.
     """
 
     def __init__(self, make: Callable[[], Env], num: int, obs: int, act: int, count: int) -> None:
@@ -148,7 +148,7 @@ class Workers:
             pipe.send(message)
 
     def _answers(self) -> None:
-        """Wait for every process; raise the first error that one of them sent."""
+        """Wait for an answer from every process; raise the first error among the answers."""
         errors = []
         for pipe, process in zip(self.pipes, self.processes, strict=True):
             try:
@@ -165,7 +165,7 @@ class Workers:
 
 
 def _view(memory: Sequence[Any], shapes: Shapes, share: slice) -> Arrays:
-    """Return the shared-memory arrays of one share of the envs."""
+    """Return the shared-memory arrays of the envs in the slice `share`."""
     return Arrays(
         *(
             np.frombuffer(raw, kind).reshape(shape)[share]

@@ -1,7 +1,8 @@
 """Flat arrays of transitions: D4RL's HDF5 files, and NumPy archives with the same arrays.
 
-Episodes follow one another. A row ends its episode if `terminals` or `timeouts` is set. The last
-observation of an episode is in `next_observations`, which a file may lack.
+In every array, episodes follow one another, with one row per step. A row ends its episode if
+`terminals` or `timeouts` is set in it. The final observation of an episode is in
+`next_observations`, an array that a file may lack.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ngt.experience.examine import numbers
 from ngt.files import check_unpacked
 from ngt.foreign.found import Found, library, reading
 
-# Each array's name, and other names accepted for it.
+# Name of each array -> other names that a file may use for it.
 NAMES = {
     "observations": ("obs",),
     "actions": ("acts", "action"),
@@ -53,7 +54,7 @@ def read_npz(path: Path, env: str) -> Found:
 
 
 def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Arrays:
-    """Return a file's arrays by their names in NAMES; the file may use the other names."""
+    """Return a file's arrays by their names in NAMES. The file may use the other names there."""
     found, arrays = sorted(names), {}
     for name, others in NAMES.items():
         chosen = [other for other in (name, *others) if other in found]
@@ -112,7 +113,10 @@ def split(arrays: Arrays, where: str) -> Found:
 
 
 def _check_joined(arrays: Arrays, first: int, end: int, where: str) -> None:
-    """Check that each next observation is the observation of the next row of its episode."""
+    """Check that next_observations of rows `first` to `end` - 1 are the next rows' observations.
+
+    first, end: the first and the last row of an episode.
+    """
     after, before = arrays[OPTIONAL][first:end], arrays["observations"][first + 1 : end + 1]
     if after.shape[1:] != before.shape[1:]:
         raise UserError(

@@ -1,4 +1,4 @@
-"""The result of a reader of a foreign format, and the import of optional libraries."""
+"""The result of reading a file in another project's format, and imports of optional libraries."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ngt.experience.demos import Episode
 
 @dataclass
 class Found:
-    """The episodes in a file, unconverted, and notes on them for the user."""
+    """The episodes in a file, with values as in the file, and notes on them for the user."""
 
     episodes: list[Episode]
     notes: list[str] = field(default_factory=list)
 
 
 def library(name: str, where: str) -> Any:
-    """Import a library that only foreign formats need."""
+    """Import a library that only other projects' formats need. Raise UserError if it is missing."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

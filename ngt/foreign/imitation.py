@@ -71,7 +71,7 @@ def _rows(path: Path, where: str) -> Iterator[dict[str, Any]]:
 
 
 def _flat(scalar: Any) -> NDArray[Any]:
-    """Return the numbers of a list, or of a list of lists, as one flat array."""
+    """Return the numbers of an Arrow list, or of a list of lists, as one flat array."""
     values = scalar.values
     while hasattr(values, "flatten") and hasattr(values.type, "value_type"):
         values = values.flatten()
@@ -82,8 +82,8 @@ def _flat(scalar: Any) -> NDArray[Any]:
 def _terminated(infos: Any, steps: int, env: str) -> bool:
     """Return True if the env itself ended the episode.
 
-    `terminal` is also set at the time limit. If infos were saved, the episode's last info tells the
-    two cases apart.
+    The file's field `terminal` does not show this, since it is also set at the time limit. If infos
+    were saved, the episode's last info shows it.
     """
     if never_terminates(env) or steps >= get_task(env).time_limit:
         return False

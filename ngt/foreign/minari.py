@@ -48,7 +48,7 @@ def read(path: Path, env: str) -> Found:
 
 
 def _data_folder(path: Path, where: str) -> Path:
-    """Return the folder of a dataset's files."""
+    """Return the folder with a dataset's files, given the dataset's folder or id."""
     root = library("minari.storage.datasets_root_dir", where).get_dataset_path()
     for folder in (path / "data", path, root / path / "data"):
         if (folder / "metadata.json").is_file():
@@ -60,7 +60,7 @@ def _data_folder(path: Path, where: str) -> Path:
 
 
 def _flat(space: spaces.Space[Any], values: Any, rows: int) -> NDArray[Any]:
-    """Return a space's values as one row per step, flattened like the suite's observations."""
+    """Return values of a space as one row per step, flattened like the suite's observations."""
     if isinstance(space, spaces.Dict):
         parts = [_flat(part, values[name], rows) for name, part in space.spaces.items()]
     elif isinstance(space, spaces.Tuple):
@@ -73,8 +73,8 @@ def _flat(space: spaces.Space[Any], values: Any, rows: int) -> NDArray[Any]:
 def write(demos: Demos, name: str, where: str) -> Path:
     """Write a dataset, with actions in the env's units, to Minari's own folder; return its path.
 
-    The reference returns are those of the demonstrations, so that Minari normalises returns as the
-    suite does.
+    The dataset's reference returns are the mean returns of the random policy and the expert in the
+    demonstrations. Minari therefore normalises returns as the suite does.
     """
     minari = library("minari", where)
     folder: Path = library("minari.storage.datasets_root_dir", where).get_dataset_path(name)
@@ -107,9 +107,12 @@ def write(demos: Demos, name: str, where: str) -> Path:
 
 
 def _facts(env_id: str) -> tuple[EnvSpec, spaces.Space[Any], spaces.Space[Any]]:
-    """Return an env's spec, without the suite's wrappers, and its flattened spaces."""
+    """Return an env's spec, its flattened observation space and its action space.
+
+    The spec has none of the suite's wrappers.
+    """
     task = get_task(env_id)
-    with contextlib.closing(envs.make(env_id)) as env:  # may register the env first
+    with contextlib.closing(envs.make(env_id)) as env:  # may also register the env
         observations = spaces.flatten_space(env.unwrapped.observation_space)
         actions = env.unwrapped.action_space
     spec = copy.deepcopy(gym.spec(task.gym_id))

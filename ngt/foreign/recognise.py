@@ -12,7 +12,7 @@ HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def refuse_foreign(path: Path, env: str) -> None:
-    """Raise UserError if a path holds a foreign format. The message has the import command."""
+    """Raise UserError with the import command if a path holds another project's format."""
     if not (kind := recognise(path)):
         return
     name, words = kind
@@ -26,7 +26,7 @@ def refuse_foreign(path: Path, env: str) -> None:
 
 
 def recognise(path: Path) -> tuple[str, str] | None:
-    """Return the format's name and a description, or None if it is our own or unknown."""
+    """Return a path's format and its description, or None if it is unknown or the suite's own."""
     if path.is_dir():
         for folder in (path, path / "data"):
             meta = read_json(folder / "metadata.json")
@@ -48,5 +48,5 @@ def recognise(path: Path) -> tuple[str, str] | None:
             if names and "meta.npy" not in names and any(n.endswith(".npy") for n in names):
                 return "npz", "a NumPy archive of another layout"
     except (OSError, zipfile.BadZipFile):
-        pass  # the reader of our own format reports the fault
+        pass  # the reader of the suite's own format reports the fault
     return None

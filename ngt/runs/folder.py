@@ -37,7 +37,7 @@ from ngt.settings.resolve import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# The columns of an evaluation, one row per run and step.
+# The columns of a table of evaluations, which has one row per run and step.
 LOGGED = ("auc", "rank_correlation")  # diagnostics of the learned reward, from train.csv
 VALUES = ("return", "std", "low", "high", "episodes", *LOGGED, "seconds")
 
@@ -78,10 +78,12 @@ class Folders:
         )
 
     def former(self, key: RunKey) -> Path | None:
-        """Return the former result that can come back to an incomplete run without a training job.
+        """Return the former result that can replace an incomplete run without a training job.
 
-        There is none if only the demonstrations of the run in the folder differ, since a receipt
-        does not state them. Then `ngt train` compares them.
+        A former result is a complete one that was replaced (ngt.runs.former).
+        Return None if there is no such result. Also return None if the run in the folder differs
+        only in its demonstrations. The workflow's receipts do not state the demonstrations, so `ngt
+        train` compares these.
         """
         settings, _ = self.hashes(key)
         place = _former(self.layout.run(key), key.record, settings)
@@ -101,13 +103,17 @@ class Folders:
         )
 
     def former_expert(self, env: str) -> Path | None:
-        """Return the former result that can come back to an incomplete expert."""
+        """Return the former result that can replace an incomplete expert, or None."""
         key = expert_key(env, expert_config(self.config, env).seed)
         settings = config_hash(resolve_expert(self.config, env))
         return _former(self.layout.expert(env), key, settings)
 
     def reference(self, env: str) -> dict[str, Any]:
-        """Return the reference that an env's runs should have, or {} if its demos are missing."""
+        """Return the reference that an env's runs should have.
+
+        Return {} if the env's demonstrations are missing or come from an expert with other
+        settings.
+        """
         if env not in self._references:
             named = demos_file(self.config, env)
             demos = described(Path(named) if named else self.layout.demos(env))
@@ -126,7 +132,7 @@ class Folders:
         return record
 
     def has_expert(self, env: str) -> bool:
-        """Return True if the config uses demonstrations of an existing expert of an env."""
+        """Return True if the config uses an expert's demonstrations on an env, and one exists."""
         if own_file(self.config, env):
             return False
         if self.config.demos == "shipped":
@@ -146,9 +152,10 @@ class Folders:
         return read_folder(folder, f"expert {env}")
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Return complete runs in the cells of these keys that the config does not request.
+        """Return the complete runs that no figure or table of the config requests.
 
-        Raise UserError if a run's folder in the envs of these keys holds another run.
+        Runs are left out unless they differ from one of `keys` only in the seed. Raise UserError if
+        a run's folder, on the envs of these keys, holds another run.
         """
         for key in keys:
             file = self.layout.run(key) / "run.json"
@@ -175,7 +182,7 @@ class Folders:
 
 
 def _former(folder: Path, key: Mapping[str, Any], settings: str) -> Path | None:
-    """Return the newest former result with these settings, if the folder has none itself."""
+    """Return the newest former result with these settings, or None if the folder's own has them."""
 
     def fits(place: Path) -> bool:
         return status_of(place, key, settings).status in COMPLETE
@@ -189,7 +196,10 @@ def expert_key(env: str, seed: int) -> dict[str, Any]:
 
 
 def how_far(layout: Layout, config: Config, keys: Iterable[RunKey]) -> list[str]:
-    """Return one line for each cell with unfinished runs: their number and progress."""
+    """Return one line for each cell with unfinished runs, with their number and progress.
+
+    A cell is the set of runs with the same env, method, mode and rate.
+    """
     reached: dict[tuple[str, str, Mode, int], list[int]] = {}
     for key in keys:
         file = layout.run(key) / f"eval.csv{PART}"
@@ -231,7 +241,7 @@ def read_shipped(env: str) -> Record:
 
 
 def _means(path: Path, name: str) -> pd.DataFrame:
-    """Return the VALUES that summarise each evaluation's episodes, by step.
+    """Return the first five of VALUES, which summarise each evaluation's episodes, by step.
 
     The mean is NaN if a return is not finite.
     """
@@ -250,7 +260,7 @@ def _means(path: Path, name: str) -> pd.DataFrame:
 
 
 def _clock(record: dict[str, Any], where: str, name: str) -> pd.Series:
-    """Return the seconds of training by step, from a run.json."""
+    """Return the seconds of training up to each logged step, from the content of a run.json."""
     import pandas as pd
 
     try:

@@ -1,11 +1,11 @@
-"""Former results: complete runs that another run of the same key has replaced.
+"""Former results: complete runs that another run with the same key has replaced.
 
 A run or an expert that is replaced moves to `former/<key>/<config hash>-<source hash>/`, beside
-`runs/` and `experts/`. It comes back if its settings do, instead of being trained again. Whoever
-moves a result holds the lock of the run's folder.
+`runs/` and `experts/`. If its settings are requested again, it moves back instead of being trained
+again. A process that moves a result holds the lock of the run's folder.
 
-Files move one by one. The record, run.json, leaves the run's folder last and returns first.
-Therefore the next move completes one that was interrupted.
+Files move one by one. The record, run.json, leaves the run's folder last and returns first. If a
+move is interrupted, the next one therefore completes it.
 """
 
 import shutil
@@ -22,7 +22,7 @@ FILES = ("config.json", "eval.csv", "train.csv", "policy.safetensors", "run.json
 
 
 class Former(NamedTuple):
-    """A former result: its run's key, or an expert's name, its folder and its status."""
+    """A former result. Its name is the run's key, or `<env>/expert` for an expert."""
 
     name: str
     folder: Path
@@ -30,16 +30,19 @@ class Former(NamedTuple):
 
 
 def former_of(folder: Path) -> Path:
-    """Return where the former results of a run's or an expert's folder are."""
+    """Return the folder of the former results of a run or an expert, given its own folder."""
     for parent in folder.parents:
         if parent.name in ("runs", "experts"):
             key = folder.relative_to(parent)
             return parent.parent / FORMER / (key / "expert" if parent.name == "experts" else key)
-    return folder / FORMER  # not in a scale's folder
+    return folder / FORMER  # the run is not in a scale's folder
 
 
 def set_aside(folder: Path) -> Path | None:
-    """Move a folder's result to its former results and return its place, or None without one."""
+    """Move a folder's result to its former results.
+
+    Return the result's new folder, or None if there is no result.
+    """
     drop_receipts(folder / "done")
     if not (folder / "run.json").exists():
         return None
@@ -47,7 +50,7 @@ def set_aside(folder: Path) -> Path | None:
     record = found if isinstance(found, dict) else {}
     name = "-".join(_hash(record.get(field)) for field in ("config_hash", "source_hash"))
     places = [former_of(folder) / name]
-    while (places[-1] / "run.json").exists():  # another result of the same settings and code
+    while (places[-1] / "run.json").exists():  # another result with the same settings and code
         places.append(former_of(folder) / f"{name}-{len(places) + 1}")
     places[-1].mkdir(parents=True, exist_ok=True)
     for file in FILES:
@@ -62,7 +65,7 @@ def _hash(value: Any) -> str:
 
 
 def find(folder: Path, fits: Callable[[Path], bool]) -> Path | None:
-    """Return the newest former result of a folder that fits, or None."""
+    """Return the folder of a run's newest former result for which `fits` is True, or None."""
     records = sorted(
         former_of(folder).glob("*/run.json"), key=lambda file: (-file.stat().st_mtime_ns, file)
     )
@@ -70,9 +73,12 @@ def find(folder: Path, fits: Callable[[Path], bool]) -> Path | None:
 
 
 def bring_back(folder: Path, place: Path) -> Path | None:
-    """Move a former result back into its folder, and set aside the result that is there.
+    """Move a former result back into its run's folder, and set aside the result that is there.
 
-    Return the new place of the latter, or None if there was none.
+    Return the new folder of the result that was set aside, or None if there was none.
+
+    folder: the run's folder.
+    place: the former result's folder.
     """
     aside = set_aside(folder)
     for file in reversed(FILES):
@@ -83,7 +89,11 @@ def bring_back(folder: Path, place: Path) -> Path | None:
 
 
 def returned(folder: Path, place: Path, aside: Path | None) -> str:
-    """Return a line on a result that came back. The arguments are those of `bring_back`."""
+    """Return a message about a former result that came back.
+
+    folder, place: the arguments of `bring_back`.
+    aside: its result.
+    """
     other = f"; the result that was there moved to {aside}" if aside else ""
     return f"{folder}: its former result with these settings came back from {place}{other}"
 
@@ -101,12 +111,12 @@ def listed(work: Path) -> Iterator[Former]:
 
 def remove(former: Former) -> None:
     """Delete a former result."""
-    (former.folder / "run.json").unlink()  # first, so that no one brings it back meanwhile
+    (former.folder / "run.json").unlink()  # first, so that no process brings it back meanwhile
     _remove(former.folder)
 
 
 def _remove(place: Path) -> None:
-    """Remove a folder, and those above it that become empty."""
+    """Remove a former result's folder, and the folders above it that become empty."""
     shutil.rmtree(place)
     for parent in place.parents:
         if parent.name == FORMER or any(parent.iterdir()):

@@ -1,4 +1,4 @@
-"""Run keys, the run table, packs, and every path under results/.
+"""Run keys, the run table, packs (runs to train together), and every path under results/.
 
 A run's name identifies the run. It contains no time, host or hyper-parameter.
 """
@@ -44,12 +44,12 @@ class RunKey:
 
     @property
     def cell(self) -> tuple[str, str, Mode, int]:
-        """Return the cell: the part of the key that all runs of a pack share."""
+        """Return the cell: the part of the key that runs must share to be trained together."""
         return (self.env, self.method, self.mode, self.rate)
 
     @staticmethod
     def parse(text: str) -> RunKey:
-        """Return the key whose `str` is this text."""
+        """Return the key of a run from its text. Raise UserError if the text is not a key."""
         match = _KEY.fullmatch(text.strip("/"))
         if match is None or match[3] not in MODES:
             raise UserError(
@@ -65,11 +65,11 @@ class RunKey:
 
 @dataclass(frozen=True)
 class Layout:
-    """The paths of a scale's results, which a study keeps in its own folder under the root."""
+    """The paths of a scale's results. Those of a study are in a folder of the study's name."""
 
     scale: str
     root: Path = Path("results")
-    records: Path | None = None  # file of published records, if it is not under home
+    records: Path | None = None  # file of published records, if it is not in `home`
     study: str = ""
 
     @staticmethod
@@ -79,12 +79,12 @@ class Layout:
 
     @property
     def home(self) -> Path:
-        """Return the folder of the artefacts and of all scales: the root, or the study's folder."""
+        """Return the folder of figures, tables and all scales: the root, or the study's folder."""
         return self.root / self.study
 
     @property
     def work(self) -> Path:
-        """Return the folder of all that artefacts of the scale are made from."""
+        """Return the scale's folder, which holds its runs, experts, demonstrations and settings."""
         return self.home / self.scale
 
     @property
@@ -117,10 +117,10 @@ class Layout:
 def run_table(
     config: Config, figures: Iterable[str] | None = None, *, beside: bool = False
 ) -> list[RunKey]:
-    """Return the sorted keys of all runs that these artefacts request, without duplicates.
+    """Return the sorted keys of all runs that these figures and tables request, without duplicates.
 
-    figures: names of artefacts, or None for every run of the config.
-    beside: include the runs that the artefacts draw only for comparison.
+    figures: names of figures and tables, or None for every run of the config.
+    beside: include the runs that they draw only for comparison.
     """
     names, beside = (list(config.figures), True) if figures is None else (list(figures), beside)
     keys = set()
@@ -137,8 +137,9 @@ def run_table(
 def packs(
     keys: Sequence[RunKey], size: int, apart: Callable[[RunKey], Hashable] | None = None
 ) -> list[tuple[RunKey, ...]]:
-    """Group the distinct keys into packs of at most `size` that share a cell and `apart(key)`.
+    """Group the distinct keys into packs of at most `size` runs, which are trained together.
 
+    The keys of a pack have the same cell, and the same value of `apart(key)` if it is given.
     workflow/plan.py chooses `size` and `apart` for the workflow.
     """
     groups: dict[Hashable, list[RunKey]] = {}
@@ -152,7 +153,7 @@ def packs(
 
 
 def pack_name(pack: Sequence[RunKey]) -> str:
-    """Return the name of a pack, which lists its members within a cell.
+    """Return the name of a pack, which lists the demonstrations and seeds of its runs.
 
     `1.0-3_4.0,2` means one demonstration with seeds 0 to 3, and four with seeds 0 and 2.
     """
@@ -163,7 +164,7 @@ def pack_name(pack: Sequence[RunKey]) -> str:
 
 
 def parse_pack(cell: tuple[str, str, Mode, int], name: str) -> list[RunKey]:
-    """Return the keys of the pack in a cell to which `pack_name` gives this name."""
+    """Return the keys of a pack, given its cell and its name from `pack_name`."""
     env, method, mode, rate = cell
     keys = []
     for group in name.split("_"):

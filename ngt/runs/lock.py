@@ -15,7 +15,10 @@ PATIENCE = 1.0  # seconds to wait for a lock, since its holder may just be finis
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock a run's folder. Raise UserError with the lock's holder if another process has it."""
+    """Lock a run's folder in this context.
+
+    If another process holds the lock, raise UserError with the name of that process.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path, holder = folder / ".lock", "another process"
     try:

@@ -102,8 +102,8 @@ def provenance(*models: str) -> dict[str, Any]:
 
 
 def _git(*args: str) -> str | None:
-    """Return git's output, or None outside a checkout."""
-    if INSTALLED:  # an environment may lie inside another repository
+    """Return git's output, or None if git fails or the suite is not run from a checkout."""
+    if INSTALLED:  # the package may lie inside another project's repository
         return None
     try:
         return subprocess.run(

@@ -1,10 +1,10 @@
 """Published records: a scale's complete runs in one Parquet file, and a manifest.
 
-<scale>.parquet   one row per run and evaluation, with run, step and `ngt.runs.folder.VALUES`; an
-                  env's expert is the run `<env>/expert`
-<scale>.json      the table's checksum, and each run's status, reference and speed; also the
-                  settings of cells, and the code, versions and machine, each stored once for all
-                  runs that share them
+<scale>.parquet   one row per run and evaluation, with the columns run, step and those in
+                  `ngt.runs.folder.VALUES`; an env's expert is the run `<env>/expert`
+<scale>.json      the checksum of the Parquet file, and each run's status, reference and speed; also
+                  the runs' settings (`cells`), and their code, versions and machine (`made`), each
+                  stored once for all runs that share them
 
 `ngt.runs.shipping.gather` writes both files.
 """
@@ -36,7 +36,7 @@ LATER = ("rank_correlation",)  # columns that older records lack
 
 
 def expert_name(env: str) -> str:
-    """Return the name of an env's expert among the runs."""
+    """Return the name of an env's expert in the records, where it is one of the runs."""
     return f"{env}/expert"
 
 
@@ -52,14 +52,19 @@ def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
 
 
 def settings_hash(settings: dict[str, Any]) -> str:
-    """Return the `config_hash` of a cell's settings, which another version may have written."""
+    """Return the `config_hash` of a run's settings, given as plain data.
+
+    They are not parsed, since another version of the suite may have written them.
+    """
     return short(sha256(json.dumps(settings, sort_keys=True, separators=(",", ":")).encode()))
 
 
 def difference(made: CellConfig, wanted: CellConfig) -> str:
     """Return the first setting that differs between records and config, or "" if none differs.
 
-    `demos_source` comes last, since its hash tells a reader little.
+    `demos_source` comes last, since a reader learns little from its hash.
+
+    made, wanted: a run's settings in the records, and those that the config gives it.
     """
     theirs, ours = flat(dataclasses.asdict(made)), flat(dataclasses.asdict(wanted))
     for name in sorted(ours | theirs, key=lambda name: name == "demos_source"):
@@ -129,7 +134,7 @@ class Published:
             raise self._fail(f"run {name}: its settings do not fit this version: {error}") from None
 
     def _frames(self) -> dict[str, pd.DataFrame]:
-        """Return each run's evaluations, by its name.
+        """Return each run's evaluations, by the run's name.
 
         The checksum is checked last, so that the earlier errors can name the run that is wrong.
         """
@@ -178,7 +183,10 @@ class Published:
         return self._differences[place]
 
     def of_expert(self, env: str) -> str:
-        """Return the `difference` of an env's expert, or "" if the config would not train it."""
+        """Return the first setting of an env's expert that differs from the config.
+
+        Return "" if none differs, or if the config would not train the expert.
+        """
         name = expert_name(env)
         trained = self.config.demos == "trained" and not own_file(self.config, env)
         if name not in self.manifest["runs"] or not trained:
@@ -186,7 +194,13 @@ class Published:
         return difference(self._cell(name), resolve_expert(self.config, env))
 
     def differences(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> dict[str, str]:
-        """Return the first different setting of each given run or expert, by its name."""
+        """Return, for these runs and experts, the first setting that differs from the config.
+
+        The result maps names, such as "expert <env>", to settings. A run or expert that does not
+        differ is left out.
+
+        envs: envs whose experts are compared.
+        """
         found = {f"run {key}": self.difference(key) for key in keys}
         found |= {f"expert {env}": self.of_expert(env) for env in envs}
         return {name: differs for name, differs in found.items() if differs}
@@ -201,7 +215,7 @@ class Published:
                 )
 
     def status(self, key: RunKey) -> Status:
-        """Return the status of a run; it is stale if the run's settings differ."""
+        """Return the status of a run, which is stale if its settings differ from the config's."""
         if (own := self.manifest["runs"].get(str(key))) is None:
             return Status("missing", "not among the published records")
         model = self.manifest["cells"][own["cell"]].get("model", "")
@@ -224,7 +238,10 @@ class Published:
         return self._record(expert_name(env))
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Return the published runs that share a cell with these keys but no artefact needs."""
+        """Return the published runs that no figure or table of the config requests.
+
+        Runs are left out unless they differ from one of `keys` only in the seed.
+        """
         known = {str(key) for key in run_table(self.config)}
         cells = {str(key).rpartition("/")[0] for key in keys}
         others = self.manifest["runs"].keys() - known

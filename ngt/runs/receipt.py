@@ -4,8 +4,9 @@ python -m ngt.runs.receipt RECEIPT...
 
 `<run>/done.<hash>`, `<expert>/done.<hash>` and `<env>.done.<hash>` are the receipts of a run, an
 expert and a recording. The hash identifies the settings. A receipt is written only if the result in
-the same folder is intact and has these settings. Otherwise the command brings back a former result
-that is intact and has them. If there is none, it reports an error.
+the same folder is intact and has these settings. Otherwise the command first brings back a former
+result (ngt.runs.former) that is intact and has these settings. If there is none, the command
+reports an error.
 """
 
 import sys
@@ -27,7 +28,7 @@ def receipt_hash(run: str, config_hash: str) -> str:
 def certify(receipt: Path) -> None:
     """Write a receipt. Raise UserError if the result does not match the receipt's name."""
     stem, _, wanted = receipt.name.rpartition("done.")
-    if stem:  # a recording
+    if stem:  # the receipt of a recording
         file = receipt.with_name(f"{stem}npz")
         found = described(file).get("source")
         if found != wanted:

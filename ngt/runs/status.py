@@ -23,7 +23,7 @@ class Status(NamedTuple):
 
     finished  complete
     diverged  complete; training ended because a tensor was not finite
-    stale     complete, but its key, settings or demonstrations differ
+    stale     complete, but its key, settings or demonstrations are not those wanted now
     damaged   once complete, but a file was removed or changed
     part      started but not complete
     missing   not started
@@ -31,7 +31,7 @@ class Status(NamedTuple):
 
     status: str
     note: str
-    other_source: bool = False  # True if made by different code from the current code
+    other_source: bool = False  # True if the result was made by other code than the current code
 
 
 def status_of(
@@ -43,10 +43,10 @@ def status_of(
 ) -> Status:
     """Return the status of a run's or an expert's folder.
 
-    key, config_hash: the run that the folder should hold, and the hash of its settings.
-    reference: the reference that should normalise its returns. Only the demonstrations' checksum is
-    compared, since it determines the rest.
-    source: hash of the current code, or None to skip this comparison.
+    key, config_hash: the key and the hash of the settings that the run should have.
+    reference: the reference that should normalise the run's returns, or None to skip its
+    comparison. Only the demonstrations' checksum is compared, since it determines the rest.
+    source: hash of the current code, or None to skip its comparison.
     """
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
@@ -87,7 +87,7 @@ def last_step(path: Path) -> int:
 
 
 def run_in(record: Any) -> str | None:
-    """Return the run that a run.json names, or None if it names none."""
+    """Return the name of the run in the content of a run.json, or None if it names no run."""
     key = record.get("key") if isinstance(record, dict) else None
     return key.get("run") if isinstance(key, dict) else None
 
@@ -119,8 +119,8 @@ def drop_receipts(done: Path) -> None:
 def described(demos: Path) -> dict[str, Any]:
     """Return a demonstration file's env, source and checksum, or {} if it is unreadable.
 
-    NumPy is not needed, since the array is a header of one line followed by JSON text, whose
-    encoding `json` detects.
+    NumPy is not needed, since the array `meta` is stored as a header of one line followed by JSON
+    text. `json` detects the encoding of the text.
     """
     try:
         with zipfile.ZipFile(demos) as archive:

@@ -1,7 +1,8 @@
 """The tables from which figures are drawn: all evaluations of a set of runs, with their scores.
 
 A run's record comes from its folder, or from published records (`records: published`). In both
-cases a missing, stale, duplicate or foreign run causes an error that names the run.
+cases an error names a run that is missing, stale (made with other settings or demonstrations), a
+duplicate, or in the folder of another run.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def source(layout: Layout, config: Config, *, other_settings: bool = False) -> S
 
 
 class Runs(NamedTuple):
-    """The runs with these keys, as far as a source has them."""
+    """The requested runs, as far as they are complete, and the status of each."""
 
     rows: pd.DataFrame | None  # rows as in `read_runs`; None if no run is complete
     statuses: dict[RunKey, Status]
@@ -58,7 +59,7 @@ def read_keys(
     allow_partial: bool = False,
     other_settings: bool = False,
 ) -> Runs:
-    """Read the runs with these keys. Raise the same errors as `read_runs`.
+    """Read the runs with these keys. Raise UserError in the same cases as `read_runs`.
 
     where: the config field that requests the keys.
     """
@@ -92,7 +93,8 @@ def read_keys(
     rows = pd.concat(full, ignore_index=True) if full else None
     if rows is not None:
         reasons = {f.attrs["env"]: f.attrs["unscored"] for f in frames if f.attrs["unscored"]}
-        # An env is unscored if any of its runs is, since older records lack standard errors.
+        # If one run of an env cannot be scored, no run of the env is. The others may lack a reason,
+        # since older records lack the standard errors that give it.
         rows.loc[rows["env"].isin(reasons), "score"] = float("nan")
         rows.attrs = {"unscored": reasons}
     return Runs(rows, statuses, records)
@@ -114,15 +116,18 @@ def read_runs(
     allow_partial: bool = False,
     other_settings: bool = False,
 ) -> tuple[pd.DataFrame, list[RunKey]]:
-    """Return every evaluation of an artefact's runs, and the keys of missing runs.
+    """Return every evaluation of a figure's or table's runs, and the keys of missing runs.
 
     There is one row per run and step. The columns are env, method, mode, rate, demos, seed, step,
-    VALUES, score, random, expert and status. The score is the normalised mean return: 0 for a
-    random policy, 1 for the expert, and NaN on `unscored_envs`. A diverged run keeps its rows.
+    `ngt.runs.folder.VALUES`, score, random, expert and status. The score is the normalised mean
+    return: 0 for a random policy, 1 for the expert, and NaN on `unscored_envs`. A diverged run
+    keeps its rows.
 
-    Raise UserError for a missing, stale, duplicate or foreign run; with `allow_partial`, missing
-    runs are left out instead. Raise UserError if the settings of published records differ from the
-    config's, unless `other_settings` is set.
+    Raise UserError for a run that is missing, stale, a duplicate, or in the folder of another run;
+    with `allow_partial`, missing runs are left out instead. Raise UserError if the settings of
+    published records differ from the config's, unless `other_settings` is set.
+
+    figure: name of the figure or table.
     """
     keys = run_table(config, [figure], beside=True)
     runs = read_keys(
@@ -142,7 +147,7 @@ def read_runs(
 
 
 def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
-    """Check that the runs of an env come from the same demonstrations."""
+    """Check that the runs of an env all used the same demonstrations."""
     first: dict[str, tuple[str, str]] = {}
     for frame in frames:
         run, env, demos = frame.attrs["run"], frame.attrs["env"], frame.attrs["demos"]
@@ -155,7 +160,10 @@ def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
 
 
 def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
-    """Return a run's evaluations as rows like those of `read_runs`, with NaN for missing scores."""
+    """Return a run's evaluations as rows like those of `read_runs`.
+
+    The scores are NaN if the run's reference cannot normalise returns.
+    """
     run, frame = record
     known = run["reference"] if isinstance(run.get("reference"), dict) else {}
     errors = [name for name in ("random_error", "expert_error") if name in known]
@@ -182,7 +190,7 @@ def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
 
 
 def _number(reference: dict[str, Any], name: str, key: RunKey) -> float:
-    """Return a number of a run's reference. Raise UserError if it is not a finite number."""
+    """Return a field of a run's reference. Raise UserError if it is not a finite number."""
     value: Any = reference.get(name)
     if type(value) not in (int, float) or not abs(value) < 1e300:
         raise UserError(

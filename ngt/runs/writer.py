@@ -35,8 +35,8 @@ ROWS = ("eval.csv", "train.csv")
 class RunWriter:
     """The writer of one run's folder.
 
-    File names end in `.part` until the run is complete, so a run that is trained again keeps its
-    old result until then.
+    While the run trains, the names of its files end in `.part`. If the folder holds an earlier
+    result, this result therefore stays until the new run is complete.
     """
 
     def __init__(self, folder: Path, key: Mapping[str, Any], cell: CellConfig) -> None:
@@ -97,11 +97,10 @@ class RunWriter:
                 raise OSError(error.errno, error.strerror, file.name) from None
 
     def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
-        """Replace the folder's old run, if any, by this one. run.json is replaced last.
+        """Replace the folder's earlier run, if any, by this one. run.json is replaced last.
 
-        The old run becomes a former result.
-
-        All files are written before the old run is touched, so a full disk does not damage it.
+        The earlier run becomes a former result (ngt.runs.former). It is moved only after all files
+        of the new run are written, so a full disk does not damage it.
         """
         self._flush()
         for file in self._files.values():

@@ -85,7 +85,10 @@ HL_GAUSS = ("sigma_expert", "sigma_agent", "reward_sigma", "bins", "support", "h
 
 
 def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
-    """Return why a setting has no effect in a cell, or an empty string if it may have one."""
+    """Return why a setting has no effect on a task, or an empty string if it may have an effect.
+
+    settings: all settings of the method on the task, by dotted name.
+    """
     pairing, field = settings.get("params.pairing"), name.removeprefix("params.")
     if field in HL_GAUSS and pairing not in (None, "hl_gauss"):
         return f"params.pairing is {pairing}"
@@ -104,7 +107,10 @@ def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
 
 
 def _check_acts(config: Config, method: str, env: str, where: str) -> None:
-    """Check that a variant differs from the method in its `like` in a setting with an effect."""
+    """Raise UserError if all settings that a variant changes have no effect on an env.
+
+    A variant is a method whose field `like` names the method that it changes.
+    """
     like = config.methods[method].like
     if not like:
         return
@@ -128,9 +134,10 @@ def _check_envs(names: Iterable[str], where: str) -> None:
 
 
 def _check_demos(config: Config, env: str, count: int, where: str) -> None:
-    """Check that enough demonstrations exist.
+    """Check that an env has at least `count` demonstrations, or that as many will be recorded.
 
-    A missing shipped expert is reported only if it is used.
+    If they should ship but no expert of the env does, raise nothing: the error is reported when a
+    run needs the expert.
     """
     if own_file(config, env):
         demos_source(config, env)  # raises UserError if the file cannot be read

@@ -1,8 +1,10 @@
 """All settings and their defaults, as frozen dataclasses. Defaults are defined only here.
 
-A config file holds only differences from these defaults. `load` merges the files (base <- scale <-
-user) and parses them strictly. `resolve` merges the settings of a cell (shared <- env <- method <-
-method on env).
+A config file holds only differences from these defaults. `load` merges base.yaml, the scale's file
+and the user's settings, of which later ones win, and parses the result strictly. `resolve` merges
+the settings of a cell, i.e. of runs that differ only in demonstrations and seed. An env's settings
+override the shared ones, a method's override the env's, and those of a method on an env override
+all of these.
 """
 
 from __future__ import annotations
@@ -92,7 +94,7 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class CellConfig:
-    """The settings that the runs of a pack share. Only the demonstrations and the seed differ."""
+    """The settings shared by runs that differ only in seed and number of demonstrations."""
 
     env: str
     method: str
@@ -111,7 +113,7 @@ class CellConfig:
 
 @dataclass(frozen=True)
 class Override:
-    """Settings that differ for one env, one method, or one method on one env."""
+    """Settings that override the shared ones for one env, one method, or a method on an env."""
 
     sac: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
@@ -121,7 +123,7 @@ class Override:
 
 @dataclass(frozen=True)
 class ExpertConfig(Override):
-    """Settings of the expert that differ. The expert is SAC on the env's own reward."""
+    """Settings of the expert, which override the agent's. It is SAC on the env's own reward."""
 
     seed: int = opt(1000, "the expert's seed, different from every agent's", 0)
     episodes: int = opt(16, "number of recorded episodes; their mean return has score 1", 1)
@@ -129,7 +131,7 @@ class ExpertConfig(Override):
 
 @dataclass(frozen=True)
 class MethodEnvConfig(Override):
-    """Settings of a method that differ on one env."""
+    """Settings of a method on one env, which override the method's own."""
 
     params: dict[str, Any] = field(default_factory=dict)
 
@@ -147,7 +149,7 @@ class MethodConfig(MethodEnvConfig):
 
 @dataclass(frozen=True)
 class EnvConfig(Override):
-    """Settings that differ on an env, for the agent and for its expert."""
+    """Settings on an env, which override the shared ones for its agents and for its expert."""
 
     expert: dict[str, Any] = field(default_factory=dict)
     demos: str = opt(
@@ -159,7 +161,7 @@ class EnvConfig(Override):
 
 @dataclass(frozen=True)
 class FigureConfig:
-    """The runs of one artefact: all combinations of its axes. null omits it from a scale."""
+    """The runs of a figure or table: all combinations of its axes. null omits it from a scale."""
 
     methods: tuple[str, ...] = ()
     beside: tuple[str, ...] = opt((), "more methods to draw; another artefact requests their runs")
@@ -168,7 +170,8 @@ class FigureConfig:
     seeds: tuple[int, ...] = opt((0, 1, 2, 3), "seeds", 0)
     modes: tuple[Mode, ...] = (CellConfig.mode,)
     rates: tuple[int, ...] = opt((CellConfig.rate,), "subsampling rates", 1)
-    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # method -> its envs, if not all
+    # method -> the envs on which it runs; methods that are not listed run on all envs
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def envs_of(self, method: str) -> list[str]:
         """Return the figure's envs on which a method runs."""
@@ -179,9 +182,9 @@ class FigureConfig:
 class StatisticsConfig:
     """Settings of the intervals' stratified bootstrap, which resamples seeds within each task."""
 
-    # With 2000 repetitions the ends of an interval vary by 2% of its width between seeds. rliable's
-    # 50 000 repetitions would take hours, since one probability of improvement over 18 tasks takes
-    # 9 ms.
+    # With 2000 repetitions, the ends of an interval vary by 2% of its width between seeds of the
+    # bootstrap. rliable's 50 000 repetitions would take hours, since it takes 9 ms to compute one
+    # probability of improvement over 18 tasks.
     reps: int = opt(2000, "number of repetitions", 1)
     seed: int = opt(0, "seed of the draws", 0)
     reference: str = opt(

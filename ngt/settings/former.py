@@ -1,8 +1,8 @@
 """Former values: the values of settings in records that are older than these settings.
 
-If a setting is added, or its default changes meaning, add its former value to FORMER. A record
-without the setting then has that value, and hashes omit a setting that has its former value. The
-hashes of shipped experts, demonstrations and published runs therefore do not change.
+If a setting is added, or its default changes meaning, add its former value to FORMER. A record that
+lacks the setting is then read with this value, and hashes omit a setting that has its former value.
+The hashes of shipped experts, demonstrations and published runs therefore do not change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ def _alpha_loss(sac: Mapping[str, Any]) -> str:
     return "alpha" if sac.get("alpha_form") == "softplus" else "log_alpha"
 
 
-# Former values, by the setting's dataclass. A function computes one from the record's settings.
+# Dataclass -> setting -> former value, or a function that computes the former value from the other
+# settings of the dataclass in a record.
 FORMER: dict[str, dict[str, Any]] = {
     "ngt.settings.config:SacConfig": {
         "alpha_loss": _alpha_loss,
@@ -30,7 +31,7 @@ FORMER: dict[str, dict[str, Any]] = {
 
 
 def former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the former values of a dataclass's newer settings, given its other settings."""
+    """Return the former values of a dataclass's settings in FORMER, given its other settings."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         found |= FORMER.get(f"{base.__module__}:{base.__qualname__}", {})
@@ -38,7 +39,7 @@ def former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_former(cls: type, data: Any) -> Any:
-    """Return a record's settings of a dataclass; missing settings get their former values."""
+    """Return a dataclass's settings in a record, with former values for missing settings."""
     return {**former(cls, data), **data} if isinstance(data, Mapping) else data
 
 

@@ -50,7 +50,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
-    """Return a scale's checked config, merged as base.yaml <- <scale>.yaml <- `data`.
+    """Return a scale's config, merged from base.yaml, <scale>.yaml and `data`, and checked.
+
+    Later values win.
 
     data: the user's own settings; the entry `scale` selects the scale's file.
     """
@@ -66,7 +68,8 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
         )
     merged = merge(base, read_yaml(directory / f"{scale}.yaml"), data)
     for f in dataclasses.fields(Config):
-        if f.metadata.get("null") and isinstance(merged.get(f.name), dict):  # null omits an entry
+        # An entry of such a mapping is omitted if its value is null.
+        if f.metadata.get("null") and isinstance(merged.get(f.name), dict):
             merged[f.name] = {k: v for k, v in merged[f.name].items() if v is not None}
     return _checked(merged)
 
@@ -80,12 +83,12 @@ def _checked(data: Mapping[str, Any]) -> Config:
 
 
 def to_file(config: Config) -> str:
-    """Return a config as the text of a file of complete settings, for `load_file`."""
+    """Return the text of a file with all settings of a config, which `load_file` can read."""
     return json.dumps(dataclasses.asdict(config), indent=1) + "\n"
 
 
 def load_file(path: Path) -> Config:
-    """Return the config in a file of complete settings. Nothing is merged into it.
+    """Return the config in a file of complete settings, without merging other settings.
 
     The file's name is the hash of the settings. Raise UserError if the hash differs.
     """

@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add the options that `load_config` reads, and the root folder of results."""
+    """Add the options that `load_config` reads, and the option --results."""
     group = parser.add_argument_group("settings")
     group.add_argument(
         "--scale", help=f"name of a workflow/config/<scale>.yaml (default: {Config.scale})"
@@ -50,7 +50,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def user_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the user's settings, merged from --config, then --set, then --scale."""
+    """Return the user's settings from --config, --set and --scale; later ones of these win."""
     import yaml
 
     data = read_yaml(args.config) if args.config else {}
@@ -85,12 +85,12 @@ def load_config(args: argparse.Namespace) -> Config:
 
 
 def chosen(config: Config) -> str:
-    """Return the options that select a config's scale and study."""
+    """Return the command-line options that select a config's scale and study, as text."""
     return f"--scale {config.scale}" + f" --set study={config.study}" * bool(config.study)
 
 
 def at_least(low: int, **options: int | None) -> None:
-    """Raise UserError if an integer option is below `low`."""
+    """Raise UserError if one of these integer options is below `low`; None is accepted."""
     for name, value in options.items():
         if value is not None and value < low:
             option = f"--{name.replace('_', '-')}"

@@ -1,4 +1,7 @@
-"""Functions that resolve a config into the complete settings of a cell, and hash them."""
+"""Functions that resolve a config into the complete settings of a cell, and hash them.
+
+A cell is the set of runs with the same env, method, input mode and subsampling rate.
+"""
 
 from __future__ import annotations
 
@@ -39,14 +42,14 @@ def check_override(entry: Override, where: str) -> None:
 
 
 def find_method(config: Config, name: str, where: str = "method") -> MethodConfig:
-    """Return a method's entry, or raise UserError with the nearest names."""
+    """Return a method's entry in the config, or raise UserError with the nearest known names."""
     if name not in config.methods:
         raise UserError(f"{where}: {name!r} is not known; {suggest(name, list(config.methods))}")
     return config.methods[name]
 
 
 def distinct_methods(config: Config) -> list[str]:
-    """Return the methods except variants that differ from their `like` only in `train`."""
+    """Return the names of all methods, except variants (with `like`) that change only `train`."""
     own = [f.name for f in dataclasses.fields(MethodConfig) if f.name not in ("label", "like")]
     plain = MethodConfig()
     return [
@@ -58,7 +61,10 @@ def distinct_methods(config: Config) -> list[str]:
 
 
 def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
-    """Return a method and its chain of `like` methods, ancestors first."""
+    """Return the methods that a method is based on through `like`, then the method itself.
+
+    The method without `like` comes first.
+    """
     chain: list[tuple[str, MethodConfig]] = []
     while name:
         if name in (n for n, _ in chain):
@@ -71,7 +77,7 @@ def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
 
 
 def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, MethodEnvConfig]]:
-    """Yield a method's overrides on an env with their place in the config; later ones win."""
+    """Yield a method's overrides on an env, each after its place in the config. Later ones win."""
     for name, entry in _lineage(config, method):
         yield f"methods.{name}", entry
         if env in entry.envs:
@@ -94,7 +100,7 @@ def load_model(path: str, where: str) -> Any:
 
 
 def import_model(name: str) -> ModuleType:
-    """Import a model's module; an installed suite has its own `baselines` inside the package."""
+    """Import a model's module. An installed suite loads `baselines` from its package `ngt`."""
     if INSTALLED and name.partition(".")[0] == "baselines":
         folder = CHECKOUT / "baselines"
         if [str(folder)] != list(getattr(sys.modules.get("baselines"), "__path__", ())):
@@ -133,7 +139,10 @@ def method_label(config: Config, method: str) -> str:
 
 
 def _overlay(config: Config, env: str, differences: Sequence[Override]) -> dict[str, Any]:
-    """Return the cell's fields that may be overridden, by the env and then by `differences`."""
+    """Return the fields of a cell that can be overridden.
+
+    The env's entry in the config overrides the shared settings, and `differences` override both.
+    """
     entries = [*([config.envs[env]] if env in config.envs else []), *differences]
     sac = merge(dataclasses.asdict(config.sac), *(e.sac for e in entries))
     train = merge(dataclasses.asdict(config.train), *(e.train for e in entries))
@@ -145,7 +154,7 @@ def _overlay(config: Config, env: str, differences: Sequence[Override]) -> dict[
 
 
 def flat_settings(config: Config, method: str, env: str) -> dict[str, Any]:
-    """Return a method's settings on an env by dotted name, without its demonstrations."""
+    """Return a method's settings on an env by dotted name, except mode, rate and demonstrations."""
     model, params = model_params(config, method, env)
     found = _overlay(config, env, [entry for _, entry in _layers(config, method, env)])
     flat = {f"params.{name}": value for name, value in params.items()} | {"model": model}
@@ -182,7 +191,7 @@ def own_file(config: Config, env: str) -> str:
 
 
 def demos_file(config: Config, env: str) -> str:
-    """Return the demonstration file that exists before any job, or "" if a job records it."""
+    """Return an env's demonstration file that exists before any job, or "" if a job records it."""
     shipping = config.demos == "shipped"
     return own_file(config, env) or (str(shipped.DATA / env / shipped.DEMOS) if shipping else "")
 
@@ -190,8 +199,8 @@ def demos_file(config: Config, env: str) -> str:
 def demos_source(config: Config, env: str) -> str:
     """Return the hash of an env's demonstration file, or of its expert's config.
 
-    The config is hashed if a job records the file. Raise UserError if a file cannot be read, does
-    not ship, or was changed.
+    The expert's config is hashed if a job records the file. If the file is the user's or a shipped
+    one, raise UserError if it is missing, cannot be read or was changed.
     """
     if own := own_file(config, env):
         return file_hash(Path(own), f"envs.{env}.demos")
@@ -229,7 +238,7 @@ def resolve_expert(config: Config, env: str) -> CellConfig:
 
 
 def expert_ships(config: Config, env: str) -> bool:
-    """Return True if the shipped expert was trained with these settings."""
+    """Return True if a shipped expert of the env was trained with the config's settings."""
     if not shipped.ships(env):
         return False
     made = recorded(shipped.read(env)["config"], f"data/{env}/{shipped.EXPERT}: config")
@@ -244,9 +253,9 @@ def _sections(data: Mapping[str, Any]) -> dict[str, type]:
 
 
 def recorded(data: Any, where: str) -> CellConfig:
-    """Return the cell settings in a record.
+    """Return the settings of a cell that a record holds as plain data.
 
-    A setting that is newer than the record has its former value (`ngt.settings.former`), or its
+    A setting that is newer than the record gets its former value (`ngt.settings.former`), or its
     default if it has no former value.
     """
     if isinstance(data, Mapping):
@@ -260,9 +269,10 @@ def recorded(data: Any, where: str) -> CellConfig:
 
 
 def plain(config: Any) -> dict[str, Any]:
-    """Return settings in the form used by records and hashes.
+    """Return settings as plain data, in the form that records and hashes use.
 
-    Settings of a cell that have their former values are omitted, and so is a study's name.
+    A `CellConfig` is returned without the settings that have their former values
+    (`ngt.settings.former`), and a `Config` without the study's name.
     """
     data = dataclasses.asdict(config)
     if isinstance(config, Config):

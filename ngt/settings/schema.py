@@ -94,7 +94,7 @@ def _looks_numeric(text: str) -> bool:
 
 def _value(hint: Any, value: Any, path: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union):  # only `T | None` is used
+    if origin in (types.UnionType, typing.Union):  # configs have no union but `T | None`
         return None if value is None else _value(args[0], value, path)
     if hint is Any:
         return value
@@ -173,7 +173,7 @@ def schema(cls: type) -> dict[str, Any]:
             for bound, key in (("low", "minimum"), ("high", "maximum")):
                 if f.metadata[bound] is not None:
                     target[key] = f.metadata[bound]
-        if f.metadata.get("null"):  # null removes an entry of the mapping
+        if f.metadata.get("null"):  # an entry of this mapping may be null, which removes it
             entry["additionalProperties"]["type"] = ["object", "null"]
         properties[f.name] = entry
     return {

@@ -1,6 +1,7 @@
 """Checkpoints of a run, each written completely or not at all.
 
-A folder `<run>/checkpoint/` holds
+A section is the state of one part of the training, such as the learner. A ring holds the newest
+items of a growing sequence, such as the buffer's transitions. A folder `<run>/checkpoint/` holds
 
     step-N.json                   plain data and checksums of the other files; written last
     state-N.safetensors           every tensor, named section.tensor
@@ -74,7 +75,7 @@ def save(run: Path, made_with: Mapping[str, Any], step: int, sections: Mapping[s
     needed = {f"step-{s}.json" for s in kept}
     needed |= {n for s in kept if (m := _manifest(folder, s)) for n in m["files"]}
     for file in folder.iterdir():
-        if file.name not in needed and not file.is_dir():  # folders here are not ours
+        if file.name not in needed and not file.is_dir():  # a subfolder is the user's
             file.unlink()
 
 
@@ -141,8 +142,8 @@ def _within(section: str, named: Mapping[str, Any]) -> dict[str, Any]:
 def drop_after(run: Path, step: int | None) -> None:
     """Remove a run's checkpoints of later steps, or all checkpoints if `step` is None.
 
-    Later checkpoints would otherwise count as the newest, and their ring items as the resumed
-    run's.
+    Otherwise they would count as the newest checkpoints, and their ring items as items that the
+    resumed run has written.
     """
     if step is None:
         remove(run)
@@ -156,7 +157,7 @@ def remove(run: Path) -> None:
     for file in sorted(folder.glob("*"), reverse=True):  # manifests first
         if not file.is_dir():
             file.unlink()
-    with contextlib.suppress(OSError):  # the folder is missing, or has a subfolder that isn't ours
+    with contextlib.suppress(OSError):  # the folder is missing, or has a subfolder of the user
         folder.rmdir()
 
 
@@ -239,7 +240,7 @@ def _check_version(folder: Path, step: int) -> None:
 
 
 def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    # The demonstrations' source comes last, since it also changes with shared training settings.
+    # `demos_source` comes last, since it also changes if settings change that the expert shares.
     found = sorted(differences(then, now), key=lambda d: d[0] == "config.demos_source")
     for name, before, after in found:
         raise UserError(
@@ -249,7 +250,7 @@ def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> N
 
 
 def _said(value: Any) -> str:
-    """Return a value of any origin as one printable line."""
+    """Return any value as one printable line, of at most about 200 characters."""
     text = str(value)
     return text if text.isprintable() and len(text) < 200 else f"{text[:200]!r}"
 

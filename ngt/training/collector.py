@@ -1,8 +1,9 @@
 """The collector, which acts in the envs and stores transitions in tensors at fixed addresses.
 
-On CUDA, the device's work before and after the envs' step is captured once and replayed. One copy
-in each direction goes through pinned memory. A vector step waits for the device only once, when it
-reads the actions. By then everything launched earlier has run, including the last step's copy.
+In a vector step, every env takes one step. On CUDA, the device's work before and after the envs'
+step is captured once and then replayed. One copy to the device and one from it go through pinned
+memory. The vector step waits for the device only once, when it reads the actions. At that time, all
+work launched earlier has finished, including the copy to the device in the last vector step.
 """
 
 import warnings
@@ -31,7 +32,7 @@ class Collector:
         self.obs = torch.zeros(*self.shape, task.obs, device=device)
         self.action = torch.zeros(*self.shape, task.act, device=device)
         self.noise = torch.zeros(*self.shape, task.act, device=device)
-        # Columns of a step: next_obs | obs | reward | terminated | slot in the buffer.
+        # Columns copied to the device: next_obs | obs | reward | terminated | slot in the buffer.
         self.widths = [task.obs, task.obs, 1, 1, 1]
         self.host = torch.zeros(*self.shape, sum(self.widths), pin_memory=device.type == "cuda")
         self.arrived = self.host.to(device)
@@ -48,11 +49,14 @@ class Collector:
         self.obs.copy_(torch.from_numpy(self.env.reset(seeds)).view_as(self.obs))
         if first is not None:
             ended = np.zeros(tuple(first.reward.shape), bool)
-            ended[:, -self.shape[1] :] = True  # the envs' first step does not continue these
+            ended[:, -self.shape[1] :] = True  # the envs' first step does not continue the last
             self.replay.add(first, ended)
 
     def act(self, random: bool = False) -> NDArray[np.float32]:
-        """Return exploring or uniform random actions (R, n, act) for the last observations."""
+        """Return the agent's noisy actions for the last observations, or random ones, (R, n, act).
+
+        random: return uniform random actions instead of the agent's.
+        """
         draws = self.explore.next()
         if random:
             self._see()

@@ -29,17 +29,17 @@ def train(
     fresh: bool,
     restart: bool,
 ) -> bool:
-    """Train runs of a cell together, or in groups if they resume from different steps.
+    """Train runs with the same settings together, or in groups if they resume from other steps.
 
     Return True if a stop signal came after the last step. Raise Interrupted if it came earlier.
 
-    fresh: train finished runs again.
-    restart: ignore checkpoints.
+    fresh: also train runs that are finished already.
+    restart: remove the runs' checkpoints and start from the beginning.
     """
     with contextlib.ExitStack() as locks:
         for member in members:
             locks.enter_context(locked(member.folder))
-        if not fresh:  # checked under the lock, since its last holder may have just finished
+        if not fresh:  # checked under the locks, whose last holder may have just finished a run
             members = [m for m in members if member_state(cell, m).status not in COMPLETE]
             if not members:
                 return False
@@ -70,15 +70,15 @@ def train(
 
 
 def member_state(cell: CellConfig, member: Member) -> Status:
-    """Return the status of a pack member's folder."""
+    """Return the status of a run's folder, compared with its key, settings and reference."""
     return status_of(member.folder, member.key, config_hash(cell), member.reference)
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
-    """Group members by the step from which they resume, or None for those that start anew.
+    """Group runs by the step from which they resume, or None for runs that start anew.
 
-    All resume from the newest step that they have in common. Without one, each resumes from its own
-    newest step.
+    All runs resume from the newest step at which each has a checkpoint. If there is no such step,
+    each run resumes from its own newest checkpoint.
     """
     steps = [checkpoint.usable(m.folder, made_with(cell, m), say) for m in members]
     for member, found in zip(members, steps, strict=True):
@@ -94,7 +94,10 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
 
 @contextlib.contextmanager
 def stops(trainer: Trainer) -> Iterator[None]:
-    """Stop after a checkpoint on SIGTERM, SIGUSR1 or Ctrl-C, and at once on a second Ctrl-C."""
+    """In this context, let SIGTERM, SIGUSR1 or Ctrl-C stop the trainer after a checkpoint.
+
+    A second Ctrl-C stops it immediately.
+    """
 
     def stop(number: int, frame: Any) -> None:
         if number == signal.SIGINT and trainer.stop:

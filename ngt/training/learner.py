@@ -1,4 +1,4 @@
-"""The learner, which updates the agents and reward models of a pack together."""
+"""The learner, which updates the agents and reward models of a pack, i.e. of R runs, together."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ MOMENTS = ("exp_avg", "exp_avg_sq")  # tensors that Adam keeps per parameter, be
 
 @dataclass(frozen=True)
 class Member:
-    """One run of a pack."""
+    """One of the runs that train together."""
 
     folder: Path
     key: Mapping[str, Any]  # the run key in the form used by records
     seed: int
     demos: int  # number of demonstrations; 0 if none are used
     data: Batch | None = None  # the subsampled demonstrations, (1, N, ·)
-    reference: Mapping[str, Any] | None = None  # see `ngt.experience.reference`
+    reference: Mapping[str, Any] | None = None  # returns that define the scores 0 and 1
 
 
 def build_model(
     cell: CellConfig, seeds: Sequence[int], demos: DemoSet | None = None
 ) -> RewardModel:
-    """Return a cell's reward model for runs with these seeds and demonstrations."""
+    """Return the reward model that `cell` names, for runs with these seeds and demonstrations."""
     task = get_task(cell.env)
     cls = load_model(cell.model, f"methods.{cell.method}.model")
     config = parse(cls.Config, cell.params, f"methods.{cell.method}.params")
@@ -78,7 +78,7 @@ def shown(model: RewardModel, batch: Batch) -> Batch:
 
 
 def drawn(model: RewardModel, batch: Batch) -> Batch:
-    """Return transitions from the buffer, with a reward only if the model stores or uses it."""
+    """Return transitions from the buffer, with the reward only if the model set or may read it."""
     return batch if model.stores else shown(model, batch)
 
 
@@ -281,7 +281,7 @@ class Learner:
         return None
 
     def _trained(self) -> dict[str, tuple[Optimizer, Tensor]]:
-        """Return each trained parameter with its optimiser, by a name for the pair."""
+        """Return each trained parameter with its optimiser, by a name that identifies both."""
         own = {f"model.{name}": each for name, each in optimisers(self.model).items()}
         return {
             f"optimiser.{name}.{i}": (optimiser, parameter)

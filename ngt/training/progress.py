@@ -31,7 +31,7 @@ class Progress:
             )
 
     def update(self, step: int) -> None:
-        """Show `step` and the current `note`."""
+        """Show a step and the text in `note`; off a terminal, only if a plain line is due."""
         if self.bar is not None:
             self.bar.set_postfix_str(self.note, refresh=False)
             self.bar.update(step - self.step)

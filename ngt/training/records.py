@@ -1,4 +1,4 @@
-"""The records of a pack: rows of measurements, policies and training time."""
+"""The records of a pack (runs that train together): measurements, policies and training time."""
 
 import contextlib
 import math
@@ -21,7 +21,7 @@ class Records:
     def __init__(self, cell: CellConfig, members: Sequence[Member], learner: Learner) -> None:
         self.cell, self.members, self.learner = cell, list(members), learner
         self.writers = [RunWriter(m.folder, m.key, cell) for m in members]
-        self.kept = [State()] * len(members)  # the best policies so far, if `keep` is "best"
+        self.kept = [State()] * len(members)  # best policy of each run so far, if `keep` is "best"
         self.evaluations = 0
         self.timing: list[tuple[int, float]] = []  # (step, seconds of training so far)
         self.start = time.monotonic()  # start of training, moved forward by each pause's length
@@ -38,7 +38,7 @@ class Records:
         self.start += time.monotonic() - start
 
     def log(self, run: int, step: int, metrics: Mapping[str, NDArray[np.float64]]) -> None:
-        """Write a run's row of train.csv."""
+        """Write one run's row of the metrics to its train.csv."""
         self.writers[run].training(
             {
                 "step": step,
@@ -58,9 +58,9 @@ class Records:
             )
 
     def finish(self, run: int, step: int, broken: str | None = None) -> None:
-        """Complete a run's folder.
+        """Write a run's policy and record, which complete its folder.
 
-        broken: the name of the non-finite tensor if the run diverged.
+        broken: the name of the non-finite tensor if the run diverged, otherwise None.
         """
         kept, seconds, learner = self.kept[run], self.seconds(), self.learner
         self.writers[run].finish(

@@ -1,20 +1,20 @@
-"""Algorithm 1 for a pack, which trains R runs of one cell together.
+"""Algorithm 1 for a pack: R runs that differ only in seed and demonstrations train together.
 
-A vector step chooses actions, launches the updates, steps the envs, and stores the transitions. The
-updates therefore use transitions stored before the step, and a CUDA device computes them while the
-envs are stepped. This order is the same on every device and with any number of env processes, so
-the numbers do not depend on either. Its price is that the policy lags one vector step behind the
-buffer.
+In a vector step, every env takes one step. It chooses actions, launches the updates, steps the
+envs, and stores the transitions. The updates therefore use transitions stored before the step, and
+a CUDA device computes them while the envs are stepped. This order is the same on every device and
+with any number of env processes, so a run's numbers depend on neither. The price of this order is
+that the policy lags one vector step behind the buffer.
 
 Vector steps with random actions make no updates. The first vector step makes none either, because
-the buffer is empty, unless the method fills it first. N vector steps thus make
-(N - max(1, random steps)) * `updates_per_step` updates. Nothing is pending when a step ends. A log
-row, an evaluation or a checkpoint may therefore follow any step, and includes that step's
-transitions and updates.
+the buffer is empty, unless the method fills it beforehand. For all other methods, N vector steps,
+of which the first K have random actions, make (N - max(1, K)) * `updates_per_step` updates. Nothing
+is pending when a step ends. A log row, an evaluation or a checkpoint may therefore follow any step,
+and includes that step's transitions and updates.
 
 The loop is the same for every method. The RewardModel decides what is learned and stored, and
-whether envs are used at all. If a tensor of a run is no longer finite, the run ends with the status
-`diverged`, its step and the tensor's name. The other runs continue.
+whether envs are used at all. If a tensor of a run is no longer finite, the run ends, and its record
+has the status `diverged`, the step and the tensor's name. The other runs continue.
 """
 
 import contextlib
@@ -47,7 +47,10 @@ Part = Learner | Records | Collector  # each has `state` and `restore`
 
 
 def made_with(cell: CellConfig, member: Member) -> dict[str, Any]:
-    """Return the key, settings, code hash and reference that a checkpoint must match to resume."""
+    """Return a run's key, settings, code hash and reference (the returns with scores 0 and 1).
+
+    The run resumes from a checkpoint only if all of these are equal to the checkpoint's.
+    """
     return {
         "key": dict(member.key),
         "config": dataclasses.asdict(cell),
@@ -71,7 +74,7 @@ class Trainer:
     ) -> None:
         """Prepare the training of a pack.
 
-        checkpoint_every: env steps between checkpoints; 0 writes one only before a stop.
+        checkpoint_every: env steps between checkpoints; if 0, only a stop signal causes one.
         """
         self.cell, self.members, self.device = cell, list(members), torch.device(device)
         self.runs, self.n = len(members), cell.train.num_envs
@@ -89,12 +92,13 @@ class Trainer:
         self.step = 0
         self.stop = False  # set to True, even in a signal handler, to write a checkpoint and stop
         self.collector: Collector | None = None  # an offline method has none
-        self.parts: dict[str, Part] = {"learner": self.learner}  # the parts that checkpoints hold
+        self.parts: dict[str, Part] = {"learner": self.learner}  # their states form a checkpoint
 
     def run(self, name: str, resume: int | None = None) -> None:
-        """Train to the end and write every member's folder. Raise Interrupted if `stop` is set.
+        """Train to the end and write every run's folder. Raise Interrupted if `stop` is set.
 
-        resume: the step of a checkpoint that every member has, or None to start from the beginning.
+        name: the text that the progress display shows.
+        resume: the step of a checkpoint that every run has, or None to start from the beginning.
         """
         saved = [] if resume is None else [checkpoint.load(m.folder, resume) for m in self.members]
         self.step = resume or 0
@@ -166,14 +170,14 @@ class Trainer:
         return Collector(env, self.learner, replay, explore)
 
     def _check(self, values: NDArray[np.float32], name: str) -> None:
-        """End the runs whose values (R, ...) are not finite."""
+        """End the runs whose values are not all finite; `values` has shape (R, ...)."""
         if not np.isfinite(values).all():
             fine = np.isfinite(values.reshape(self.runs, -1)).all(axis=1)
             for run in np.flatnonzero(~fine & self.alive).tolist():
                 self._diverge(run, self.learner.non_finite(run) or name)
 
     def _due(self, every: int, stride: int) -> bool:
-        """Return True if the last `stride` steps reached a multiple of `every` or the end."""
+        """Return True if the last `stride` steps reached a multiple of `every` or the last step."""
         done = self.step >= self.cell.train.steps
         return done or self.step // every > (self.step - stride) // every
 

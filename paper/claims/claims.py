@@ -1,6 +1,6 @@
 """The claims of the paper's prose, and the rule that judges each of them.
 
-Verdicts are computed from runs. This module contains none.
+This module contains no verdicts; they are computed from runs.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ from paper.claims.timing import (
 from paper.claims.verdicts import Cells, Claim
 from paper.numbers.statistics import OURS
 
-# The baselines that step the env.
+# The baselines that step an env during training.
 ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")
 BASELINES = ("bc", "bc-full", *ONLINE)
 
 
 def claims(paper: Config) -> list[Claim]:
-    """Return all claims in the paper's order. paper: the config of scale `paper`."""
+    """Return all claims, in the order of the paper.
+
+    paper: the config of scale `paper`.
+    """
     return [
         *_main(paper),
         *_grid(),

@@ -1,6 +1,7 @@
-"""Claims about NGT's design: its ablations, other losses, and gradient penalties.
+"""Claims about NGT's design: its ablations, its pairing losses, and gradient penalties.
 
-The paper has no figure of losses or penalties. "tex line N" is line N of the paper's LaTeX source.
+The paper makes the claims on pairing losses and penalties without a figure. "tex line N" is line N
+of the paper's LaTeX source.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from paper.numbers.statistics import OURS
 
 
 def claims(paper: Config) -> list[Claim]:
-    """Return the claims about NGT's design. paper: the config of scale `paper`."""
+    """Return the claims about NGT's design.
+
+    paper: the config of scale `paper`.
+    """
     return [*_ablations(), *_pairings(paper), *_penalties(paper)]
 
 
@@ -82,7 +86,10 @@ def _ablations() -> Iterator[Claim]:
 
 
 def _pairings(paper: Config) -> Iterator[Claim]:
-    """Yield the claims on losses without parameters. The ablations have the claims on HL-Gauss."""
+    """Yield the claims on the pairing losses Huber, MSE-softmax and L1.
+
+    Those on the pairing loss HL-Gauss are in `_ablations`.
+    """
     name, where = "pairing_figure", "Method, tex line"
     losses = [
         Cells(name, (method,), envs=(HUMANOID,), title=method_label(paper, method))
@@ -114,10 +121,10 @@ def _pairings(paper: Config) -> Iterator[Claim]:
 
 
 def _penalties(paper: Config) -> Iterator[Claim]:
-    """Yield the claims on gradient penalties, and on spectral norm as a replacement.
+    """Yield the claims on gradient penalties, and on spectral norm in their place.
 
-    A baseline needs its penalty if it learns with the penalty and fails without it. Humanoid is not
-    judged: the paper says that the baselines fail there even with a penalty.
+    A baseline needs its penalty if it learns with the penalty and fails without it. This is not
+    judged on Humanoid, since the paper says that the baselines fail there even with a penalty.
     """
     name = "penalty_figure"
     yield Claim(

@@ -1,7 +1,8 @@
-"""Rules on graphs, memory and hours, judged by the measurements of `make gpu-check`.
+"""Rules for the claims on CUDA graphs, GPU memory and training hours.
 
-The paper's machine has one RTX 4090. Measurements on another card are shown but not compared with
-the paper, except the speed-up by graphs. Measurements of other code are shown without a verdict.
+They judge the measurements of `make gpu-check`. The paper's machine has one RTX 4090. Measurements
+on another card are shown but not compared with the paper, except for the speed-up by graphs.
+Measurements that were made with another version of the code are shown without a verdict.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from ngt.runs.provenance import source_hash
 from paper.claims.timing import TimingRule
 from paper.claims.verdicts import Check, Evidence, Outcome, Verdict
 
-GRAPHS = (2.5, 3.5)  # range of speed-ups that round to the paper's 3
+GRAPHS = (2.5, 3.5)  # the speed-ups in this range round to the paper's factor of 3
 CARD = "RTX 4090"
 CARD_GB = 24.0
 HOURS = 5.0  # the paper's training time on HUMANOID
 HUMANOID = "Humanoid-v4"
-# The methods whose memory must be measured.
+# The claim on memory is about all of these methods.
 METHODS = ("ngt", "pwil", "dac-r", "wdac", "mmd-dac", "red", "diffail")
 
 _FILE = "results/published/gpu.json"
@@ -33,7 +34,12 @@ def _outcome(
     ours: str = "",
     instead: Verdict | None = None,
 ) -> Outcome:
-    """Return an outcome. comparable: True if the rule applies to measurements on any card."""
+    """Return the outcome of checks on the measurements.
+
+    comparable: True if measurements on any card can be compared with the paper.
+    ours: text to show in place of the checks.
+    instead: a verdict that replaces that of the checks.
+    """
     assert e.gpu is not None
     source = e.gpu.get("source")
     on = e.gpu["device"]
@@ -46,7 +52,10 @@ def _outcome(
 
 
 def _alone(e: Evidence, section: str) -> list[Row]:
-    """Return a section's measurements of single runs, or none if the section is missing."""
+    """Return the measurements of single runs (not packs) in a section of the file.
+
+    Return an empty list if the section is missing.
+    """
     return [row for row in (e.gpu or {}).get(section, ()) if row.get("pack", 1) == 1]
 
 
@@ -55,7 +64,10 @@ def _name(row: Row) -> str:
 
 
 def _judge_graphs(e: Evidence) -> Outcome:
-    """Compare training with and without graphs, or show single updates if no such pair exists."""
+    """Judge the speed-up of whole training runs by graphs.
+
+    If no run was measured both with and without graphs, show the speed-up of single updates.
+    """
     eager, graph = ({_name(r): r["env_steps_per_second"] for r in _alone(e, "training")
                      if r.get("graphs", True) is on} for on in (False, True))  # fmt: skip
     ratios = {name: graph[name] / eager[name] for name in eager.keys() & graph.keys()}
@@ -73,7 +85,7 @@ def _judge_graphs(e: Evidence) -> Outcome:
 
 
 def _judge_memory(e: Evidence) -> Outcome:
-    """Check the peak memory of every method, measured with the whole buffer."""
+    """Check the peak memory of every method, measured with a buffer of the paper's size."""
     rows = _alone(e, "memory")
     whole = [row for row in rows if row["buffer"] == e.paper.train.buffer]
     checks = [

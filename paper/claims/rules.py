@@ -1,6 +1,6 @@
-"""Rules on final scores, as data: a statistic, its threshold, and the rule in words.
+"""Rules that judge claims on final scores: a statistic, its threshold, and the rule in words.
 
-The paper gives few numbers. Only this module decides what the paper's words mean in numbers.
+The paper gives few numbers. Only this module decides which numbers words such as "strong" mean.
 paper/claims/verdicts.py turns the outcome of a rule into a verdict.
 """
 
@@ -17,22 +17,22 @@ from ngt.runs.keys import RunKey
 from ngt.settings.config import Config, StatisticsConfig
 from ngt.settings.resolve import method_label
 from paper.claims.verdicts import NO_EXPERTS, Cells, Check, Evidence, Grouping, Outcome, Verdict
-from paper.numbers import statistics
+from paper.numbers import bootstrap, statistics
 from paper.numbers.statistics import OURS, Estimate, Scores
 
-# Thresholds of normalised scores: 0 is a random policy, 1 the expert. For a decision, a whole
-# interval must lie on one side of the threshold.
-EXPERT = 0.9  # not 1, because two evaluations of the same policy may differ by 0.1
-STRONG = 0.75  # halfway between LEARNS and the expert
-LEARNS = 0.5  # a method learns if its interval lies above this, and fails if it lies below
-MARGIN = 0.1  # smallest difference that matters
-TIGHT = 0.1  # limit of the standard deviation over seeds; a 95% bound must lie on one side
+# Thresholds of normalised scores, where 0 is a random policy and 1 the expert. A check holds only
+# if the whole confidence interval lies on the right side of its threshold.
+EXPERT = 0.9  # score of an expert; not 1, as two evaluations of a policy may differ by 0.1
+STRONG = 0.75  # score of a strong method, halfway between LEARNS and the expert's score of 1
+LEARNS = 0.5  # a method learns if its interval lies above this score, and fails if it lies below
+MARGIN = 0.1  # smallest difference between two scores that matters
+TIGHT = 0.1  # a standard deviation over seeds below this is small; checked with its 95% bounds
 
 Stat = Literal["mean", "IQM", "std"]
 Sign = Literal["≥", ">", "≤", "<", "±"]  # ±: between minus the level and the level
-Pair = tuple[str, ...]  # one method, or two: the difference is the first minus the second
+Pair = tuple[str, ...]  # one method; or two, for the difference of the first minus the second
 
-# Statistics of a single method's scores, and of each side of a difference between two methods.
+# Functions of the scores of a single method, and of each of two methods that are compared.
 ALONE = {"mean": statistics.mean, "std": statistics.spread}
 COMPARED = {"mean": metrics.aggregate_mean, "IQM": metrics.aggregate_iqm}
 UNKNOWN_SETTINGS: Verdict = "not comparable: settings not given"
@@ -40,7 +40,7 @@ UNKNOWN_SETTINGS: Verdict = "not comparable: settings not given"
 
 @dataclass(frozen=True)
 class Bound:
-    """A threshold for a statistic."""
+    """A threshold for a statistic of scores, such as mean ≥ 0.9."""
 
     stat: Stat
     sign: Sign
@@ -53,24 +53,28 @@ class Bound:
 
     @property
     def strict(self) -> bool:
-        """Return True if the level itself is on the wrong side."""
+        """Return True if a statistic that equals the level is out of bounds."""
         return self.sign in "<>"
 
     def margin(self, found: Estimate) -> float:
-        """Return the distance from the interval to the level. It is negative on the wrong side."""
+        """Return how far the interval of an estimate is within the bound; negative if outside."""
         if self.sign == "±":
             return self.level - max(-found.low, found.high)
         return self.level - found.high if self.sign in "≤<" else found.low - self.level
 
     def check(self, name: str, scores: Scores, pair: Pair, settings: StatisticsConfig) -> Check:
-        """Compare the scores of a group of tasks with the level. name: the group's name."""
+        """Compare a statistic of the scores on a group of tasks with the level.
+
+        name: the name of the group.
+        pair: the method whose scores count, or the two methods that are compared.
+        """
         if len(pair) == 1:
             found = ALONE[self.stat](scores.of[pair[0]])
             text = f"std {found}" if self.stat == "std" else str(found)
         else:
             function, (x, y) = COMPARED[self.stat], (scores.of[method] for method in pair)
             if self.stat == "IQM":
-                found = statistics.iqm_difference(x, y, settings, *pair, name)
+                found = bootstrap.iqm_difference(x, y, settings, *pair, name)
             else:
                 found = statistics.difference(x, y)
             text = f"{function(x):.2f} − {function(y):.2f} = {found}".replace("-", "−")
@@ -81,10 +85,13 @@ class Bound:
 class ScoreRule:
     """The rule that at least one of the bounds holds in each group of tasks.
 
-    cells: each selects one method, or two methods whose difference (first minus second) is bounded.
+    A task is an env with a number of demonstrations.
+
+    cells: selections of runs. Each selects one method, or two methods whose difference (first minus
+    second) is bounded.
     by: how tasks are grouped.
     most: check only that more than half of the groups are within bounds.
-    beside: an env that is shown but not judged.
+    beside: an env on which results are shown but not judged.
     instead: a verdict that replaces the computed one.
     """
 
@@ -97,7 +104,7 @@ class ScoreRule:
 
     @property
     def judged(self) -> tuple[Cells, ...]:
-        """Return the cells without the env that is only shown."""
+        """Return the selections of runs without the env `beside`, which is only shown."""
         if not self.beside:
             return self.cells
         return tuple(replace(some, without=(*some.without, self.beside)) for some in self.cells)
@@ -106,14 +113,15 @@ class ScoreRule:
     def claims_likeness(self) -> bool:
         """Return True if the rule claims that runs score alike, or that two methods score alike.
 
-        Runs that diverged before an evaluation all count as 0, so they would look alike.
+        Such a rule fails if runs diverged before their first evaluation: all of these runs have the
+        score 0, so they would look alike.
         """
         compares = len(self.cells[0].methods) == 2
         return all(not b.strict and (compares or b.stat == "std") for b in self.bounds)
 
     @property
     def artefact(self) -> str:
-        """Return the artefact that shows the cells."""
+        """Return the name of the figure that shows the runs."""
         return self.cells[0].figure
 
     def judge(self, e: Evidence) -> Outcome:
@@ -121,7 +129,7 @@ class ScoreRule:
         keys = frozenset(key for some in self.judged for key in e.complete(some))
         checks = self._checks(e, self.judged, self.by)
         decides = e.decides(*self.judged)
-        named = decides or self.by != "all"  # the envs are known from the claim or the checks
+        named = decides or self.by != "all"  # the claim or the checks already name the envs
         return Outcome(
             _more_than_half(checks) if self.most else checks,
             decides,
@@ -141,7 +149,7 @@ class ScoreRule:
         ]
 
     def _beside(self, e: Evidence) -> str:
-        """Describe the results on the env that is not judged."""
+        """Return a text with the results on the env `beside`, which is not judged."""
         if not self.beside:
             return ""
         cells = (replace(some, envs=(self.beside,)) for some in self.cells)
@@ -155,18 +163,19 @@ class ScoreRule:
         if lost:
             return Check(name, f"{lost} diverged before an evaluation", -math.inf)
         checks = [bound.check(name, scores, pair, e.config.statistics) for bound in self.bounds]
-        # One bound is enough, so the best margin counts. With a single seed, all margins are NaN.
+        # The rule holds if one bound holds, so the largest margin counts. With a single seed, all
+        # margins are NaN.
         text = ", ".join(check.text for check in reversed(checks))
         return checks[0]._replace(text=text, margin=max(check.margin for check in checks))
 
     def text(self, paper: Config) -> str:
-        """Return the bounds, and the groups in which they must hold."""
+        """Return the rule in words: the bounds, and the groups of tasks in which they must hold."""
         bounds = ", or ".join(f"{self.quantity(b.stat, paper)} {b}" for b in self.bounds)
         comma = "," if len(self.bounds) > 1 else ""
         return f"{bounds}{comma}{self.scope(paper)}"
 
     def quantity(self, stat: Stat, paper: Config) -> str:
-        """Return the name of the bounded quantity."""
+        """Return the name of the quantity that is bounded, such as "difference of the means"."""
         first, *others = self.cells[0].methods
         if stat == "std":
             return "standard deviation over seeds"
@@ -178,12 +187,12 @@ class ScoreRule:
         return f"{stat}{over}{minus}"
 
     def scope(self, paper: Config) -> str:
-        """Name the groups in which the bounds must hold, and the env that is only shown."""
+        """Return words for the groups in which bounds must hold, and for the env only shown."""
         beside = f"; {self.beside} is shown but not judged" if self.beside else ""
         return f" {self._where(paper)}".rstrip() + beside
 
     def _where(self, paper: Config) -> str:
-        """Name the groups in which the bounds must hold. A single group has no name."""
+        """Return words for the groups in which bounds must hold, or "" if there is one group."""
         keys = [key for some in self.judged for key in some.keys(paper)]
         several = len(self.cells) > 1
         if self.most:
@@ -201,23 +210,29 @@ class ScoreRule:
 
 
 def bounded(stat: Stat, sign: Sign, level: float, *cells: Cells, **more: Any) -> ScoreRule:
-    """Return a rule with a single bound. more: other fields of the rule."""
+    """Return a rule with a single bound.
+
+    more: other fields of the ScoreRule.
+    """
     return ScoreRule((Bound(stat, sign, level),), cells, **more)
 
 
 @dataclass(frozen=True)
 class Together:
-    """Several rules on the same statistic, judged by a single check that all their checks hold."""
+    """Several rules on the same statistic. The claim holds only if all checks of all rules hold."""
 
     rules: tuple[ScoreRule, ...]
 
     @property
     def artefact(self) -> str:
-        """Return the artefact of the first rule."""
+        """Return the name of the figure that shows the runs of the first rule."""
         return self.rules[0].artefact
 
     def judge(self, e: Evidence) -> Outcome:
-        """Return an outcome that keeps only the check closest to failing."""
+        """Return an outcome with a single check: of all checks, the one that is closest to failing.
+
+        Its text describes all checks.
+        """
         found = [rule.judge(e) for rule in self.rules]
         checks = [check for outcome in found for check in outcome.checks]
         together = Outcome(
@@ -236,7 +251,7 @@ class Together:
         return replace(together, checks=[least], ours=shown)
 
     def text(self, paper: Config) -> str:
-        """Return the statistic, each rule's bound, and the groups in which the bounds must hold."""
+        """Return the rules in words: the statistic, each bound, and the groups of tasks."""
         first = self.rules[0]
         bounds = [
             f"{rule.cells[0].title if len(rule.cells) == 1 else 'each other'}'s {bound}"
@@ -248,7 +263,10 @@ class Together:
 
 
 def _more_than_half(checks: Sequence[Check]) -> list[Check]:
-    """Return a single check that more than half hold, or no check if none is known."""
+    """Return a single check that more than half of some checks hold.
+
+    Checks whose result is unknown do not count. Return no check if none is known.
+    """
     known = [check.holds for check in checks if check.holds is not None]
     if not known:
         return []

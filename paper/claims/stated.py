@@ -1,8 +1,8 @@
-"""Each setting's value in the paper and in its authors' public code.
+"""The value of each setting in the paper and in its authors' public code.
 
-Our own values come from the config. The authors' code is in two repositories. The backbone
-(lionelblonde/sac-td3-cudagraphs-pytorch) is the nearest public relative of the paper's agent. The
-release (lionelblonde/ngt) is NGT itself, and is later than the paper.
+Our values are not here; they come from the config. The authors' code is in two repositories. The
+"backbone" (lionelblonde/sac-td3-cudagraphs-pytorch) is the public code closest to the agent of the
+paper. The "release" (lionelblonde/ngt) is NGT itself, and is later than the paper.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from paper.numbers.variants import as_text
 
-BACKBONE, EXPERT = "backbone", "expert"  # stand in for a method's name
+BACKBONE, EXPERT = "backbone", "expert"  # in place of a method: settings of the agent or expert
 SILENT, AGREE, DIFFERS = "silent", "agree", "differs"
 
 
@@ -21,15 +21,15 @@ SILENT, AGREE, DIFFERS = "silent", "agree", "differs"
 class Stated:
     """A setting's value in the paper and in its authors' code."""
 
-    name: str  # the paper's name, or a description if the paper is silent
+    name: str  # the setting's name in the paper, or a description if the paper has none
     value: Any = SILENT  # the paper's value, in the form of our setting
-    key: str = ""  # our setting, or empty if there is none; `why` then gives the reason
-    method: str = BACKBONE
-    on: Mapping[str, Any] = field(default_factory=dict)  # the paper's values on single envs
+    key: str = ""  # our name of the setting; empty if we have no such setting (see `why`)
+    method: str = BACKBONE  # the method that has this setting
+    on: Mapping[str, Any] = field(default_factory=dict)  # the paper's other values, by env
     shown: str = ""  # the value as the paper writes it, if its form differs from ours
     code: str | None = None  # value in the authors' code; None if unknown or absent
-    other: str = ""  # KEY=VALUE for `--set` that gives another plausible reading
-    why: str = ""  # why our value differs, or why there is no setting
+    other: str = ""  # KEY=VALUE for `--set` that sets another value that the paper may mean
+    why: str = ""  # why our value differs, or why we have no such setting
 
     @property
     def printed(self) -> str:
@@ -37,7 +37,11 @@ class Stated:
         return self.shown or as_text(self.value)
 
     def agreement(self, ours: str, envs: Iterable[str] = ()) -> str:
-        """Return "agree", "differs" with the reason, or "silent", for our value on these envs."""
+        """Compare our value, which applies to these envs, with the paper's.
+
+        Return "agree", "differs" (with the reason if there is one), or "silent" if the paper gives
+        no value.
+        """
         stated = {as_text(self.on.get(env, self.value)) for env in envs or ("",)}
         if stated == {SILENT}:
             return SILENT
@@ -45,11 +49,14 @@ class Stated:
 
 
 def silent(key: str, code: str | None, method: str = BACKBONE, **more: Any) -> Stated:
-    """Return an entry for a setting on which the paper is silent."""
+    """Return the entry of a setting for which the paper gives no value.
+
+    more: other fields of Stated.
+    """
     return Stated(more.pop("name", key), SILENT, key, method, code=code, **more)
 
 
-# The table "Default Hyper-parameters for NGT Algorithm" in its order.
+# The paper's table "Default Hyper-parameters for NGT Algorithm", in the same order.
 _DEFAULTS = (
     Stated("GPU", True, code="true", why="each command takes the device as --device"),
     Stated("PyTorch's compile", False, code="false", why="no code here is compiled"),
@@ -132,7 +139,7 @@ _DEFAULTS = (
     Stated("number of behavioral cloning iterations", 10**7, "train.steps", "bc"),
 )
 
-# The section "Network Architecture".
+# Settings that the paper's section "Network Architecture" gives.
 _NETS = (
     Stated("actor and critic, hidden layers", (256, 256), "sac.hidden", code="[256, 256]"),
     Stated(
@@ -171,7 +178,7 @@ _NETS = (
     ),
 )
 
-# What the paper says in its text and in Algorithm 1.
+# Settings that the paper gives in its other text and in Algorithm 1.
 _TEXT = (
     Stated("input of the reward", "state-action", "mode", shown="(s, a); (s, s') too", code="both"),
     Stated("subsampling rate", 20, "rate", code="20"),
@@ -272,7 +279,10 @@ _OPEN = (
 
 
 def _adversarial(method: str, known: bool) -> Iterable[Stated]:
-    """Yield a dual adversarial method's settings. known: True if the release has the method."""
+    """Yield the settings of a baseline whose reward comes from a discriminator.
+
+    known: True if the release has this method.
+    """
     yield Stated(
         "reward network, hidden layers",
         (256, 256),

@@ -1,4 +1,4 @@
-"""Rules on the speeds of runs: the paper's speeds, and functions that compare ours with them."""
+"""Rules for the claims on speed: the speeds in the paper, and functions that check ours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from paper.claims.verdicts import Cells, Check, Evidence, Outcome
 from paper.numbers import speed, statistics
 from paper.numbers.statistics import Array
 
-# The paper's table: env steps per second on each env, after 200 000 steps on one RTX 4090.
+# The paper's speeds: env steps per second on each of these envs, averaged over the first 200 000
+# steps of training on one RTX 4090.
 REPORTED_ENVS = ("Humanoid-v4", "Walker2d-v4")
 REPORTED = {
     "pwil": (631, 749),
@@ -26,17 +27,17 @@ REPORTED = {
     "mmd-dac": (749, 977),
     "wdac": (763, 978),
 }
-STEADY = 0.05  # relative difference up to which two rates count as equal
+STEADY = 0.05  # two speeds count as equal up to this relative difference
 _WITHIN = f"{100 * STEADY:g} %"
 
 
 @dataclass(frozen=True)
 class TimingRule:
-    """A rule as a function, with its description in words."""
+    """A rule that consists of a function that judges and a description in words."""
 
     words: str
     judge: Callable[[Evidence], Outcome]
-    artefact: str = speed.NAME  # the artefact that shows the runs; empty if the rule uses no runs
+    artefact: str = speed.NAME  # name of the table with the runs; empty if the rule uses no runs
 
     def text(self, paper: Config) -> str:
         """Return the rule in words."""
@@ -44,19 +45,25 @@ class TimingRule:
 
 
 def timed(config: Config, *bases: str) -> tuple[str, ...]:
-    """Return the names of the timed variants of methods, such as `speed-dac` of dac-r."""
+    """Return the variants of some methods whose runs are timed, such as `speed-dac` for dac-r.
+
+    bases: the names of the methods.
+    """
     methods = config.figures[speed.NAME].methods
     names = {speed.base(config, method): method for method in methods}
     return tuple(names[base] for base in bases)
 
 
 def reported_order(env: str) -> list[str]:
-    """Return the methods from the slowest to the fastest on an env in the paper."""
+    """Return the methods from the slowest to the fastest on an env, by the paper's speeds."""
     return sorted(REPORTED, key=lambda base: REPORTED[base][REPORTED_ENVS.index(env)])
 
 
 def order(env: str) -> TimingRule:
-    """Return the rule that the methods' speeds have the paper's order. Its ties are ignored."""
+    """Return the rule that the speeds of the methods on an env have the same order as in the paper.
+
+    Pairs of methods that are about equally fast in the paper are ignored.
+    """
 
     def judge(e: Evidence) -> Outcome:
         column = REPORTED_ENVS.index(env)
@@ -86,19 +93,19 @@ def order(env: str) -> TimingRule:
 
 
 def flat(base: str) -> TimingRule:
-    """Return the rule that a run has the same rate in its last two stretches.
+    """Return the rule that a method is equally fast in the last two fifths of its runs.
 
-    The paper's curves are means since the start, which hide a change at the end. This rule is
-    stricter.
+    This rule is stricter than the paper: the paper's curves show means since the start of training,
+    which hide a change at the end.
     """
     words = f"last fifth of the run within {_WITHIN} of the fourth on each env"
     return _trend(words, base, -2, lambda change: STEADY - abs(change))
 
 
 def falling(base: str) -> TimingRule:
-    """Return the rule that the rate falls from the second stretch of a run to the last.
+    """Return the rule that a method's speed falls from the second fifth of its runs to the last.
 
-    The first stretch includes the start-up.
+    The first fifth is not used, because it includes the start-up.
     """
     words = f"last fifth of the run {_WITHIN} or more below the second on each env"
     return _trend(words, base, 1, lambda change: -STEADY - change)
@@ -120,7 +127,7 @@ def _trend(words: str, base: str, earlier: int, margin: Callable[[float], float]
 
 
 def on_par(base: str, other: str) -> TimingRule:
-    """Return the rule that two methods are equally fast, averaged over whole runs."""
+    """Return the rule that the speeds of two methods, averaged over whole runs, are about equal."""
 
     def judge(e: Evidence) -> Outcome:
         first, second = timed(e.paper, base, other)
@@ -137,7 +144,7 @@ def on_par(base: str, other: str) -> TimingRule:
 
 
 def _mean_rates(clocks: Mapping[RunKey, tuple[Array, Array]], method: str, env: str) -> Array:
-    """Return the mean rate of each repeat of a method, shape (repeats, 1)."""
+    """Return the mean speed of each repeated run of a method on an env, shape (repeats, 1)."""
     found = [speed.mean_rate(*c) for k, c in clocks.items() if (k.method, k.env) == (method, env)]
     return np.array(found)[:, None]
 
@@ -151,7 +158,7 @@ def _percent(change: float) -> str:
 def _on_one_gpu(
     e: Evidence, cells: Cells, checks: Sequence[Check], runs: Iterable[RunKey], ours: str = ""
 ) -> Outcome:
-    """Return an outcome that decides only if all runs are from a single machine with a GPU."""
+    """Return an outcome that decides a claim only if all runs are from one machine with a GPU."""
     machines = e.machines(cells)
     gpu = len(machines) == 1 and all(device.startswith("cuda") for device, _ in machines)
     on = "; ".join(sorted(f"{machine}, {device}" for device, machine in machines))

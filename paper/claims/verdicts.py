@@ -1,8 +1,9 @@
 """Claims, the runs that decide them, and how checks on these runs become a verdict.
 
-A claim is about cells of the paper's run table. It has a verdict only if all runs of these cells
-exist at scale `paper`, with the paper's settings. Otherwise the values are shown without a verdict.
-`Outcome.verdict` decides. The rules that produce the checks are in this package's other modules.
+A claim is about some of the runs that the paper needs: those of a method, on some envs, with some
+numbers of demonstrations. It has a verdict only if all of these runs exist at scale `paper`, with
+the paper's settings. Otherwise their scores are shown without a verdict. `Outcome.verdict` decides.
+The rules that produce the checks are in the other modules of this package.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ Verdict = Literal[
     "reproduced",
     "partly",
     "not reproduced",
-    "exceeds",  # more than the paper reports
+    "exceeds",  # our result is better than the paper's
     "expert too weak",
     "not comparable: settings not given",
-    "measured, not comparable",  # on another machine
-    "no verdict",  # measured with other code
+    "measured, not comparable",  # measured on another GPU than the paper's
+    "no verdict",  # measured with another version of the code
     "not run at this scale",
 ]
 Grouping = Literal["task", "env", "all"]  # a task is an env with a number of demonstrations
 
-# Smallest share that an expert must have of the return published with the authors' code. A random
-# policy's return counts as 0.
+# An expert is weak if its return is a smaller share than this of the expert's return that is
+# published with the authors' code. A random policy's return counts as 0.
 EXPERT_SHARE = 0.9
-FEW = 3  # up to this number, all checks are shown
+FEW = 3  # if a claim has at most this many checks, all of them are shown
 
 
 @dataclass(frozen=True)
 class Cells:
-    """A selection of an artefact's cells. An empty field selects everything."""
+    """A selection of the runs of a figure. An empty field selects everything."""
 
     figure: str
     methods: tuple[str, ...]
@@ -56,10 +57,10 @@ class Cells:
     demos: tuple[int, ...] = ()
     mode: str = ""
     rate: int = 0
-    title: str = ""  # a name of the cells, shown before the env and demonstrations
+    title: str = ""  # a name for the selection, shown before the env and demonstrations
 
     def keys(self, config: Config) -> list[RunKey]:
-        """Return the runs of the cells at a scale."""
+        """Return the selected runs at the scale of a config."""
         if self.figure not in config.figures:
             return []
         return [key for key in run_table(config, [self.figure], beside=True) if self._has(key)]
@@ -76,16 +77,16 @@ class Cells:
 
 
 class Check(NamedTuple):
-    """One condition of a claim: its name, the value found, and how clearly it holds.
+    """One condition of a claim: its name, the value that was found, and by how much it holds.
 
-    margin: distance to the threshold: positive if the check holds, negative if it fails, NaN if
-    this is unknown.
+    margin: the distance of this value to the threshold. It is positive if the check holds, negative
+    if it fails, and NaN if this is unknown.
     """
 
     name: str
     text: str
     margin: float
-    strict: bool = False  # the check fails at a margin of 0
+    strict: bool = False  # True if the check fails at a margin of exactly 0
 
     @property
     def holds(self) -> bool | None:
@@ -96,9 +97,9 @@ class Check(NamedTuple):
 
 
 class Experts(NamedTuple):
-    """The experts of some runs, compared with the returns published with the authors' code.
+    """The experts that some runs imitate, compared with the returns that the authors published.
 
-    weak: the share of the published return, by env, of experts below EXPERT_SHARE.
+    weak: for each env whose expert is below EXPERT_SHARE, its share of the published return.
     unknown: envs without a published return.
     """
 
@@ -106,7 +107,7 @@ class Experts(NamedTuple):
     unknown: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        """Return a note on weak and unknown experts, or an empty text if there are none."""
+        """Return a note on weak experts and on envs without a published return, or ""."""
         weak = (
             f"{env}'s has {share:.0%} of the published return" for env, share in self.weak.items()
         )
@@ -124,18 +125,18 @@ class Outcome:
     """The result of judging a claim."""
 
     checks: Sequence[Check]
-    decides: bool  # all needed runs exist with the paper's settings; for speeds, on one GPU
-    keys: frozenset[RunKey] = frozenset()  # the runs behind the checks
+    decides: bool  # True if all needed runs exist with the paper's settings; for speeds, on one GPU
+    keys: frozenset[RunKey] = frozenset()  # the runs on which the checks are based
     ours: str = ""  # text to show in place of the checks
-    on: str = ""  # the machine, or the envs if the checks do not name them
-    unscored: frozenset[str] = frozenset()  # envs of the claim that have no scores
+    on: str = ""  # the machine that was measured, or the envs if the checks do not name them
+    unscored: frozenset[str] = frozenset()  # envs of the claim without scores (no usable expert)
     instead: Verdict | None = None  # a verdict that replaces the verdict of the checks
     experts: Experts = NO_EXPERTS
     beside: str = ""  # results that are shown but not judged
 
     @property
     def verdict(self) -> Verdict:
-        """Return "reproduced" if all checks hold and "partly" if some hold."""
+        """Return "reproduced" if all checks hold, "partly" if some hold, and so on."""
         held = [check.holds for check in self.checks]
         if self.decides and self.instead == "no verdict":
             return "no verdict"
@@ -147,12 +148,19 @@ class Outcome:
 
     @property
     def seeds(self) -> str | None:
-        """Return the number of runs per cell, or its range, or None if there are no runs."""
+        """Return the number of seeds of each method and task, as text, or None without runs.
+
+        If this number varies, return its range.
+        """
         counts = sorted(Counter((*key.cell, key.demos) for key in self.keys).values())
         return "–".join(map(str, sorted({counts[0], counts[-1]}))) if counts else None
 
     def text(self) -> str | None:
-        """Return the checks as text, or, if they are more than FEW, a count and the closest one."""
+        """Return the checks as text, or None if there is nothing to show.
+
+        If there are more than FEW checks, the text says how many of them hold and gives the one
+        that is closest to failing.
+        """
         known = [check for check in self.checks if check.holds is not None]
         if self.ours or not self.checks:
             shown = self.ours
@@ -177,7 +185,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All runs of a scale, the paper's config, and a GPU's measurements if there are any."""
+    """The data that rules judge.
+
+    config: the config of the scale whose runs are judged.
+    paper: the config of scale `paper`.
+    runs: all existing runs of the first config.
+    gpu: the measurements of `make gpu-check`, if there are any.
+    """
 
     config: Config
     paper: Config
@@ -187,7 +201,7 @@ class Evidence:
     silent: frozenset[RunKey] = field(init=False)  # diverged before their first evaluation
 
     def __post_init__(self) -> None:
-        """Compute the final scores once for all claims."""
+        """Compute the final scores of all runs, which all rules use."""
         scores = statistics.final(self.runs.rows, self.runs.records, self.config.window)
         object.__setattr__(self, "scores", scores)
         silent = statistics.diverged(self.runs.rows, self.runs.records).silent
@@ -195,7 +209,10 @@ class Evidence:
 
     @cached_property
     def decisive(self) -> frozenset[RunKey]:
-        """Return the paper's runs with a score and its settings. Demonstrations may differ."""
+        """Return the paper's runs that exist, have a score and have the settings of scale `paper`.
+
+        Their demonstrations may be other ones.
+        """
         if self.config.window != self.paper.window:
             return frozenset()
         keys = [key for key in run_table(self.paper, beside=True) if key in self.scores]
@@ -210,13 +227,13 @@ class Evidence:
         )
 
     def decides(self, *cells: Cells) -> bool:
-        """Return True if all of the paper's runs of these cells are decisive."""
+        """Return True if all runs of these selections at scale `paper` are `decisive`."""
         return all(key in self.decisive for some in cells for key in some.keys(self.paper))
 
     def experts(self, *cells: Cells) -> Experts:
-        """Return the experts behind the paper's runs of these cells.
+        """Return the experts that the paper's runs of these selections imitate.
 
-        Return NO_EXPERTS if those runs are not decisive.
+        Return NO_EXPERTS unless all of these runs are `decisive`.
         """
         if not self.decides(*cells):
             return NO_EXPERTS
@@ -234,11 +251,14 @@ class Evidence:
         return Experts(weak, frozenset(unknown))
 
     def keys(self, cells: Cells) -> list[RunKey]:
-        """Return the cells' runs in the paper's table if all are decisive, else at this scale."""
+        """Return the selected runs at scale `paper` if all are `decisive`, else at this scale."""
         return cells.keys(self.paper if self.decides(cells) else self.config)
 
     def complete(self, cells: Cells) -> list[RunKey]:
-        """Return the runs of complete tasks, or none if a method has no complete task."""
+        """Return the selected runs on those tasks on which every selected run has a score.
+
+        Return an empty list if a selected method has no such task.
+        """
         tasks: dict[Task, list[RunKey]] = {}
         for key in self.keys(cells):
             tasks.setdefault((key.env, key.demos), []).append(key)
@@ -247,7 +267,7 @@ class Evidence:
         return keys if {key.method for key in keys} == set(cells.methods) else []
 
     def groups(self, cells: Cells, by: Grouping) -> Iterator[tuple[str, Scores]]:
-        """Yield the name and the scores of each group of the cells' tasks."""
+        """Yield the name and the scores of each group of the selected tasks."""
         keys = self.complete(cells)
         if not keys:
             return
@@ -260,12 +280,12 @@ class Evidence:
             yield ", ".join(part for part in (cells.title, name) if part), scores.only(tasks)
 
     def unscored(self, *cells: Cells) -> frozenset[str]:
-        """Return the envs of these cells that have no scores."""
+        """Return the envs of these selections on which returns cannot be normalised to scores."""
         lack = unscored_envs(self.runs.rows)
         return frozenset(k.env for some in cells for k in some.keys(self.config) if k.env in lack)
 
     def clocks(self, cells: Cells) -> dict[RunKey, tuple[Array, Array]]:
-        """Return the steps and seconds of each timed run, as `speed.clock` returns them."""
+        """Return the steps and seconds of each selected run with times, from `speed.clock`."""
         rows = self.runs.rows
         if rows is None:
             return {}
@@ -277,14 +297,14 @@ class Evidence:
         return out
 
     def unevaluated(self, keys: Iterable[RunKey], scores: Scores) -> int:
-        """Count the runs behind the scores that diverged before an evaluation."""
+        """Return how many of the runs with these scores diverged before their first evaluation."""
         return sum(
             key in self.silent and (key.env, key.demos) in scores.tasks and key.method in scores.of
             for key in keys
         )
 
     def machines(self, cells: Cells) -> set[tuple[str, str]]:
-        """Return the (device, machine) pairs of the existing runs."""
+        """Return the pairs (device, machine) on which the selected runs were trained."""
         records = self.runs.records
         found = (records[key] for key in self.keys(cells) if key in records)
         return {(str(run.get("device")), str(run.get("machine"))) for run in found}
@@ -295,7 +315,7 @@ class Rule(Protocol):
 
     @property
     def artefact(self) -> str:
-        """Return the artefact that shows the runs, or an empty name if the rule uses none."""
+        """Return the name of the figure or table with the runs, or "" if the rule uses no runs."""
 
     def judge(self, e: Evidence, /) -> Outcome:
         """Return the outcome of the rule."""
@@ -308,8 +328,11 @@ class Rule(Protocol):
 class Claim:
     """A claim of the paper.
 
+    key: a short name.
+    text: the claim in our words.
     where: its place in the paper.
     source: the paper's words or numbers.
+    rule: the rule that judges it.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Compact data for the report's interactive learning curves."""
+"""The data of the report's interactive learning curves, in a compact form."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,28 +15,31 @@ from paper.drawing import style
 from paper.numbers import curves
 from paper.register import CURVES
 
-POINTS = 200  # maximum number of points per curve, about four CSS pixels apart
-UNIT = 10_000  # scores are sent as whole multiples of 1 / UNIT, finer than a screen's resolution
+POINTS = 200  # maximum number of points per curve; they are about four CSS pixels apart
+UNIT = 10_000  # scores are rounded to multiples of 1 / UNIT, which is finer than a screen shows
 
 
 def keys(config: Config) -> list[RunKey]:
-    """Return every run of a figure of learning curves."""
+    """Return the keys of all runs that some figure of learning curves shows."""
     return run_table(config, [name for name in CURVES if name in config.figures], beside=True)
 
 
 def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
-    """Return the data for the chart's script. runs: rows of `ngt.runs.table.read_keys`.
+    """Return the data for the chart's script.
 
-    A cell's `mean` and `std` are from `curves.curve`, or a single number each if the method steps
-    no env. A cell's `steps` is an index into the list `steps`.
+    Each entry of `cells` is a learning curve: that of the runs that differ only in the seed. Its
+    `mean` and `std` are from `curves.curve`; if the method steps no env, each is a single number.
+    Its `steps` is an index into the list `steps`. Its `rate` is null if the method has a fixed
+    subsampling rate; such a method is drawn at every rate.
 
-    Only scores are sent, because a run's return is random + score * (expert - random). An env
-    without scores has returns instead, and `unscored` gives the reason.
+    Returns are left out, because a run's return is random + score * (expert - random). An env
+    without scores has returns instead of scores, and its `unscored` gives the reason.
 
-    `rate` is null if the method has a fixed rate; such a method is drawn with every rate. `on`
-    marks the methods of the first figure, which are drawn when the page opens.
+    In `methods`, `on` marks the methods of the first figure, which are drawn when the page opens.
+
+    runs: the rows of `ngt.runs.table.read_keys`.
     """
-    # In the figures' order. Methods drawn for comparison (`beside`) follow all others.
+    # Methods are in the order of the figures. Those drawn for comparison (`beside`) come last.
     methods = list(dict.fromkeys([*_values(config, "methods"), *_values(config, "beside")]))
     steps: list[list[int]] = []
     cells = [_cell(rows, config, cell, steps) for cell, rows in _cells(runs, set(keys(config)))]
@@ -73,7 +76,10 @@ def _methods(config: Config, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _axes(config: Config, name: str) -> Iterator[tuple[Any, ...]]:
-    """Return the values of an axis in each figure of learning curves, in the order of CURVES."""
+    """Return the values of a field, such as `envs`, in each figure of learning curves.
+
+    The figures are in the order of CURVES.
+    """
     return (getattr(config.figures[f], name) for f in CURVES if f in config.figures)
 
 
@@ -96,7 +102,10 @@ def _cells(
 def _cell(
     rows: pd.DataFrame, config: Config, cell: tuple[Any, ...], steps: list[list[int]]
 ) -> dict[str, Any]:
-    """Return a cell's curve. Append its list of env steps to `steps` if it is new."""
+    """Return the learning curve of runs that differ only in the seed.
+
+    If its list of env steps is not in `steps` yet, append this list.
+    """
     env, method, mode, rate, demos = cell
     if curves.offline(config, method, env):
         at = curves.level(rows, config.window)
@@ -132,5 +141,8 @@ def _whole(score: float) -> int:
 
 
 def thin(length: int) -> NDArray[np.intp]:
-    """Return at most POINTS evenly spread indices of a curve, including both ends."""
+    """Return the indices of at most POINTS points of a curve of this length.
+
+    They are evenly spread and include both ends.
+    """
     return np.unique(np.linspace(0, length - 1, min(POINTS, length)).round().astype(np.intp))

@@ -1,4 +1,4 @@
-"""Further tables for the LaTeX report: the methods, and facts about the runs."""
+"""Tables of the LaTeX report besides the artefacts: the methods, and facts about the runs."""
 
 from collections.abc import Iterator
 
@@ -14,15 +14,15 @@ MAIN = "main_figure"
 
 
 def extra_tables(config: Config, runs: Runs) -> dict[str, Table]:
-    """Return the tables by the names that main.tex uses, without tables that have no rows."""
+    """Return the tables, by the names that main.tex uses. Tables without rows are left out."""
     found = {"methods": methods_table(config), "glance": glance_table(config, runs)}
     found |= report_runs.tables(config, runs)
-    found.pop("incomplete", None)  # may fill many pages; the web report has this table
+    found.pop("incomplete", None)  # may fill many pages; only the web report has this table
     return found
 
 
 def methods_table(config: Config) -> Table:
-    """Return a table of what each method learns and how it rewards, from their docstrings."""
+    """Return a table of what each method learns and what its reward is, from the docstrings."""
     columns = {
         "method": Column("method", width=0.1),
         "what": Column("what it is", width=0.3),
@@ -42,7 +42,7 @@ def _methods(config: Config) -> Iterator[dict[str, Cell]]:
         try:
             text = methods.text_of(model)
             what, reward = text.summary, text.labelled["Reward"]
-        except UserError:  # the docstring of a user's own method may have another form
+        except UserError:  # a method that a user added may have a docstring without these parts
             what, reward = (model.__doc__ or "").partition("\n")[0], None
         yield {
             "method": resolve.method_label(config, name),
@@ -54,7 +54,7 @@ def _methods(config: Config) -> Iterator[dict[str, Cell]]:
 
 
 def glance_table(config: Config, runs: Runs) -> Table:
-    """Return a table of facts about the runs, one per row."""
+    """Return a table of facts about the runs, one fact per row."""
     columns = {
         "what": Column("fact", width=0.12),
         "known": Column("value", width=0.84),

@@ -11,29 +11,30 @@ from ngt.files import atomic
 
 TOOL = "pdflatex"
 INSTALL = "on Debian: apt-get install texlive-latex-recommended texlive-fonts-recommended"
-ROUNDS = 6  # maximum number of runs until references and widths settle; two or three suffice
+ROUNDS = 6  # maximum number of LaTeX runs until references and widths settle; usually two or three
 
-# These make LaTeX write the same bytes each time.
+# With these, LaTeX writes the same bytes each time.
 HEAD = r"\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1\input{main.tex}"
 EPOCH = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
 
 
 def lacking() -> str:
-    """Return one line on how to install LaTeX, or an empty text if it is installed."""
+    """Return a line that says how to install LaTeX, or an empty text if it is installed."""
     return "" if shutil.which(TOOL) else f"{TOOL} is not installed; {INSTALL}"
 
 
 def build(folder: Path, log: Path) -> Path:
-    """Typeset a folder's main.tex until references settle, and return the PDF.
+    """Typeset main.tex in a folder until its references settle, and return the PDF's path.
 
-    Raise UserError if LaTeX is missing or reports an error. LaTeX's own log is then kept as `log`.
+    Raise UserError if LaTeX is missing or reports an error. In the latter case, write LaTeX's log
+    to the file `log`.
     """
     if reason := lacking():
         raise UserError(reason)
     before = None
     for _ in range(ROUNDS):
         _run(folder, log)
-        after = (folder / "main.aux").read_bytes()  # all references, the contents and widths
+        after = (folder / "main.aux").read_bytes()  # holds references, table of contents, widths
         if after == before:
             return folder / "main.pdf"
         before = after
@@ -59,14 +60,14 @@ def _log(folder: Path) -> str:
 
 
 def _failed(text: str, log: Path) -> UserError:
-    """Keep the log and return the error that names it."""
+    """Write LaTeX's output `text` to the file `log`, and return an error that names this file."""
     with atomic(log) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return UserError(f"LaTeX: {complaint(text)}; its log: {log}")
 
 
 def complaint(log: str) -> str:
-    """Return the first error in a log, with its line number if the log gives one."""
+    """Return the first error in a LaTeX log, with its line number if the log gives one."""
     found = re.search(r"^! *(.+?)$(?:.*?^(l\.\d+))?", log, re.MULTILINE | re.DOTALL)
     if found is None:
         return "it failed, but its log has no error"

@@ -1,4 +1,7 @@
-"""Facts about the runs for the reports: their number, and the code and machines that made them."""
+"""Facts about the runs for the reports.
+
+These are the number of runs, their training times, and the code and machines that made them.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,7 +31,7 @@ Record = Mapping[str, Any]
 
 
 class Fact(NamedTuple):
-    """A fact about the runs, which may be a warning."""
+    """A named fact about the runs. The report shows some facts as warnings."""
 
     name: str
     text: str
@@ -36,7 +39,7 @@ class Fact(NamedTuple):
 
 
 def tables(config: Config, runs: Runs) -> dict[str, Table]:
-    """Return the tables about the runs by name, without tables that have no rows."""
+    """Return the tables about the runs, by name. Tables without rows are left out."""
     found = {
         "counts": counts(config, runs.statuses),
         "incomplete": incomplete(runs.statuses),
@@ -48,9 +51,10 @@ def tables(config: Config, runs: Runs) -> dict[str, Table]:
 
 
 def counts(config: Config, statuses: Mapping[RunKey, Status]) -> Table:
-    """Return a table of the number of runs by artefact and status.
+    """Return a table of the number of runs by artefact (figure or table) and status.
 
-    A run that several artefacts show counts once for each of them, and once in the last row.
+    A run that several artefacts show counts in the row of each of them, but only once in the last
+    row.
     """
     titles = {a.name: a.title for a in (*TABLES.values(), *FIGURES.values())}
     groups = {
@@ -80,7 +84,10 @@ def incomplete(statuses: Mapping[RunKey, Status]) -> Table:
 
 
 def _tally(records: Sequence[Record], fields: Sequence[str]) -> list[dict[str, Cell]]:
-    """Count the records with each combination of values of `fields`, the most frequent first."""
+    """Return one row per combination of values of `fields`, with the number of its records.
+
+    The most frequent combination comes first.
+    """
     found = Counter(tuple(_text(record.get(field)) for field in fields) for record in records)
     return [
         {**dict(zip(fields, values, strict=True)), "runs": n} for values, n in found.most_common()
@@ -94,7 +101,7 @@ def _text(value: Any) -> str:
 
 
 def sources(runs: Runs) -> Table:
-    """Return a table of the versions of the code that made the runs."""
+    """Return a table of the code versions that made the runs, by method."""
     records = [
         {**record, "method": key.method, "here": not runs.statuses[key].other_source}
         for key, record in runs.records.items()
@@ -163,9 +170,9 @@ def _times(config: Config, env: str, method: str, records: Sequence[Record]) -> 
 
 
 def hours(records: Sequence[Record]) -> float | None:
-    """Return the runs' hours of training, or None if the hours of some run are unknown.
+    """Return the hours that the training of all runs took, or None if those of a run are unknown.
 
-    A run counts with its share of its pack's hours.
+    If one process trained several runs (a pack), each run counts with an equal share of its hours.
     """
     if any(r.get("train_seconds") is None for r in records):
         return None
@@ -173,7 +180,7 @@ def hours(records: Sequence[Record]) -> float | None:
 
 
 def facts(config: Config, runs: Runs) -> list[Fact]:
-    """Return the facts that the reports show at a glance."""
+    """Return the facts that the reports show at their beginning."""
     found = Counter(status.status for status in runs.statuses.values())
     counted = ", ".join(f"{found[name]} {name}" for name in STATUSES if found[name])
     records = list(runs.records.values())
@@ -194,7 +201,11 @@ def facts(config: Config, runs: Runs) -> list[Fact]:
 
 
 def _code(runs: Runs) -> Fact:
-    """Return a fact about the code that made the runs, as a warning if it differs from this one."""
+    """Return a fact about the code that made the runs.
+
+    It is a warning if some runs were made by other code than the present code, or with uncommitted
+    changes.
+    """
     others = sum(runs.statuses[key].other_source for key in runs.records)
     dirty = sum(bool(record.get("dirty")) for record in runs.records.values())
     same = len(runs.records) - others

@@ -1,4 +1,7 @@
-"""A scale's results as a LaTeX report, results/paper.pdf. All its numbers are computed."""
+"""Make results/paper.pdf, a LaTeX report of a scale's results.
+
+All numbers in the report are computed from the results.
+"""
 
 import shutil
 import tempfile
@@ -29,8 +32,11 @@ def gather(
 ) -> None:
     """Put main.tex, macros.tex and the scale's figures and tables into a folder.
 
-    Raise UserError if a run or file is missing; with `allow_partial`, the text names the gaps
-    instead. Raise UserError if published records have other settings, unless `other_settings`.
+    Raise UserError if a run or file is missing, or if published records were made with other
+    settings.
+
+    allow_partial: accept missing runs and files; the report then names them.
+    other_settings: accept published records that were made with other settings.
     """
     out = layout.home / f"{NAME}.pdf"
     found = report.items(config, layout, out, picture="pdf", allow_partial=allow_partial)
@@ -54,7 +60,7 @@ def gather(
 
 
 def make(config: Config, layout: Layout, options: command.Options) -> command.Made:
-    """Make the PDF. Check first that LaTeX is installed."""
+    """Make the PDF. Raise UserError if LaTeX is not installed."""
     if reason := latex.lacking():
         raise UserError(reason)
     with tempfile.TemporaryDirectory() as temporary:
@@ -68,4 +74,5 @@ def make(config: Config, layout: Layout, options: command.Options) -> command.Ma
         log = layout.work / "logs" / "latex.log"
         pdf = latex.build(Path(temporary), log).read_bytes()
     stamp = stamps.stamp(config, layout, PAPER, "pdf")
-    return command.Made(pdf + f"% {stamp}\n".encode())  # as a comment after the document's end
+    # The hash of the report's inputs is a comment after the end of the PDF document.
+    return command.Made(pdf + f"% {stamp}\n".encode())

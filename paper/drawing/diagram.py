@@ -9,7 +9,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 from matplotlib.path import Path
 
-TITLE, SMALL, LINE = 7.0, 6.5, 0.128  # two font sizes in points, and the line spacing in inches
+# Font size of titles and of other text, in points, and the distance between lines, in inches.
+TITLE, SMALL, LINE = 7.0, 6.5, 0.128
 
 Kind = Literal["trained", "frozen", "data", "formula"]
 Flow = Literal["expert", "agent", "plain", "gradient"]
@@ -41,7 +42,10 @@ class Box:
     lines: tuple[str, ...]
 
     def at(self, side: Side, shift: float = 0.0) -> tuple[float, float]:
-        """Return the middle of a side, moved `shift` inches up or to the right."""
+        """Return the middle of a side of the box, moved by `shift` inches.
+
+        Points on the left and right side move up, and those at the top and bottom to the right.
+        """
         if side in ("left", "right"):
             return self.x + self.width / 2 * (1 if side == "right" else -1), self.y + shift
         return self.x + shift, self.y + self.height / 2 * (1 if side == "top" else -1)
@@ -49,7 +53,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """A line through points, with a tip at the last one."""
+    """A line through points, with a tip at the last point."""
 
     flow: Flow
     points: tuple[tuple[float, float], ...]
@@ -57,7 +61,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Label:
-    """Text next to an arrow. `ha` and `va` align it with its point, as in matplotlib."""
+    """Text next to an arrow. `ha` and `va` align it with the point (x, y), as in matplotlib."""
 
     x: float
     y: float
@@ -68,9 +72,9 @@ class Label:
 
 
 def add_box(axes: Axes, name: str, box: Box) -> None:
-    """Draw a box and its text: centred lines, the first in bold.
+    """Draw a box and its text, which is centred. The first line is bold.
 
-    The gids are box:<name> and text:<name>.
+    The ids (gids) of box and text in the drawing are box:<name> and text:<name>.
     """
     shape = "round,pad=0,rounding_size=0.09" if box.kind == "data" else "square,pad=0"
     corner, look = (box.x - box.width / 2, box.y - box.height / 2), BOXES[box.kind]
@@ -102,13 +106,13 @@ def add_arrow(axes: Axes, gid: str, arrow: Arrow) -> None:
 
 
 def add_label(axes: Axes, gid: str, label: Label) -> None:
-    """Draw the text of an arrow."""
+    """Draw the text of a label."""
     text = axes.text(label.x, label.y, label.text, fontsize=SMALL, linespacing=1.15, gid=gid)
     text.set(ha=label.ha, va=label.va, color=label.color)
 
 
 def add_legend(axes: Axes, x: float, y: float) -> None:
-    """Draw a legend of the boxes and arrows in one row, centred at a point."""
+    """Draw a legend of the kinds of boxes and arrows in one row, centred at (x, y)."""
     kinds: tuple[Kind, ...] = ("trained", "frozen")
     flows: dict[str, Flow] = {
         "expert data": "expert",

@@ -1,4 +1,7 @@
-"""Legend names of a method's variants: the method, and in brackets the settings that differ."""
+"""Names of a method's variants for legends, such as `NGT (Kaiming head)`.
+
+The brackets hold the settings in which the variants in the figure differ.
+"""
 
 from collections.abc import Sequence
 
@@ -24,10 +27,13 @@ MAX_SETTINGS = 3  # maximum number of settings in a legend name
 
 
 def labels(config: Config, methods: Sequence[str], envs: Sequence[str]) -> dict[str, str]:
-    """Return the legend name of each method, made of the settings that differ on some of `envs`.
+    """Return the name of each method for a legend, made of the settings that differ on an env.
 
-    Return the config's labels instead if the methods are not variants of one method, if settings
-    outside `params` or more than MAX_SETTINGS settings differ, or if two names would be the same.
+    Return the config's labels instead if
+
+    - the methods are not variants of one method
+    - they differ in settings outside `params`, or in more than MAX_SETTINGS settings
+    - two names would be the same, or figures cannot show a name
     """
     own_labels = {name: method_label(config, name) for name in methods}
     roots = {_root(config, name) for name in methods}
@@ -44,14 +50,18 @@ def labels(config: Config, methods: Sequence[str], envs: Sequence[str]) -> dict[
         for name, cells in settings.items()
     }
     told = all(words.values()) and len(set(words.values())) == len(words)
-    if not told or any(map(label_fault, words.values())):  # a parameter may be any text
+    # A setting of a user's method may have any text as its value.
+    if not told or any(map(label_fault, words.values())):
         return own_labels
     root = method_label(config, roots.pop())
     return {name: f"{root} ({text})" for name, text in words.items()}
 
 
 def _different(methods: Sequence[Sequence[Settings]]) -> list[str]:
-    """Return the settings in which methods differ on some env."""
+    """Return the names of the settings in which the methods differ on an env.
+
+    methods: for each method, its settings on each env.
+    """
     names = {name: None for cells in methods for cell in cells for name in cell}
     on_each_env = list(zip(*methods, strict=True))
     return [
@@ -62,7 +72,10 @@ def _different(methods: Sequence[Sequence[Settings]]) -> list[str]:
 
 
 def check(config: Config) -> None:
-    """Check, before any training, that figures can typeset the mathematics in labels."""
+    """Check that figures can typeset the mathematics in methods' labels.
+
+    The workflow calls this before any training.
+    """
     for name, method in config.methods.items():
         if "$" not in method.label:
             continue
@@ -79,7 +92,11 @@ def check(config: Config) -> None:
 
 
 def describe(names: Sequence[str], cell: Settings) -> str:
-    """Describe a cell's values of some settings in a few words."""
+    """Return a few words for the values of some settings.
+
+    names: the settings to describe.
+    cell: the values of all settings of a method on an env.
+    """
     parts = []
     for name in names:
         value = cell[name][0]
@@ -92,7 +109,7 @@ def describe(names: Sequence[str], cell: Settings) -> str:
 
 
 def _root(config: Config, method: str) -> str:
-    """Return the method at the end of a chain of `like`."""
+    """Return the method that a variant is based on, which may be a variant of a variant."""
     while like := find_method(config, method).like:
         method = like
     return method

@@ -1,7 +1,7 @@
-"""Stamps: a hash of an artefact's sources, written into each of its files.
+"""Stamps: hashes of what a figure, table or report was made from, written into each of its files.
 
-The workflow compares the stamp with a hash of the current sources. Whether an artefact is up to
-date therefore depends neither on a file's time nor on Snakemake's own records.
+The workflow compares the stamp in a file with the stamp of the current inputs. Whether the file is
+up to date therefore depends neither on time stamps nor on Snakemake's records.
 """
 
 import hashlib
@@ -17,9 +17,9 @@ from paper.register import FIGURES, TABLES, Artefact
 
 
 def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path]:
-    """Yield the files that an artefact depends on, besides the settings.
+    """Yield the files from which an artefact is made, besides the settings.
 
-    A run.json represents its run, because it holds the checksums of the run's other files.
+    Of each run, only run.json is needed, because it holds the checksums of the run's other files.
     """
     yield from map(Path, artefact.files)
     names = artefact.shown(config)
@@ -37,7 +37,10 @@ def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path
 
 
 def parts(config: Config, layout: Layout, picture: str) -> list[Path]:
-    """Return the files of the artefacts that a report shows. picture: `png` or `pdf`."""
+    """Return the files of the figures and tables that a report shows.
+
+    picture: the file format of figures, `png` or `pdf`.
+    """
     return [
         layout.home / f"{a.name}.{ending}"
         for artefacts, ending in ((FIGURES, picture), (TABLES, "json"))
@@ -47,7 +50,10 @@ def parts(config: Config, layout: Layout, picture: str) -> list[Path]:
 
 
 def stamp(config: Config, layout: Layout, artefact: Artefact, picture: str = "") -> str:
-    """Return the stamp of an artefact's files. picture: for a report, as in `parts`."""
+    """Return the stamp for an artefact's files, as text such as `drawn from 0123456789abcdef`.
+
+    picture: for a report, the file format of its figures; empty for other artefacts.
+    """
     digest = hashlib.sha256(f"{artefact.name} {config_hash(config)}".encode())
     files = [*sources(config, layout, artefact)]
     files += parts(config, layout, picture) if picture else []

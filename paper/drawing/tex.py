@@ -1,4 +1,4 @@
-"""LaTeX: escaped text and formatted tables."""
+"""Functions that escape text for LaTeX and format tables in LaTeX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ngt.text import SETTABLE
 if TYPE_CHECKING:
     from paper.drawing.table import Table
 
-# Page size in characters of LaTeX's \small, which tables of up to SMALL_COLUMNS columns use.
+# The size of a page in lines and characters of LaTeX's font size \small. Tables of up to
+# SMALL_COLUMNS columns use this font size.
 LINES_PER_PAGE, CHARACTERS_PER_LINE, SMALL_COLUMNS = 50, 110, 10
 
 TEXT = {
@@ -20,7 +21,7 @@ TEXT = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "|": r"\textbar{}",
-    "[": "{[}",  # after the end of a row, LaTeX would read it as an optional argument
+    "[": "{[}",  # at the start of a row, LaTeX would read "[" as an optional argument of "\\"
     **{character: rf"\{character}" for character in "&%$#_{}"},
     **{"“": "``", "”": "''", "‘": "`", "’": "'", "–": "--", "—": "---", "…": r"\ldots{}"},
     **{power: rf"\textsuperscript{{{digit}}}" for power, digit in zip("²³⁷", "237", strict=True)},
@@ -45,7 +46,10 @@ SPELLING = TEXT | {
 
 
 def escape(text: str, breakable: bool = False) -> str:
-    """Return text that LaTeX shows literally. breakable: allow line breaks inside dotted names."""
+    """Return text that LaTeX shows literally.
+
+    breakable: allow line breaks inside names with dots, underscores, colons or slashes.
+    """
     parts = re.split(r"(?<=[a-z][._:/])(?=[A-Za-z])", text) if breakable else [text]
     return r"\allowbreak{}".join(
         re.sub(r"([-'`])(?=\1)|.", _spelling, part, flags=re.DOTALL) for part in parts
@@ -53,24 +57,24 @@ def escape(text: str, breakable: bool = False) -> str:
 
 
 def _spelling(match: re.Match[str]) -> str:
-    """Return a character's spelling in LaTeX, or its code point if the paper's fonts lack it."""
+    """Return how to write a character in LaTeX, or its code point if the fonts lack it."""
     character = match[0]
-    if match[1]:  # LaTeX would join it with the next character
+    if match[1]:  # the next character is the same, and LaTeX would join the two
         return character + "{}"
     unknown = f"U+{ord(character):04X}"
     return SPELLING.get(character, character if character in SETTABLE else unknown)
 
 
 def format_table(table: Table) -> str:
-    r"""Return a booktabs table with caption and notes, for \input into a one-column document.
+    r"""Return a LaTeX table with caption and notes, for \input into a one-column document.
 
-    The document needs the package booktabs. It also needs array if a column has a width, and
-    longtable if the rows fill more than a page.
+    The document needs the package booktabs. If a column has a width, it also needs array; if the
+    rows fill more than a page, it also needs longtable.
     """
     rows, below = _rows(table), [*table.notes, *table.marks]
     if _count_lines(table) > LINES_PER_PAGE:
         head = [r"\toprule", _headings(table), r"\midrule"]
-        # The notes follow the caption. Below the table, they would be on its last page.
+        # Put the notes after the caption; below the table, they would be on its last page.
         lines = [
             r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
             rf"\begin{{longtable}}{_alignment(table)}",
@@ -101,7 +105,10 @@ def _alignment(table: Table) -> str:
 
 
 def _headings(table: Table) -> str:
-    """Return the headings. Stack headings of several lines, unless their column wraps anyway."""
+    """Return the row of headings.
+
+    A heading of several lines is stacked, unless its column has a width and so wraps by itself.
+    """
     cells = []
     for key, column in table.columns.items():
         lines = [escape(line) for line in column.head.split("\n")]
@@ -126,7 +133,7 @@ def _rows(table: Table) -> list[str]:
 
 
 def _count_lines(table: Table) -> int:
-    """Estimate how many lines the rows take."""
+    """Return an estimate of the number of lines that the table's rows take."""
     widths = [column.width for column in table.columns.values()]
     return sum(
         max(

@@ -16,7 +16,7 @@ from paper.command import Made, Options, figure_of_runs
 from paper.drawing import style
 from paper.drawing.panels import EXPERT, LIMIT, SHOWN
 from paper.drawing.style import Look, Note
-from paper.numbers import statistics
+from paper.numbers import bootstrap
 from paper.numbers.statistics import Array, Estimate
 from paper.tables.aggregate import Aggregates, collect, notes
 
@@ -119,7 +119,7 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
     for place, method in enumerate(a.methods):
         look, front = looks[method], len(a.methods) - place
         value, lower, upper = np.array(
-            statistics.profile(a.scores.of[method], taus, a.config.statistics, method)
+            bootstrap.profile(a.scores.of[method], taus, a.config.statistics, method)
         ).T
         axes.fill_between(
             taus,

@@ -34,30 +34,31 @@ from paper.figures.series import (
 )
 from paper.numbers import curves
 
-ACROSS = 3  # maximum number of panels in a row if the figure has one number of demonstrations
+ACROSS = 3  # maximum number of panels per row in a figure with a single number of demonstrations
 
 
 def _title(place: Place, plan: FigureConfig) -> str:
-    """Return a place's env, and its input mode if the figure has several."""
+    """Return the title of a panel: its env, and its input mode if the figure has several modes."""
     return f"{place.env}, {place.mode}" if len(plan.modes) > 1 else place.env
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The places of a figure's panels, in rows, and the texts at each place."""
+    """What each panel of a figure shows, in rows of panels, and the texts at each panel."""
 
-    rows: list[list[Place]]
-    titles: list[list[str]]
-    labels: list[list[str]]  # labels of the y axes
-    shared: list[str]  # texts for the notes, on what all places have in common
+    rows: list[list[Place]]  # env, input mode, number of demonstrations and measure of each panel
+    titles: list[list[str]]  # text above each panel, or ""
+    labels: list[list[str]]  # label of each y axis, or ""
+    shared: list[str]  # texts for the notes below the figure, on what all panels have in common
 
 
 def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
-    """Return a row per env and input mode, and a column per number of demonstrations.
+    """Arrange the panels of a figure.
 
-    With a single number of demonstrations, up to ACROSS envs share a row, unless a panel shows
-    returns, which have no common unit. Each measure has its own row of panels. In a figure with one
-    column, the measures are side by side instead.
+    There is one row per env and input mode, and one column per number of demonstrations. In a
+    figure with a single number of demonstrations, up to ACROSS envs share a row, unless a panel
+    shows returns, which have no common unit. If there are several measures, each has a separate
+    row of panels; in a figure with one column, they are side by side instead.
     """
     first = [Place(env, mode, k) for env in plan.envs for mode in plan.modes for k in plan.demos]
     across, packed = len(plan.demos), False
@@ -84,7 +85,8 @@ def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
     return out
 
 
-# (the panel's place, each series with its rows at this place, config) -> remark above the panel
+# A function of a panel's place, of each line with its rows in this panel, and of the config. It
+# returns the remark above the panel.
 Remarks = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], Remark]
 
 
@@ -92,11 +94,12 @@ Remarks = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], Rem
 class CurveFigure:
     """The learning curves of an entry of the config's `figures`.
 
-    series: a function that returns the figure's lines.
-    measures: the quantities on the y axes; each has its own row of panels.
-    each: True to draw the seeds as thin lines.
-    remark: a function that returns the text above a panel. The rows that it gets have the panel's
-    measure in column `score`.
+    name: the name of the entry.
+    series: a function that returns the lines in a panel (methods, or settings of a method).
+    measures: the quantities on the y axes; each has a separate row of panels.
+    each: True to draw each seed as a thin line.
+    remark: a function that returns the text above a panel. Column `score` of the rows that it gets
+    holds the values on the panel's y axis.
     """
 
     name: str
@@ -107,9 +110,9 @@ class CurveFigure:
 
     @style.context()
     def draw(self, runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-        """Return the figure.
+        """Draw and return the figure.
 
-        runs: rows of `ngt.runs.table.read_runs`.
+        runs: the rows of `ngt.runs.table.read_runs`.
         absent: the keys of missing runs.
         """
         plan, table = config.figures[self.name], run_table(config, [self.name], beside=True)
@@ -156,9 +159,12 @@ class CurveFigure:
         absent: Sequence[RunKey],
         silent: Sequence[RunKey],
     ) -> None:
-        """Add the texts above a panel.
+        """Add the texts above a panel: warnings, and the remark if the figure has one.
 
-        Only panels of the first measure, and of returns, name missing or unevaluated runs.
+        Missing runs, and runs that diverged before an evaluation, are named only above panels of
+        the first measure and of returns.
+
+        here: each line with its rows in this panel.
         """
         seeds, series = config.figures[self.name].seeds, [one for one, _ in here]
         if not panel.scored:
@@ -172,7 +178,10 @@ class CurveFigure:
 
 
 def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list[list[Panel]]]:
-    """Return a figure and its empty panels. A single column is as wide as a column of the paper."""
+    """Return a figure and its empty panels, in rows.
+
+    A figure with a single column of panels is as wide as a column of the paper's text.
+    """
     across = len(laid.rows[0])
     height = min(1.9, (style.TEXT_HEIGHT - 1.7) / len(laid.rows))
     width = style.TEXT_WIDTH if across > 1 else style.COLUMN_WIDTH
@@ -216,10 +225,11 @@ CURVE_FIGURES = {
         CurveFigure("penalty_figure", series=compared, remark=cost),
         CurveFigure("controls_figure", series=compared),
         CurveFigure("readings_figure", series=compared),
+        CurveFigure("beyond_figure"),
     )
 }
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Read the runs of one of CURVE_FIGURES and draw them."""
+    """Read the runs of the requested figure, one of CURVE_FIGURES, and draw them."""
     return figure_of_runs(CURVE_FIGURES[options.artefact.name].draw, config, layout, options)

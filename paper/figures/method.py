@@ -1,4 +1,4 @@
-"""The method as a diagram: how the reward is learned, and how the agent uses it."""
+"""A diagram of NGT: how the reward is learned, and how the agent uses it."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ MODE: dict[Mode, str] = {
     "state-state": "$(s, s')$",
     "state-only": "$(s)$",
 }
-SCALED = {  # formulas of the scalings that use no other batch
+SCALED = {  # formulas of those scalings of the reward that use only the current batch
     "percentile": r"$r' = (r - P_5)\,/\,(P_{95} - P_5)$",
     "percentile_offset": r"$r' = r\,/\,(P_{95} - P_5) - P_5$",
     "none": "$r' = r$",
@@ -33,7 +33,7 @@ SCALED = {  # formulas of the scalings that use no other batch
 
 
 def widths(hidden: Sequence[int]) -> str:
-    """Return the number and widths of layers as text."""
+    """Return the number and widths of hidden layers as text, such as `2 × 256`."""
     same = len(set(hidden)) == 1
     return f"{len(hidden)} × {hidden[0]}" if same else ", ".join(map(str, hidden))
 
@@ -44,7 +44,7 @@ TOP, UPPER, MIDDLE, LOWER, BOTTOM = 3.02, 2.73, 2.24, 1.75, 0.77
 
 
 def boxes(cell: CellConfig, params: PotentialConfig) -> dict[str, Box]:
-    """Return all boxes by name."""
+    """Return all boxes of the diagram, by name."""
     return {
         **_data_boxes(cell),
         **_learned_boxes(params),
@@ -53,7 +53,7 @@ def boxes(cell: CellConfig, params: PotentialConfig) -> dict[str, Box]:
 
 
 def _data_boxes(cell: CellConfig) -> dict[str, Box]:
-    """Return the demonstrations, the input of the nets and the replay buffer."""
+    """Return the boxes of the demonstrations, the input of the nets and the replay buffer."""
     modes = [MODE[mode] for mode in MODES]
     return {
         "expert": Box(
@@ -79,7 +79,7 @@ def _data_boxes(cell: CellConfig) -> dict[str, Box]:
 
 
 def _learned_boxes(params: PotentialConfig) -> dict[str, Box]:
-    """Return the nets, the loss and the reward."""
+    """Return the boxes of the nets, the potential, the loss and the reward."""
     net = f"{widths(params.hidden)}, LeakyReLU {params.leak:g}"
     norm = ("spectral norm",) if params.spectral_norm else ()
     return {
@@ -122,7 +122,7 @@ def _learned_boxes(params: PotentialConfig) -> dict[str, Box]:
 
 
 def _agent_boxes(cell: CellConfig) -> dict[str, Box]:
-    """Return the agent and its environment."""
+    """Return the boxes of the agent and of its environment."""
     act = {"relu": "ReLU", "silu": "SiLU"}[cell.sac.activation]
     return {
         "sac": Box(
@@ -143,7 +143,7 @@ LANE, NUDGE = 0.1, 0.04  # distances between arrows that run side by side, in in
 
 
 def arrows(box: dict[str, Box]) -> list[Arrow]:
-    """Return all arrows. Each starts and ends on the edge of a box."""
+    """Return all arrows of the diagram. Each starts and ends on the edge of a box."""
     return [*_reward_arrows(box), *_agent_arrows(box)]
 
 
@@ -184,7 +184,7 @@ def _reward_arrows(box: dict[str, Box]) -> list[Arrow]:
 
 
 def _around(flow: Flow, a: tuple[float, float], b: tuple[float, float], y: float) -> Arrow:
-    """Return an arrow from a to b that passes at height y."""
+    """Return an arrow from a to b that goes around the boxes between them at height y."""
     return Arrow(flow, (a, (a[0], y), (b[0], y), b))
 
 
@@ -202,7 +202,7 @@ def _agent_arrows(box: dict[str, Box]) -> list[Arrow]:
 
 
 def outputs(params: PotentialConfig) -> tuple[str, str]:
-    """Return the formulas for the outputs of the predictor and the prior."""
+    """Return the formulas for the outputs of the predictor and of the prior, with their sizes."""
     hlg = params.pairing == "hl_gauss"
     sizes = (f"{params.m} \\times {params.bins}" if hlg else f"{params.m}", f"{params.m}")
     scale = rf"{params.rescale:g}\,"
@@ -265,7 +265,10 @@ def labels(box: dict[str, Box], cell: CellConfig, params: PotentialConfig) -> li
 
 @style.context()
 def draw(config: Config) -> Figure:
-    """Return the diagram, as wide as the paper's text. The gid of each part names it."""
+    """Draw and return the diagram, which is as wide as the paper's text.
+
+    Each part of the drawing has a name as its id (gid), for tests.
+    """
     cell, params, note = facts(config)
     figure = style.new_figure(style.TEXT_WIDTH, HEIGHT + BELOW)
     figure.set_layout_engine("none")
@@ -294,7 +297,10 @@ def draw(config: Config) -> Figure:
 
 
 def facts(config: Config) -> tuple[CellConfig, PotentialConfig, str]:
-    """Return the settings on the scale's first env, and a note on the settings of other envs."""
+    """Return NGT's settings on the first env of the scale, and the note below the diagram.
+
+    The note names the pairing loss on each env.
+    """
     envs = register.envs(config)
     if not envs:
         raise UserError("figures: none names an env, so there are no settings to show; name one")

@@ -48,12 +48,15 @@ COLUMNS = {
 
 
 def tasks() -> list[Task]:
-    """Return the paper's tasks."""
+    """Return the tasks of scale `paper`, one per env."""
     return [TASKS[env] for env in register.envs(loading.load({"scale": "paper"}))]
 
 
 def row(task: Task, video: bool) -> dict[str, Cell]:
-    """Return an expert's row of the table. video: True if the expert has a video."""
+    """Return the table's row on the shipped expert of a task.
+
+    video: True if there is a video of this expert.
+    """
     expert = shipped.read(task.id)
     returns = np.array(expert["returns"])
     mean, published, aim = float(returns.mean()), task.published_expert, task.aim
@@ -81,7 +84,10 @@ def _thousands(count: int) -> str:
 
 
 def table(videos: Path = VIDEOS) -> Table:
-    """Return the table, with a row per shipped expert. videos: the folder of the GIFs."""
+    """Return a table with one row per shipped expert.
+
+    videos: the folder of the experts' videos, which are GIFs.
+    """
     known = tasks()
     ships = [task for task in known if shipped.ships(task.id)]
     absent = ", ".join(task.id for task in known if task not in ships)
@@ -102,7 +108,7 @@ def table(videos: Path = VIDEOS) -> Table:
 
 
 def page(videos: Path = VIDEOS) -> str:
-    """Return the generated part of data/README.md: table, curves and videos."""
+    """Return the generated part of data/README.md: a table, the learning curves and the videos."""
     shown = table(videos)
     lines = [shown.markdown(), "![the experts' learning curves](curves.png)\n"]
     lines += [f"![{r['env']}](../docs/experts/{r['env']}.gif)" for r in shown.rows if r["video"]]
@@ -121,15 +127,15 @@ def curves() -> Figure:
 
 
 def draw(path: Path) -> None:
-    """Write the curves as a PNG."""
-    metadata: dict[str, Any] = {"Software": None}  # the same bytes with every matplotlib version
+    """Write the experts' learning curves to a PNG file."""
+    metadata: dict[str, Any] = {"Software": None}  # by default, this holds matplotlib's version
     figure = curves()
     with style.context(), atomic(path) as temporary:
         figure.savefig(temporary, format="png", metadata=metadata)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the generated part of the page, and its picture next to the page."""
+    """Write the generated part of the page, and the picture of learning curves next to the page."""
     about = (__doc__ or "").splitlines()[0]
     parser = Parser(prog="python -m paper.handbook.experts", description=about)
     text = (

@@ -50,8 +50,9 @@ methods has been trained on a task yet.
 class Text:
     """The parts of a method's docstring.
 
-    blocks: paragraphs between the summary and the first label.
-    labelled: the paragraph after each of LABELS and OPTIONAL.
+    summary: its first paragraph.
+    blocks: the paragraphs between the summary and the first label, each with its kind.
+    labelled: the paragraph after each label in LABELS and OPTIONAL, by label.
     """
 
     summary: str
@@ -60,7 +61,12 @@ class Text:
 
 
 def read(docstring: str, where: str) -> Text:
-    """Parse a method's docstring. Check that it has an equation and all LABELS."""
+    """Split a method's docstring into its parts.
+
+    Raise UserError if it has no equation or lacks one of LABELS.
+
+    where: the module or class, for error messages.
+    """
     head, *labelled = re.split(rf"^({'|'.join(SHOWN)}):", docstring, flags=re.MULTILINE)
     parts = dict(zip(labelled[::2], (_lines(t) for t in labelled[1::2]), strict=True))
     lacking = [label for label in LABELS if not parts.get(label)]
@@ -86,7 +92,7 @@ def _lines(text: str) -> str:
 
 
 def text_of(cls: type) -> Text:
-    """Parse the docstring of a class if it has labels, or else the docstring of its module."""
+    """Return the parts of a class's docstring, or of its module's if the class's has no labels."""
     own, module = inspect.cleandoc(cls.__doc__ or ""), inspect.getmodule(cls)
     if re.search(rf"^{LABELS[0]}:", own, re.MULTILINE):
         return read(own, f"{cls.__module__}:{cls.__name__}")
@@ -97,7 +103,10 @@ def text_of(cls: type) -> Text:
 
 
 def uses(cls: type, *names: str) -> bool:
-    """Return True if the method's own code reads an attribute with one of these names."""
+    """Return True if the code of a method reads an attribute with one of these names.
+
+    Only the class itself and its bases below RewardModel count.
+    """
     own = cls.__mro__[: cls.__mro__.index(RewardModel)]
     functions = [f for c in own for f in vars(c).values() if inspect.isfunction(f)]
     code = [inspect.unwrap(f).__code__ for f in functions]
@@ -105,7 +114,10 @@ def uses(cls: type, *names: str) -> bool:
 
 
 def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
-    """Return a method's role in the training loop, as text for each column of the table."""
+    """Return what a method does in the training loop, as one text per column of the table.
+
+    name, cls: the method's name in the config and its class.
+    """
     feeds, implicit = (
         getattr(cls, name) is not getattr(RewardModel, name) for name in ("feed", "critic_loss")
     )
@@ -127,7 +139,10 @@ def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
 
 
 def agent_settings(config: Config, name: str, env: str) -> dict[str, tuple[str, str]]:
-    """Return value and meaning, by name, of the agent and loop settings that a method changes."""
+    """Return the settings of the agent and the training loop that a method changes on an env.
+
+    The result has the value and the meaning of each setting, by name.
+    """
     plain = replace(config, methods={name: MethodConfig(model="ngt.reward:Constant")})
     ours, shared = (
         variants.settings(resolve.resolve(c, env, name, CellConfig.mode, CellConfig.rate))
@@ -139,7 +154,7 @@ def agent_settings(config: Config, name: str, env: str) -> dict[str, tuple[str, 
 
 @dataclass(frozen=True)
 class Setting:
-    """A row of the table of settings."""
+    """A row of a method's table of settings, as Markdown."""
 
     name: str
     value: str
@@ -147,7 +162,10 @@ class Setting:
 
 
 def settings(config: Config, name: str, cls: Any, envs: Sequence[str]) -> list[Setting]:
-    """Return a method's settings and their values on each env. Its model's settings come first."""
+    """Return a method's settings and their values on each env.
+
+    The settings of the method's class come first, then those of the agent and the training loop.
+    """
     _, general = resolve.model_params(config, name, "")
     on = {env: resolve.model_params(config, name, env)[1] for env in envs}
     rows = [
@@ -208,21 +226,25 @@ def title(config: Config, name: str) -> str:
 
 
 def link(config: Config, name: str) -> str:
-    """Return a link to a method's section, with the anchor that GitHub and GitLab give it."""
+    """Return a link to a method's section. GitHub and GitLab derive its anchor from the heading."""
     anchor = re.sub(r"[^\w\- ]", "", f"{resolve.method_label(config, name)} {name}".lower())
     return f"[{escape(resolve.method_label(config, name))}](#{anchor.replace(' ', '-')})"
 
 
 def ordered(config: Config) -> list[str]:
-    """Return every distinct method. Those of the main figure come first."""
+    """Return all methods of the config that differ in more than the length of a run.
+
+    Those of the main figure come first.
+    """
     main = config.figures["main_figure"].methods
     return list(dict.fromkeys((*main, *resolve.distinct_methods(config))))
 
 
 def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
-    """Yield the parts of a method's section.
+    """Yield the paragraphs of a method's section.
 
-    before: the classes of earlier sections, by method. The method's own class is added.
+    before: the classes of the methods in earlier sections, by method. This function adds the class
+    of this method.
     """
     path, _ = resolve.model_params(config, name, "")
     cls = resolve.load_model(path, name)
@@ -263,7 +285,7 @@ def _file(cls: type) -> str:
 
 
 def document(config: Config) -> str:
-    """Return the whole page."""
+    """Return the text of docs/methods.md."""
     names = ordered(config)
     rows: list[tuple[str, ...]] = []
     for name in names:
@@ -278,7 +300,7 @@ def document(config: Config) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the page, or write it to a file. An error leaves the file unchanged."""
+    """Print the page or, with --out, write it to a file. An error leaves this file unchanged."""
     about = (__doc__ or "").splitlines()[0]
     parser = Parser(prog="python -m paper.handbook.methods", description=about)
     parser.add_argument("--out", type=Path, help="write the page to this file")

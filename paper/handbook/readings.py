@@ -1,6 +1,7 @@
-"""Choices that can be read in two ways: the paper, its authors' code, our choice, the alternative.
+"""A table of points on which the paper can be read in two ways.
 
-Our values come from the config and the code. `paper.claims` has the other values.
+It shows what the paper prints, what its authors' code does, what we do, and how to choose the other
+reading. Our values come from the config and the code; all other values are in `paper.claims`.
 """
 
 from __future__ import annotations
@@ -42,45 +43,42 @@ that was added later, the setting's former value applies (`ngt/settings/former.p
 
 @dataclass(frozen=True)
 class Reading:
-    """A choice that is not a single setting.
-
-    ours: a function that returns our value from the config or the code.
-    """
+    """A point that can be read in two ways and is not the value of a single setting."""
 
     what: str
-    printed: str
-    code: str
-    ours: Callable[[Config], str]
-    agreement: str
-    other: str  # KEY=VALUE for `--set`, or a sentence if there is none
+    printed: str  # what the paper prints
+    code: str  # what the authors' code does
+    ours: Callable[[Config], str]  # returns what we do, read from the config or the code
+    agreement: str  # whether the paper agrees with us
+    other: str  # KEY=VALUE for `--set` that chooses the other reading, or a sentence if none does
 
     def row(self, config: Config) -> tuple[str, ...]:
-        """Return the row of the table."""
+        """Return the table's row on this point."""
         other = f"`{self.other}`" if "=" in self.other else self.other
         return (self.what, self.printed, self.code, self.ours(config), self.agreement, other)
 
 
 def sixth(config: Config) -> str:
-    """Return the envs of the main figure that the paper does not list."""
+    """Return, as text, the envs of the main figure that the paper does not list."""
     envs = config.figures["main_figure"].envs
     return listed(env for env in envs if paper_id(env) not in PAPER_SIZES) or "none"
 
 
 def ant(config: Config) -> str:
-    """Return the sizes of the Ant envs in the main figure."""
+    """Return, as text, the observation and action sizes of the Ant envs in the main figure."""
     tasks = [get_task(env) for env in config.figures["main_figure"].envs if env.startswith("Ant")]
     return listed(sizes((task.obs, task.act)) for task in tasks) or "none"
 
 
 def seeing(config: Config) -> str:
-    """Return the methods whose models may see the env's reward."""
+    """Return a text that names the methods whose models may see the env's reward."""
     models = {name: model_params(config, name, "")[0] for name in config.methods}
     seen = [f"`{n}`" for n, path in models.items() if load_model(path, n).uses_env_reward]
     return f"stored for diagnostics; seen only by {listed(['the expert', *seen])}"
 
 
 def elsewhere(config: Config) -> str:
-    """Return the settings of HL-Gauss on envs other than Humanoid."""
+    """Return, as text, our settings of HL-Gauss on envs other than Humanoid."""
     (name,) = config.figures["ablation_hlg_elsewhere"].methods
     params = model_params(config, name, "")[1]
     return (
@@ -90,7 +88,7 @@ def elsewhere(config: Config) -> str:
 
 
 def with_einops(config: Config) -> str:
-    """Return the modules of the methods and the agent that use einops."""
+    """Return, as text, the modules of the methods and the agent that use einops."""
     files = sorted(file for part in ("ngt", "baselines") for file in (ROOT / part).rglob("*.py"))
     named = f"from {einops.__name__} import"
     found = [file for file in files if named in file.read_text(encoding="utf-8")]
@@ -143,7 +141,10 @@ READINGS = (
 
 
 def ours(config: Config, stated: Stated) -> Iterator[tuple[str, str]]:
-    """Yield each of our values of a setting, with its envs, and its agreement with the paper's."""
+    """Yield each of our values of a setting, and whether the paper agrees with it.
+
+    If we have different values on different envs, the text of a value names its envs.
+    """
     envs = config.figures["main_figure"].envs
     own = {env: settings(config, stated.method, env) for env in envs}
     values = {env: known[stated.key][0] for env, known in own.items()}
@@ -162,7 +163,7 @@ def _in_units(targets: dict[str, float]) -> str:
 
 
 def of_setting(config: Config, stated: Stated) -> tuple[str, ...]:
-    """Return the row of a setting."""
+    """Return the table's row on a setting."""
     values, agreements = zip(*ours(config, stated), strict=True)
     agreement = "; ".join(dict.fromkeys(agreements))
     code, other = stated.code or "–", f"`{stated.other}`"
@@ -170,7 +171,7 @@ def of_setting(config: Config, stated: Stated) -> tuple[str, ...]:
 
 
 def rows(config: Config) -> list[tuple[str, ...]]:
-    """Return a row per choice, without the row of headings."""
+    """Return one row per point: first the settings, then READINGS."""
     return [
         *(of_setting(config, stated) for stated in STATED if stated.other),
         *(reading.row(config) for reading in READINGS),
@@ -178,5 +179,5 @@ def rows(config: Config) -> list[tuple[str, ...]]:
 
 
 def section(config: Config) -> str:
-    """Return the table and its explanations."""
+    """Return the table as Markdown, and the explanations below it."""
     return f"{markdown([HEAD, *rows(config)])}\n{UNITS}"

@@ -19,7 +19,10 @@ ENVS = ("HalfCheetah-v4", "Humanoid-v4")
 
 
 def table(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> str:
-    """Return the differences as Markdown. A row names its envs unless it applies to all envs."""
+    """Return a Markdown table of the settings in which methods a and b differ on these envs.
+
+    If two methods do not differ in a setting on all envs, the row names those on which they do.
+    """
     lines = [["setting", f"`{a}`", f"`{b}`", "meaning"]]
     for row in differences(config, a, b, envs):
         where = "" if len(row.envs) == len(envs) else f" ({', '.join(row.envs)})"
@@ -28,7 +31,7 @@ def table(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the table, or write it into a page."""
+    """Print the table or, with --into, write it into a page."""
     parser = Parser(
         prog=f"python -m paper.{MODULE}",
         description="Print the settings in which two methods differ, as a Markdown table.",

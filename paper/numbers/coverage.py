@@ -1,6 +1,6 @@
 """How often a nominal 95% interval covers the true value, found by simulation.
 
-`python -m paper.numbers.coverage` simulates COVERAGE again and prints it.
+`python -m paper.numbers.coverage` repeats the simulation and prints the values of COVERAGE.
 """
 
 import math
@@ -15,7 +15,7 @@ from paper.numbers.statistics import Array, chi_square_bounds, t_interval
 Kind = Literal["mean", "IQM", "P", "std"]
 Shape = Literal["normal", "skewed", "failing"]
 
-# The distributions of simulated scores, which `draw` defines. Skewed scores are log-normal.
+# The distributions of the simulated scores, with the words for each. `draw` defines them.
 SHAPES: dict[Shape, str] = {
     "normal": "normal scores",
     "skewed": "skewed scores",
@@ -27,9 +27,10 @@ KINDS: dict[Kind, str] = {
     "P": "a nominal 95% interval covers the true probability of improvement",
     "std": "the 95% upper bound of a standard deviation lies above the true value",
 }
-TASKS = 6  # number of tasks if there are several; the centres of their scores span 0.2 to 1
+TASKS = 6  # number of tasks in the simulation of several tasks; their mean scores span 0.2 to 1
 
-# Percentage of cases for each number in SEEDS: over one task, then over TASKS tasks.
+# Percentage of simulations in which the interval covers the true value, for each number in SEEDS:
+# first for scores on one task, then for scores on TASKS tasks.
 SEEDS = range(2, 11)
 COVERAGE: dict[tuple[Kind, Shape], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ("mean", "normal"): (
@@ -61,16 +62,19 @@ COVERAGE: dict[tuple[Kind, Shape], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ),
 }
 
-SPREAD, FAILS = 0.1, 0.1  # scale of the scores' spread; share of runs that fail, with scores near 0
+# The scale of the spread of scores over seeds, and the share of failing runs, with scores near 0.
+SPREAD, FAILS = 0.1, 0.1
 DRAWS = {"mean": 20_000, "std": 20_000, "IQM": 1000, "P": 1000}  # number of simulated sets of runs
 REPS = 400  # number of resamples of a bootstrap
 
 
 def caution(seeds: Iterable[int], *kinds: Kind, tasks: int = 1) -> str:
-    """Return a sentence on each kind of interval, or an empty text if none has several seeds.
+    """Return a sentence per kind of interval that says how often it covers the true value.
 
-    seeds: the number of seeds of each interval.
-    tasks: the largest number of tasks of an interval.
+    Return an empty text if no interval is over several seeds.
+
+    seeds: the numbers of seeds over which the intervals are.
+    tasks: the largest number of tasks over which an interval is.
     """
     counts = sorted({n for n in seeds if n > 1})
     return " ".join(_sentence(kind, counts, tasks) for kind in kinds if counts)
@@ -92,7 +96,12 @@ def _sentence(kind: Kind, counts: Iterable[int], tasks: int) -> str:
 
 
 def _shares(kind: Kind, seeds: int, several: int) -> list[int]:
-    """Return the percentage for each shape. Numbers beyond SEEDS count as its largest number."""
+    """Return the percentages in COVERAGE of a kind of interval, one per distribution.
+
+    For more seeds than the largest number in SEEDS, return those of this number.
+
+    several: 0 for intervals over one task, 1 for intervals over several tasks.
+    """
     at = SEEDS.index(min(seeds, SEEDS[-1]))
     return [COVERAGE[kind, shape][several][at] for shape in SHAPES]
 
@@ -105,7 +114,10 @@ def _plain(shares: Sequence[int]) -> str:
 
 
 def draw(rng: np.random.Generator, shape: Shape, size: tuple[int, ...]) -> Array:
-    """Return simulated scores of a distribution, with shape `size` = (..., seeds, tasks)."""
+    """Draw and return scores from a distribution, with shape `size` = (..., seeds, tasks).
+
+    Skewed scores are log-normal. If runs can fail, a share FAILS of them scores near 0.
+    """
     centres = np.linspace(0.2, 1.0, size[-1]) if size[-1] > 1 else np.ones(1)
     if shape == "skewed":
         return centres + SPREAD * (np.exp(rng.standard_normal(size)) - math.exp(0.5))
@@ -120,12 +132,15 @@ def iqm(scores: Array) -> Array:
 
 
 def beaten(x: Array, y: Array) -> Array:
-    """Return the share of pairs in which a run of x beats a run of y, averaged over tasks."""
+    """Return the share of pairs of scores in which x is larger than y, averaged over tasks."""
     return (x[..., :, None, :] > y[..., None, :, :]).mean(axis=(-3, -2, -1))
 
 
 def resampled(rng: np.random.Generator, scores: Array) -> Array:
-    """Return REPS resamples of seeds within each task, as a new axis in front of seeds."""
+    """Return REPS resamples of the scores (..., seeds, tasks), shape (..., REPS, seeds, tasks).
+
+    The seeds of each task are resampled independently.
+    """
     size = (*scores.shape[:-2], REPS, *scores.shape[-2:])
     at = rng.integers(0, scores.shape[-2], size)
     return np.take_along_axis(scores[..., None, :, :], at, axis=-2)
@@ -133,7 +148,10 @@ def resampled(rng: np.random.Generator, scores: Array) -> Array:
 
 @cache
 def truth(kind: Kind, shape: Shape, tasks: int) -> float:
-    """Return the true value, estimated from 400 000 runs per task."""
+    """Return the value that an interval of this kind should cover.
+
+    It is estimated from 400 000 runs per task.
+    """
     rng = np.random.default_rng(0)
     x, y = (draw(rng, shape, (400_000, tasks)) for _ in range(2))
     if kind == "IQM":
@@ -144,7 +162,10 @@ def truth(kind: Kind, shape: Shape, tasks: int) -> float:
 
 
 def covered(kind: Kind, shape: Shape, seeds: int, tasks: int = 1, draws: int = 0) -> float:
-    """Return the share of simulated sets of runs whose interval covers the true value."""
+    """Return the share of simulated sets of runs whose interval covers the true value.
+
+    draws: the number of simulated sets; 0 for that in DRAWS.
+    """
     rng, true, size = np.random.default_rng(seeds), truth(kind, shape, tasks), (seeds, tasks)
     hits, draws = [], draws or DRAWS[kind]
     for n in [draws] if kind in ("mean", "std") else [50] * (draws // 50):
@@ -166,7 +187,7 @@ def covered(kind: Kind, shape: Shape, seeds: int, tasks: int = 1, draws: int = 0
 
 
 def simulated() -> Iterator[str]:
-    """Yield the lines of a newly simulated COVERAGE, one per kind and shape."""
+    """Repeat the simulation and yield the lines of COVERAGE, one per kind and distribution."""
     for kind in KINDS:
         for shape in SHAPES:
             one, several = (

@@ -1,4 +1,4 @@
-"""Learning curves of a cell's runs over env steps."""
+"""Learning curves over env steps: mean and spread of runs that differ only in the seed."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -16,37 +16,41 @@ from paper.numbers.scores import final_scores
 
 AXES = ["env", "method", "mode", "rate", "demos", "seed"]  # columns that identify a run
 
-CELL = AXES[:-1]  # columns that are equal for all runs of a curve
+CELL = AXES[:-1]  # columns whose values are equal for all runs of a curve
 
 Array = NDArray[np.float64]
 
 
 class Curve(NamedTuple):
-    """A cell's learning curve over its runs, one value per evaluation."""
+    """The learning curve of runs that differ only in the seed. Arrays have one value per step.
 
-    step: Array
-    mean: Array  # mean of the runs' running means
-    std: Array  # sample standard deviation (n - 1) of the running means; NaN for one run
-    raw: Array  # mean of the evaluations, not smoothed
+    The running mean of a run is the mean of its last evaluations.
+    """
+
+    step: Array  # env steps of the evaluations
+    mean: Array  # mean over runs of their running means
+    std: Array  # sample standard deviation (n - 1) of the runs' running means; NaN for one run
+    raw: Array  # mean over runs of their evaluations, not smoothed
     each: Array  # running mean of each run, (seeds, steps); NaN after a run diverged
     ends: list[tuple[float, float]]  # last step and last running mean of each diverged run
-    seeds: int
+    seeds: int  # number of runs
 
 
 class Level(NamedTuple):
-    """The final score of a cell's runs."""
+    """The final scores of runs that differ only in the seed."""
 
     mean: float
     std: float  # sample standard deviation (n - 1); NaN for one run
-    ends: list[float]  # scores of the diverged runs
-    seeds: int
+    ends: list[float]  # final scores of the diverged runs
+    seeds: int  # number of runs
 
 
 def curve(runs: pd.DataFrame, window: int) -> Curve:
-    """Return the learning curve of one cell, whose runs differ only in the seed.
+    """Return the learning curve of runs that differ only in the seed.
 
     A running mean covers the last `window` evaluations, or fewer at the start. A diverged run keeps
-    its last value to the end of the curve. Otherwise the curve would show only the survivors.
+    its last value to the end of the curve. Without it, the end of the curve would show only the
+    other runs.
     """
     raw = runs.pivot(index="step", columns="seed", values="score").sort_index()
     smooth = raw.rolling(window, min_periods=1).mean().where(raw.notna())
@@ -75,7 +79,7 @@ def curve(runs: pd.DataFrame, window: int) -> Curve:
 
 
 def level(runs: pd.DataFrame, window: int) -> Level:
-    """Return the final score of one cell."""
+    """Return the mean and spread of the final scores of runs that differ only in the seed."""
     scores = final_scores(runs, window).set_index("seed")["score"]
     diverged = runs.loc[runs["status"] == "diverged", "seed"].unique()
     ends = [float(scores[seed]) for seed in diverged]
@@ -83,7 +87,10 @@ def level(runs: pd.DataFrame, window: int) -> Level:
 
 
 def usable(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with a finite value to show. Check that all others are of diverged runs."""
+    """Return the rows whose value in `shown` is finite.
+
+    Raise UserError if another row is not of a diverged run.
+    """
     finite = np.isfinite(shown(runs).to_numpy(float))
     bad = runs[~finite & (runs["status"] != "diverged").to_numpy()]
     if len(bad):
@@ -95,7 +102,7 @@ def usable(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown(runs: pd.DataFrame) -> pd.Series:
-    """Return the score of each row, or its return if its env is among `unscored_envs`."""
+    """Return the value to show for each row: its score, or its return if its env has no scores."""
     lack = runs["env"].isin(unscored_envs(runs))
     return runs["score"].mask(lack, runs["return"]) if lack.any() else runs["score"]
 
@@ -103,9 +110,11 @@ def shown(runs: pd.DataFrame) -> pd.Series:
 def unevaluated(
     runs: pd.DataFrame, keys: Iterable[RunKey], absent: Iterable[RunKey]
 ) -> list[RunKey]:
-    """Return the keys of runs that diverged before an evaluation.
+    """Return those of the keys whose runs diverged before their first evaluation.
 
-    They are not among `absent`, but have no row in `runs`.
+    Such runs have no row in `runs`, although they are not missing.
+
+    absent: the keys of missing runs.
     """
     rows = runs[AXES].drop_duplicates().itertuples(index=False, name=None)
     gone = {RunKey(*row) for row in rows}.union(absent)
@@ -113,7 +122,10 @@ def unevaluated(
 
 
 def reference(runs: pd.DataFrame, env: str) -> tuple[float, float] | None:
-    """Return the returns of a random policy and of the expert on an env, or None without runs."""
+    """Return the mean returns of a random policy and of the expert on an env.
+
+    Return None if the env has no runs.
+    """
     pairs = runs.loc[runs["env"] == env, ["random", "expert"]].drop_duplicates()
     if len(pairs) > 1:
         raise UserError(
@@ -129,13 +141,16 @@ def _key(runs: pd.DataFrame) -> RunKey:
 
 
 def offline(config: Config, method: str, env: str) -> bool:
-    """Return True if a method steps no env."""
+    """Return True if a method trains without stepping an env."""
     model, _ = model_params(config, method, env)
     return bool(load_model(model, f"methods.{method}.model").offline)
 
 
 def unit(steps: float) -> tuple[float, str]:
-    """Return the unit of an axis that ends at `steps` env steps, and its text in the label."""
+    """Return the unit for an axis of env steps, such as 1e6, and its text in the axis label.
+
+    steps: the end of the axis.
+    """
     for power, sign in ((6, "⁶"), (3, "³")):
         if steps >= 2 * 10**power:
             return 10.0**power, f" (10{sign})"

@@ -1,7 +1,7 @@
-"""A potential on Pendulum-v1 at four moments of a short training, over angle and velocity.
+"""Maps of NGT's potential over angle and velocity on Pendulum-v1, at four moments of training.
 
-The training is seeded and takes a few minutes on one core. `python -m paper.numbers.potential`
-wrote the shipped maps.
+The training run is short: it takes a few minutes on one core. It is seeded.
+`python -m paper.numbers.potential` wrote the shipped file of maps.
 """
 
 import contextlib
@@ -30,24 +30,24 @@ ENV = "Pendulum-v1"
 DEMOS = CHECKOUT / "tests" / "data" / f"{ENV}.npz"
 EPISODES, RATE = 4, 20  # 4 demonstrations, with every 20th transition
 STEPS = 20_000  # maximum number of env steps
-MOMENTS = (0.05, 0.2, 0.5, 1.0)  # the moments, as fractions of the training
-RECENT = 400  # number of the agent's most recent transitions that are shown
+MOMENTS = (0.05, 0.2, 0.5, 1.0)  # the moments of the maps, as fractions of the training run
+RECENT = 400  # each map shows this many of the agent's most recent transitions
 ANGLES = np.linspace(-np.pi, np.pi, 97)
-VELOCITIES = np.linspace(-8.0, 8.0, 65)  # between the env's limits
+VELOCITIES = np.linspace(-8.0, 8.0, 65)  # from the env's lower to its upper limit
 
 
 @dataclass(frozen=True)
 class Maps:
-    """The potential at action 0, and the points (angle, velocity) of expert and agent."""
+    """The potential at action 0, and the points (angle, velocity) that expert and agent visit."""
 
     step: Floats  # env steps at each moment, (moments,)
-    potential: Floats  # (moments, VELOCITIES, ANGLES)
-    expert: Floats  # (N, 2)
-    agent: Floats  # (moments, RECENT, 2), padded with NaN
+    potential: Floats  # the maps, (moments, VELOCITIES, ANGLES)
+    expert: Floats  # the points of the N transitions of the demonstrations, (N, 2)
+    agent: Floats  # the points of recent transitions, (moments, RECENT, 2), padded with NaN
 
 
 def cell(steps: int) -> CellConfig:
-    """Return the settings of the training: small nets, and the pairing of scale `quick`."""
+    """Return the settings of the run: small nets, and the pairing loss of scale `quick`."""
     params = asdict(PotentialConfig(pairing="mse_softmax", hidden=(128, 128)))
     train = TrainConfig(steps=steps, batch=128)
     return CellConfig(
@@ -56,7 +56,7 @@ def cell(steps: int) -> CellConfig:
 
 
 def train(steps: int = STEPS) -> Maps:
-    """Train one run and return its maps."""
+    """Train one run and return the maps of its potential."""
     torch.set_num_threads(1)
     settings = cell(steps)
     data = demos.subsample(demos.load(DEMOS), EPISODES, RATE, seed=0)
@@ -83,7 +83,7 @@ def train(steps: int = STEPS) -> Maps:
 
 @torch.no_grad()
 def over_states(model: Potential) -> Floats:
-    """Return the potential over VELOCITIES and ANGLES at action 0."""
+    """Return the potential at action 0, shape (VELOCITIES, ANGLES)."""
     velocity, angle = np.meshgrid(VELOCITIES, ANGLES, indexing="ij")
     flat = np.stack([np.cos(angle), np.sin(angle), velocity], axis=-1).reshape(1, -1, 3)
     states = torch.from_numpy(flat).float()
@@ -94,20 +94,23 @@ def over_states(model: Potential) -> Floats:
 
 
 def recent(replay: Replay) -> Floats:
-    """Return the agent's points in its last transitions, shape (RECENT, 2), padded with NaN."""
+    """Return angle and velocity in the last RECENT transitions, shape (RECENT, 2).
+
+    If there are fewer transitions, the first rows are NaN.
+    """
     index = torch.arange(max(0, replay.total - RECENT), replay.total)
     found = points(replay.sample(index[None]).obs[0])
     return np.pad(found, ((RECENT - len(found), 0), (0, 0)), constant_values=np.nan)
 
 
 def points(obs: Tensor) -> Floats:
-    """Return the angle and velocity of observations (cos, sin, velocity)."""
+    """Return angle and velocity, shape (N, 2), for observations (cos, sin, velocity)."""
     x = obs.double().numpy()
     return np.stack([np.arctan2(x[:, 1], x[:, 0]), x[:, 2]], axis=-1)
 
 
 def save(path: Path, maps: Maps) -> None:
-    """Write maps to a file, as float32."""
+    """Write maps to a file, with float32 numbers."""
     with atomic(path) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **{k: v.astype(np.float32) for k, v in vars(maps).items()})
 

@@ -1,7 +1,8 @@
-"""Final scores, the basis of every table, aggregate and claim.
+"""Final scores, from which every table, aggregate and verdict on a claim is computed.
 
 A score is a normalised return, as `ngt.runs.table.as_rows` computes it: 0 for a random policy, 1
-for the expert. `final` in paper/numbers/statistics.py gives a score to runs without an evaluation.
+for the expert. Runs without an evaluation get their score from `final` in
+paper/numbers/statistics.py.
 """
 
 import pandas as pd

@@ -1,47 +1,44 @@
 """Final scores, and statistics over seeds and tasks with 95% intervals.
 
 A task is an env with a number of demonstrations. A score is a run's final score: the mean of its
-last evaluations (paper/numbers/scores.py). Means have t intervals. The intervals of interquartile
-means and probabilities of improvement come from rliable's stratified bootstrap, which resamples
-seeds within each task. `paper.numbers.coverage` simulates how often the intervals cover the true
-value.
+last evaluations (paper/numbers/scores.py). Means have t intervals; interquartile means and
+probabilities of improvement have bootstrap intervals (paper/numbers/bootstrap.py).
+`paper.numbers.coverage` simulates how often the intervals cover the true value.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from rliable import library, metrics
-from scipy import stats
+from scipy.special import chdtri, stdtrit
 
 from ngt.errors import UserError
 from ngt.runs.keys import RunKey
 from ngt.runs.table import unscored_envs
-from ngt.seeding import derive
-from ngt.settings.config import Config, StatisticsConfig
+from ngt.settings.config import Config
 from paper.numbers.curves import AXES, usable
 from paper.numbers.scores import final_scores
 from paper.register import MAIN
 from paper.words import show
 
-OURS = "ngt"  # the paper's own method, which its claims are about
-UNEVALUATED = 0.0  # the score of a run that diverged before an evaluation: a random policy's
+OURS = "ngt"  # the method that the paper introduces; its claims are about this method
+UNEVALUATED = 0.0  # score of a run that diverged before an evaluation: that of a random policy
 
 Array = NDArray[np.float64]
-Task = tuple[str, int]  # env, demonstrations
+Task = tuple[str, int]  # env and number of demonstrations
 
 
 def reference(config: Config) -> str:
-    """Return the method that others are compared with, or "" without one."""
+    """Return the method with which others are compared, or "" if the config has none.
+
+    Raise UserError if the main figure does not show this method.
+    """
     plan = config.figures.get(MAIN[0])
     name = config.statistics.reference or (plan.methods[0] if plan else "")
     if plan and name not in plan.methods:
@@ -75,9 +72,11 @@ class Estimate(NamedTuple):
 
 
 def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> dict[RunKey, float]:
-    """Return the final score of each present run, except runs on `unscored_envs`.
+    """Return the final score of each run, except for runs on envs without scores.
 
-    runs: rows of `ngt.runs.table.read_runs`, or None if there is no run.
+    runs: the rows of `ngt.runs.table.read_runs`, or None if there is no run.
+    present: the keys of the runs that exist, including those without an evaluation.
+    window: number of last evaluations to average.
     """
     if runs is None:
         return {}
@@ -89,10 +88,10 @@ def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> 
 def final_returns(
     runs: pd.DataFrame, present: Iterable[RunKey], window: int
 ) -> dict[RunKey, float]:
-    """Return the final return of each present run. For the arguments, see `final`.
+    """Return the final return (not normalised) of each run. For the arguments, see `final`.
 
-    A run without an evaluation counts with the return of a random policy, or NaN if no run of its
-    env has an evaluation.
+    The final return of a run without an evaluation is that of a random policy, or NaN if no run on
+    its env has an evaluation.
     """
     found = _by_run(final_scores(usable(runs), window, "return"))
     random: dict[str, float] = dict(zip(runs["env"], runs["random"], strict=True))
@@ -100,9 +99,9 @@ def final_returns(
 
 
 def share(value: float, random: float, published: float) -> float:
-    """Return the position of a value between the random return (0) and the published return (1).
+    """Return where a return lies on the scale from a random policy (0) to a published return (1).
 
-    This is not a ratio of returns, because returns may be negative.
+    This is not the ratio to the published return, because returns may be negative.
     """
     return (value - random) / (published - random)
 
@@ -118,7 +117,7 @@ def unscored(runs: pd.DataFrame | None) -> list[str]:
 
 
 class Diverged(NamedTuple):
-    """Runs that ended early, because a number was not finite."""
+    """Runs that ended early, because a number in training was not finite."""
 
     runs: frozenset[RunKey]
     silent: frozenset[RunKey]  # the runs among them without an evaluation
@@ -134,7 +133,7 @@ class Diverged(NamedTuple):
 
 
 def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
-    """Return the diverged runs among the present runs. For the arguments, see `final`."""
+    """Return those of the existing runs that diverged. For the arguments, see `final`."""
     status: dict[RunKey, str] = {}
     if runs is not None:
         rows = runs[[*AXES, "status"]].drop_duplicates().itertuples(index=False, name=None)
@@ -149,7 +148,8 @@ class Scores:
 
     of: one matrix (seeds, tasks) per method.
     silent: methods without any run.
-    left_out: tasks on which some method lacks a run, since rliable needs all seeds of all tasks.
+    left_out: tasks that are not in `tasks` because a method lacks a run there. rliable needs all
+    seeds of all tasks.
     """
 
     tasks: tuple[Task, ...]
@@ -169,11 +169,12 @@ class Scores:
 
 
 def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -> Scores:
-    """Return the scores of all methods among the keys. All tasks must have the same seeds.
+    """Return the scores of all methods that the keys name. All tasks must have the same seeds.
 
-    scores: the scores of the present runs, from `final`.
-    where: the artefact, for error messages.
-    Raise UserError if no task has all its runs, or if a task has two input modes or rates.
+    Raise UserError if no task has all of its runs, or if a task has two input modes or rates.
+
+    scores: the final scores of the existing runs, from `final`.
+    where: the name of the figure or table, for error messages.
     """
     cells: dict[str, dict[Task, list[RunKey]]] = {}
     for key in sorted(keys):
@@ -200,7 +201,10 @@ def gather(keys: Sequence[RunKey], scores: Mapping[RunKey, float], where: str) -
 
 
 def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
-    """Return scores without any task, for the methods that have runs."""
+    """Return scores of no tasks, for those methods that have runs.
+
+    seeds: the number of rows of each method's empty matrix.
+    """
     methods = dict.fromkeys(key.method for key in present)
     return Scores((), {method: np.empty((seeds, 0)) for method in methods})
 
@@ -208,89 +212,16 @@ def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
 # ---------------------------------------------------------------- estimates
 
 
-@contextlib.contextmanager
-def seeded(seed: int, *axes: str | int) -> Iterator[None]:
-    """Seed NumPy's global generator from the named axes, and restore its state at the end.
-
-    rliable draws from that generator alone and ignores its own argument `random_state`.
-    """
-    state = np.random.get_state()
-    np.random.seed(derive(seed, *axes) % 2**32)
-    try:
-        yield
-    finally:
-        np.random.set_state(state)
-
-
-@cache
-def say_once(text: str) -> None:
-    """Print a line on stderr for a waiting user, at most once per text."""
-    print(text, file=sys.stderr, flush=True)
-
-
-def estimates(
-    function: Callable[..., Any],
-    arrays: Sequence[Array],
-    settings: StatisticsConfig,
-    *axes: str | int,
-) -> list[Estimate]:
-    """Return an estimate, with its interval, of each number that function(*arrays) returns.
-
-    arrays: scores of shape (seeds, tasks), each resampled independently.
-    axes: names for the random draws, so that different intervals use independent draws.
-    """
-    data: Any = list(arrays) if len(arrays) > 1 else arrays[0]
-    if min(len(a) for a in arrays) < 2:
-        values = np.ravel(function(*arrays))
-        return [Estimate(float(v), math.nan, math.nan) for v in values]
-    say_once(f"paper: bootstrap of {settings.reps} repetitions per interval; this takes minutes")
-    with seeded(settings.seed, *axes):
-        points, ends = library.get_interval_estimates(
-            {"": data}, lambda *a: np.ravel(function(*a)), reps=settings.reps
-        )
-    return [Estimate(*map(float, row)) for row in zip(points[""], *ends[""], strict=True)]
-
-
-def aggregates(
-    scores: Array, settings: StatisticsConfig, *axes: str | int
-) -> tuple[Estimate, Estimate]:
-    """Return the interquartile mean and the optimality gap over all runs and tasks.
-
-    The gap is the mean shortfall of the scores from 1.
-    """
-    iqm = estimates(metrics.aggregate_iqm, [scores], settings, "aggregates", *axes)[0]
-    return iqm, mean(1 - np.minimum(scores, 1))
-
-
-def improvement(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the probability that a run of x beats a run of y, averaged over tasks.
-
-    A tie counts half.
-    """
-    return estimates(metrics.probability_of_improvement, [x, y], settings, "improvement", *axes)[0]
-
-
-def profile(
-    scores: Array, taus: Array, settings: StatisticsConfig, *axes: str | int
-) -> list[Estimate]:
-    """Return the share of runs that score strictly above each tau."""
-    function = library.score_distributions
-    return estimates(lambda s: function(s, taus), [scores], settings, "profile", *axes)
-
-
-def iqm_difference(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the difference of the interquartile means, x minus y, with its interval."""
-    iqm = metrics.aggregate_iqm
-    return estimates(lambda a, b: iqm(a) - iqm(b), [x, y], settings, "difference", *axes)[0]
-
-
 def mean(scores: Array) -> Estimate:
-    """Return the mean over all runs and tasks, with its t interval."""
+    """Return the mean of scores (seeds, tasks), with its t interval."""
     return difference(scores)
 
 
 def difference(x: Array, y: Array | None = None) -> Estimate:
-    """Return the difference of the means, x minus y, with its t interval; without y, x's mean."""
+    """Return the mean of x minus the mean of y, with its t interval.
+
+    Without y, return the mean of x.
+    """
     if min(len(a) for a in (x, y) if a is not None) < 2:
         value = float(np.mean(x) - (0 if y is None else np.mean(y)))
         return Estimate(value, math.nan, math.nan)
@@ -298,7 +229,10 @@ def difference(x: Array, y: Array | None = None) -> Estimate:
 
 
 def spread(scores: Array) -> Estimate:
-    """Return the standard deviation over seeds, pooled over tasks, with its chi-square bounds."""
+    """Return the standard deviation over seeds of scores (seeds, tasks), pooled over tasks.
+
+    The ends of its interval are chi-square bounds.
+    """
     if len(scores) < 2:
         return Estimate(math.nan, math.nan, math.nan)
     return Estimate(*map(float, chi_square_bounds(scores)))
@@ -310,8 +244,10 @@ def spread(scores: Array) -> Estimate:
 def t_interval(x: Array, y: Array | None = None) -> tuple[Array, Array, Array]:
     """Return a mean, or the difference x minus y of two means, and the ends of its 95% interval.
 
-    x, y: scores of shape (..., seeds, tasks). Means are over seeds and tasks. Each task has its own
-    variance over seeds, so the degrees of freedom follow Welch and Satterthwaite.
+    Means are over seeds and tasks. Since the variance over seeds differs between tasks, the degrees
+    of freedom follow Welch and Satterthwaite.
+
+    x, y: scores of shape (..., seeds, tasks).
     """
     value, variance, per_freedom = np.zeros(()), np.zeros(()), np.zeros(())
     for sign, scores in ((1, x), (-1, y)):
@@ -321,20 +257,22 @@ def t_interval(x: Array, y: Array | None = None) -> tuple[Array, Array, Array]:
             value = value + sign * scores.mean(axis=(-2, -1))
             variance = variance + each.sum(axis=-1)
             per_freedom = per_freedom + (each**2).sum(axis=-1) / (seeds - 1)
-    # Without any variance, the interval is a point for all degrees of freedom.
+    # If no task has any variance, the interval is a point, whatever the degrees of freedom are.
     freedom = np.where(per_freedom > 0, variance**2 / np.where(per_freedom > 0, per_freedom, 1), 1)
-    half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
+    half = stdtrit(freedom, 0.975) * np.sqrt(variance)
     return value, value - half, value + half
 
 
 def chi_square_bounds(scores: Array) -> tuple[Array, Array, Array]:
-    """Return a standard deviation over seeds, its lower bound and its upper bound.
+    """Return the standard deviation over seeds, its lower bound and its upper bound.
 
-    Each bound is a one-sided 95% bound. The variance is the mean over tasks of the sample variance.
+    Each bound is a one-sided 95% bound. The standard deviation is the root of the sample variance,
+    averaged over tasks.
+
     scores: shape (..., seeds, tasks).
     """
     seeds, tasks = scores.shape[-2:]
     freedom = (seeds - 1) * tasks
     variance = np.var(scores, axis=-2, ddof=1).mean(axis=-1)
-    low, high = (np.sqrt(variance * freedom / stats.chi2.ppf(q, freedom)) for q in (0.95, 0.05))
+    low, high = (np.sqrt(variance * freedom / chdtri(freedom, q)) for q in (0.05, 0.95))
     return np.sqrt(variance), low, high

@@ -1,4 +1,4 @@
-"""The settings of a method, and every setting in which two methods differ."""
+"""Functions that list the settings of a method, and the settings in which two methods differ."""
 
 import dataclasses
 import json
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from ngt.settings.config import CellConfig, Config, SacConfig, TrainConfig
 from ngt.settings.resolve import load_model, method_rate, resolve
 
-IDENTITY = ("env", "method", "demos_source")  # fields that identify a cell and are not settings
-
+# Fields of CellConfig that say which runs have the settings, and are not settings themselves.
+IDENTITY = ("env", "method", "demos_source")
 
 Settings = dict[str, tuple[str, str]]  # value and meaning of each setting, by its name
 
 
 class Difference(NamedTuple):
-    """A setting and its value in each of two methods, or `-` if the model has no such setting."""
+    """A setting and its values in two methods. The value is `-` if a method lacks the setting."""
 
     name: str
     envs: tuple[str, ...]  # the envs on which the methods have these values
@@ -24,7 +24,7 @@ class Difference(NamedTuple):
 
 
 def settings(cell: CellConfig) -> Settings:
-    """Return the value and the meaning of every setting of a cell, by its name in the config."""
+    """Return the value and the meaning of every setting in `cell`, by its name in the config."""
     model = load_model(cell.model, f"methods.{cell.method}.model")
     sections: list[tuple[str, type, dict[str, Any]]] = [
         ("", CellConfig, vars(cell)),
@@ -46,20 +46,26 @@ def as_text(value: Any) -> str:
 
 
 def cell(config: Config, env: str, method: str) -> CellConfig:
-    """Return a method's settings on an env, at the method's own rate or the default rate."""
+    """Return a method's settings on an env.
+
+    Demonstrations are subsampled at the method's rate, or at the default rate if it has none.
+    """
     rate = method_rate(config, method) or CellConfig.rate
     return resolve(config, env, method, CellConfig.mode, rate)
 
 
 def differences(config: Config, a: str, b: str, envs: Sequence[str]) -> list[Difference]:
-    """Return every setting in which two methods differ on some env, in the config's order."""
+    """Return every setting in which methods a and b differ on an env, in the config's order."""
     return compare(
         {env: (settings(cell(config, env, a)), settings(cell(config, env, b))) for env in envs}
     )
 
 
 def compare(sides: Mapping[str, tuple[Settings, Settings]]) -> list[Difference]:
-    """Return every setting whose value differs between two methods on an env, in their order."""
+    """Return every setting whose value differs between two methods on an env, in their order.
+
+    sides: the settings of both methods on each env.
+    """
     meanings = {n: doc for pair in sides.values() for side in pair for n, (_, doc) in side.items()}
     rows = []
     for name, meaning in meanings.items():

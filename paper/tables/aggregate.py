@@ -14,7 +14,7 @@ from ngt.settings.resolve import method_label
 from paper.command import Made, Options, read
 from paper.drawing.style import Note
 from paper.drawing.table import Cell, Column, Table
-from paper.numbers import coverage, statistics
+from paper.numbers import bootstrap, coverage, statistics
 from paper.numbers.statistics import Diverged, Estimate, Scores
 
 FIGURE = "main_figure"
@@ -38,13 +38,13 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Aggregates:
-    """The main figure's scores, with the runs that diverged or are missing."""
+    """The scores of the main figure's runs, from which aggregates are computed."""
 
     config: Config
-    reference: str  # the method that others are compared with
+    reference: str  # the method with which others are compared
     scores: Scores
-    diverged: Diverged
-    absent: tuple[RunKey, ...]
+    diverged: Diverged  # the runs that diverged
+    absent: tuple[RunKey, ...]  # the runs that are missing
     unscored: tuple[str, ...] = ()  # a sentence on each env without scores
 
     @property
@@ -54,18 +54,24 @@ class Aggregates:
 
     @property
     def seeds(self) -> int:
-        """Return the number of seeds per method and task."""
+        """Return the number of seeds per method and task (an env with a number of demonstrations).
+
+        The number is that of the config.
+        """
         return len(self.config.figures[FIGURE].seeds)
 
     def groups(self) -> Iterator[tuple[str, Scores]]:
-        """Yield the scores of all tasks, then the scores for each number of demonstrations."""
+        """Yield the name and scores of each group of tasks.
+
+        The first group has all tasks. Then there is one group per number of demonstrations.
+        """
         yield "all", self.scores
         numbers = sorted({demos for _, demos in self.scores.tasks})
         if len(numbers) > 1:
             yield from ((str(k), self.scores.at(k)) for k in numbers)
 
     def lost(self, method: str, scores: Scores) -> int:
-        """Return the number of a method's runs that diverged."""
+        """Return how many of a method's runs with these scores diverged."""
         return sum(
             key.method == method and (key.env, key.demos) in scores.tasks
             for key in self.diverged.runs
@@ -74,38 +80,51 @@ class Aggregates:
     def both(
         self, method: str, scores: Scores, group: str = "all"
     ) -> tuple[Estimate | None, Estimate | None]:
-        """Return a method's interquartile mean and optimality gap, or (None, None) if unscored."""
+        """Return the interquartile mean and the optimality gap of a method's scores.
+
+        Return (None, None) if there are no scores.
+
+        group: the name of the group of tasks, for the random draws of the bootstrap.
+        """
         if not scores.tasks:
             return None, None
-        return statistics.aggregates(scores.of[method], self.config.statistics, group, method)
+        return bootstrap.aggregates(scores.of[method], self.config.statistics, group, method)
 
     def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
-        """Return the probability that the reference beats a method, or None if it is the method."""
+        """Return the probability that a run of the reference beats a run of a method.
+
+        Return None for the reference itself.
+        """
         if method == self.reference:
             return None
         return self.beats(self.reference, method, scores, group)
 
     def beats(self, x: str, y: str, scores: Scores, group: str = "all") -> Estimate | None:
-        """Return the probability that a run of method x beats one of y, or None without scores."""
+        """Return the probability that a run of method x beats a run of method y.
+
+        Return None if there are no scores.
+        """
         if not scores.tasks:
             return None
-        if y == self.reference:  # has the draws of `better`
+        if y == self.reference:  # use the same random draws as `better`
             value, low, high = self.beats(y, x, scores, group) or [math.nan] * 3
             return Estimate(1 - value, 1 - high, 1 - low)
         draws = (group, y) if x == self.reference else (group, x, y)
         pair = (scores.of[x], scores.of[y])
-        return statistics.improvement(*pair, self.config.statistics, *draws)
+        return bootstrap.improvement(*pair, self.config.statistics, *draws)
 
     @property
     def label(self) -> str:
-        """Return the label of the reference."""
+        """Return the label of the method with which others are compared."""
         return method_label(self.config, self.reference)
 
 
 def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Aggregates:
-    """Return the scores to aggregate.
+    """Compute and return the scores of the main figure's runs.
 
-    runs: rows of `ngt.runs.table.read_runs`.
+    Raise UserError if the reference method has no run.
+
+    runs: the rows of `ngt.runs.table.read_runs`.
     absent: the keys of missing runs.
     """
     lack = unscored_envs(runs)
@@ -132,7 +151,7 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
 
 
 def notes(a: Aggregates) -> list[Note]:
-    """Explain the scores, aggregates and intervals, and name what is missing."""
+    """Return notes that explain scores, aggregates and intervals, and name missing runs."""
     window, tasks, n = a.config.window, len(a.scores.tasks), a.seeds
     score = f"mean of its last {window} evaluations" if window > 1 else "last evaluation"
     text = (
@@ -170,7 +189,7 @@ def notes(a: Aggregates) -> list[Note]:
 
 
 def rows(a: Aggregates) -> Iterator[dict[str, Cell]]:
-    """Yield a row for each group of tasks and each method."""
+    """Yield one row for each method in each group of tasks."""
     for group, scores in a.groups():
         for method in a.methods:
             found = (*a.both(method, scores, group), a.better(method, scores, group))
@@ -192,6 +211,6 @@ def table(a: Aggregates) -> Table:
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make the table from the scale's runs."""
+    """Read the runs of the main figure and make the table from them."""
     runs, absent = read(config, layout, options)
     return Made(table(collect(runs, config, absent)))

@@ -1,6 +1,7 @@
-"""Sizes, bounds, limits and reference returns of envs: as printed, in the authors' code, and ours.
+"""A table of envs: their sizes, action bounds, step limits and reference returns.
 
-Our sizes are read from the live envs; `paper.claims.envs` has the other sizes.
+It compares the sizes that the paper prints, those in the authors' code, and ours. Ours are read
+from the envs themselves; the others are in `paper.claims.envs`.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ COLUMNS = {
 
 
 class Live(NamedTuple):
-    """Facts read from an env. The bounds are the env's own action bounds, before rescaling."""
+    """Facts that are read from an env."""
 
-    obs: int
-    act: int
-    low: float
-    high: float
-    limit: int  # steps
+    obs: int  # number of observation dimensions
+    act: int  # number of action dimensions
+    low: float  # lower bound of actions, before they are rescaled to [-1, 1]
+    high: float  # upper bound
+    limit: int  # maximum number of steps in an episode
 
 
 def live(task: Task, terminate_when_unhealthy: bool) -> Live:
-    """Make the env and read its spaces."""
+    """Make the env of a task and return the facts that it states about itself."""
     env = envs.make(task.id, terminate_when_unhealthy=terminate_when_unhealthy)
     try:
         assert isinstance(env, RescaleAction) and env.spec is not None
@@ -68,31 +69,38 @@ def live(task: Task, terminate_when_unhealthy: bool) -> Live:
 
 
 def paper_id(task_id: str) -> str:
-    """Return the paper's id for a task. The ids differ if the suite refuses the paper's env."""
+    """Return the paper's id for a task. It differs from ours if the suite refuses the paper's env.
+
+    The suite then has another version of the env.
+    """
     return next((old for old, (_, instead) in REFUSED.items() if instead == task_id), task_id)
 
 
 def kept(limit: int, rate: int) -> int | str:
-    """Return the number of transitions that subsampling keeps of an episode of `limit` steps.
+    """Return how many transitions of an episode of `limit` steps are kept at a subsampling rate.
 
-    Return a range as text if the number depends on the offset, 0 to rate - 1.
+    Subsampling keeps every `rate`-th transition, from a random offset between 0 and rate - 1. If
+    the number depends on this offset, return a range as text.
     """
     least, most = ((limit - offset + rate - 1) // rate for offset in (rate - 1, 0))
     return most if least == most else f"{least} to {most}"
 
 
 def bounds(low: float, high: float) -> str:
-    """Return action bounds as text."""
+    """Return action bounds as text, such as `±2`."""
     return f"±{high:g}" if low == -high else f"[{low:g}, {high:g}]"
 
 
 def sizes(both: tuple[int, int] | None) -> str | None:
-    """Return the dimensions of observations and actions as text."""
+    """Return the sizes of observations and actions as text, such as `17 × 6`, or None for None."""
     return None if both is None else f"{both[0]} × {both[1]}"
 
 
 def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
-    """Return a task's row. data: the folder of the shipped experts."""
+    """Return the table's row on a task.
+
+    data: the folder of the shipped experts.
+    """
     facts, source = live(task, config.terminate_when_unhealthy), paper_id(task.id)
     ours, printed = (facts.obs, facts.act), PAPER_SIZES.get(source)
     file = data / task.id / DEMOS
@@ -117,7 +125,7 @@ def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
 
 
 def table(config: Config, data: Path = DATA) -> Table:
-    """Return a table with a row for each env of scale `paper` or of the config."""
+    """Return a table with one row for each env that scale `paper` or the config uses."""
     tasks = [TASKS[name] for name in register.envs(load({"scale": "paper"}), config)]
     rows = [row(task, config, data) for task in tasks]
     refused = [

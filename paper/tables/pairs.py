@@ -20,7 +20,7 @@ COLUMNS = {
 
 
 def rows(a: Aggregates) -> Iterator[dict[str, Cell]]:
-    """Yield a row for each pair of methods, in the config's order."""
+    """Yield one row for each pair of methods, in the config's order."""
     for pair in itertools.combinations(a.methods, 2):
         labels = (method_label(a.config, method) for method in pair)
         found = a.beats(*pair, a.scores) or [None] * 3
@@ -39,6 +39,6 @@ def table(a: Aggregates) -> Table:
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make the table from the scale's runs."""
+    """Read the runs of the main figure and make the table from them."""
     runs, absent = read(config, layout, options)
     return Made(table(collect(runs, config, absent)))

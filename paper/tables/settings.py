@@ -1,6 +1,7 @@
-"""Every setting of the backbone and of each method: as printed, in the authors' code, and ours.
+"""A table of all settings of the backbone, i.e. the shared agent and trainer, and of each method.
 
-Our values are read from the config; `paper.claims.stated` has the other values.
+It compares the values that the paper prints, those in the authors' code, and ours. Ours are read
+from the config; the others are in `paper.claims.stated`.
 """
 
 from __future__ import annotations
@@ -78,7 +79,10 @@ def sides(config: Config, envs: Sequence[str]) -> dict[str, dict[str, Settings]]
 
 
 def like(config: Config, name: str) -> str:
-    """Return the name whose settings are the reference for a method's; empty for BACKBONE."""
+    """Return the method with which the table compares a method's settings.
+
+    This is the method that its entry is `like`, or else BACKBONE. Return "" for BACKBONE itself.
+    """
     entry = config.methods.get(name)
     return "" if name == BACKBONE else (entry.like if entry else "") or BACKBONE
 
@@ -86,7 +90,12 @@ def like(config: Config, name: str) -> str:
 def told(
     own: Mapping[str, Settings], other: Mapping[str, Settings], *keys: str
 ) -> list[Difference]:
-    """Return the settings in `keys`, and those in which `own` and `other` (by env) differ."""
+    """Return the settings in `own` to show, with their values.
+
+    These are the settings named in `keys`, and those in which `own` and `other` differ on an env.
+
+    own, other: the settings of two methods, by env.
+    """
     changed = variants.compare({env: (other[env], own[env]) for env in own})
     shown = {(row.name, env) for row in changed for env in row.envs}
     shown |= {(key, env) for key in keys for env in own}
@@ -96,14 +105,16 @@ def told(
 
 
 def where(on: Sequence[str], envs: Sequence[str]) -> str:
-    """Return a short text for the envs `on` among all `envs`."""
+    """Return a short text for the envs `on`, which are some of `envs`, such as `all but Ant-v4`."""
     others = [env for env in envs if env not in on]
     names = ", ".join(on if len(on) <= len(others) else others)
     return "all" if not others else names if len(on) <= len(others) else f"all but {names}"
 
 
 def entropy_targets(own: Mapping[str, Settings]) -> dict[str, float]:
-    """Return the target entropy of actions in [-1, 1], for each env whose setting has other units.
+    """Return target entropies, converted to those of actions in [-1, 1], by env.
+
+    Only envs on which the conversion changes the value are in the result.
 
     own: the settings of the backbone, the expert or a method, by env.
     """
@@ -121,7 +132,10 @@ def entropy_targets(own: Mapping[str, Settings]) -> dict[str, float]:
 
 
 def meaning(row: Difference, own: Mapping[str, Settings]) -> str:
-    """Return the meaning of a setting. For the target entropy, give its value in both units."""
+    """Return the meaning of a setting.
+
+    For the target entropy, also give its value for actions in [-1, 1].
+    """
     text = row.meaning.replace("`", "")
     if row.name != TARGET:
         return text
@@ -136,8 +150,9 @@ def rows(
     ours: Mapping[str, Mapping[str, Settings]],
     paper: Mapping[str, Mapping[str, Settings]],
 ) -> Iterator[dict[str, Cell]]:
-    """Yield the rows of the backbone, the expert or a method.
+    """Yield the table's rows on the backbone, the expert or a method.
 
+    name: BACKBONE, EXPERT or the method.
     ours, paper: the results of `sides` for the config and for scale `paper`.
     """
     base = like(config, name)
@@ -175,7 +190,10 @@ def rows(
 
 @functools.cache
 def main_methods() -> tuple[str, ...]:
-    """Return the methods that the paper describes. Others are ours, or the paper's ablations."""
+    """Return the methods that the paper describes, which are those of its main figure.
+
+    All other methods are the paper's ablations or ours.
+    """
     return load({"scale": "paper"}).figures["main_figure"].methods
 
 

@@ -1,4 +1,4 @@
-"""The env steps per second of each method, next to the paper's table of speeds."""
+"""A table of the env steps per second of each method, next to those that the paper reports."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from paper.numbers.speed import NAME
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make a table with a row per method: its rates, absolute and relative to the reference's."""
+    """Make a table of env steps per second by method and env, and of ratios to the reference."""
     runs, absent = read(config, layout, options)
     plan = plan_of(config, NAME, one=("modes", "rates", "demos"))
     means: dict[tuple[str, str], float] = {}

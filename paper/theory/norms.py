@@ -1,7 +1,8 @@
-"""The lag of spectral norm, measured by the product of the predictor's layer norms in training.
+"""How far spectral norm lets the predictor's layers exceed norm 1 during training.
 
-`python -m paper.theory.norms` measures this product on demonstrations of HalfCheetah-v4 and prints
-a table. The command takes about five minutes on one core, and its numbers are seeded.
+Power iterations estimate the layers' norms, and lag behind updates. `python -m paper.theory.norms`
+trains on demonstrations of HalfCheetah-v4 and prints a table of the product of the exact norms. The
+command takes about five minutes on one core, and its numbers are seeded.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ngt.seeding import torch_generator
 from paper.theory.bounds import Floats
 from paper.theory.study import DEMOS, PAIRINGS
 
-UPDATES, LAST = 1000, 100
+UPDATES, LAST = 1000, 100  # number of updates; the table shows the mean over the last 100
 ITERATIONS = (1, 3)  # power iterations per update
 BATCH = 256
 EPISODES, RATE = 4, 20  # 4 demonstrations, with every 20th transition
@@ -28,10 +29,11 @@ def products(
     iterations: int = PotentialConfig.power_iterations,
     updates: int = UPDATES,
 ) -> Floats:
-    """Return the product of the predictor's exact layer norms after each update, shape (updates,).
+    """Train a potential, and return the product of its predictor's layer norms after each update.
 
-    The expert's batches are transitions of the demonstrations. The agent's batches have states of
-    the demonstrations plus noise with the states' standard deviation, and uniform actions.
+    The norms are exact; the result has shape (updates,). The expert's batches are transitions of
+    the demonstrations. The agent's batches have states of the demonstrations plus noise with the
+    states' standard deviation, and uniform actions.
     """
     torch.set_num_threads(1)
     data = demos.subsample(demos.load(DEMOS, "HalfCheetah-v4"), EPISODES, RATE, 0, where=str(DEMOS))
@@ -56,7 +58,7 @@ def _batch(obs: torch.Tensor, action: torch.Tensor) -> Batch:
 
 
 def main() -> None:
-    """Print the largest product and the mean of the last products, for each pairing."""
+    """Print the largest product and the mean of the last products, for each pairing loss."""
     print(f"| pairing | power iterations per update | largest | mean of the last {LAST} |")
     print("| --- | --- | --- | --- |")
     for pairing in PAIRINGS:

@@ -30,23 +30,23 @@ from paper.theory.bounds import Floats, Slopes
 
 DEMOS = Path(__file__).resolve().parents[2] / "data" / "HalfCheetah-v4" / "demos.npz"
 PAIRINGS = ("huber", "mse_softmax", "hl_gauss")
-SAMPLES = 64  # number of samples of the expert, and of samples of the agent
-STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)  # updates after which a potential is measured
+SAMPLES = 64  # number of samples of the expert, and also of the agent
+STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)  # a potential is measured after these updates
 BINS = (2, 5, 21, 51, 101)
 WIDTH = 2.0  # width of the support [-1, 1]
 SIGMAS = np.geomspace(0.01, 10.0, 121)
-SIZES = (5, 10, 20, 40, 64)  # sizes of both samples, if they come from one law
-DRAWS = 10  # number of pairs of samples of each size
-COINS = 20  # number of coin flips or uniform numbers in each sample
-TRIALS = 100_000  # trials of the Monte Carlo estimate
+SIZES = (5, 10, 20, 40, 64)  # sizes of two samples from the same law
+DRAWS = 10  # number of pairs of samples from the same law, for each size
+COINS = 20  # number of coin flips, or of uniform numbers, in each sample of the concentration check
+TRIALS = 100_000  # number of trials of the Monte Carlo estimate of the concentration
 
 
 @dataclass(frozen=True)
 class Hlg:
-    """Constants of HL-Gauss over BINS (rows) and SIGMAS (columns)."""
+    """Constants of HL-Gauss, each with one row per number in BINS and one column per sigma."""
 
-    slope: Floats  # exact Lipschitz constant in the logits
-    mass: Floats  # exact p_max
+    slope: Floats  # exact Lipschitz constant of the loss in the logits
+    mass: Floats  # exact p_max, the largest mass of a bin
     estimate: Floats  # the estimate of p_max (Lemma pmax)
     bound_p_max: Floats  # the bound of Theorem pmax
     bound_sigma: Floats  # the bound of Theorem sigma
@@ -54,26 +54,29 @@ class Hlg:
 
 @dataclass(frozen=True)
 class Training:
-    """A potential trained on L over the two samples, measured after STEPS updates."""
+    """Measurements of a potential h that is trained on the objective L over the two samples.
 
-    dual: Floats  # dual value of h / Lambda(h), with Lambda on the samples
+    Each array has one value per number of updates in STEPS.
+    """
+
+    dual: Floats  # dual value of h / Lambda(h), with Lambda(h) measured on the samples
     objective: Floats  # -L, the training objective
     gradient: Floats  # largest |dh/dx| on the samples and between them
     pairs: Floats  # largest |h(x) - h(y)| / |x - y| over the same points
-    product: Floats  # Lambda(l) (Lambda(f) + Lambda(f'))
-    chain: Floats  # the bound argument by argument, from `Slopes.potential`
-    layer: Floats  # largest spectral norm of a predictor's layer
+    product: Floats  # the paper's bound Lambda(l) (Lambda(f) + Lambda(f'))
+    chain: Floats  # the smaller bound `Slopes.potential`
+    layer: Floats  # largest spectral norm of a layer of the predictor
 
 
 @dataclass(frozen=True)
 class Layers:
-    """Freshly initialised layers of the prior (orthogonal), by depth."""
+    """The layers of a newly made prior, which are initialised orthogonally, in order of depth."""
 
-    shapes: tuple[tuple[int, int], ...]  # (in, out)
-    singular: tuple[Floats, ...]  # singular values
-    least_gain: Floats  # smallest |x W| / |x|
-    change: Floats  # largest change of a weight by spectral norm
-    local: float  # largest slope of the whole net at the samples
+    shapes: tuple[tuple[int, int], ...]  # (in, out) of each layer
+    singular: tuple[Floats, ...]  # singular values of each layer
+    least_gain: Floats  # smallest |x W| / |x| over all x, by layer
+    change: Floats  # largest change of a weight by spectral norm, by layer
+    local: float  # largest slope of the net (all layers) at a sample
 
 
 @dataclass(frozen=True)
@@ -84,21 +87,24 @@ class Study:
     inputs: int  # dimensions of a sample
     emd: float  # earth mover's distance between the two samples
     hlg: Hlg
-    trainings: dict[str, Training]  # by pairing
+    trainings: dict[str, Training]  # by pairing loss
     layers: Layers
-    twin: tuple[float, float]  # the product and the largest slope, if predictor and prior agree
-    target: Floats  # slope of the HL-Gauss loss in t by autograd, over SIGMAS
-    target_agent: float  # slope of the HL-Gauss loss in t at the agent's sigma
-    one_law: Floats  # earth mover's distances of two samples from one law, (SIZES, DRAWS)
+    twin: tuple[float, float]  # bound on and largest slope of h if predictor and prior are equal
+    target: Floats  # slope of the HL-Gauss loss in its target t by autograd, for each sigma
+    target_agent: float  # the same slope at the agent's sigma
+    one_law: Floats  # earth mover's distances of two samples from the same law, (SIZES, DRAWS)
     epsilon: Floats  # k / COINS for k = 1 to COINS
     coins: Floats  # exact P(|L^ - L| >= epsilon) for fair coins
     uniform: Floats  # Monte Carlo estimate of P(|L^ - L| >= epsilon) for uniform laws
-    far: tuple[float, float]  # earth mover's distance of two points, largest difference of h
+    far: tuple[float, float]  # distance of two far points, and largest difference of h there
 
 
 @functools.cache
 def study() -> Study:
-    """Compute all numbers on one thread. More threads are slower and change the numbers."""
+    """Compute and return all numbers, on one thread.
+
+    More threads are slower and change the numbers.
+    """
     torch.set_num_threads(1)
     config = PotentialConfig()
     expert, agent = samples()
@@ -133,7 +139,7 @@ def samples() -> tuple[Tensor, Tensor]:
 
 
 def hlg() -> Hlg:
-    """Return the bounds on HL-Gauss and the values that they bound, on the grid."""
+    """Return the bounds on HL-Gauss's constants and the exact constants, over BINS and SIGMAS."""
     grid = [[(n, WIDTH, float(s)) for s in SIGMAS] for n in BINS]
     mass = np.array([[bounds.p_max(*c) for c in row] for row in grid])
     return Hlg(
@@ -151,15 +157,15 @@ def hlg() -> Hlg:
 
 
 def build(inputs: int, **options: object) -> Potential:
-    """Return an untrained potential of one run in float64."""
+    """Return an untrained potential of one run in float64. The options are its settings."""
     spec = Spec(inputs, 0, "state-only", SAMPLES, (0,), 1000, 4, 0.99)
     return Potential(PotentialConfig(**options), spec).double()  # type: ignore[arg-type]
 
 
 def slopes(model: Potential) -> Slopes:
-    """Return the Lipschitz constants of a model's pairing loss in its nets' unsquashed outputs.
+    """Return the Lipschitz constants of the pairing loss in the nets' outputs before squashing.
 
-    HL-Gauss has the width that the reward uses.
+    For HL-Gauss, sigma is the one that the reward uses.
     """
     c = model.config
     if c.pairing == "huber":
@@ -173,21 +179,24 @@ def slopes(model: Potential) -> Slopes:
 
 
 def target_scale(model: Potential) -> float:
-    """Return the largest absolute value of a squashed target. HL-Gauss squashes by tanh alone."""
+    """Return the largest absolute value that a squashed target can have.
+
+    Targets of HL-Gauss are squashed by tanh without a scale.
+    """
     return 1.0 if model.config.pairing == "hl_gauss" else model.config.rescale
 
 
 def potential(model: Potential, x: Tensor) -> Tensor:
-    """Return the reward's h(x), shape (R, B), for inputs x of shape (R, B, input).
+    """Return the potential h(x) that the reward uses, for inputs x (R, B, input), shape (R, B).
 
-    It has the full gradient in x. `Potential.potential` lacks the gradient through the prior.
+    Its gradient in x is complete. That of `Potential.potential` lacks the part through the prior.
     """
     target = target_scale(model) * torch.tanh(model.prior(x))
     return model._pair(model.prediction(x), target, model.config.reward_sigma)
 
 
 def train(pairing: str, expert: Tensor, agent: Tensor) -> Training:
-    """Train a potential on L over all samples, and measure it after STEPS updates."""
+    """Train a potential on the objective L over all samples, and measure it at each of STEPS."""
     model = build(expert.shape[-1], pairing=pairing)
     slope = slopes(model)
     weight = torch.from_numpy(rng(0, "theory", "between").random((SAMPLES, 1)))
@@ -223,7 +232,7 @@ def _batch(x: Tensor) -> Batch:
 
 
 def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
-    """Return the reward's h (n,) at points (n, input), and its largest gradient norm."""
+    """Return the potential h at points (n, input), shape (n,), and its largest gradient norm."""
     x = points[None].clone().requires_grad_()
     h = potential(model, x)
     (gradient,) = torch.autograd.grad(h.sum(), x)
@@ -231,7 +240,10 @@ def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
 
 
 def twin(points: Tensor) -> tuple[float, float]:
-    """Return the bound on Lambda(h) and the largest slope of h, if predictor and prior agree."""
+    """Return the bound on Lambda(h) and the largest slope of h at the points.
+
+    The predictor has the weights of the prior.
+    """
     model = build(points.shape[-1], spectral_norm=False)
     with torch.no_grad():
         for mine, other in zip(model.predictor.layers, model.prior.layers, strict=True):
@@ -243,7 +255,10 @@ def twin(points: Tensor) -> tuple[float, float]:
 
 
 def layers(points: Tensor) -> Layers:
-    """Measure orthogonally initialised layers, before and after spectral norm."""
+    """Measure layers that are initialised orthogonally, before and after spectral norm.
+
+    points: inputs at which the slope of the net is measured.
+    """
     config = PotentialConfig()
     sizes = [points.shape[-1], *config.hidden, config.m]
     leaky = functools.partial(torch.nn.functional.leaky_relu_, negative_slope=config.leak)
@@ -254,7 +269,7 @@ def layers(points: Tensor) -> Layers:
     return Layers(
         shapes=tuple(itertools.pairwise(sizes)),
         singular=tuple(torch.linalg.svdvals(w).numpy() for w in before),
-        # The smallest |x W| over unit vectors x: 0 if W has fewer columns than rows.
+        # The smallest |x W| over unit vectors x. It is 0 if W has fewer columns than rows.
         least_gain=np.array(
             [torch.linalg.eigvalsh(w @ w.mT).clamp(min=0.0).min().sqrt().item() for w in before]
         ),
@@ -264,14 +279,21 @@ def layers(points: Tensor) -> Layers:
 
 
 def local_slope(net: PackedMLP, points: Tensor) -> float:
-    """Return the largest spectral norm of a one-run net's Jacobian at points (n, input)."""
+    """Return the largest spectral norm of the Jacobian of a net, over points (n, input).
+
+    The net is that of a single run.
+    """
     x = points[None].clone().requires_grad_()
     columns = [torch.autograd.grad(column.sum(), x, retain_graph=True)[0] for column in net(x)[0].T]
     return float(torch.linalg.matrix_norm(torch.cat(columns).transpose(0, 1), 2).max())
 
 
 def target_slope(config: PotentialConfig, sigma: float) -> float:
-    """Return |dl/dt| of HL-Gauss, with t on an inner edge between logits of opposite signs."""
+    """Return |dl/dt| of the HL-Gauss loss l in its target t, computed by autograd.
+
+    t is on an inner edge of the bins. All logits below it have one sign, and all above it the
+    other, so that the slope is large.
+    """
     edges = hl_gauss_edges(-config.support, config.support, config.bins).double()
     inner = config.bins // 2
     logits = torch.where(torch.arange(config.bins) < inner, -config.rescale, config.rescale)
@@ -285,9 +307,9 @@ def target_slope(config: PotentialConfig, sigma: float) -> float:
 
 
 def one_law(dim: int) -> Floats:
-    """Return earth mover's distances of two samples from one law, shape (SIZES, DRAWS).
+    """Return the earth mover's distances of pairs of samples from the same law.
 
-    The law is uniform on a cube of diameter 1.
+    The result has shape (SIZES, DRAWS). The law is uniform on a cube of diameter 1.
     """
     side = dim**-0.5
     draw = rng(0, "theory", "one law")
@@ -297,13 +319,19 @@ def one_law(dim: int) -> Floats:
 
 
 def uniform(epsilon: Floats) -> Floats:
-    """Return P(|L^ - L| >= epsilon) for samples of COINS uniform numbers on [0, 1], h(x) = x."""
+    """Return a Monte Carlo estimate of P(|L^ - L| >= epsilon), for each epsilon.
+
+    Both samples are COINS uniform numbers in [0, 1], and h(x) = x.
+    """
     mean = rng(0, "theory", "uniform").random((2, TRIALS, COINS)).mean(-1)
     deviation = np.abs(mean[0] - mean[1])
     return np.array([(deviation >= e).mean() for e in epsilon])
 
 
 def far(config: PotentialConfig) -> tuple[float, float]:
-    """Return the distance of two far points, and the largest difference of Huber's squashed h."""
+    """Return the distance of two far points, and the largest difference of h between two points.
+
+    The pairing loss of h is Huber's, with squashed outputs.
+    """
     x, y = np.zeros((1, 1)), np.full((1, 1), 100.0)
     return bounds.emd(x, y), bounds.largest_huber(config.rescale, config.delta)

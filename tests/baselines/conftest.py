@@ -1,4 +1,4 @@
-"""A soft critic in plain NumPy, row by row, for methods whose critic contains the reward."""
+"""Plain NumPy critics, one row at a time, for methods whose critic implies the reward."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ngt.seeding import Streams
 from ngt.settings.config import SacConfig
 from tests.draws import rows
 
-OBS, ACT, ROWS = 4, 2, 6  # three of the six rows are the agent's
+OBS, ACT, ROWS = 4, 2, 6  # of the six rows, three are the agent's and three the expert's
 GAMMA = 0.9
 
 Array = NDArray[Any]
 
 
 def passed(net: PackedMLP, lead: tuple[int, ...], x: Array) -> float | Array:
-    """Return the outputs of a ReLU net for one row."""
+    """Return a ReLU net's outputs for one input x; `lead` selects the run, or the run and twin."""
     for depth, layer in enumerate(net.layers):
         x = x @ layer.weight.detach()[lead].numpy() + layer.bias.detach()[lead].numpy()[0]
         if depth < len(net.layers) - 1:
@@ -36,7 +36,7 @@ def passed(net: PackedMLP, lead: tuple[int, ...], x: Array) -> float | Array:
 
 
 class Row(NamedTuple):
-    """The values that a plain critic gives one transition."""
+    """The values that the NumPy critics give one transition."""
 
     q: list[float]  # one value per critic
     v: float
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class Case(NamedTuple):
-    """An agent, a model, the batch that the model feeds to the agent, and the noise at s'."""
+    """An agent and a model, with the batch fed to the agent and the noise for next actions."""
 
     agent: Sac
     model: RewardModel
@@ -74,7 +74,7 @@ class Case(NamedTuple):
         return [float(passed(critic.net, lead, x)[0]) for lead in leads]  # type: ignore[index]
 
     def sides(self, run: int) -> tuple[list[Row], list[Row]]:
-        """Return a run's rows: the agent's, then the expert's."""
+        """Return a run's agent rows and its expert rows."""
         own = self.model.noise["value_noise"][run].numpy()
         found = []
         for i in range(ROWS):
@@ -88,12 +88,12 @@ class Case(NamedTuple):
 
 @pytest.fixture
 def case(float64: None, make_batch: Callable[..., Batch]) -> Callable[..., Case]:
-    """Return make(cls, critics, targets, **params), which makes a case of two runs in float64."""
+    """Return make(cls, critics, targets, **params), which builds a `Case` of two float64 runs."""
 
     def make(cls: type[RewardModel], critics: int = 2, targets: bool = True, **params: Any) -> Case:
         config = SacConfig(hidden=(7, 5), critics=critics, alpha=0.3)
         agent = Sac(OBS, ACT, config, [1, 2])
-        for i, p in enumerate(agent.parameters()):  # nonzero biases, different targets
+        for i, p in enumerate(agent.parameters()):  # makes biases nonzero, targets unlike critics
             p.data += 0.1 * rows(*p.shape, seed=i)
         model = cls(cls.Config(**params), Spec(OBS, ACT, "state-action", ROWS, [1, 2], 9, 4, GAMMA))
         model.noise = Streams([1, 2], model.draws()).next()

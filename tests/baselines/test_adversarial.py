@@ -1,4 +1,7 @@
-"""The gradient penalty, and the value of survival with and without absorbing states."""
+"""The adversarial methods' gradient penalty, and how absorbing states affect survival.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def build(
     return model
 
 
-# --- the penalty compared with vectors, formulas and central differences
+# --- the penalty compared with stored vectors, formulas and central differences
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
@@ -84,9 +87,10 @@ def test_penalty_equals_the_vectors(vectors, load_layers, name, activation, side
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize("length", [0.25, 3.0])
 def test_penalty_of_a_linear_net(float64, one_sided: bool, length: float):
-    """Check that the penalty is (|w| - 1)^2 and its gradient 2 (|w| - 1) w / |w|.
+    """Check the penalty of a linear net with weights w.
 
-    The one-sided penalty is zero if the slope is below 1.
+    The penalty is (|w| - 1)^2, with gradient 2 (|w| - 1) w / |w|.
+    The one-sided penalty is zero if |w| is below 1.
     """
     weight = F.normalize(rows(2, OBS), dim=-1).mul_(length).requires_grad_()
     got = gradient_penalty(
@@ -106,9 +110,9 @@ def test_penalty_of_a_linear_net(float64, one_sided: bool, length: float):
 
 @pytest.mark.parametrize("one_sided", [False, True])
 def test_penalty_of_a_bowl_says_where_it_is_taken(float64, one_sided: bool):
-    """Check that each row's slope is taken at x = epsilon expert + (1 - epsilon) agent.
+    """Check that the penalty takes each row's slope at x = epsilon expert + (1 - epsilon) agent.
 
-    The slope of the bowl c |x|^2 / 2 at x is c |x|.
+    The net here is the bowl c |x|^2 / 2, whose slope at x is c |x|.
     """
     c = torch.tensor([0.5, 2.0], requires_grad=True)
     expert, agent, curvature = rows(2, 6, OBS), rows(2, 6, OBS, seed=1), c.tolist()
@@ -147,7 +151,7 @@ def test_penalty_is_finite_where_the_gradient_vanishes(make_batch, one_sided: bo
             assert parameter.grad.isfinite().all()
             assert parameter.grad[0].eq(0.0).all(), "the norm must have subgradient 0 at 0"
 
-    weight = torch.ones(1, requires_grad=True)  # slope 0 in one of two rows
+    weight = torch.ones(1, requires_grad=True)  # in one of the two rows the slope is 0
     at = torch.tensor([[[0.0], [2.0]]])
     got = gradient_penalty(
         lambda x: weight * x.square().sum(-1), at, at, torch.zeros(1, 2), one_sided
@@ -160,7 +164,7 @@ def test_penalty_is_finite_where_the_gradient_vanishes(make_batch, one_sided: bo
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_double_backward_through_leaky_relu_in_place(float64, make_batch, one_sided, outputs):
-    """Compare the penalty's derivatives by every third weight with central differences."""
+    """Compare the penalty's derivative by every third weight with a central difference."""
     model = build((1, 2), one_sided=one_sided, outputs=outputs, hidden=(7, 5), leak=0.3)
     for i, p in enumerate(model.net.parameters()):
         p.data.mul_(1.5).add_(0.1 * rows(*p.shape, seed=i))
@@ -235,7 +239,7 @@ def test_nets_differ_between_runs_and_are_those_a_run_has_alone():
 @pytest.mark.parametrize("absorbing", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_no_value_is_read_back(make_batch, mode, absorbing: bool):
-    """Check with tensors without storage, which fail if a branch or a shape depends on values."""
+    """Compute loss and rewards on the meta device, where code that needs tensor values fails."""
     for model in (build((1, 2), mode, absorbing=absorbing), build_toy(Dac, absorbing, mode=mode)):
         model.to("meta")
         model.noise = {k: v.to("meta") for k, v in model.noise.items()}
@@ -271,7 +275,7 @@ def test_inputs_with_and_without_flags(make_batch, mode):
     assert flagged.absorbing(x).tolist() == [[[*[0.0] * OBS, 1.0, *ends[mode]]]] * 2
     assert 0 < batch.terminated.sum() < batch.terminated.numel()
     flagged.pair(batch, batch)
-    assert all(map(torch.equal, batch, kept)), "the batch was changed"
+    assert all(map(torch.equal, batch, kept)), "the batch must not change"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -304,9 +308,10 @@ def test_coins_are_drawn_where_they_are_used():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_reward_of_an_end_holds_all_that_follows(float64, make_batch, mode):
-    """Check that a terminated transition's reward includes the absorbing rewards that follow it.
+    """Check that a terminated transition's reward also includes all later absorbing rewards.
 
-    These add the sum of gamma^k r_absorbing over k = 1, 2, ...; other transitions get only r.
+    Their discounted sum is the sum of gamma^k r_absorbing over k = 1, 2, ...
+    All other transitions get only their own reward r.
     """
     gamma, batch = 0.9, make_batch(2, BATCH, OBS, ACT)
     model = build((1, 2), mode, absorbing=True, gamma=gamma)
@@ -318,7 +323,7 @@ def test_the_reward_of_an_end_holds_all_that_follows(float64, make_batch, mode):
         for i in range(BATCH):
             r = model.value(x)[run, i].item() + float(batch.terminated[run, i]) * after
             assert reward[run, i].item() == pytest.approx(r, rel=1e-9)
-    torch.testing.assert_close(model.score(batch), model.value(x)), "the score ranks rows as D does"
+    torch.testing.assert_close(model.score(batch), model.value(x))  # the score must be D alone
     torch.testing.assert_close(model.metrics["reward_std"], reward.std(dim=1, correction=0))
     plain = build((1, 2), mode, gamma=gamma)
     torch.testing.assert_close(plain.reward(batch), plain.value(plain.inputs(batch)))
@@ -333,8 +338,8 @@ def test_an_endless_reward_needs_a_discount():
 # --- a toy env: in "start" the agent either ends the episode or moves to "alive" for good
 #
 # In "start", the action END ends the episode and ACTIONS[0] enters "alive".
-# The agent's policy is uniform, and episodes are cut after 6 steps.
-# The expert "ends" ends the episode at once. The expert "lives" enters "alive" and then always
+# The agent's policy is uniform, and episodes are truncated after 6 steps.
+# The expert "ends" takes END in "start". The expert "lives" enters "alive" and then always
 # takes the first of four actions.
 
 GAMMA = 0.99
@@ -378,11 +383,11 @@ def trained(cls: Any, expert: str, absorbing: bool, updates: int = 200, **option
 
 
 def returns(model: Adversarial) -> dict[str, Tensor]:
-    """Return three discounted returns for each run, shape (2,) each.
+    """Return three discounted returns, each for both runs, shape (2,).
 
-    ends: the return of ending the episode at once.
-    lives: the return of living on with the agent's policy.
-    least: the return of living on with the action that has the lowest reward.
+    ends: the return if the first action ends the episode.
+    lives: the return of surviving with the agent's policy.
+    least: the return of surviving with the action that has the lowest reward.
     """
 
     def reward(row: tuple[Tensor, float, Tensor, float]) -> Tensor:
@@ -401,17 +406,17 @@ def returns(model: Adversarial) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_r_plus_prefers_staying_alive_over_an_expert_that_ends(mode):
-    """Check that positive rewards favour survival unless the value of an end is learned."""
+    """Check that positive rewards favour survival unless the reward covers absorbing states."""
     without = returns(trained(Dac, "ends", False, mode=mode, form="softplus"))
     assert (without["least"] > without["ends"]).all(), (
-        "living on must be better even with the lowest reward in every step"
+        "survival must have the higher return even with the lowest reward in every step"
     )
     learned = returns(trained(Dac, "ends", True, mode=mode, form="softplus"))
     assert (learned["ends"] > learned["lives"]).all()
 
 
 def test_r_prefers_ending_over_an_expert_that_survives():
-    """Check that negative rewards favour ending if the agent is unlike the expert."""
+    """Check that negative rewards favour ending the episode if the agent is unlike the expert."""
     without = returns(trained(Dac, "lives", False, form="logit"))
     assert (without["ends"] > without["lives"]).all()
     learned = returns(trained(Dac, "lives", True, form="logit"))
@@ -422,7 +427,7 @@ def test_r_prefers_ending_over_an_expert_that_survives():
 def test_a_shift_of_the_critic_decides_unless_states_absorb(expert: str):
     """Check that a constant added to W-DAC's critic changes the agent's choice.
 
-    With absorbing states, the constant adds the same number to every return.
+    With absorbing states, the constant adds the same number to every return, so the choice stays.
     """
     other = {"ends": "lives", "lives": "ends"}[expert]
     for absorbing in (False, True):

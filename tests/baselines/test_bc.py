@@ -1,4 +1,7 @@
-"""Behavioural cloning: loss, learned policy and packs."""
+"""Behavioural cloning: loss, learned policy and packs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ SAC = SacConfig(hidden=(16, 16))
 
 
 def build(seeds: Sequence[int], lr: float = 3e-3) -> tuple[Bc, Sac, Streams]:
-    """Return a model, an agent with its own nets for each run, and the streams that feed both."""
+    """Return a model, an agent with separate nets per run, and the streams of random draws."""
     model = Bc(NoParams(), Spec(OBS, ACT, "state-action", BATCH, seeds, 200, 4, 0.99))
     return model, Sac(OBS, ACT, replace(SAC, lr_actor=lr), seeds), Streams(seeds, model.draws())
 

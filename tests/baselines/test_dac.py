@@ -1,4 +1,7 @@
-"""DAC: its loss and rewards compared with plain loops, its optimum, packs and broken input."""
+"""DAC: its loss and rewards compared with plain loops, its optimum, packs and bad input.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +41,12 @@ def build(
 
 
 def batch_of(x: Tensor, obs: int = OBS) -> Batch:
-    """Return non-terminal transitions from inputs x (R, B, obs + act); next_obs equals obs."""
+    """Split x (R, B, obs + act) into non-terminal transitions whose next_obs equals obs."""
     return Batch(x[..., :obs], x[..., obs:], x[..., :obs], 0.0 * x[..., 0], 0.0 * x[..., 0])
 
 
 def plain(model: Dac, run: int, x: np.ndarray) -> tuple[float, np.ndarray]:
-    """Compute the net's output for one row, and its gradient, by hand."""
+    """Return the net's output for one input of a run, and its gradient, computed by hand."""
     pre, chain = [], []
     for layer in model.net.layers:
         x = x @ layer.weight[run].detach().numpy() + layer.bias[run, 0].detach().numpy()
@@ -113,7 +116,7 @@ def test_rewards_are_r_and_r_plus(float64, make_batch, mode):
 def test_fairls_reward_is_that_of_the_forward_divergence(float64, make_batch):
     """Check that the agent's mean reward is -KL(expert | agent) if D is optimal.
 
-    The score rises with D, although the reward falls as the expert's density rises.
+    The reward falls as the expert's density rises. The score therefore uses D's logit instead.
     """
     batch = make_batch(2, BATCH, OBS, ACT)
     model = build((1, 2), form="forward_kl")
@@ -145,9 +148,10 @@ def test_fairls_reward_is_bounded_by_a_clamp_of_the_logit(make_batch, z: float):
 
 @pytest.mark.parametrize("z", [-1e4, -80.0, -20.0, 0.0, 20.0, 80.0, 1e4])
 def test_rewards_do_not_saturate(make_batch, z: float):
-    """Check that the reward still grows where its usual form saturates.
+    """Check that the reward keeps growing with the logit z where its usual form saturates.
 
-    The usual form, -log(1 - sigmoid(z) + 1e-8), stops at 18.4, and in float32 already at z = 17.
+    The usual form, -log(1 - sigmoid(z) + 1e-8), never exceeds 18.4. In float32, it stops growing
+    at z = 17.
     """
     batch = make_batch(1, BATCH, OBS, ACT)
     for form, expected in (("logit", z), ("softplus", float(np.logaddexp(0.0, z)))):
@@ -161,7 +165,7 @@ def test_rewards_do_not_saturate(make_batch, z: float):
 
 
 def test_the_logits_gradient_does_not_vanish_for_a_wrong_answer(make_batch):
-    """Check that a confident but wrong discriminator gets the full gradient on both sides."""
+    """Check that the logit's gradient has full size if a discriminator is confident but wrong."""
     batch = make_batch(1, BATCH, OBS, ACT)
     for z, push in ((-200.0, -1.0), (200.0, 1.0)):
         model = build(penalty=0.0)
@@ -176,12 +180,12 @@ def test_the_logits_gradient_does_not_vanish_for_a_wrong_answer(make_batch):
 
 @pytest.mark.parametrize("label", [1.0, 0.8])
 def test_the_logit_becomes_the_log_ratio(label: float):
-    """Check the optimum of the logit.
+    """Check the logit z of the optimal discriminator D for expert label y.
 
     Without a penalty, D = y p_E / (p_E + p_A), so z = log y p_E - log(p_A + (1 - y) p_E).
     """
     model = build((1,), "state-only", obs=4, penalty=0.0, expert_label=label, lr=0.01, batch=20)
-    shares = {"agent": [2, 4, 6, 8], "expert": [8, 6, 4, 2]}  # rows of each state among 20
+    shares = {"agent": [2, 4, 6, 8], "expert": [8, 6, 4, 2]}  # rows per state, out of 20
     batches = {
         side: batch_of(torch.eye(4).repeat_interleave(torch.tensor(n), dim=0)[None], 4)
         for side, n in shares.items()
@@ -194,7 +198,7 @@ def test_the_logit_becomes_the_log_ratio(label: float):
 
 
 def clusters(step: int, seeds: Sequence[int], size: int = BATCH) -> tuple[Batch, Batch]:
-    """Return the two sides' batches, different in each run; their means are 1 apart in each dim."""
+    """Return agent and expert batches, different in each run; their means differ by 1 per dim."""
     x = torch.cat([rows(2, size, OBS + ACT, seed=100 * s + step)[None] for s in seeds])
     return batch_of(0.5 * x[:, 0] - 0.5), batch_of(0.5 * x[:, 1] + 0.5)
 
@@ -254,7 +258,10 @@ def test_raw_inputs_are_no_matter(raw_inputs_stay_finite, form, one_sided: bool)
 
 @pytest.mark.parametrize("absorbing", [False, True])
 def test_a_demonstration_of_one_transition_will_do(make_batch, absorbing: bool):
-    """Train on one transition. Once the agent repeats it, all interpolates are equal."""
+    """Train on a single expert transition; from step 10 on, it also fills the agent's batch.
+
+    From that step on, all interpolates between the two batches are equal.
+    """
     model = build((1, 2), absorbing=absorbing)
     demos = DemoSet([make_batch(1, 1, OBS, ACT, seed=s) for s in (0, 1)])
     expert = demos.sample(torch.arange(BATCH).expand(2, BATCH))

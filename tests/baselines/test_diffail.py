@@ -1,4 +1,7 @@
-"""DiffAIL: values compared with vectors and plain loops, finite numbers, packs and learning."""
+"""DiffAIL: values compared with vectors and plain loops, finite numbers, packs and learning.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def build(
 
 
 def draw(model: DiffAil, iterations: int = 1) -> dict[str, torch.Tensor]:
-    """Return the draws of iteration number `iterations`, in the nets' precision."""
+    """Return the random draws of iteration number `iterations`, in the nets' precision."""
     streams = Streams(model.spec.seeds, model.draws())
     for _ in range(iterations):
         drawn = streams.next()
@@ -99,7 +102,7 @@ def official(request, vectors, load_layers, float64) -> tuple[DiffAil, dict[str,
 
 
 def of_loss(model: DiffAil, file: dict[str, torch.Tensor], name: str) -> torch.Tensor:
-    """Return -log D for the rows of the side `name`."""
+    """Return -log D for the file's rows of `name`, "expert" or "agent"."""
     return model.mean_error(*(file[f"{k}_{name}"][None] for k in ("x", "t", "noise")))[0]
 
 
@@ -155,7 +158,7 @@ def test_penalty_equals_the_originals(official):
 
 
 class Plain:
-    """One run of a model in NumPy: float64, row by row, with its own betas and sinusoids."""
+    """A NumPy version of one run's model, which recomputes the betas and sinusoids by itself."""
 
     def __init__(self, model: DiffAil, run: int) -> None:
         self.leak, self.steps = model.config.leak, model.config.steps
@@ -227,7 +230,7 @@ def test_loss_equals_plain_loops(float64, make_batch, mode):
 @pytest.mark.parametrize("form", ["softplus", "logit"])
 @pytest.mark.parametrize("mode", MODES)
 def test_reward_equals_a_loop_over_times(float64, make_batch, mode, form):
-    """Check that row i uses the noise of row i - t at time t, so its noise varies with time."""
+    """Check that row i at diffusion time t uses the noise of row i - t, which varies with t."""
     model, batch = build((1, 2), mode, form=form), make_batch(2, BATCH, OBS, ACT)
     reward = model.reward(batch)
     assert not reward.requires_grad and torch.equal(reward, model.score(batch))
@@ -261,7 +264,10 @@ def test_reward_looks_at_what_its_mode_says(make_batch, mode):
 
 
 def test_the_rewards_value_is_at_least_the_losses_mean(float64):
-    """Check Jensen's inequality: mean of exp(-e^2) >= exp(-mean of e^2), with equal noise."""
+    """Check that the reward's mean of exp(-e^2) exceeds the loss's exp(-mean of e^2).
+
+    This is Jensen's inequality. Both sides use the same noise here.
+    """
     model, x = build(batch=64), rows(1, 64, OBS + ACT)
     noise = model.noise_by_step()
     d = [torch.exp(-model.mean_error(x, torch.full((1, 64), t), noise[:, t])) for t in range(STEPS)]
@@ -325,7 +331,7 @@ def test_penalty_is_weighed(make_batch, weight):
 
 
 def test_forms_are_one_logit():
-    """Check that R+ = softplus(R), away from the floors."""
+    """Check that the reward R+ is softplus(R) if neither is at its floor."""
     x = rows(1, BATCH, OBS + ACT)
     plus, real = (build(form=form).reward(transitions(x)) for form in ("softplus", "logit"))
     torch.testing.assert_close(plus, F.softplus(real))
@@ -362,7 +368,7 @@ def test_mish_is_not_finite_in_the_penalty(make_batch):
 
 
 def predicts(model: DiffAil, bias: float) -> None:
-    """Make the net predict the noise `bias` for every input, up to a slope of 1e-3."""
+    """Make the net predict the noise `bias` for every input, apart from a slope of 1e-3."""
     for p in model.net.parameters():
         p.data.zero_()
     for layer in model.net.layers:
@@ -373,7 +379,7 @@ def predicts(model: DiffAil, bias: float) -> None:
 def test_penalty_is_finite_while_its_slope_fades():
     """Check that gradients stay finite while D falls from 1 through float32's denormals to 0.
 
-    There, sums of squares underflow.
+    In the denormal range, sums of squares underflow.
     """
     norms = set()
     for bias in np.linspace(0.0, 12.0, 121):
@@ -403,7 +409,7 @@ def test_a_perfect_guess_meets_the_floor():
 
 
 def test_a_good_guess_keeps_its_digits():
-    """Check that 1 - D = 1e-8 keeps its digits; computed as 1 - exp(-err), it would be 0."""
+    """Check that the loss keeps the digits of 1 - D = 1e-8, which 1 - exp(-err) rounds to 0."""
     model = build()
     model.noise = {k: torch.zeros_like(v) for k, v in model.noise.items()}
     for p in model.parameters():
@@ -427,9 +433,9 @@ def test_the_dead_zone_of_the_reward():
 
 
 def test_it_starts_near_a_guess_of_zero():
-    """Check the loss's D and the reward's D' of a net that predicts zero noise.
+    """Check D in the loss and D' in the reward for a net that predicts zero noise.
 
-    D = E exp(-mean eps^2) is about 1 / e for many dims. D' = E exp(-eps^2) is 1 / sqrt 3.
+    D = E exp(-mean eps^2) is about 1 / e for many dims, and D' = E exp(-eps^2) is 1 / sqrt 3.
     """
     model = build((1, 2), obs=60, act=40, batch=64, hidden=DiffAilConfig().hidden)
     batch = transitions(rows(2, 64, 100))._replace(obs=rows(2, 64, 60), action=rows(2, 64, 40))
@@ -537,7 +543,7 @@ def test_one_transition_is_enough_to_learn_from():
 
 
 def train(seeds: Sequence[int], updates: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """Train a pack whose runs have their own draws and data; return its weights and last reward."""
+    """Train a pack whose runs have separate draws and data; return weights and last rewards."""
     model = build(seeds, lr=1e-3)
     streams = Streams(seeds, model.draws())
     for step in range(updates):

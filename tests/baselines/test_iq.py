@@ -1,4 +1,4 @@
-"""IQ-Learn: its loss compared with plain loops, its gradients, and the separation of the sides."""
+"""IQ-Learn: its loss compared with plain loops, its gradients, and the rewards that it implies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GAMMA, CHI2 = 0.9, 0.4
 
 
 def plain(agent, expert, objective: str, critic: int) -> float:
-    """Return one critic's loss, computed from the rows of both sides."""
+    """Return one critic's loss, computed from the agent's and the expert's rows."""
     both = agent + expert
     if objective == "value":
         policy = np.mean([row.v - row.after for row in both])
@@ -63,7 +63,7 @@ def test_the_critics_own_value_of_the_next_state_has_a_gradient(
 def test_it_raises_the_implied_reward_of_the_expert(case) -> None:
     """Check that training raises the expert's implied reward above the agent's.
 
-    At the optimum these rewards are 4 chi2 and -4 chi2.
+    At the optimum these rewards are 4 chi2 (expert) and -4 chi2 (agent).
     """
     made = case(IqLearn, chi2=0.5, objective="value_expert")
     before = {}

@@ -14,7 +14,7 @@ MOST = 1.0 / (C * (1.0 - GAMMA))
 
 
 def plain(agent, expert, critic: int, options: dict) -> tuple[float, float]:
-    """Return one critic's mean squared errors: the expert's side, then the agent's."""
+    """Return one critic's mean squared errors: on the expert's rows, then on the agent's."""
 
     def size(row) -> float:
         return (1.0 / C) / (1.0 - GAMMA) if row.end and options["absorbing"] else 1.0 / C
@@ -53,7 +53,7 @@ def test_the_loss_equals_plain_loops(case, options: dict, critics: int) -> None:
 
 
 def test_values_after_a_step_are_clipped_to_what_the_rewards_can_reach(case) -> None:
-    """Check a weight of 40, which limits every value to 0.25."""
+    """Check the clipping with a weight of 40, which limits every value to 0.25."""
     loose, tight = (case(LsIq, weight=40.0, clip=clip) for clip in (False, True))
     for made, clipped in ((loose, False), (tight, True)):
         for p in made.agent.target.parameters():

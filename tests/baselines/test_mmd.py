@@ -1,4 +1,7 @@
-"""MMD-DAC: kernels and witness compared with known numbers; loss, reward and packs."""
+"""MMD-DAC: kernels and witness compared with known numbers; loss, reward and packs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def build(
     batch: int = BATCH,
     **options: Any,
 ) -> MmdDac:
-    """Return a model that holds the draws of its first iteration."""
+    """Return a model that holds the random draws of its first iteration."""
     config = MmdConfig(**{"hidden": (32, 32), "lr": 3e-3, **options})
     model = MmdDac(config, Spec(obs, act, mode, batch, seeds, 200, 4, 0.99))
     model.noise = Streams(seeds, model.draws()).next()
@@ -54,7 +57,7 @@ def states(x: Tensor) -> Batch:
 
 
 def transitions(g: torch.Generator, size: int, middle: float = 0.0) -> Batch:
-    """Return one run's transitions with normal observations and actions, mean `middle`, std 1."""
+    """Return one run's transitions with normal observations and actions (`middle` is the mean)."""
     x = middle + torch.randn(1, size, OBS + ACT, generator=g)
     return states(x[..., :OBS])._replace(action=x[..., OBS:])
 
@@ -134,9 +137,9 @@ def test_explicit_double_sums_with_sizes_of_their_own(m: int) -> None:
 
 
 def test_a_witness_by_hand() -> None:
-    """Check the witness of an expert at 0 and an agent at 1.
+    """Check the witness function if the expert's only point is 0 and the agent's is 1.
 
-    The witness is 3 - (e^-50 + e^-0.5 + e^-0.005) at the expert and 0 halfway to the agent.
+    Its value is 3 - (e^-50 + e^-0.5 + e^-0.005) at the expert's point and 0 halfway to the agent's.
     """
     e, a = torch.zeros(1, 1, 1).double(), torch.ones(1, 1, 1).double()
     x = torch.tensor([0.0, 0.5, 1.0, 1e6]).double().view(1, 4, 1)
@@ -163,15 +166,15 @@ def test_identical_samples_have_no_discrepancy_and_distant_ones_all_of_it() -> N
     u = torch.randn(1, 9, 2, generator=torch.Generator().manual_seed(0))
     assert mmd_squared(u, u, SIGMAS).item() == pytest.approx(0.0, abs=1e-6)
     one = torch.zeros(1, 4, 2)
-    assert mmd_squared(one, one + 1e4, SIGMAS).item() == 6.0, "the maximum is 2 per sigma"
+    assert mmd_squared(one, one + 1e4, SIGMAS).item() == 6.0, "MMD^2 must be maximal, 2 per sigma"
     assert torch.equal(witness(one, one, one + 1e4, SIGMAS), torch.full((1, 4), 3.0))
 
 
 def test_an_offset_costs_no_digits_in_float32() -> None:
     """Check that an offset of the net's outputs does not change the kernel.
 
-    The loss does not constrain D's offset. Multiples of 1/1024 stay exact in float32 at the offset
-    tested, 4096.
+    The loss does not constrain this offset. The outputs are multiples of 1/1024, which stay exact
+    in float32 at the tested offset of 4096.
     """
     g = torch.Generator().manual_seed(0)
     u, v = (torch.randint(-512, 512, (1, 32, 2), generator=g) / 1024 for _ in range(2))
@@ -256,7 +259,7 @@ def test_whose_slope_is_penalised(float64: None, one_sided: bool) -> None:
         Batch(*(middle + 0.1 * t for t in transitions(g, BATCH))) for middle in (0.0, 0.1)
     )
     model = build(penalise="witness", one_sided=one_sided)
-    model.net.layers[-1].weight.data *= 5.0  # the sides are about 0.1 apart, the witness is steep
+    model.net.layers[-1].weight.data *= 5.0  # steep witness, since agent and expert are near
     loss = model.loss(agent, expert).item()
     x_agent, x_expert = model.inputs(agent), model.inputs(expert)
     x = x_agent + model.noise["epsilon"][..., None] * (x_expert - x_agent)
@@ -284,7 +287,7 @@ def test_several_outputs_have_no_one_slope() -> None:
 def test_loss_and_reward_know_nothing_of_ds_sign_and_offset(
     float64: None, make_batch: Callable[..., Batch], change: str
 ) -> None:
-    """Check that -D and D + c give the same critic as D, so D(x) cannot be the reward."""
+    """Check that -D and D + c give the loss and reward of D, so the reward cannot be D(x)."""
     agent, expert = make_batch(1, BATCH, OBS, ACT), make_batch(1, BATCH, OBS, ACT, seed=1)
     model, other = build(), build()
     head = other.net.layers[-1]
@@ -337,10 +340,10 @@ def test_the_penalty_keeps_ds_slope_at_one() -> None:
 
 
 def test_sides_of_one_distribution_get_a_reward_near_zero_and_an_auc_near_one_half() -> None:
-    """Draw both sides from one distribution.
+    """Draw the agent's and the expert's batch from one distribution.
 
-    An agent's row has kernel 3 with itself, which changes its reward by 3/B. This does not
-    separate the sides.
+    The kernel of an agent's row with itself is 3, which changes its reward by 3/B. This must not
+    separate the agent's rows from the expert's.
     """
     model, g = build(batch=128), torch.Generator().manual_seed(0)
     for _ in range(60):
@@ -381,7 +384,7 @@ def test_the_reward_is_of_the_last_batches_and_the_present_net(
                 assert reward[run, i].item() == pytest.approx(by_hand / BATCH, rel=1e-8, abs=1e-12)
         torch.testing.assert_close(model.reward(Batch(*(t[:, 2:5] for t in batch))), reward[:, 2:5])
     assert held.keys() == {"expert", "agent"}
-    assert all(held[name] is buffer for name, buffer in model.named_buffers()), "buffer replaced"
+    assert all(held[name] is buffer for name, buffer in model.named_buffers()), "buffers must stay"
     seen = {"obs", *{"state-action": ["action"], "state-state": ["next_obs"]}.get(mode, [])}
     for name in Batch._fields:
         shuffled = batch._replace(**{name: getattr(batch, name).roll(1, dims=1)})
@@ -407,7 +410,7 @@ def test_reading_changes_no_state_and_a_saved_model_gives_the_same_reward(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_absorbing_states(make_batch: Callable[..., Batch], mode: str) -> None:
-    """Check that absorbing states enter the witness's batches.
+    """Check that absorbing states enter the stored batches that define the witness.
 
     A terminated transition's reward also includes the value of the absorbing state.
     """
@@ -450,7 +453,7 @@ def test_raw_inputs_to_5000(
 
 
 def test_a_side_without_spread_has_a_finite_gradient() -> None:
-    """Check batches whose rows are all identical, so that every distance is zero."""
+    """Train on batches whose rows are all identical, so that every distance is zero."""
     for options in PENALTIES:
         model = build(**options)
         same = transitions(torch.Generator().manual_seed(0), 1)
@@ -464,7 +467,7 @@ def test_a_side_without_spread_has_a_finite_gradient() -> None:
 def trained(
     seeds: Sequence[int], sizes: Sequence[int], updates: int, **options: Any
 ) -> list[Tensor]:
-    """Train each run on its own demonstrations and agent; return the weights and a reward."""
+    """Train each run on its own expert and agent data; return weights and last rewards."""
     sets, model = [], build(seeds, **options)
     for seed, size in zip(seeds, sizes, strict=True):
         sets.append(transitions(torch.Generator().manual_seed(seed), size))
@@ -480,7 +483,7 @@ def trained(
 
 
 def largest_difference(updates: int, **options: Any) -> float:
-    """Return the largest difference between runs trained in a pack and trained alone.
+    """Return the largest difference in weights or rewards between a pack's runs and single runs.
 
     The runs have 1, 10 and 40 expert transitions.
     """
@@ -500,7 +503,7 @@ def test_a_pack_is_its_runs_side_by_side(float64: None, options: dict[str, Any])
 
 
 def test_a_pack_is_its_runs_side_by_side_in_float32() -> None:
-    """Allow for Adam: its first steps have full size even if a gradient is only rounding error."""
+    """Compare loosely: Adam turns rounding errors of gradients into first steps of full size."""
     assert max(largest_difference(1), largest_difference(30)) < 2e-2
 
 

@@ -1,4 +1,4 @@
-"""P2IL: its loss compared with plain loops, and its two sets of parameters."""
+"""P2IL: its loss compared with plain loops, and which nets it trains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHI2, TAU = 0.4, 0.7
 
 
 def rewards(model: P2il, run: int, side) -> list[float]:
-    """Return the reward net's outputs, computed one row at a time."""
+    """Return the reward net's outputs for the rows `side` of one run, one row at a time."""
     found = []
     for row in side:
         x = row.x
@@ -46,9 +46,9 @@ def test_the_loss_equals_plain_loops(case, online: bool, target: bool) -> None:
 
 
 def test_the_gradient_is_that_of_the_logistic_error(case) -> None:
-    """Compare with the gradient of log-mean-exp(tau * errors) / tau.
+    """Compare the loss's gradient with that of log-mean-exp(tau * errors) / tau.
 
-    This gradient weights each error's gradient by a softmax over the errors.
+    The latter weights the gradient of each error by a softmax over the errors.
     """
     made = case(P2il, 1, True, hidden=(5,), chi2=1e12, tau=TAU, target=True)
     loss = made.loss

@@ -1,4 +1,7 @@
-"""PWIL: its coupling compared with the official code, a plain loop and optimal transport."""
+"""PWIL: its coupling compared with the official code, a plain loop and optimal transport.
+
+An atom is an expert transition with a mass. Each of the agent's steps uses up mass near it.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,10 @@ def build(
 
 
 def play(model: Pwil, path: Batch, ends: Sequence[int] = ()) -> Tensor:
-    """Return the rewards (R, n, steps) of a path (R * n, steps, ·); all envs are done at `ends`."""
+    """Play a path (R * n, steps, ·) in n envs per run and return the rewards (R, n, steps).
+
+    All envs are done at the steps in `ends`.
+    """
     runs, envs = len(model.spec.seeds), model.spec.num_envs
     steps = Batch(*(x.reshape(runs, envs, *x.shape[1:]) for x in path))
     out = []
@@ -66,7 +72,7 @@ def play(model: Pwil, path: Batch, ends: Sequence[int] = ()) -> Tensor:
 
 
 def points(batch: Batch, mode: Mode) -> Array:
-    """Return the model inputs of a batch's first run in `mode`, shape (B, d)."""
+    """Return the model inputs of a batch's first run in the given mode, shape (B, d)."""
     second = {"state-action": [batch.action], "state-state": [batch.next_obs], "state-only": []}
     return torch.cat([batch.obs, *second[mode]], dim=-1)[0].double().numpy()
 
@@ -96,13 +102,13 @@ def reward_of(cost: Array, limit: int, width: int) -> Array:
     return 5.0 * np.exp(-5.0 * limit / math.sqrt(width) * cost)
 
 
-# --- the official numbers
+# --- comparison with the official code's numbers
 
 VECTORS = [(file, kind) for file in ("plain", "constant", "manyatoms") for kind in ("sa", "obs")]
 
 
 def horizons(data: Mapping[str, Tensor], kind: str) -> list[int]:
-    """Return the time limits for which a file has rewards."""
+    """Return the time limits for which a vector file has rewards."""
     start = f"sigma_{kind}_T"
     found = [int(name.removeprefix(start)) for name in data if name.startswith(start)]
     assert found
@@ -193,8 +199,8 @@ def test_float32_follows_the_plain_loop(size: int, limit: int) -> None:
 def test_a_step_may_reach_most_of_the_atoms() -> None:
     """Check a step that uses up more than 80 atoms.
 
-    Five steps at an atom leave 5e-6 of its mass of 1/200. On the way back, the agent is near all
-    these remainders.
+    The agent first spends five steps at each of 180 atoms. This leaves 5e-6 of an atom's mass of
+    1/200. On its way back, the agent is near all these remainders.
     """
     g = np.random.default_rng(0)
     walk = torch.from_numpy(np.cumsum(g.normal(size=(1, 200, OBS)), axis=1))
@@ -234,7 +240,7 @@ def test_an_episode_costs_no_less_than_optimal_transport() -> None:
     unspent = 1e-6 * limit * distance.max()  # upper bound on the cost of the unmoved mass
     print(f"greedy {cost:.4f}, optimal {optimal:.4f}")
     assert optimal - unspent <= cost < 1.5 * optimal
-    assert cost < 0.999 * distance.mean(), "the coupling must beat an arbitrary plan"
+    assert cost < 0.999 * distance.mean(), "the coupling must cost less than an arbitrary one"
 
 
 @pytest.mark.usefixtures("float64")
@@ -299,7 +305,10 @@ def test_an_episode_starts_like_the_first() -> None:
 
 @pytest.mark.parametrize("mode", ["state-action", "state-state", "state-only"])
 def test_packed_equals_single(mode: Mode) -> None:
-    """Compare runs with 50, 1 and 9 atoms. The agent also visits the origin, where padding lies."""
+    """Compare a pack of three runs, which have 50, 1 and 9 atoms, with each run alone.
+
+    The agent also visits the origin, where the padding atoms lie.
+    """
     sets = [make(50, seed=2), make(1, seed=3), make(9, seed=4)]
     pack = build(sets, 100, mode, envs=2)
     assert pack.atoms.shape[1] == 50 and pack.mass.shape == (3, 2, 50)
@@ -318,7 +327,7 @@ def test_packed_equals_single(mode: Mode) -> None:
 
 
 def test_atoms_that_pad_a_set_move_no_rounding() -> None:
-    """Check that padding changes no bit of the sums, so that a run is the same in a pack."""
+    """Check that padding atoms change no bit of the sums, so a run is the same in a pack."""
     g = torch.Generator().manual_seed(0)
     distance, mass = torch.rand(2, 2000, 550, generator=g)
     mass[:, 50:] = 0.0  # sorting by distance puts padding between the atoms
@@ -351,7 +360,7 @@ def test_features_without_spread_are_divided_by_one() -> None:
     assert model.scale[0, 0, :5].tolist() == [1.0] * 5
     want = obs[0].double().std(dim=0, correction=0)[5:].float()
     torch.testing.assert_close(model.scale[0, 0, 5:], want)
-    # A deviation in a constant feature counts unscaled.
+    # A deviation in a constant feature must enter the distance unscaled.
     for column in range(5):
         away = obs[:, :1].clone()
         away[..., column] += 0.5
@@ -418,12 +427,12 @@ def test_range_and_sign() -> None:
         assert (reward > 0.0).all() and (reward <= 5.0).all() and not reward.requires_grad
     means = [reward.mean().item() for reward in like]
     assert means == sorted(means, reverse=True) and means[0] > 2 * means[1], (
-        "high means like the expert"
+        "a path more like the expert's must earn more"
     )
 
 
 def test_the_horizon_cancels_but_for_the_masses() -> None:
-    """Check that the time limit hardly changes a first reward that uses a single atom."""
+    """Check that the time limit hardly changes an episode's first reward, which uses one atom."""
     expert, step = make(5), make(1, seed=1, spread=0.5)
     rewards = [play(build([expert], limit), step).item() for limit in (100, 200, 1000)]
     assert rewards == pytest.approx([rewards[0]] * 3, rel=1e-2)
@@ -467,7 +476,7 @@ def test_a_checkpoint_is_the_masses() -> None:
 
 
 def test_a_step_needs_no_value_and_keeps_its_storage() -> None:
-    """Step on the meta device, which fails if a branch or a shape depends on values."""
+    """Observe a step on the meta device, where code that needs the values of a tensor fails."""
     model = build([make(20), make(3)], 50, envs=2)
     place, spend = model.mass.data_ptr(), model.spend
     step = Batch(*(torch.cat([x] * 4).reshape(2, 2, *x.shape[2:]) for x in make(1, seed=1)))

@@ -1,4 +1,7 @@
-"""RED*: NGT's potential, trained with only the expert's term."""
+"""RED*: NGT's potential, trained with only the expert's term.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def build(
 
 
 def plain_h(model: Potential, x: np.ndarray) -> float:
-    """Return the pairing loss of one input in run 0, with the expert's width."""
+    """Return the pairing loss of one input in run 0; HL-Gauss uses the expert's width."""
     c, outs = model.config, []
     for net in (model.predictor, model.prior):
         y = x
@@ -151,7 +154,7 @@ def test_the_prior_stays_and_the_predictor_keeps_its_slope(
 
 
 def trained(seeds: Sequence[int], sizes: Sequence[int], pairing: str) -> list[Tensor]:
-    """Train 30 updates on each run's own demonstrations; return the weights and a reward."""
+    """Train for 30 updates on each run's own demonstrations; return weights and rewards."""
 
     def own(seed: int, size: int) -> Batch:
         g = torch.Generator().manual_seed(seed)
@@ -171,7 +174,7 @@ def trained(seeds: Sequence[int], sizes: Sequence[int], pairing: str) -> list[Te
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_a_pack_is_its_runs_side_by_side(pairing: str) -> None:
-    """Compare runs with different numbers of demonstrations, down to a single transition."""
+    """Compare a pack with its runs alone, whose demonstrations have 1, 10 and 40 transitions."""
     seeds, sizes = (3, 1, 2), (1, 10, 40)
     pack = trained(seeds, sizes, pairing)
     for run, pair in enumerate(zip(seeds, sizes, strict=True)):

@@ -1,4 +1,7 @@
-"""RED: fit and reward compared with plain loops, packs, and rewards of near and far inputs."""
+"""RED: fit and reward compared with plain loops, packs, and rewards of near and far inputs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ def test_the_fit_is_adam_on_shuffled_batches(float64: None) -> None:
 
 
 def test_a_run_of_a_pack_is_the_run_alone() -> None:
-    """Check that weights are equal to the bit although runs differ in number of demonstrations."""
+    """Check that a pack's runs get the bits of single runs, although their data sizes differ."""
     sizes = {1: 5, 2: 40, 3: 17}
     pack = build(sizes, epochs=3)
     for place, (seed, size) in enumerate(sizes.items()):

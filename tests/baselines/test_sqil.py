@@ -21,7 +21,7 @@ def model() -> Sqil:
 
 
 def test_half_is_the_experts_and_worth_one(model: Sqil, make_batch) -> None:
-    """Check the batch and its rewards while the env's reward is hidden."""
+    """Check the batch fed to the agent, and its rewards; the env's own rewards are hidden."""
     agent, expert = (make_batch(2, ROWS, OBS, ACT, seed=seed) for seed in (0, 1))
     fed = model.feed(hide(agent), hide(expert))
     assert torch.equal(fed.obs, torch.cat([agent.obs[:, :3], expert.obs[:, :3]], dim=1))
@@ -35,9 +35,9 @@ def test_an_odd_row_is_the_experts(model: Sqil, make_batch) -> None:
 
 
 def test_the_critics_loss_equals_the_papers(float64: None, model: Sqil, make_batch) -> None:
-    """Compare with a sum over critics and sides: a quarter of each mean squared error.
+    """Compare the loss with a quarter of each mean squared error, summed over critics and sides.
 
-    Each side is half the batch.
+    The two sides are the agent's half and the expert's half of the batch.
     """
     agent = Sac(OBS, ACT, SacConfig(hidden=(5,)), [1, 2])
     fed = model.feed(*(make_batch(2, ROWS, OBS, ACT, seed=seed) for seed in (0, 1)))

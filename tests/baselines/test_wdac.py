@@ -1,4 +1,7 @@
-"""W-DAC: its loss compared with plain loops, sign, shift, slope, packs and broken input."""
+"""W-DAC: its loss compared with plain loops, sign, offset, slope, packs and bad input.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +40,12 @@ def build(
 
 
 def batch_of(x: Tensor, obs: int = OBS) -> Batch:
-    """Return non-terminal transitions from inputs x (R, B, obs + act); next_obs equals obs."""
+    """Split x (R, B, obs + act) into non-terminal transitions whose next_obs equals obs."""
     return Batch(x[..., :obs], x[..., obs:], x[..., :obs], 0.0 * x[..., 0], 0.0 * x[..., 0])
 
 
 def output(model: Wdac, run: int, x: np.ndarray) -> float:
-    """Compute D for one row by hand."""
+    """Return D for one input of a run, computed by hand."""
     for depth, layer in enumerate(model.net.layers):
         x = x @ layer.weight[run].detach().numpy() + layer.bias[run, 0].detach().numpy()
         if depth < len(model.net.layers) - 1:
@@ -51,7 +54,7 @@ def output(model: Wdac, run: int, x: np.ndarray) -> float:
 
 
 def slope(model: Wdac, run: int, x: np.ndarray, step: float = 1e-6) -> float:
-    """Return |grad D| for one row by central differences, which are exact on a linear piece."""
+    """Return |grad D| for one input by central differences, exact on a linear piece."""
     ends = [[output(model, run, x + s * unit) for s in (step, -step)] for unit in np.eye(len(x))]
     return float(np.linalg.norm([(up - down) / (2.0 * step) for up, down in ends]))
 
@@ -101,13 +104,13 @@ def test_loss_does_not_change_with_a_shift_and_the_reward_does(float64, make_bat
     torch.testing.assert_close(model.reward(agent), reward + shift)
     model.loss(agent, expert).sum().backward()
     assert model.net.layers[-1].bias.grad.abs().max() < 1e-15, (
-        "the loss must not constrain the constant"
+        "the loss must not constrain the critic's offset"
     )
 
 
 @pytest.mark.parametrize("two_sides", [1.0, 3.0])
 def test_it_finds_the_slope_between_two_points(two_sides: float):
-    """Train on two points at distance d.
+    """Train on one agent point and one expert point at distance d.
 
     The optimal slope s maximises s d - 10 (s - 1)^2, so s = 1 + d / 20.
     """
@@ -126,7 +129,7 @@ def test_it_finds_the_slope_between_two_points(two_sides: float):
 
 
 def clusters(step: int, seeds: Sequence[int], size: int = BATCH) -> tuple[Batch, Batch]:
-    """Return the two sides' batches, different in each run; their means are 1 apart in each dim."""
+    """Return agent and expert batches, different in each run; their means differ by 1 per dim."""
     x = torch.cat([rows(2, size, OBS + ACT, seed=100 * s + step)[None] for s in seeds])
     return batch_of(0.5 * x[:, 0] - 0.5), batch_of(0.5 * x[:, 1] + 0.5)
 
@@ -173,7 +176,10 @@ def test_raw_inputs_are_no_matter(raw_inputs_stay_finite, one_sided: bool):
 
 
 def test_a_demonstration_of_one_transition_will_do(make_batch):
-    """Train on one transition. Once the agent repeats it, all interpolates are equal."""
+    """Train on a single expert transition; from step 10 on, it also fills the agent's batch.
+
+    From that step on, all interpolates between the two batches are equal.
+    """
     model = build((1, 2))
     demos = DemoSet([make_batch(1, 1, OBS, ACT, seed=s) for s in (0, 1)])
     expert = demos.sample(torch.arange(BATCH).expand(2, BATCH))

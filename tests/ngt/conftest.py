@@ -1,4 +1,4 @@
-"""Fixtures that run the command."""
+"""Fixtures that run the `ngt` command, and a file of demonstrations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ngt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
 
 @pytest.fixture
 def demos_file(tmp_path: Path) -> str:
-    """Return the path of demonstrations whose returns are far above their random returns."""
+    """Return the path of demonstrations whose returns are far above the random policy's."""
 
     def act(obs: torch.Tensor) -> torch.Tensor:
         return torch.tanh(obs[..., 1:2] - obs[..., 2:3])
@@ -41,7 +41,7 @@ def demos_file(tmp_path: Path) -> str:
 
 @pytest.fixture
 def refused(ngt: Any, capsys: Any) -> Any:
-    """Return a function that runs a command, checks for exit code 2 and returns its error line."""
+    """Return a function that runs `ngt`, checks for exit code 2 and returns its error line."""
 
     def run(*arguments: str) -> str:
         with pytest.raises(SystemExit) as stopped:

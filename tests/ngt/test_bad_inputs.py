@@ -24,7 +24,7 @@ KEY = "Pendulum-v1/ngt/state-action-demos1-rate20/seed0"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with good and bad files."""
+    """Return a folder with good and bad demonstrations, policies and config files."""
     place = tmp_path_factory.mktemp("files")
 
     def still(obs: torch.Tensor) -> torch.Tensor:

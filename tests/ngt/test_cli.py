@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
-SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use the recording, not the file of scale `test`
+SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use recorded demos, not those of scale `test`
 COMMANDS = ["expert", "record", "import", "export", "ship", "train", "evaluate", "runs"]
 COMMANDS += ["publish", "bench", "config"]
 
@@ -295,4 +295,4 @@ def test_a_refusal_leaves_its_reason_and_is_no_failure(
     monkeypatch.setattr("ngt.commands.train.member_of", fail)
     with pytest.raises(SystemExit) as stop:
         ngt(*command, demos_file)
-    assert stop.value.code == 2 and not out.exists(), "without an outcome the workflow retries"
+    assert stop.value.code == 2 and not out.exists(), "the workflow retries only without an outcome"

@@ -122,7 +122,7 @@ def test_25_kills_at_random_instants(tmp_path: Path) -> None:
 def test_a_kill_between_any_two_files_of_a_checkpoint(
     tmp_path: Path, whole: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kill the process after `after` files of its fifth checkpoint."""
+    """Kill the process when it has written `after` files of its fifth checkpoint."""
 
     class Killed(BaseException):
         pass

@@ -1,3 +1,5 @@
+"""The pairing losses, compared with plain loops and with the paper's HL-Gauss snippet."""
+
 from __future__ import annotations
 
 import math
@@ -134,7 +136,10 @@ def test_hl_gauss_puts_the_mass_where_the_target_is(float64):
 
 
 def test_hl_gauss_is_least_where_the_prediction_is_the_target(float64):
-    """Check that the loss is least for log-probabilities as logits: it is then the entropy."""
+    """Check that the loss is lowest if logits are the target's log-probabilities.
+
+    It is then the target's entropy.
+    """
     probs = hl_gauss_target(rows(6, 4).tanh(), hl_gauss_edges(-1, 1, 11), 0.2)
     best = hl_gauss(probs.clamp(min=1e-30).log().flatten(-2), probs)
     entropy = -(probs * probs.clamp(min=1e-30).log()).sum(-2).mean(-1)

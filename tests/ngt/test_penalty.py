@@ -28,7 +28,7 @@ SPEC = Spec(OBS, ACT, "state-action", BATCH, (1, 2), 100, 4, 0.99)
 
 
 def build(cls: type, config: Any, spec: Spec = SPEC) -> Any:
-    """Return a model of two runs with non-zero biases and one iteration's draws."""
+    """Return a model of two runs with non-zero biases and one iteration's random draws."""
     model = cls(config, spec)
     for place, parameter in enumerate(p for p in model.parameters() if p.requires_grad):
         g = torch.Generator().manual_seed(place)
@@ -42,7 +42,7 @@ def sides(make_batch: Make) -> tuple[Batch, Batch]:
 
 
 def outputs(net: PackedMLP, run: int, x: Array, leak: float) -> Array:
-    """Return one run's outputs, computed in NumPy. Spectral norm divides a weight W by l' W r."""
+    """Return one run's outputs by NumPy. Spectral norm divides W by l' W r (singular vectors)."""
     layers: Sequence[Any] = net.layers
     for depth, layer in enumerate(layers):
         weight = layer.weight.detach()[run].numpy()

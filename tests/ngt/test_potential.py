@@ -1,4 +1,7 @@
-"""The potential, compared with plain loops for each option, and its numerical properties."""
+"""NGT's potential, compared with plain loops for each option, and its numerical properties.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -239,7 +242,7 @@ def test_head_init_changes_the_head_of_both_nets_alone(head_init, net):
     ],
 )
 def test_spectral_norm_bounds_the_net_through_training(pairing, settings, holds: bool):
-    """Check that spectral norm bounds the net under Adam at 1e-3, and that a plain net grows."""
+    """Check that spectral norm bounds the net under Adam at rate 1e-3; a plain net grows."""
     model, g = build(pairing=pairing, **settings), torch.Generator().manual_seed(0)
     expert = 0.3 * torch.randn(1, 20, OBS + ACT, generator=g) + 1.0
     for _ in range(1000):
@@ -251,7 +254,7 @@ def test_spectral_norm_bounds_the_net_through_training(pairing, settings, holds:
 
 @pytest.mark.parametrize(("settings", "count"), [({}, 3), ({"power_iterations": 1}, 1)])
 def test_power_iterations_of_an_update(float64, make_batch, settings, count: int):
-    """Compare each iteration with l <- W r / |W r|, r <- W' l / |W' l|.
+    """Compare each power iteration with l <- W r / |W r|, r <- W' l / |W' l|.
 
     Check also that computing a reward does no iteration.
     """
@@ -413,7 +416,7 @@ def halfcheetah_like(n: int, seed: int, expert: bool) -> torch.Tensor:
 
 
 def test_the_literal_hl_gauss_target_masks_most_units():
-    """Check targets of 5 tanh on [-1, 1]: beyond 1.25, mass, loss and gradient are zero."""
+    """Check targets 5 tanh on support [-1, 1]: beyond 1.25, mass, loss and gradient are zero."""
     x = torch.cat([halfcheetah_like(200, 0, True), halfcheetah_like(200, 1, False)])[None]
     options = {"pairing": "hl_gauss", "hidden": (256, 256), "m": 32, "obs": 17, "act": 6}
     model = build(hlg_target="rescaled", **options)
@@ -426,10 +429,10 @@ def test_the_literal_hl_gauss_target_masks_most_units():
 
 
 def test_the_printed_hl_gauss_widths_invert_the_reward_when_agent_and_expert_overlap():
-    """Check that late in training the widths 0.25 and 0.05 rank expert transitions last.
+    """Check that HL-Gauss widths 0.25 (expert) and 0.05 (agent) rank the expert last in the end.
 
-    By then, four in five agent transitions are expert-like. Where the densities of agent and
-    expert are equal, the agent's narrower target has the stronger gradient.
+    Late in training, four in five agent transitions are expert-like. Where the densities of agent
+    and expert are equal, the agent's narrower target has the stronger gradient.
     """
     expert, agent = (
         halfcheetah_like(200, 0, True),
@@ -584,7 +587,10 @@ def test_running_percentiles_by_hand(float64, scaling, size: int):
 
 
 def test_signed_rewards_by_hand(float64):
-    """Check with P5, P50, P95 = 0, 1, 2, so u = (h - 1) / 2. A later batch has weight 1/1000."""
+    """Check rewards if the percentiles P5, P50 and P95 are 0, 1 and 2, so u = (h - 1) / 2.
+
+    The percentiles of a later batch enter their running averages with weight 1/1000.
+    """
     first = torch.tensor([[0.0] * 10 + [1.0] * 10 + [2.0] * 10])
     model = build(scaling="ema_signed", gap_floor=1e-10)
     (reward,) = potentials(model, first)
@@ -716,7 +722,7 @@ def test_a_pack_is_its_runs_side_by_side(float64, name):
 
 @pytest.mark.parametrize("name", PACKED)
 def test_a_pack_is_its_runs_side_by_side_in_float32(name):
-    """Allow for batched products that round differently, which Adam amplifies."""
+    """Allow for the different rounding of batched products, which Adam amplifies."""
     assert largest_difference(name, 1) < 1e-5
     assert largest_difference(name, 100) < 1e-2
 

@@ -1,3 +1,8 @@
+"""The interface of reward models: defaults, checked results, hidden rewards and the AUC.
+
+A pack is a group of runs trained together.
+"""
+
 from __future__ import annotations
 
 import sys

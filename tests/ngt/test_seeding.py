@@ -1,3 +1,8 @@
+"""Seeds derived from keys, and streams of random draws for each run of a pack.
+
+A pack is a group of runs trained together.
+"""
+
 from __future__ import annotations
 
 import itertools

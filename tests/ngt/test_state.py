@@ -1,4 +1,7 @@
-"""Tests of a run's state: joining states, slicing a pack and reading a ring."""
+"""Tests of a run's state: joining states, slicing a pack and reading a ring buffer.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of text that users choose: it is refused before training or can be shown anywhere."""
+"""Tests of text that users choose, which is refused before training or can be shown anywhere."""
 
 from __future__ import annotations
 

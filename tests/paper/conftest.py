@@ -141,7 +141,7 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
 
 @pytest.fixture
 def poor_study(make_study: Callable[..., Study]) -> Callable[..., Study]:
-    """Return poor_study(envs=..., name=...), which makes a study with an unscored env, Hopper-v4.
+    """Return poor_study(envs=..., name=...), which makes a study where Hopper-v4 has no scores.
 
     NGT has better returns than BC on all envs. On Hopper-v4, the expert returns 49 and the random
     policy 49.5. Normalised by these, NGT would be worse.
@@ -262,7 +262,7 @@ def tidy() -> Callable[[Figure], None]:
 
 @pytest.fixture
 def make_artefacts() -> Callable[[Study], None]:
-    """Return make_artefacts(study), which makes a file for each of the study's artefacts."""
+    """Return make_artefacts(study), which makes a file for each figure and table of the study."""
 
     def make(study: Study) -> None:
         root = study.layout.root
@@ -294,7 +294,7 @@ def make_artefacts() -> Callable[[Study], None]:
 
 @pytest.fixture(scope="session")
 def theory_numbers() -> theory.Study:
-    """Return the theory study with made-up training results; the rest takes a second."""
+    """Return the theory study with made-up training results; computing the rest takes a second."""
 
     def training(scale: float) -> theory.Training:
         rising = np.linspace(1.0, 2.0, len(theory.STEPS))

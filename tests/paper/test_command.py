@@ -1,4 +1,4 @@
-"""The command that makes an artefact: settings, files, and one-line errors."""
+"""The command that makes a figure, table or report: settings, files, and one-line errors."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_a_config_without_the_figure(study: Any, capsys: Any) -> None:
 
 
 def test_the_scale_of_an_artefact_that_needs_no_runs(study: Any, tmp_path: Path) -> None:
-    """Check that a scale given in any way overrides the artefact's own scale."""
+    """Check that a scale given in any way replaces `paper`, the default scale of the diagram."""
     Path("scales/paper.yaml").write_text("scale: paper\n")
     Path("mine.yaml").write_text("scale: quick\n")
 

@@ -251,7 +251,7 @@ def test_bands_and_units(page: Page) -> None:
     assert "normalised return" in page.texts(".chart .title")
     page.click("[name=returns]")
     assert "return" in page.texts(".chart .title")
-    assert page.last()["NGT"][1:3] == ["250", "70.7"], "-200 + 0.9 * 500, sqrt(0.02) * 500"
+    assert page.last()["NGT"][1:3] == ["250", "70.7"], "mean -200 + 0.9 * 500, std sqrt(0.02) * 500"
 
 
 def test_pointing_at_a_curve_reads_its_values(page: Page) -> None:

@@ -1,4 +1,4 @@
-"""The generated parts of pages."""
+"""The generated part of a page: only this part is replaced, and a page without it is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The register of artefacts, compared with docs/artefacts.md and the config."""
+"""The register of figures and tables, compared with docs/artefacts.md and the config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The characters that labels may contain, in each format of an artefact."""
+"""The characters that labels may contain, in figures, LaTeX, tables and pages."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ PartitionName=gpu Nodes=n1 MaxTime=INFINITE
 
 
 class Slurm:
-    """The daemons, and the environment that a client needs to reach them."""
+    """Slurm's daemons, and the environment that a client needs to reach them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -177,7 +177,7 @@ class Slurm:
         tasks = self.processes(SLURMD_NODENAME=node)
         stewards = {pid for pid in map(_parent, tasks) if _name(pid).startswith("slurmstepd")}
         self.daemons[node].kill()
-        for pid in (*stewards, *tasks):  # stewards first: they must not report the tasks' ends
+        for pid in (*stewards, *tasks):  # stewards first, or they report the ends of tasks
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.daemons[node].wait()

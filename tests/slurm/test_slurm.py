@@ -1,4 +1,4 @@
-"""The workflow through a real Slurm: jobs lost in every way, yet the same numbers."""
+"""The workflow on a real Slurm: jobs are lost in four ways, and the numbers stay the same."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ pytestmark = [pytest.mark.long, pytest.mark.slurm]
 
 
 class Grid(NamedTuple):
-    """A grid that was run through Slurm, and the same grid run without it."""
+    """A grid of runs made through Slurm, and the same grid made without Slurm."""
 
-    here: Path
-    there: Path
+    here: Path  # the checkout that ran without Slurm
+    there: Path  # the checkout that ran through Slurm
     lost: dict[str, str]  # how each method's job was lost
     said: str  # Snakemake's output
 
@@ -91,7 +91,7 @@ def finish(process: subprocess.Popen[str], folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def grid(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Grid:
-    """Run the whole grid without Slurm and through Slurm, where each training run loses a job."""
+    """Run the grid without Slurm and through Slurm; there, each training run loses a job."""
     here, there = (checkout(tmp_path_factory.mktemp(n) / "suite") for n in ("here", "there"))
     both = {here: start(here, slurm, "--cores", "1"), there: start(there, slurm, *through(slurm))}
     try:
@@ -106,7 +106,7 @@ def grid(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Grid:
 
 
 def disturb(slurm: Any, folder: Path) -> dict[str, str]:
-    """Lose four jobs on two nodes: by a limit, a scancel, a kill and a crash."""
+    """Lose four jobs on two nodes: by a time limit, a scancel, a kill and a crash."""
     held: dict[str, int] = {}
 
     def hold() -> bool:
@@ -126,8 +126,8 @@ def disturb(slurm: Any, folder: Path) -> dict[str, str]:
     limited, cancelled = (m for m in METHODS if of[m][1] == first)
     killed, crashed = (m for m in METHODS if of[m][1] != first)
 
-    # The limit is shorter than the profile's notice, so Slurm's next check sends the signal.
-    # Slurm checks twice a minute.
+    # The new limit is shorter than the time by which the profile's signal precedes a limit. So
+    # Slurm's next check sends the signal. Slurm checks twice a minute.
     slurm.call("scontrol", "update", f"jobid={of[limited][0]}", "timelimit=5")
     slurm.call("scancel", of[cancelled][0])  # this also wakes the process
     os.kill(held[killed], signal.SIGKILL)
@@ -168,7 +168,7 @@ def test_the_same_numbers_as_here(grid: Grid) -> None:
     for method in METHODS:
         file = RUNS / method / ONE / "eval.csv"
         assert (grid.there / file).read_bytes() == (grid.here / file).read_bytes(), method
-    # The stamps differ, because the records have different times.
+    # The figures' stamps, which are hashes of inputs, differ, because the records' times differ.
     there, here = (
         re.sub(rb"drawn from [0-9a-f]{16}", b"", (folder / FIGURE).read_bytes())
         for folder in (grid.there, grid.here)

@@ -1,4 +1,7 @@
-"""The resources that a dry run reports for its jobs, and the costs of scales."""
+"""The resources that a dry run reports for its jobs, and the cost of all runs at a scale.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +141,7 @@ def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None
     assert jobs == {r: planned[r] for r in ("expert", "record", "train")} | {"total": jobs["total"]}
     assert (planned["run"], planned["figure"]) == (1498, len(FIGURES))
     assert jobs["expert"] == 9 and jobs["train"] > 116, (
-        "there must be more packs than cells, since Humanoid's cells are split into several packs"
+        "there must be several packs per cell (method, env, mode and rate) on Humanoid-v4"
     )
     line = next(x for x in asked.splitlines() if x.startswith("| train"))
     cpu, gpu = map(int, cells(line)[2:4])

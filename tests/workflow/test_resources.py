@@ -1,4 +1,7 @@
-"""Resources of jobs: hand-computed sizes, and speeds compared with measured training runs."""
+"""Resources of jobs: hand-computed sizes, and speeds compared with measured training runs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +52,9 @@ def cell(config: Config, env: str, method: str = "ngt", **train: Any) -> CellCon
 
 
 def test_a_pack_asks_for_its_buffers(paper: Config) -> None:
-    """Count two buffers for each run on a CPU, and one more.
+    """Count the buffers in memory: on a CPU, two for each run and one more.
 
-    A training run that resumes reads all buffers in addition to its own.
+    Training that resumes reads the saved buffers of all runs in addition to its own buffers.
     """
     humanoid = cell(paper, "Humanoid-v4")
     envs = 4 + 10  # for training and for evaluation
@@ -71,7 +74,7 @@ def test_a_run_of_the_largest_env_takes_7_gb_where_it_trains(paper: Config) -> N
     assert 6900 < device_mb(humanoid) == BUFFER + RUN < 7000
     standing = dataclasses.replace(humanoid, terminate_when_unhealthy=False)
     assert device_mb(standing) < 6450, (
-        "with an end only every 1000 steps, the buffer must be smaller"
+        "if episodes end only every 1000 steps, the buffer must be smaller"
     )
 
 

@@ -1,4 +1,5 @@
-# The plan of this scale, and functions with which rules query it.
+# The plan, which knows the missing runs and files of this scale, and functions with which the rules
+# query it.
 
 import re
 import sys
@@ -8,23 +9,23 @@ sys.path.insert(0, workflow.basedir)  # use the checkout's own packages, even if
 
 from workflow.plan import UserError, read
 
-# Snakemake fills braces in a rule's paths, so braces in the checkout's own path are escaped.
+# Snakemake replaces braces in the paths of rules, so braces in the checkout's path are escaped.
 ENVIRONMENT = f"{workflow.basedir}/environment.yml".replace("{", "{{").replace("}", "}}")
-RUN = "{env}/{method}/{mode}-demos{demos}-rate{rate}/seed{seed}"  # a run's key
+RUN = "{env}/{method}/{mode}-demos{demos}-rate{rate}/seed{seed}"  # the key that names a run
 PACK = "{env}/{method}/{mode}-rate{rate}/{members}"
 
 
 def one_line(function, *args, hint=""):
-    """Return the function's result. On a UserError, end Snakemake with one line."""
+    """Return the function's result. If it raises a UserError, print one line and end Snakemake."""
     try:
         return function(*args)
     except UserError as error:
         print(f"snakemake: error: {error}{hint if 'found text' in str(error) else ''}", file=sys.stderr)
-        sys.exit(2)  # also ends Snakemake from within an input function
+        sys.exit(2)  # this also ends Snakemake if an input function was called
 
 
 def read_plan():
-    """Return the plan. `config` holds the user's own settings, from --config and --configfile."""
+    """Return the plan for the user's settings, i.e. those of --config and --configfile."""
     files = map(Path, workflow.config_settings.configfiles)
     return read(config, files, main=workflow.is_main_process)
 
@@ -42,10 +43,12 @@ if workflow.is_main_process:
 
 
 def inputs(find, *args):
-    """Return the input files that the plan finds, and force the outdated files to be made again.
+    """Return the input files that the plan finds, and make Snakemake remake the outdated ones.
 
-    Only input functions call this function, so it affects only files that a target needs. Snakemake
-    alone would decide by time stamps and by its own records, as `--rerun-triggers` selects.
+    find: a method of the plan.
+    args: its arguments.
+    Rules call this in their input functions, so it affects only files that a target needs. Without
+    it, Snakemake would decide what to remake by time stamps and by its records of earlier jobs.
     """
     found = one_line(find, *args)
     workflow.dag.forcefiles.update(found.outdated)
@@ -53,12 +56,12 @@ def inputs(find, *args):
 
 
 def settings_file(_):
-    """Return the file of the complete settings."""
+    """Return the path of the file that holds all settings of the scale."""
     return inputs(PLAN.settings)
 
 
 def one_of(values):
-    """Return a pattern that matches exactly these values, or nothing if there are none."""
+    """Return a regular expression that matches only these values; without any, it never matches."""
     return "|".join(map(re.escape, values)) or "(?!)"
 
 

@@ -22,7 +22,10 @@ rule record:
 
 
 rule recorded:
-    """Write a recording's receipt if the planned expert was recorded."""
+    """Write the receipt of an env's recording if it is of the expert that the plan asks for.
+
+    The receipt is an empty file, with a hash in its name, that marks the recording as complete.
+    """
     input:
         lambda wildcards: inputs(PLAN.recording, wildcards.env),
     output:

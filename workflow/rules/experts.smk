@@ -25,7 +25,10 @@ rule expert:
 
 
 rule trained:
-    """Write an expert's receipt if its folder matches the plan."""
+    """Write the receipt of an expert if the expert is finished and has the plan's settings.
+
+    The receipt is an empty file, with a hash in its name, that marks the expert as complete.
+    """
     input:
         lambda wildcards: inputs(PLAN.expert, wildcards.env),
     output:
@@ -44,9 +47,10 @@ rule trained:
 
 
 rule ship:
-    """Copy an expert to data/, unless a better one ships already.
+    """Copy an expert to data/, unless a better expert of this env is there already.
 
-    Files in data/ are not outputs, because Snakemake removes outputs before a job starts.
+    Files in data/ are not outputs of the rule, because Snakemake removes outputs before a job
+    starts.
     """
     input:
         settings=ancient(settings_file),
@@ -64,7 +68,7 @@ rule ship:
 
 
 rule experts_page:
-    """Write the page that shows how good each expert is."""
+    """Write data/README.md, the page that shows how good each expert in data/ is."""
     input:
         PLAN.shipping_receipts(),
     output:
@@ -80,6 +84,6 @@ rule experts_page:
 
 
 rule experts:
-    """Train and ship the experts that should ship but do not ship yet."""
+    """Train the experts that data/ should have but lacks, and copy them there."""
     input:
         rules.experts_page.output,

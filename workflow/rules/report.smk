@@ -1,4 +1,4 @@
-# Put every figure and table of the scale into one page.
+# Put all figures and tables of the scale on one web page.
 
 
 rule report:

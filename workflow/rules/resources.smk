@@ -1,4 +1,5 @@
-# Each job's resources and number of retries, and the commands that write receipts.
+# The resources and the number of retries of each job, and the commands that write receipts: empty
+# files that mark runs, experts and recordings as complete.
 
 from snakemake.logging import logger
 from workflow.cost import Asked
@@ -11,9 +12,10 @@ RETRIES = PLAN.retries()
 
 
 def asked(job):
-    """Return a rule's resources as functions of its wildcards.
+    """Return the resources of a rule, each as a function of the rule's wildcards.
 
-    `job` maps wildcards to a Job. GPU resources are left out if the site has no GPU.
+    job: a function that returns the Job for given wildcards.
+    GPU resources are left out if the site has no GPU.
     """
 
     def value_of(name):
@@ -23,7 +25,8 @@ def asked(job):
     return {name: value_of(name) for name in Job._fields if name not in unused}
 
 
-# A job that refuses its task writes the reason to its output file and succeeds. The rule that makes
-# its receipt runs on Snakemake's own machine. It then fails and prints the reason on stderr.
+# A training or recording job that refuses its task writes the reason to its output file and
+# succeeds. The rule that writes the job's receipt runs on the machine of Snakemake itself. If the
+# output file holds a reason, that rule prints the reason on stderr and fails.
 ACCEPT = "if [ -n '{input}' ] && [ -s '{input}' ]; then cat '{input}' >&2; exit 1; fi > {log}"
 CERTIFY = "python -m ngt.runs.receipt {output} > {log}"

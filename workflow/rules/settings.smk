@@ -1,14 +1,14 @@
-# Write the settings that every job reads.
+# Write the file of settings that every job reads.
 
 
 rule settings:
-    """Write the merged settings of all jobs to a file whose name is their hash."""
+    """Write the settings of all jobs to one file. The file's name is the hash of the settings."""
     output:
         PLAN.settings_file,
     log:
         f"{WORK}/logs/settings.log",
     params:
-        text=lambda _: PLAN.settings_text,  # Snakemake fills no braces in a function's result
+        text=lambda _: PLAN.settings_text,  # a function, as Snakemake would fill braces in a string
     conda:
         ENVIRONMENT
     message:

@@ -1,8 +1,9 @@
-# Train imitation runs. A pack of runs is one job, and each run has its own receipt.
+# Train imitation runs. One job trains a pack of runs, and each run has a receipt: an empty file
+# that marks the run as complete.
 #
-# The plan names a training job or a recording as an input only if it must run, so a time stamp alone
-# never starts one. Inputs are not `ancient`, because Snakemake would skip an outdated job whose ancient
-# input is made in the same command.
+# The plan names the output of a training or recording job as an input only if that job must run, so
+# a time stamp alone never starts such a job. Inputs are not `ancient`, because Snakemake would skip
+# an outdated job whose ancient input is made in the same command.
 
 
 rule train:
@@ -32,9 +33,9 @@ rule train:
 
 
 rule pack:
-    """Write a pack's receipt, or fail with the reason if the job refused to train.
+    """Mark a pack as trained, or fail with the reason if its job refused to train.
 
-    This rule runs on Snakemake's own machine, so the reason is printed once.
+    This rule runs on the machine of Snakemake itself, so the reason is printed only once.
     """
     input:
         rules.train.output,
@@ -52,7 +53,7 @@ rule pack:
 
 
 rule run:
-    """Write a run's receipt if its folder matches the plan."""
+    """Write the receipt of a run if the run is finished and has the plan's settings."""
     input:
         lambda wildcards: inputs(PLAN.run, RUN.format(**wildcards)),
     output:

@@ -10,7 +10,7 @@ from ngt.text import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt export` to its parser."""
     parser.epilog = "example: ngt export minari data/Hopper-v4/demos.npz --id ngt/hopper-v0"
     parser.add_argument("format", choices=["minari"], help="the format to write")
     parser.add_argument("demos", type=Path, metavar="DEMOS", help="demonstration file")
@@ -20,8 +20,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the dataset. Its actions are in the env's units, as is usual for Minari."""
-    load_config(args)  # its imports may register the env
+    """Write the dataset. Its actions are in the env's units, as is usual for Minari datasets."""
+    load_config(args)  # the config's `imports` may register the env of the demonstrations
     data = demos.load(args.demos)
     folder = minari.write(data, args.id, f"demonstrations {args.demos}")
     say(f"{folder}: {len(data.length)} episodes of {data.env}, actions in the env's units")

@@ -26,7 +26,7 @@ FORMATS: dict[str, Callable[[Path, str], Found]] = {
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `ngt import` to its parser."""
     parser.epilog = (
         "example: ngt import minari mujoco/hopper/expert-v0 --env Hopper-v4 --actions env "
         "--out hopper.npz"
@@ -53,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Import the demonstrations, and run a random policy to normalise their returns."""
+    """Import the demonstrations. Also play a random policy, whose returns the file needs."""
     one_thread()
     at_least(1, episodes=args.episodes)
     config = load_config(args)

@@ -1,1 +1,1 @@
-"""The writers of what ships: published records and experts."""
+"""Functions that write the results that the suite ships: published records and experts."""

@@ -118,7 +118,8 @@ def index(known: list[dict[str, Any]], one: dict[str, Any]) -> int:
 def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
     """Return the complete settings of a run or an expert.
 
-    A shipped expert's record holds its settings. All other runs have the config's settings.
+    A shipped expert's record holds the expert's settings. All other records come from complete runs
+    and experts, which have the config's settings.
     """
     if "config" in record.run:
         return dict(record.run["config"])

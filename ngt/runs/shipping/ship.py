@@ -26,7 +26,8 @@ from ngt.settings.resolve import config_hash, resolve_expert
 # fit.
 LARGEST = 4_000_000
 
-# Tolerance for actions recomputed with other kernels or processors, which round differently.
+# Largest difference between a recorded action and the same action computed again. Other kernels or
+# processors round differently.
 SAME_ACTION = 1e-3
 
 
@@ -46,8 +47,8 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
     - the expert is finished and has the current settings
     - its policy is that of its best evaluation
     - the recording comes from this policy
-    - it is better than a random policy
-    - it is at least as good as the shipped expert, or `replace_better` is set
+    - the expert is better than a random policy
+    - the expert is at least as good as the shipped one, or `replace_better` is set
     """
     folder, cell, name = layout.expert(env), resolve_expert(config, env), f"expert {env}"
     run = read_folder(folder, name).run
@@ -82,7 +83,11 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
 
 
 def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None:
-    """Check that the episodes were recorded from this policy."""
+    """Check that the episodes in a recording were recorded from this policy.
+
+    source: hash of the settings of the expert with this policy.
+    where: the recording's file.
+    """
     far = distance(data, actor)
     if data.source != source or far > SAME_ACTION:
         raise UserError(
@@ -92,7 +97,7 @@ def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None
 
 
 def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
-    """Return True if a file holds an intact recording from this source and this policy.
+    """Return True if a file holds an intact recording of this policy from this source.
 
     source: hash of the recorded expert's settings.
     policy_file: file of the policy, or None to accept any policy.
@@ -115,7 +120,7 @@ def distance(data: Demos, actor: Policy) -> float:
 def write(
     env: str, files: Sources, run: dict[str, Any], settings: dict[str, Any], data: Demos
 ) -> str:
-    """Write the four files, then replace the old ones; return a line that describes the expert."""
+    """Write an expert's files, then replace those in data/; return a line about the expert."""
     folder, count = shipped.DATA / env, len(data.length)
     for episodes in range(count, 0, -1):
         content = {

@@ -2,9 +2,10 @@
 
     python tests/data/make_vectors
 
-The second set has other sizes and seeds. The script imports nothing from the suite, computes in
-float64 and makes only the arrays that tests read. Arrays that the README gives as float32 are
-rounded at the end, so here the `64` arrays and the official ones agree by construction.
+The second set has other sizes and seeds than the first, which is from official code. The script
+imports nothing from the suite, computes in float64 and makes only the arrays that tests read.
+Arrays that the README gives as float32 are rounded at the end. In this set, each of them therefore
+equals, up to this rounding, the array whose name also has `64`.
 """
 
 from __future__ import annotations

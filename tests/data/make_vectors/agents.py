@@ -1,4 +1,4 @@
-"""SAC of stable-baselines3 and the actor of the ngt release, by the formulas for their vectors."""
+"""Vectors for SAC as in stable-baselines3 and for the ngt release's actor, made by formula."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def actor(name: str, normed: bool, obs: int, act: int, batch: int) -> None:
 
 
 class Sac:
-    """The agent of stable-baselines3, its batch, and its losses at the current weights."""
+    """An agent like that of stable-baselines3, one batch, and the agent's losses on this batch."""
 
     gamma, tau, lr, guard = 0.97, 0.02, 1e-3, 1e-6
 
@@ -116,7 +116,7 @@ class Sac:
     def named(
         self, prefix: str = "", of: Callable[[Tensor], Tensor | None] = torch.clone
     ) -> Arrays:
-        """Return {name in the file: of(weight)}, without weights for which `of` returns None."""
+        """Return {name in the file: of(weight)}; leave out weights for which `of` returns None."""
         nets = {"pi": self.pi[:-1]} | {f"q{k}": net for k, net in enumerate(self.q)}
         nets |= {f"qt{k}": net for k, net in enumerate(self.target)}
         out: Arrays = {}

@@ -1,4 +1,7 @@
-"""Gradients by hand compared with autograd, in float64 and within `Sac.update`."""
+"""SAC's hand-written gradients compared with autograd, in float64 and in `Sac.update`.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,7 @@ def test_the_actors_gradients(float64, make_batch: Callable[..., Batch], runs: i
     loss.sum().backward()
     expected = taken(agent.actor)
     values = agent.critic(obs, agent.actor(obs)[0].tanh())
-    # Each twin has the smaller value in some rows.
+    # Each twin critic must have the smaller value in some rows.
     assert 0 < (values[:, 0] < values[:, 1]).double().mean() < 1
     for a, b in zip(actor_gradients(*arguments), (loss, log_prob), strict=True):
         close(a, b.detach())
@@ -147,7 +150,7 @@ BY_AUTOGRAD = {"critic_gradients": forbidden, "actor_gradients": forbidden}
 @TEMPERATURES
 @pytest.mark.parametrize("runs", [1, 3])
 def test_whole_updates_in_float64(float64, monkeypatch, make_batch, runs: int, config: SacConfig):
-    """Compare updates by hand and by autograd for every form of the temperature's loss."""
+    """Compare updates by hand-written gradients and by autograd for each temperature loss."""
     update = partial(updated, monkeypatch, make_batch, config, runs)
     found, metrics = update(served=lambda *_: True, **BY_HAND)
     expected, others = update(served=lambda *_: False, **BY_AUTOGRAD)
@@ -158,8 +161,8 @@ def test_whole_updates_in_float64(float64, monkeypatch, make_batch, runs: int, c
     assert metrics.keys() == others.keys()
     for name, value in metrics.items():
         close(value, others[name])
-    # The loss is a weight times (entropy - target). Its slope in log alpha is this gap times
-    # alpha or 1.
+    # The temperature's loss is a weight times (entropy - target). Its slope in log alpha is
+    # (entropy - target) times alpha or, for the loss "log_alpha", times 1.
     shift = ACT * math.log(HALF) if config.entropy_units == "env" else 0.0
     slope = metrics["alpha"] if config.alpha_loss == "alpha" else torch.ones(runs)
     close(found.log_alpha.grad, slope * (metrics["entropy"] + ACT + shift))
@@ -167,7 +170,7 @@ def test_whole_updates_in_float64(float64, monkeypatch, make_batch, runs: int, c
 
 @CLIPS
 def test_updates_equal_those_by_autograd(monkeypatch, make_batch, clip: float | None):
-    """Compare updates in float32, for which `update` computes gradients by hand."""
+    """Compare float32 updates, whose gradients are hand-written, with updates by autograd."""
     config = replace(CONFIG, actor_grad_clip=clip or 1e9, critic_grad_clip=clip)
     update = partial(updated, monkeypatch, make_batch, config)
     found, metrics = update(**BY_HAND)
@@ -195,7 +198,10 @@ def test_float64_takes_autograd(float64, monkeypatch, make_batch):
 def test_a_run_is_the_same_alone_and_in_a_pack(
     monkeypatch, make_batch, of_run, clip, config: SacConfig, size: int
 ):
-    """Check for equal bits. The batch sizes fill whole vectors of the elementwise kernels."""
+    """Check that a pack's runs equal single runs to the bit.
+
+    The batch sizes fill whole SIMD vectors in the elementwise kernels.
+    """
     for name, value in BY_HAND.items():
         monkeypatch.setattr(sac, name, value)
     config = replace(config, actor_grad_clip=clip or 1e9, critic_grad_clip=clip)

@@ -1,4 +1,7 @@
-"""A net's layers computed by oneDNN, compared with torch's products in float64."""
+"""A net's layers computed by oneDNN, compared with torch's products in float64.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def drawn(runs: int, seed: int = 0, batch: int = 10, sizes: Sequence[int] = SIZE
 
 
 def result(net: Net, tensors: list[Tensor], slope: float, needed: list[int]) -> list[Tensor]:
-    """Return the net's output and the gradients of the output's sum of squares."""
+    """Return the net's output and the gradients of its sum of squares in the `needed` tensors."""
     tensors = [t.detach().requires_grad_(i in needed) for i, t in enumerate(tensors)]
     out = net(tensors[0], tensors[1:], Rectifier(slope))
     return [out, *torch.autograd.grad(out.square().sum(), [tensors[i] for i in needed])]
@@ -70,7 +73,7 @@ def test_takes_onednn_for_float32_alone(monkeypatch: pytest.MonkeyPatch) -> None
 
 @needs_onednn
 def test_a_run_is_the_same_alone_and_in_a_pack() -> None:
-    """Check that outputs and gradients have equal bits."""
+    """Check that a pack's outputs and gradients equal those of single runs to the bit."""
     tensors, needed = drawn(3), list(range(7))
     together = result(rectified, tensors, 0.05, needed)
     for run in range(3):
@@ -133,7 +136,7 @@ class Factors(TorchDispatchMode):
 @needs_onednn
 @pytest.mark.parametrize("runs", [1, 2])
 def test_no_second_factor_is_part_of_wider_rows(runs: int) -> None:
-    """Check that no second factor is a slice of an input's or a gradient's columns.
+    """Check that no product's second factor is a slice of an input's or a gradient's columns.
 
     With such a slice, oneDNN is a thousand times slower.
     """

@@ -1,3 +1,8 @@
+"""Nets of a pack: outputs, gradients, layer norm, initialisation, spectral norm, observations.
+
+A pack is a group of runs trained together.
+"""
+
 from __future__ import annotations
 
 import math
@@ -88,7 +93,7 @@ def test_in_place_activations_change_no_gradient(float64, in_place, plain, spect
 
 @pytest.mark.parametrize("name", GP)
 def test_gradient_penalty(vectors, load_layers, float64, name):
-    """Check outputs, input gradients and second derivatives through in-place activations."""
+    """Compare outputs, gradients and second derivatives with vectors; activations are in place."""
     v = vectors(name)
     depth = sum(key[0] == "w" for key in v)
     sizes = [v["w1"].shape[1], *(v[f"w{i}"].shape[0] for i in range(1, depth + 1))]
@@ -119,7 +124,7 @@ def test_gradient_penalty(vectors, load_layers, float64, name):
 
 @pytest.mark.parametrize("twins", [1, 2])
 def test_layer_norm_stands_before_the_activation(float64, twins: int):
-    """Check (x - mean) / sqrt(var + 1e-5), with a scale and a shift for each run and twin."""
+    """Check layer norm, (x - mean) / sqrt(var + 1e-5), with a scale and shift per run and twin."""
     net = PackedMLP(SIZES, generators(1, 2), twins=twins, layer_norm=True, activation=F.silu)
     for i, p in enumerate(net.parameters()):
         p.data += 0.3 * rows(*p.shape, seed=i)
@@ -172,7 +177,7 @@ def test_head_gain_scales_the_last_weight_alone(twins: int):
 
 
 def test_uniform_init():
-    """Check the bound 1/sqrt(fan in) and the variance 1 / (3 fan in)."""
+    """Check the weights' bound of 1/sqrt(fan in) and variance of 1 / (3 fan in)."""
     for weight in weights(PackedMLP([400, 300, 200, 50], generators(1), init="uniform")):
         fan_in = weight.shape[1]
         assert weight.abs().max().item() == pytest.approx(fan_in**-0.5, rel=1e-3)
@@ -385,7 +390,7 @@ def test_normaliser_in_float32_over_many_small_steps():
 def test_normaliser_over_a_million_rows():
     """Check a feature whose mean far exceeds its std, as on Humanoid-v4.
 
-    A float32 state would drift.
+    With running statistics in float32, the mean would drift.
     """
     normaliser, obs = ObsNormaliser(1, 1), 0.990 + 0.023 * rows(1, 1_000_000, 1)
     for batch in obs.split(100, dim=1):

@@ -1,4 +1,7 @@
-"""Adam for a pack and gradient clipping per run, compared with torch's versions."""
+"""Adam for a pack and gradient clipping per run, compared with torch's versions.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ def test_a_step_is_adams_and_no_run_of_it_depends_on_the_others() -> None:
 
 
 def test_a_loss_of_two_sets_of_parameters_moves_both() -> None:
-    """Check that each set has its own optimiser and only this loss's gradients."""
+    """Check that each set of parameters moves by its own optimiser and by this loss alone."""
     one, two = (nn.Parameter(torch.full((2, 3), value)) for value in (1.0, 2.0))
     optimisers = adam([one], 0.1), adam([two], 0.01)
     two.grad = torch.full((2, 3), -1e9)  # left by another loss; must be discarded
@@ -86,7 +89,7 @@ def test_a_loss_of_two_sets_of_parameters_moves_both() -> None:
 
 @pytest.mark.slow
 def test_an_optimiser_does_not_import_torchs_compiler():
-    """The import would take seconds at the start of each training job."""
+    """Importing the compiler would take seconds at the start of each training job."""
     code = (
         "import sys, torch; from ngt.agent.optim import adam, step_; "
         "p = torch.nn.Parameter(torch.ones(2, 3)); optimiser = adam([p], 0.1); "

@@ -76,9 +76,9 @@ def test_another_form_of_actor_comes_back(tmp_path: Path, options: dict[str, Any
 
 
 def test_what_a_file_says_of_its_actor(file: Path, tmp_path: Path) -> None:
-    """Check that newer settings are saved only if they differ from the default.
+    """Check that a file holds newer settings only if they differ from the default.
 
-    Files of older settings therefore keep their bytes.
+    A policy that uses the default of each newer setting therefore keeps the same bytes.
     """
     plain = {"hidden": [16, 8], "log_std_min": -4.0, "log_std_max": 2.0}
     other = tmp_path / "other"
@@ -121,7 +121,7 @@ def message(path: Path) -> str:
 
 
 def rewrite(path: Path, meta: Any = None, **tensors: Any) -> None:
-    """Rewrite a file with changed tensors or facts; `meta` of None keeps the facts."""
+    """Rewrite a file with changed tensors or metadata; if `meta` is None, keep the metadata."""
     facts = {"format": 1, "env": ENV, "sac": {"hidden": [16, 8], "log_std_min": -4.0}}
     data = {**load_file(path), **tensors}
     text = json.dumps({**facts, **meta} if isinstance(meta, dict) else facts)

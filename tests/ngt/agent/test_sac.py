@@ -1,4 +1,7 @@
-"""SAC, compared with plain loops, with saved numbers of two public codes and with SB3 itself."""
+"""SAC compared with plain loops, with saved results of two public codes and with SB3 itself.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ def mlp(net, lead: tuple[int, ...], x: np.ndarray) -> np.ndarray:
 
 
 def plain_policy(actor: Actor, run: int, obs: np.ndarray, noise: np.ndarray):
-    """Return one row's action and its log-probability as a tanh-squashed Gaussian."""
+    """Return one row's action and its log-probability under a tanh-squashed Gaussian."""
     out = mlp(actor.net, (run,), obs)
     mean, raw = out[:ACT], out[ACT:]
     std = np.exp(-5.0 + 3.5 * (np.tanh(raw) + 1.0))
@@ -103,7 +106,7 @@ def plain_value(critic: Critic, run: int, twin: int, obs: np.ndarray, action: np
 
 @pytest.mark.parametrize("config", [SMALL, RELEASED], ids=["paper", "released"])
 def test_losses_equal_plain_loops(float64, make_batch, config):
-    """Compare three runs of different temperatures; some of the transitions are terminal."""
+    """Compare the losses of three runs with different temperatures; some rows are terminal."""
     alphas, gamma, size = [0.05, 0.2, 1.7], 0.9, 6
     agent, batch = agent_of([1, 2, 3], config, alphas), make_batch(3, size, OBS, ACT)
     assert batch.terminated.unique().tolist() == [0.0, 1.0]
@@ -177,7 +180,7 @@ def test_target_entropy_and_temperature(float64, make_batch, scale):
     agent = agent_of([1, 2], config)
     assert agent.target_entropy == -scale * ACT
     agent.actor.net.layers[-1].weight.data.zero_()
-    raw = torch.tensor([[-0.5], [0.4]])[:, :, None].expand(2, 1, ACT)  # std .04 and .85
+    raw = torch.tensor([[-0.5], [0.4]])[:, :, None].expand(2, 1, ACT)  # std 0.04 and 0.85
     agent.actor.net.layers[-1].bias.data.copy_(torch.cat([torch.zeros(2, 1, ACT), raw], dim=-1))
     metrics = agent.update(make_batch(2, 64, OBS, ACT), torch.zeros(2, 64), noises(2, 64))
     assert metrics["alpha"].tolist() == pytest.approx([0.2, 0.2])
@@ -208,7 +211,7 @@ def test_softplus_temperature(float64, make_batch):
 @pytest.mark.parametrize("alpha_form", ["exp", "softplus"])
 @pytest.mark.parametrize("alpha_loss", ["alpha", "log_alpha"])
 def test_weight_of_the_temperature_loss(float64, make_batch, alpha_form, alpha_loss):
-    """Check the gradient with respect to the learned parameter x.
+    """Check the temperature loss's gradient with respect to the learned parameter x.
 
     The gradient is d alpha / dx or d log alpha / dx, times the gap to the target entropy.
     """
@@ -261,9 +264,9 @@ def test_target_entropy_counts_actions_in_units_of_the_env(env, units, target):
 
 
 def test_target_entropy_is_that_of_the_scaled_action(float64):
-    """Compare a uniform action's entropy with the target, in squashed and in scaled units.
+    """Check by how much a uniform action's entropy exceeds the target.
 
-    The two differences must be equal.
+    The excess must be the same for squashed actions, in [-1, 1], and for scaled ones.
     """
     half, act = 0.4, 3
     uniform_squashed, uniform_scaled = act * math.log(2.0), act * math.log(2.0 * half)
@@ -275,7 +278,7 @@ def test_target_entropy_is_that_of_the_scaled_action(float64):
 @BY_HAND
 @pytest.mark.parametrize("half", [0.4, 2.0])
 def test_update_is_algorithm_1(float64, monkeypatch, make_batch, half, by_hand):
-    """Compare with Algorithm 1, written out here and differentiated by autograd."""
+    """Compare an update with Algorithm 1, written out here and differentiated by autograd."""
     take_gradients(monkeypatch, by_hand)
     agent = Sac(OBS, ACT, replace(SMALL, alpha=0.3), [1], half)
     batch, noise = make_batch(1, 16, OBS, ACT), noises(1, 16)
@@ -490,7 +493,7 @@ def test_released_actor(vectors, load_layers, name):
 
 @ACTORS
 def test_released_actor_in_float64(vectors, load_layers, float64, name):
-    """Check for equal numbers, with a looser tolerance in rows that the guard changes."""
+    """Compare with the saved float64 numbers, more loosely in rows that the guard changes."""
     v = vectors(name)
     actor = actor_of(v, load_layers)
     mean, log_std = (t[0] for t in actor(v["obs"].double()[None]))
@@ -643,7 +646,7 @@ def test_sb3_losses_and_gradients(vectors, load_layers, monkeypatch):
 
 
 def test_sb3_target(vectors, load_layers, monkeypatch, float64):
-    """Check that each row's loss comes from the critics' distances to the saved target."""
+    """Check that each row's loss is half the critics' squared distances to the saved target."""
     v = vectors("sac_sb3")
     agent, batch = sb3_agent(v, load_layers, monkeypatch), sb3_batch(v, torch.float64)
     alpha = agent.log_alpha.detach().exp()
@@ -755,7 +758,10 @@ class Live:
         self.grads[name] = [p.grad.clone() for p in group["params"]]
 
     def nets(self, values=None):
-        """Yield our net, the peer's (weight, bias) pairs mapped by `values`, and the twin."""
+        """Yield (our net, stable-baselines3's layers, twin) for each net.
+
+        A layer is a pair of weight and bias, each passed through `values` if that is given.
+        """
         value = values or (lambda p: p.detach())
 
         def linear(*modules):
@@ -789,7 +795,7 @@ class Live:
         return metrics, self.logger.name_to_value
 
     def gradients(self):
-        """Yield pairs of our gradient and the peer's gradient from the last update."""
+        """Yield pairs of our gradient and stable-baselines3's from the last update."""
         by_id = {}
         for name, module in (("actor", self.sb3.actor), ("critic", self.sb3.critic)):
             by_id.update(zip(map(id, module.parameters()), self.grads[name], strict=True))
@@ -919,7 +925,7 @@ def test_critic_loss_falls_on_a_fixed_batch(make_batch):
 
 @pytest.mark.parametrize("target", [False, True])
 def test_the_soft_value_equals_plain_loops(float64, target: bool):
-    """Check the soft value, and that its gradient reaches only the critic, never the target."""
+    """Check the soft value, and that its gradient reaches only the critic, never the target net."""
     agent, size = agent_of([1, 2], alphas=[0.05, 0.7]), 5
     obs, noise = rows(2, size, OBS), 0.2 * rows(2, size, ACT, seed=1)  # no action saturates
     value = agent.soft_value(obs, noise, target)
@@ -938,7 +944,7 @@ def test_the_soft_value_equals_plain_loops(float64, target: bool):
 
 
 def test_one_critic_is_the_value_alone(make_batch):
-    """Check an update in float32, for which two critics would use gradients by hand."""
+    """Check a float32 update with one critic; with two, gradients would be computed by hand."""
     agent = agent_of([1, 2], replace(SMALL, critics=1))
     batch = make_batch(2, 6, OBS, ACT)
     q = agent.critic(batch.obs, batch.action)

@@ -1,4 +1,7 @@
-"""Tests of the benchmarks' cases."""
+"""Tests of the settings, packs and peers that the benchmarks measure.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_methods_are_measured_by_what_the_loop_asks_of_them() -> None:
     result = cpu.bench_methods(config, "Pendulum-v1", names, "constant", repeats=3, updates=4)
     rows = {row["method"]: row for row in result["rows"]}
     assert list(rows) == [*names, "constant"]
-    assert SlowStep.calls == 3 + 3 * 4, "the burn-in must take 3 steps, and each of 3 rounds 4"
+    assert SlowStep.calls == 3 + 3 * 4, "the burn-in must take 3 steps, each of 3 rounds 4"
     assert rows["constant"]["cost"] == rows["constant"]["least"] == rows["constant"]["most"] == 1.0
     assert rows["fit"]["iterations_per_second"] < 50, "an update takes at least 20 ms"
     assert rows["step"]["cost"] > 1.5 and rows["step"]["most"] >= rows["step"]["cost"]

@@ -74,9 +74,9 @@ def test_the_floor_repeats_the_products_and_nothing_else() -> None:
     with measure.Products("cpu") as noted:
         products()
     factors = [[(f.shape, f.stride()) for f in args] for _, args in noted.calls]
-    assert factors[0] == [(x.shape, x.stride()), (y.shape, y.stride())], "the layout must be kept"
+    assert factors[0] == [(x.shape, x.stride()), (y.shape, y.stride())], "factor layouts must stay"
     assert [f[0] for f in factors[1]] == [(5, 3), (3, 7)]
-    assert factors[2][0] == ((2, 5, 3), (0, 0, 0)), "one number must be repeated"
+    assert factors[2][0] == ((2, 5, 3), (0, 0, 0)), "an expanded factor must stay expanded"
     assert len(factors) == 3
 
 

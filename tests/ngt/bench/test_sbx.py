@@ -1,4 +1,4 @@
-"""Tests of the peer SBX, with small scripts in place of its process."""
+"""Tests of the benchmark against SBX, with small scripts in place of SBX's process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Return a function that writes a script for SBX's Python to run instead of the suite's."""
+    """Return a function that writes a script to run in place of the one that serves SBX."""
 
     def write(script: str) -> None:
         (tmp_path / "serve_sbx.py").write_text(script, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tests of printed settings and the precedence of options."""
+"""Tests of `ngt config`: the settings that it prints, and which option wins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_config_prints_what_is_loaded(ngt: Any) -> None:
     said = json.loads("\n".join(ngt("config", KEY.format(4, 0), "--scale", "lite")))
     cell = resolve(config, "Pendulum-v1", "ngt", "state-action", 20)
     assert said == json.loads(json.dumps(dataclasses.asdict(cell))), (
-        "former values must be printed too"
+        "settings that hashes omit must be printed too"
     )
     assert json.loads("\n".join(ngt("config")))["scale"] == "quick", (
         "quick must be the default scale"

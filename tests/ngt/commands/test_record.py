@@ -16,7 +16,7 @@ from ngt.settings.config import SacConfig
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
-SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use the recording, not the file of scale `test`
+SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use recorded demos, not those of scale `test`
 
 
 def test_recording_ones_own_policy(ngt: Any, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_strict_refuses_what_the_env_can_not_have_given(
     with pytest.raises(SystemExit) as stopped:
         ngt(*record, "--strict")
     assert stopped.value.code == 2 and not (tmp_path / "out.npz").exists()
-    assert (tmp_path / "out.done.abc").exists(), "nothing must be replaced"
+    assert (tmp_path / "out.done.abc").exists(), "a refused recording must remove no receipt"
     with pytest.warns(UserWarning, match="episode 1: terminated"):
         ngt(*record)
     assert (tmp_path / "out.npz").exists()
@@ -95,7 +95,7 @@ def test_recording_a_runs_folder(
         assert len(said) == lines and said[0].startswith("out.npz: 2 episodes, return ")
         assert all("no return can be normalised: the expert's mean" in x for x in said[1:])
     left = sorted(p.name for p in tmp_path.glob("*.done.*"))
-    assert left == ["other.done.abc"], "the former file's receipts must be removed"
+    assert left == ["other.done.abc"], "receipts (done.*) of the replaced file must be removed"
 
 
 def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, refused: Any) -> None:

@@ -14,7 +14,7 @@ from ngt.settings.load import load
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
-SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use the recording, not the file of scale `test`
+SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use recorded demos, not those of scale `test`
 
 
 def test_runs_counts(ngt: Any, demos_file: str) -> None:
@@ -50,7 +50,7 @@ def test_runs_of_a_figure(ngt: Any) -> None:
 def test_runs_watched_until_all_are_complete(
     ngt: Any, demos_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check three reports, for no runs, part of a run and all runs, with a sleep between them."""
+    """Check three reports with sleeps in between: for no runs, part of a run, and all runs."""
     keys = [KEY.format(1, seed) for seed in (0, 1)]
     own = [*SHORT, "--set", f"envs.Pendulum-v1.demos={demos_file}", "--set", "train.steps=80"]
     for name, value in (("methods", "[ngt]"), ("demos", "[1]"), ("seeds", "[0, 1]")):

@@ -1,4 +1,4 @@
-"""Tests of `ngt train`: runs skipped, replaced, refused and packed."""
+"""Tests of `ngt train`: which runs it skips, replaces, refuses and trains together (packs)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALREADY = "run {0}: finished already in results/test/runs/{0}; pass --fresh to t
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]
-SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use the recording, not the file of scale `test`
+SHORT += ["--set", "envs.Pendulum-v1.demos=''"]  # use recorded demos, not those of scale `test`
 
 
 def test_a_warning_is_one_line_and_comes_once(tmp_path: Path, demos_file: str) -> None:
@@ -180,7 +180,7 @@ def test_packs_hold_the_runs_that_are_left(ngt: Any, demos_file: str, tmp_path: 
     bc = KEY.format(1, 0).replace("/ngt/", "/bc/")
     ngt("train", keys[1], *SHORT, "--demos", demos_file)
     said = ngt("train", *keys, bc, keys[0], *SHORT, "--demos", demos_file)
-    assert len(said) == 4, "a repeated key must be one run"
+    assert len(said) == 4, "a key given twice must train one run"
     packed = {
         key: read_json(tmp_path / "results/test/runs" / key / "run.json")["pack"]
         for key in [*keys, bc]

@@ -1,4 +1,7 @@
-"""Tests of demonstrations: recording, subsampling, files, units of actions and packs."""
+"""Tests of demonstrations: recording, subsampling, files, units of actions and packs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -373,7 +376,7 @@ def test_a_file_of_something_else(file: Path, tmp_path: Path) -> None:
 def test_a_flipped_bit_is_noticed_or_harmless(
     where: float, bit: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Flip one bit anywhere in the file. It may be harmless in unread parts such as dates."""
+    """Flip one bit of a file: it must be noticed unless it is in an unread part, such as a date."""
     path = tmp_path_factory.getbasetemp() / "flipped.npz"
     whole = made(episode(3), episode(4))
     save(path, whole)

@@ -1,4 +1,4 @@
-"""Tests of references for normalised returns, and of cases that have no normalised return."""
+"""Tests of the random and expert returns that normalise returns, and of pairs that cannot."""
 
 from __future__ import annotations
 

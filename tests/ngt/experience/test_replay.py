@@ -1,4 +1,7 @@
-"""The packed buffer, compared with a plain one that stores each next_obs with its obs."""
+"""A pack's replay buffer, compared with a plain one that stores next_obs with each obs.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ class Plain:
 
 
 class Stream:
-    """Transitions of `runs` times `n` envs. All observations differ; `ends` decides which end."""
+    """Transitions of `runs` times `n` envs, all distinct; `ends` decides which episodes end."""
 
     def __init__(self, runs: int, n: int, ends: Ends) -> None:
         self.shape, self.ends, self.rng, self.steps = (runs, n), ends, np.random.default_rng(0), 0
@@ -72,7 +75,7 @@ def at_random(chance: float) -> Ends:
 
 PATTERNS: dict[str, Ends] = {
     "never": at_random(0.0),
-    "now and then": at_random(0.1),  # the rates of the runs differ; the last run never ends
+    "now and then": at_random(0.1),  # the runs end at different rates, the last run never
     "always": lambda rng, step: np.ones((3, 4), bool),
     "one env at every step": lambda rng, step: np.array([[True, False, False, False]] * 3),
     "in bursts": lambda rng, step: np.full((3, 4), step // 7 % 3 == 1),
@@ -91,7 +94,10 @@ def assert_equal(a: Batch, b: Batch) -> None:
 def test_draws_are_those_of_a_plain_buffer(
     capacity: int, pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Compare every transition bit by bit after each of 60 steps, starting with a tiny table."""
+    """Compare every transition bit by bit after each of 60 steps.
+
+    The table of final observations starts with one slot.
+    """
     monkeypatch.setattr(replay, "SLOTS", 1)
     ours, plain = Replay(3, capacity, OBS, ACT, envs=4), Plain(3, capacity)
     stream = Stream(3, 4, PATTERNS[pattern])
@@ -111,7 +117,7 @@ def test_draws_are_those_of_a_plain_buffer(
 
 
 def test_the_table_grows_only_where_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that the table grows with the ends in the buffer, not with all ends so far."""
+    """Check that the table of final observations grows only with the ends still in the buffer."""
     monkeypatch.setattr(replay, "SLOTS", 2)
     ours, stream = Replay(3, 40, OBS, ACT, envs=4), Stream(3, 4, PATTERNS["one env at every step"])
     sizes = []
@@ -214,7 +220,7 @@ def test_only_whole_vector_steps_that_fit_are_taken(shape: tuple[int, int]) -> N
 
 
 def test_bytes_are_those_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check the peak number of bytes, which includes the old table while the table grows."""
+    """Check the peak bytes: while the table of final observations grows, two copies exist."""
     for first, ends in ((64, 50), (8, 50), (1, 1)):
         monkeypatch.setattr(replay, "SLOTS", first)
         ours, stream = Replay(3, 50, OBS, ACT, envs=4), Stream(3, 4, PATTERNS["always"])
@@ -229,7 +235,7 @@ def test_bytes_are_those_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_papers_largest_buffer_is_under_7_gb() -> None:
-    """Check the buffer of Humanoid-v4 with 4 million transitions.
+    """Check the size of Humanoid-v4's buffer with 4 million transitions.
 
     An episode ends every 22 steps, as it does under a random policy.
     """

@@ -1,4 +1,7 @@
-"""Tests of rollouts, which play one whole episode in each env, each with its own seed."""
+"""Tests of rollouts, which play one whole episode in each env, each with its own seed.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ LIMIT = 12
 
 
 class Fuse(gym.Env[np.ndarray, np.ndarray]):
-    """A toy env that rewards the step's number and terminates after 2 to 9 steps, by its seed."""
+    """A toy env whose reward is the step's number; its seed sets its length, 2 to 9 steps."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)

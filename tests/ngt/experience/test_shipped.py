@@ -103,7 +103,7 @@ def test_no_record(data: Path, text: str) -> None:
 
 
 def test_a_file_is_read_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that later calls do not read the files again: the workflow calls this for each run."""
+    """Check that only the first call reads the files; the workflow calls `read` for each run."""
     shipped.read(ENV)
     reads: list[Path] = []
     whole: Callable[[Path], bytes] = Path.read_bytes

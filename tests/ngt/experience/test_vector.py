@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("counter")
 
 
 def rollout(env, seeds, steps, rng=0):
-    """Return the observations and ends of `steps` vector steps. Each env has seeded actions."""
+    """Take `steps` vector steps with seeded random actions; return observations and ends."""
     act = env.task.act
     rngs = [np.random.default_rng([rng, seed]) for seed in seeds]
     out = [env.reset(seeds)]

@@ -1,4 +1,4 @@
-"""Tests of env processes: they give the numbers of one process, report faults and end cleanly."""
+"""Tests of env processes: they give the same numbers as one process, report faults and end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def assert_same(a: Any, b: Any) -> None:
     ("workers", "shares"), [(1, [5]), (2, [2, 3]), (3, [1, 2, 2]), (5, [1] * 5), (9, [1] * 5)]
 )
 def test_shares_are_even_and_numbers_those_of_one_process(workers: int, shares: list[int]) -> None:
-    """Compare the numbers across ends of episodes and after restoring a state."""
+    """Compare env processes with envs in this process, also after ends and after a restore."""
     here, there = VectorEnv("Hopper-v4", 5), VectorEnv("Hopper-v4", 5, workers=workers)
     assert isinstance(there._envs, Workers)
     assert [s.stop - s.start for s in there._envs.shares] == shares

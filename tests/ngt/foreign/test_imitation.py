@@ -1,4 +1,4 @@
-"""Tests of `imitation`'s trajectories, in a folder that Hugging Face's `datasets` wrote."""
+"""Tests of trajectories of the package imitation, as Hugging Face's `datasets` writes them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_whole_episodes_are_read_as_they_were_played() -> None:
 
 
 def folder(place: Path, **columns: Any) -> Path:
-    """Write a folder with one trajectory of three steps."""
+    """Write a folder with one trajectory of three steps; `columns` replaces some columns."""
     row = {
         "obs": [np.zeros((4, 11)).tolist()],
         "acts": [np.zeros((3, 3)).tolist()],

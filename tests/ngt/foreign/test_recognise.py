@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def make(place: Path, kind: str) -> Path:
-    """Make a file or folder of the given kind."""
+    """Make a file or folder of another project; `kind` selects the project and form."""
     if kind == "d4rl":
         with h5py.File(place / "a.hdf5", "w") as file:
             file["observations"] = np.zeros(3)

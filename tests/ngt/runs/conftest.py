@@ -24,7 +24,7 @@ def settings() -> dict[str, Any]:
     return {
         "scale": "test",
         "expert": {"episodes": 4},
-        "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the file of scale `test`
+        "envs": {"Pendulum-v1": {"demos": ""}},  # use recorded demos, not those of scale `test`
         "figures": {"f": figure},
     }
 

@@ -46,7 +46,7 @@ def test_statuses(
     assert run_status(layout, config, key) == ("finished", "step 400, 50.0 steps/s", False)
     begin(config, key)
     assert run_status(layout, config, key).status == "finished", (
-        "the former record must stay until the new one is complete"
+        "the finished record must stay until the new run is complete"
     )
     train(config, key, {200: [1.0]}, diverged=True)
     assert run_status(layout, config, key) == ("diverged", "step 200: obs is not finite", False)

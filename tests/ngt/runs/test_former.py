@@ -1,4 +1,4 @@
-"""Former results: setting aside, bringing back, and interrupted moves."""
+"""Former results: how they are set aside and brought back, also after interrupted moves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAYOUT = Layout("test")
 
 
 def write(folder: Path, config: str, source: str = "s", text: str = "") -> Path:
-    """Write a complete run."""
+    """Write a complete run with these config and source hashes, and return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in FILES[:-1]:
         (folder / name).write_text(f"{name} {config} {source} {text}")
@@ -68,7 +68,7 @@ def test_equal_settings_and_code_keep_both_results(run: Path) -> None:
         "a-s-2": "second",
         "a-s-3": "third",
     }
-    assert find(run, fits("a")) == former_of(run) / "a-s-3", "the newest"
+    assert find(run, fits("a")) == former_of(run) / "a-s-3", "the newest result must be found"
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"config_hash": "../..", "source_hash": 3}'])
@@ -86,7 +86,7 @@ def test_a_damaged_record_is_kept_but_never_comes_back(run: Path, content: str) 
 def test_an_interrupted_move_is_completed_by_the_next(
     run: Path, monkeypatch: pytest.MonkeyPatch, moved: int
 ) -> None:
-    """Stop a move after some files, and check that no result is lost and each comes back."""
+    """Stop a move after some files; check that no result is lost and each can be brought back."""
     replace = Path.replace
 
     def stopping(self: Path, target: Path) -> Path:

@@ -1,4 +1,7 @@
-"""Tests of run keys, the run table, packs and paths."""
+"""Tests of run keys, the run table, packs and paths.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from ngt.settings.config import MODES, Config
 from ngt.settings.load import load
 from ngt.settings.resolve import config_hash
 
-CELL = ("Hopper-v4", "ngt", "state-action", 20)
+CELL = ("Hopper-v4", "ngt", "state-action", 20)  # env, method, mode and rate, as in a pack
 KEY = RunKey("Hopper-v4", "ngt", "state-action", 20, 4, 2)
 
 keys = st.builds(

@@ -30,7 +30,7 @@ MODELS = sorted({m.model for m in load({"scale": "paper"}).methods.values()} - {
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the folder of a small package."""
+    """Return a folder with a small package, whose code is hashed in place of the suite's."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -41,7 +41,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def hashed(*models: str) -> str:
-    """Return the hash of the current code."""
+    """Return the source hash, computed anew from the files."""
     provenance.source_hash.cache_clear()
     return provenance.source_hash(*models)
 
@@ -100,19 +100,36 @@ def test_the_source_hash_covers_the_trainer_its_imports_and_every_model() -> Non
     assert not {"ngt.cli", "ngt.runs.published", "ngt.runs.table", "ngt.bench.cpu"} & covered
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_no_training_loads_a_module_that_its_source_hash_leaves_out(model: str) -> None:
-    code = f"import sys, {model.partition(':')[0]}, ngt.training.trainer\nprint(*sys.modules)"
+# A new process for each model would import torch each time, so one process forks for each.
+LOAD = """
+import os, sys
+from importlib import import_module
+import gymnasium, torch
+for model in sys.argv[1:]:
+    if not os.fork():
+        import_module(model)
+        import_module("ngt.training.trainer")
+        print(model, *sys.modules, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_no_training_loads_a_module_that_its_source_hash_leaves_out() -> None:
+    modules = [model.partition(":")[0] for model in MODELS]
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", LOAD, *modules],
         cwd=provenance.ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    loaded = {m for m in done.stdout.split() if m.split(".")[0] in ("ngt", "baselines")}
-    assert "ngt.training.trainer" in loaded
-    assert loaded <= set(provenance.sources(provenance.ROOT, [model]))
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [model for model, *_ in lines] == modules
+    for model, *names in lines:
+        loaded = {m for m in names if m.split(".")[0] in ("ngt", "baselines")}
+        assert {model, "ngt.training.trainer"} <= loaded
+        assert loaded <= set(provenance.sources(provenance.ROOT, [f"{model}:"])), model
 
 
 def test_a_folder_that_is_no_checkout_has_no_commit(root: Path) -> None:

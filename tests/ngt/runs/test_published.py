@@ -30,10 +30,10 @@ from ngt.settings.resolve import resolve_expert
 SETTINGS: dict[str, Any] = {
     "scale": "test",
     "expert": {"episodes": 4},
-    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the file of scale `test`
+    "envs": {"Pendulum-v1": {"demos": ""}},  # use recorded demos, not those of scale `test`
     "figures": {
         **dict.fromkeys(
-            [name for name in load({"scale": "test"}).figures]  # only `f` remains
+            [name for name in load({"scale": "test"}).figures]  # so that only figure `f` remains
         ),
         "f": {"methods": ["ngt"], "envs": ["Pendulum-v1"], "demos": [1, 4], "seeds": [0, 1]},
     },
@@ -333,14 +333,14 @@ def test_settings_of_another_cell_do_not_matter(trained: Layout, config: Config)
 
 def test_the_manifest_has_each_cells_settings_once(trained: Layout, config: Config) -> None:
     manifest = publish(trained, config)
-    assert len(manifest["cells"]) == 2, "the runs must share one cell; the expert has its own"
+    assert len(manifest["cells"]) == 2, "the runs must share one entry; the expert has another"
     of_run = manifest["cells"][manifest["runs"][FIRST]["cell"]]
     assert of_run["method"] == "ngt" and of_run["params"]["m"] == 4
     assert of_run["sac"]["gamma"] == 0.99 and of_run["train"]["steps"] == config.train.steps
 
 
 def change_cell(layout: Layout, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the manifest's settings for the first run's cell, and update their hash."""
+    """Change the settings that the manifest has for the first run, and update their hash."""
     file = layout.published.with_suffix(".json")
     manifest = read_json(file)
     assert manifest is not None

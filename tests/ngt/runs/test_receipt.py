@@ -1,4 +1,4 @@
-"""Tests of receipts, which are written only if they match the files next to them."""
+"""Tests of receipts (done.*), which are written only if they match the files beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of tables of runs."""
+"""Tests of the table that is read from runs: its rows, its scores and errors."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_run_of_its_cells_that_no_artefact_names_is_an_error(
     elsewhere = dataclasses.replace(one, method="bc", seed=9)
     for key in (one, four, elsewhere):
         train(config, key, {200: [-800.0]})
-    assert len(read_runs(layout, config, "f")[0]) == 2, "other cells must not be in this table"
+    assert len(read_runs(layout, config, "f")[0]) == 2, "the table must omit runs of other methods"
     train(config, stray, {200: [-800.0]})
     for partial in (False, True):
         with pytest.raises(UserError) as caught:
@@ -204,14 +204,14 @@ def test_a_score_that_cannot_be_normalised_is_missing(
         train(config, key, {200: [50.0], 400: [51.0]}, reference=reference)
     table, absent = read_runs(layout, config, "f")
     assert absent == [] and table["score"].isna().all()
-    assert table["return"].tolist() == [50.0, 51.0] * 2, "the returns must stay"
+    assert table["return"].tolist() == [50.0, 51.0] * 2, "the returns must remain"
     assert unscored_envs(table) == {"Pendulum-v1": unscored(reference)}
 
 
 def test_one_reason_holds_for_all_runs_of_an_env(
     layout: Layout, config: Config, train: Any
 ) -> None:
-    """Check that one reason is given even if only some records have standard errors."""
+    """Check for a single reason per env, even if only some records have standard errors."""
     former = {name: value for name, value in NEAR.items() if not name.endswith("error")}
     for key, reference in zip(keys(config), (former, NEAR), strict=True):
         train(config, key, {200: [5.0]}, reference=reference)

@@ -49,7 +49,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_writer_resumes_another_one(tmp_path: Path) -> None:
-    """Check that restoring a state drops later rows and keeps the columns."""
+    """Check that restoring a writer's state drops later rows and keeps the columns."""
     first = RunWriter(tmp_path / "a", {}, CELL)
     first.training({"step": 100, "update": 25, "loss": 0.5})
     first.evaluation(100, [1.0], [2])
@@ -128,7 +128,7 @@ def test_until_the_end_the_former_run_is_whole(tmp_path: Path) -> None:
     assert status_of(tmp_path, {"run": "a/b", "seed": 3}, config_hash(CELL)).status == "finished"
     writer.finish(tensors(), {"status": "finished", "step": 100, "reference": {}})
     kept = sorted([*FILES, "done", "former", "other.abc"])
-    assert names(tmp_path) == kept, "the receipts must be removed"
+    assert names(tmp_path) == kept, "the receipts (done.*) must be removed"
     (place,) = (tmp_path / "former").iterdir()
     assert contents(place) == former and place.name.startswith(config_hash(CELL))
     assert (tmp_path / "eval.csv").read_text() == text

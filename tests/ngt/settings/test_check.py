@@ -1,4 +1,4 @@
-"""Tests of the checks before any job: a variant's setting must have an effect in its cells."""
+"""Tests of checks before any job: a variant's setting must have an effect on its envs."""
 
 from __future__ import annotations
 

@@ -327,7 +327,7 @@ def test_merge() -> None:
     assert merge(first, second, third)["d"] == {"m": 1}
     assert merge(first, second, third)["a"] is None
     assert merge() == {}
-    assert json.dumps([first, second, third]) == kept, "the layers themselves must not change"
+    assert json.dumps([first, second, third]) == kept, "merging must not change the layers"
 
 
 def test_read_yaml(tmp_path: Path) -> None:
@@ -443,7 +443,7 @@ def test_later_layers_win() -> None:
     assert [cell.params[k] for k in ("m", "bins", "lr", "delta")] == [3, 4, 0.5, 0.6]
     assert cell.train.batch == 3
     assert (cell.terminate_when_unhealthy, cell.normalise_obs) == (False, False)
-    assert sac.hidden == (16, 16), "hidden must come from the scale's file"
+    assert sac.hidden == (16, 16), "`hidden` must come from the scale's file"
     assert cell.model == "ngt.potential:Potential"
 
 
@@ -607,7 +607,7 @@ def test_shipped_demonstrations_are_named_alike_in_every_clone(
     assert here == named(expert={"sac": {"gamma": 0.5}}), "the expert's settings must not matter"
     own = {"envs": {"HalfCheetah-v4": {"demos": str(file)}}}
     assert hash_of(own, env="HalfCheetah-v4") == here == named(**own), (
-        "both must name the same file"
+        "both settings must name the same file"
     )
     config = load({"scale": "paper", "demos": "shipped"})
     assert demos_source(config, "HalfCheetah-v4") == file_hash(file, "x")
@@ -650,7 +650,7 @@ def test_an_expert_ships_if_its_settings_do(
 ) -> None:
     """Check that an expert still ships after settings were added, if these have their defaults.
 
-    The expert's hash covers only the settings of its time.
+    The expert's hash covers only the settings that existed when it was trained.
     """
     lite, data = load({"scale": "lite"}), clone(tmp_path, monkeypatch)
     expert = json.loads((data / "HalfCheetah-v4" / shipped.EXPERT).read_text())
@@ -696,7 +696,7 @@ def test_hash_stays_with_what_does_not_matter(change: dict[str, Any]) -> None:
 def test_hash_is_of_the_content() -> None:
     cell = resolve(load({"scale": "test"}), "Pendulum-v1", "ngt", "state-action", 20)
     again = parse(CellConfig, json.loads(to_json(cell)))
-    assert again != cell, "params must be lists in JSON and tuples in a cell"
+    assert again != cell, "params must be lists in JSON and tuples in a CellConfig"
     assert config_hash(again) == config_hash(cell)
     assert len(config_hash(cell)) == 16 and int(config_hash(cell), 16) >= 0
 
@@ -785,7 +785,7 @@ def test_a_config_file_nested_too_deep_is_one_line(tmp_path: Path) -> None:
 def test_a_file_of_the_checkout_is_found_from_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check a relative path, such as that of scale `test`. The working folder comes first."""
+    """Check that a relative path is sought in the working folder first, then in the checkout."""
     config, name = load({"scale": "test"}), "tests/data/Pendulum-v1.npz"
     monkeypatch.chdir(tmp_path)
     assert own_file(config, "Pendulum-v1") == str(CONFIG_DIR.parents[1] / name)

@@ -42,7 +42,7 @@ def test_hashes_of_experts_stay(env: str) -> None:
     expert, lite = shipped.read(env), load({"scale": "lite"})
     assert settings_hash(expert["config"]) == expert["config_hash"], REMEDY
     assert expert_ships(lite, env), REMEDY
-    # The record of HalfCheetah-v4 is older than FORMER, so its hash covers fewer settings.
+    # The record of HalfCheetah-v4 is older than the table FORMER. Its hash covers fewer settings.
     known = {"HalfCheetah-v4": "655a7cf9641c2924"}.get(env, expert["config_hash"])
     assert config_hash(resolve_expert(lite, env)) == known, REMEDY
     shipping = load({"scale": "lite", "demos": "shipped"})

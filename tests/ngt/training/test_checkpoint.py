@@ -1,4 +1,7 @@
-"""Tests of checkpoints: they are complete or absent, and training resumes as if never stopped."""
+"""Tests of checkpoints: they are complete or absent, and training resumes as if never stopped.
+
+A pack is a group of runs trained together.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,10 @@ def same(a: Sequence[Member], b: Sequence[Member]) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("model", METHODS)
 def test_interrupted_four_times_is_byte_identical(tmp_path: Path, model: str) -> None:
-    """Stop within a block of draws, at its end, twice in a log interval and with a full buffer."""
+    """Interrupt within a block of draws, at its end, again in the same log interval, and later.
+
+    At the last interruption, the buffer is full.
+    """
     cell = cell_of(model)
     whole, parts = members_of(cell, tmp_path / "a"), members_of(cell, tmp_path / "b")
     assert train(cell, whole)
@@ -232,7 +238,10 @@ def test_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_size_is_bounded(tmp_path: Path) -> None:
-    """Check for two states and for at most a full buffer's rows plus those of three intervals."""
+    """Check the size of a checkpoint folder after many saves.
+
+    It holds two states, and at most the rows of a full buffer and of three intervals.
+    """
     cell = cell_of("ngt.reward:EnvReward", steps=2000, eval_every=2000)
     (member,) = members_of(cell, tmp_path, (0,))
     assert not train(cell, [member], None, at=1800, every=80)
@@ -244,7 +253,7 @@ def test_size_is_bounded(tmp_path: Path) -> None:
 
 
 def test_what_is_read_is_data(tmp_path: Path) -> None:
-    """Check that files are JSON, safetensors or raw floats, none of which can contain code."""
+    """Check that checkpoints are JSON, safetensors or raw floats, which cannot contain code."""
     _, member = interrupted(tmp_path)
     folder = checkpoint.folder_of(member.folder)
     assert {p.suffix for p in folder.iterdir()} == {".json", ".safetensors", ".f32"}
@@ -300,7 +309,7 @@ def test_differences_are_named_by_leaf() -> None:
 
 
 def test_a_ring_is_saved_once_and_read_back_whole(tmp_path: Path) -> None:
-    """Save two growing rings in several checkpoints, and check that old items are dropped."""
+    """Save two growing ring buffers several times, and check that old items are dropped."""
     came = {"rows": 0, "finals": 0}
     for step in range(1, 9):
         rings = {}
@@ -341,7 +350,7 @@ def test_an_older_format_is_refused_in_one_line(
 
 
 def test_a_ring_of_any_name_is_a_name(tmp_path: Path) -> None:
-    """Check names with special characters, because a regular expression contains the name."""
+    """Check ring names with special characters, since a regular expression contains the name."""
     checkpoint.save(tmp_path, {}, 4, {"part": State({"x": torch.zeros(1)})})
     file = checkpoint.folder_of(tmp_path) / "step-4.json"
     for name in ("(", "(([a-z]+)+)+x"):

@@ -119,7 +119,7 @@ def test_nothing_whole_is_said(tmp_path: Path) -> None:
 
 
 def test_damaged_ones_of_later_steps_do_not_hide_new_ones(tmp_path: Path) -> None:
-    """Start over because all checkpoints are damaged, stop before their steps, then resume."""
+    """Damage all checkpoints, start over, stop before their steps, and resume from the new one."""
     (a,) = members_of(tmp_path, 1)
     stop_at(a, 200, 240)
     for state in checkpoint.folder_of(a.folder).glob("state-*"):
@@ -158,7 +158,7 @@ def test_what_another_process_has_just_finished_is_left(tmp_path: Path) -> None:
     train([a, b])
     assert (a.folder / "run.json").read_bytes() == made
     train([a], fresh=True)
-    assert (a.folder / "run.json").read_bytes() != made, "its times must change"
+    assert (a.folder / "run.json").read_bytes() != made, "a fresh run must record new times"
 
 
 def test_a_folder_has_one_trainer(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_rank_correlation_is_spearmans() -> None:
 
 
 def test_rank_correlation_at_its_ends() -> None:
-    """Check that a monotone transform changes nothing, and that a constant gives 0, not NaN."""
+    """Check that a monotone transform has correlation 1 or -1, and a constant 0, not NaN."""
     x = torch.arange(9.0).expand(2, 9)
     assert rank_correlation(x, x.exp()).tolist() == [1.0, 1.0]
     assert rank_correlation(x, -x).tolist() == [-1.0, -1.0]

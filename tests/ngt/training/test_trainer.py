@@ -1,4 +1,7 @@
-"""Tests of a pack's training loop: equal results, counts, stored transitions and divergence."""
+"""Tests of a pack's training loop: equal results, counts, stored transitions and divergence.
+
+A pack is a group of runs trained together. A vector step is one step in each of its envs.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +184,7 @@ def pendulum() -> Demos:
 
 
 def cell_of(env: str = "steps", model: Any = Zero, **changes: Any) -> CellConfig:
-    """Return a small cell, with each change made in the section that has this setting."""
+    """Return a small run's settings (a cell); each change goes to the section that has it."""
     sections: dict[str, Any] = {
         "sac": {"hidden": (16, 16)},
         "train": {"steps": 24, "batch": 8, "eval_every": 8, "eval_episodes": 2, "log_every": 8},
@@ -237,7 +240,7 @@ def steps_of(file: Path) -> list[int]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Return the content of the files that contain a run's numbers."""
+    """Return the contents of the files with a run's numbers, by file name."""
     return {n: (folder / n).read_bytes() for n in ("eval.csv", "train.csv", "policy.safetensors")}
 
 
@@ -289,7 +292,7 @@ PACKED = {
 def test_a_run_of_a_pack_is_the_run_alone(
     tmp_path: Path, pendulum: Demos, buffers: list[Replay], name: str
 ) -> None:
-    """Check for equal bits.
+    """Check that a run of a pack equals the single run to the bit.
 
     Matrix products are computed per run. Elementwise kernels give equal bits if all widths and the
     batch size are multiples of 32, as at every scale but `test`.
@@ -579,7 +582,7 @@ def test_termination_ends_the_bootstrap_and_truncation_does_not(
     expected = torch.arange(20).remainder(length).repeat_interleave(4).float()
     assert torch.equal(obs[..., 0], expected.expand(2, -1))
     assert torch.equal(after[..., 0], expected.expand(2, -1) + 1), (
-        "next_obs must be the final one at an end"
+        "at an end, next_obs must be the final observation"
     )
     assert torch.equal(after[..., 1], obs[..., 1]), "next_obs must come from the same episode"
     last = after[..., 0] == length
@@ -748,7 +751,7 @@ def test_a_nan_observation_is_a_divergence(tmp_path: Path, eval_every: int, step
 
 @pytest.mark.parametrize("keep", ["last", "best"])
 def test_a_return_that_is_no_number_is_a_divergence(tmp_path: Path, keep: str) -> None:
-    """Use a method with its own reward, so that only the return is not a number."""
+    """Use a method with its own reward, so that NaN occurs only in the return."""
     train(cell_of("unpaid", model=Zero, steps=80, keep=keep), members_of(tmp_path, (0,)))
     run = read_json(tmp_path / "seed0" / "run.json")
     assert (run["status"], run["step"], run["tensor"]) == ("diverged", 8, "return")
@@ -763,7 +766,7 @@ def test_an_offline_run_may_diverge_too(tmp_path: Path, pendulum: Demos) -> None
     first, second = (read_json(m.folder / "run.json") for m in members)
     assert first["status"] == "finished"
     assert (second["status"], second["step"]) == ("diverged", 6), (
-        "the next evaluation must notice it"
+        "the next evaluation must notice the NaN"
     )
     assert second["tensor"] == "agent.actor.net.layers.1.bias"
     assert steps_of(members[0].folder / "eval.csv") == [3, 3, 6, 6, 9, 9]

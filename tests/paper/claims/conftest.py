@@ -20,7 +20,7 @@ def _measured(
     methods: tuple[str, ...] = METHODS,
     buffer: int = 4_000_000,
 ) -> dict[str, Any]:
-    """Return measurements. Those of packs are extreme, because they must not count."""
+    """Return GPU measurements; those of packs are extreme, because no rule may use them."""
     rate = {"model": "NGT", "env": "Humanoid-v4", "pack": 1}
     row = {**rate, "eager_ms": 9.0, "graph_ms": 1.0, "memory_gb": 3.1, "buffer_gb": 0.3}
     return {

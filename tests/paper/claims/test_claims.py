@@ -141,7 +141,7 @@ def rule_of(every: list[Claim], key: str) -> Any:
 def test_comparable_is_neither_worse_nor_better(
     make_evidence: Make, paper_config: Config, every: list[Claim], softmax: float, verdict: str
 ) -> None:
-    """Check scores around Huber's, which is 0.7; Humanoid is not judged."""
+    """Check MSE-softmax scores around Huber's, which is 0.7; Humanoid-v4 is not judged."""
     levels = {"ngt-huber": 0.7, "ngt-mse-softmax": softmax}
     scores = {
         key: 0.0 if key.env == "Humanoid-v4" else levels.get(key.method, 0.7)
@@ -210,7 +210,10 @@ def test_a_smaller_scale_shows_its_runs_without_a_verdict(
 
 
 def test_rules_on_pairing_losses_leave_hl_gauss_out(every: list[Claim]) -> None:
-    """Check that no rule uses HL-Gauss: its only claim beyond Humanoid is not comparable."""
+    """Check that no rule on pairing losses uses HL-Gauss.
+
+    Its only claim beyond Humanoid-v4 is not comparable.
+    """
     keys = [claim.key for claim in every if claim.rule.artefact == "pairing_figure"]
     cells = [some for key in keys for some in rule_of(every, key).cells]
     named = {method for some in cells for method in some.methods}
@@ -231,7 +234,7 @@ def test_claims_say_where_they_come_from(paper_config: Config, every: list[Claim
         assert claim.text and claim.where and claim.source and claim.rule.text(paper_config)
         assert not claim.rule.artefact or claim.rule.artefact in artefacts
     named = {claim.rule.artefact for claim in every} - {""}
-    unclaimed = {"ablation_sigma", "controls_figure", "readings_figure"}
+    unclaimed = {"ablation_sigma", "controls_figure", "readings_figure", "beyond_figure"}
     assert named == set(paper_config.figures) - unclaimed
     for name in (*unclaimed, "reward_figure"):
         assert artefacts[name].title.endswith("(not in the paper)")

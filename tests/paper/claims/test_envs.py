@@ -1,4 +1,4 @@
-"""The envs in the paper and in its authors' code."""
+"""The sizes of the envs in the paper and in its authors' code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for GPU measurements: both sides of each threshold, and other cards."""
+"""Rules for GPU measurements: verdicts on both sides of each threshold and on other cards."""
 
 from __future__ import annotations
 

@@ -46,18 +46,18 @@ def level(value: float, spread: float = HALF) -> Score:
 
 
 def minus(gap: float, of: str = "bc") -> Score:
-    """Return a score function: method `of` lies a gap below the others, which score 0.8."""
+    """Return a score function that puts method `of` a gap below the others, which score 0.8."""
     return lambda key: 0.8 - gap * (key.method == of) + HALF * (-1.5 + key.seed)
 
 
 def apart(gap: float) -> Score:
-    """Return a score function: a variant's mean lies a gap below NGT's; its seeds are far apart."""
+    """Return a score function: a variant's mean is a gap below NGT's, and its seeds vary a lot."""
     return lambda key: 0.8 - (gap + 0.3 * (key.seed - 1.5)) * (key.method != "ngt")
 
 
 @pytest.fixture
 def judged(make_evidence: Make, paper_config: Any) -> Callable[..., Outcome]:
-    """Return judged(rule, score, cells), which judges all of the paper's runs in these cells."""
+    """Return judged(rule, score, cells), which applies a rule to the paper's runs in `cells`."""
 
     def find(rule: Rule, score: Score, *cells: Cells) -> Outcome:
         keys = {key for some in cells for key in some.keys(paper_config)}
@@ -137,9 +137,9 @@ def test_both_sides_of_a_threshold(
 
 
 def test_standard_deviations_by_hand(judged: Make) -> None:
-    """Check four seeds at equal steps.
+    """Check the std over four seeds whose scores are equally spaced.
 
-    Their std is 1.29 steps, and its bounds are 0.62 and 2.92 times the std.
+    It is 1.29 steps, and its confidence bounds are 0.62 and 2.92 times the std.
     """
     std = 0.1 * math.sqrt(5 / 3)
     tight = judged(TIGHT_NGT, level(0.5, spread=0.1), NGT).checks[0]
@@ -150,7 +150,7 @@ def test_standard_deviations_by_hand(judged: Make) -> None:
 
 
 def test_a_spread_can_be_neither_tight_nor_wide(judged: Make) -> None:
-    """Check that a middling spread over four seeds satisfies neither rule.
+    """Check that a middling spread over four seeds counts as neither tight nor unsteady.
 
     Each rule compares the confidence bound on its own side with the threshold.
     """
@@ -204,7 +204,7 @@ def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
 ) -> None:
     """Check runs without any score.
 
-    Other rules count each such run as 0. Here that would hide every difference.
+    Other rules count each such run as 0. In these rules, that would hide every difference.
     """
     beside = dict.fromkeys(Cells("main_figure", ("bc",)).keys(paper_config), 0.5)
     found = TIGHT_NGT.judge(make_evidence(beside, silent=NGT.keys(paper_config)))
@@ -219,11 +219,11 @@ def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
     failed = bounded("mean", "<", LEARNS, NGT).judge(
         make_evidence(beside, silent=NGT.keys(paper_config))
     )
-    assert failed.verdict == "reproduced", "this rule must count them as 0"
+    assert failed.verdict == "reproduced", "this rule must count runs without a score as 0"
 
 
 def test_iqm_not_mean_decides_who_is_ahead(judged: Make) -> None:
-    """Check a bad seed in the worst quarter, which the IQM leaves out."""
+    """Check that one bad seed does not decide: the IQM leaves out the worst quarter of scores."""
 
     def score(key: RunKey) -> float:
         if key.method == "bc":
@@ -289,7 +289,7 @@ def test_all_checks_of_several_rules_or_none(judged: Make, make_evidence: Make) 
     found = judged(rule, score, NGT, bc)
     assert found.verdict == "reproduced" and len(found.keys) == 24
     found = judged(rule, lambda key: 0.2 if key.demos == 1 else score(key), NGT, bc)
-    assert found.verdict == "not reproduced", "it must not hold partly"
+    assert found.verdict == "not reproduced", "a joint rule must not hold partly"
     name = "Ant-v4, 1 demonstration: 0.20 [0.20, 0.20]"
     assert found.text() == f"5 of 6 hold; closest to failing: {name}"
     assert judged(rule, score, NGT).verdict == "not run at this scale", "one rule has no runs"

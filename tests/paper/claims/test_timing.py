@@ -1,4 +1,4 @@
-"""Rules for training speeds: both sides of each threshold."""
+"""Rules for training speeds: verdicts on both sides of each threshold."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GPU = {"device": "cuda:0", "machine": "m"}
 
 
 def at(rates: dict[str, float], env: str = "Humanoid-v4") -> dict[RunKey, list[float]]:
-    """Return ten speeds for each of three repeats; the repeats are two per cent apart."""
+    """Return ten speeds per method for each of three repeats, which are two per cent apart."""
     return {
         timed(method, env, seed): [rate * (0.98 + 0.02 * seed)] * 10
         for method, rate in rates.items()
@@ -47,8 +47,8 @@ def test_order(make_evidence: Make) -> None:
     assert verdict("Humanoid-v4", RISING) == "reproduced"
     assert verdict("Walker2d-v4", RISING) == "reproduced", "NGT and DAC tie there in the paper"
     swapped = {**RISING, "speed-pwil": 2.0, "speed-diffail": 1.0}
-    assert verdict("Humanoid-v4", swapped) == "reproduced", "they differ by 4.4 % in the paper"
-    assert verdict("Walker2d-v4", swapped) == "partly", "they differ by 24 % in the paper"
+    assert verdict("Humanoid-v4", swapped) == "reproduced", "the paper has DiffAIL 4.4 % above PWIL"
+    assert verdict("Walker2d-v4", swapped) == "partly", "the paper has DiffAIL 24 % above PWIL"
     backwards = {method: 10 - rate for method, rate in RISING.items()}
     assert verdict("Humanoid-v4", backwards) == "not reproduced"
     assert verdict("Humanoid-v4", dict.fromkeys(RISING, 5.0)) == "not reproduced"

@@ -1,4 +1,4 @@
-"""Verdicts: the cells of a claim, complete evidence, and verdicts from several checks."""
+"""Verdicts: the runs that a claim covers, complete evidence, and verdicts of several checks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAIN = Cells("main_figure", ("ngt",))
 def test_cells_are_chosen_by_every_axis() -> None:
     assert len(MAIN.keys(PAPER)) == 6 * 3 * 4
     assert len(Cells("main_figure", ("ngt", "bc-full")).keys(PAPER)) == 2 * 72, (
-        "cells at all rates must be found"
+        "runs at all rates must be found"
     )
     one = Cells("main_figure", ("ngt",), envs=("Ant-v4",), demos=(4,)).keys(PAPER)
     assert one == [RunKey("Ant-v4", "ngt", "state-action", 20, 4, seed) for seed in range(4)]
@@ -36,7 +36,7 @@ def test_cells_are_chosen_by_every_axis() -> None:
     states = Cells("grid_figure", ("ngt",), mode="state-state", rate=50).keys(PAPER)
     assert {(key.mode, key.rate) for key in states} == {("state-state", 50)} and len(states) == 12
     assert Cells("ablation_init", ("ngt-kaiming", "ngt")).keys(PAPER)[0].method == "ngt", (
-        "methods shown beside must be included"
+        "methods drawn for comparison must be included"
     )
     assert Cells("dmc_figure", ("ngt",)).keys(load({"scale": "quick"})) == [], (
         "this scale lacks the figure"
@@ -52,7 +52,7 @@ def test_what_is_whole(make_evidence: Make) -> None:
     fewer = {key: score for key, score in scores.items() if key != gone}
     assert not evidence(fewer).decides(MAIN), "a run is missing"
     others = Cells("main_figure", ("ngt",), without=(gone.env,))
-    assert evidence(fewer).decides(others), "the missing run is in other cells"
+    assert evidence(fewer).decides(others), "these cells do not need the missing run"
     short = load({"scale": "paper", "train": {"steps": 9_999_999}})
     assert not evidence(scores, short).decides(MAIN), "fewer steps than in the paper"
     long = load({"scale": "paper", "train": {"steps": 10_000_001}})
@@ -131,7 +131,7 @@ def test_runs_and_seeds() -> None:
 def test_rates_are_of_stretches_that_do_not_overlap(
     make_evidence: Make, evaluations: int, expected: list[float]
 ) -> None:
-    """Check the rate of each stretch, and that the last stretch ends with the run."""
+    """Check the speed in each stretch of a run, the last of which ends with the run."""
     timed, other = (
         RunKey("Humanoid-v4", "speed-ngt", "state-action", 20, 4, seed) for seed in (0, 1)
     )

@@ -29,7 +29,7 @@ def fake(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_runs_until_nothing_moves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Check changes that keep a file's size: each new file is as long as the previous one."""
+    """Check that LaTeX runs again if a file changes, even if it keeps its size."""
     fake(tmp_path, "echo x >> runs; head -n 3 runs | wc -l > main.aux", monkeypatch)
     assert latex.build(tmp_path, tmp_path / "log") == tmp_path / "main.pdf"
     assert (tmp_path / "runs").read_text().count("x") == 4, (

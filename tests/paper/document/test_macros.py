@@ -1,4 +1,4 @@
-"""The text's numbers and outcomes, which come from tables and runs."""
+"""The LaTeX report's numbers and outcomes, which come from tables and runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The LaTeX report: its text, missing artefacts, and its PDF if LaTeX is installed."""
+"""The LaTeX report: its text, missing figures and tables, and its PDF if LaTeX is installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BODY = paper.MAIN.read_text().partition(r"\begin{document}")[2]
 def study(
     make_study: Callable[..., Any], fill: Callable[..., None], make_artefacts: Callable[..., None]
 ) -> Any:
-    """Return a small study with all runs, a drawing for each figure and a table for each table."""
+    """Return a small study with all runs, and a file for each figure and each table."""
     made = make_study(methods=["ngt", "dac-r"], demos=[1])
     fill(made)
     make_artefacts(made)
@@ -47,7 +47,7 @@ def test_no_number_is_typed_in_the_text() -> None:
     assert re.findall(r".{0,20}\d.{0,20}", text) == []
     in_math = "".join(m[0] for m in re.finditer(math, BODY, flags=re.DOTALL))
     numbers = re.sub(r"\\t?frac\{1\}\{[2m]\}|\^2|k\+1", "", in_math)
-    assert re.findall(r"\d", numbers) == [], "allowed: one half, 1/m, squares and indices"
+    assert re.findall(r"\d", numbers) == [], "only one half, 1/m, squares and indices are allowed"
 
 
 def test_the_text_knows_every_artefact_and_every_macro(study: Any, tmp_path: Path) -> None:

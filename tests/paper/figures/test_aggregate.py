@@ -1,4 +1,4 @@
-"""The figure of aggregates, which draws the values of the table of aggregates."""
+"""The figure of aggregate scores, which draws the values of the table of aggregates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of pairings, penalties, controls and readings: lines, panels and cost."""
+"""Our own figures (pairings, penalties, controls, readings, other methods): lines and cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 Make = Callable[..., Any]
-NAMES = ["pairing_figure", "penalty_figure", "controls_figure", "readings_figure"]
+NAMES = ["pairing_figure", "penalty_figure", "controls_figure", "readings_figure", "beyond_figure"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -33,7 +33,7 @@ def test_a_panel_shows_the_methods_that_run_there(
         for axes in seen.figure.axes
     )), strict=True))  # fmt: skip
     assert counts["HalfCheetah-v4"] == 8  # four methods, each with and without normalisation
-    assert counts["Walker2d-v4"] == 5  # the constant; two methods with and without termination
+    assert counts["Walker2d-v4"] == 5  # constant reward; two methods with and without termination
     assert counts["Hopper-v4"] == 11
 
 

@@ -1,4 +1,4 @@
-"""The experts' learning curves."""
+"""The figure of the experts' learning curves."""
 
 from __future__ import annotations
 

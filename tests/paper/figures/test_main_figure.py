@@ -38,7 +38,7 @@ def above(axes: Axes) -> str:
 
 
 def strong(axes: Axes, method: str) -> Line2D:
-    """Return a method's main line."""
+    """Return a method's main line, which is drawn in front of its thin lines."""
     look = style.looks([method])[method]
     (line,) = (
         line

@@ -204,7 +204,7 @@ def test_numbers_are_the_configs() -> None:
 
 
 def test_outputs_of_hl_gauss() -> None:
-    """Check the heads: the predictor's logits are 5 tanh(.), the prior's outputs tanh(.)."""
+    """Check the nets' labels: the predictor's logits are 5 tanh(.), the prior's outputs tanh(.)."""
     hlg = words(methods={"ngt": {"params": {"pairing": "hl_gauss"}}}).splitlines()
     assert r"$5\,\tanh(\cdot) \in \mathbb{R}^{32 \times 21}$" in hlg
     assert r"$\tanh(\cdot) \in \mathbb{R}^{32}$" in hlg

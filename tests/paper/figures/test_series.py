@@ -95,7 +95,11 @@ def test_a_method_without_an_embedding_is_an_error(paper_study: Make) -> None:
 
 @pytest.fixture
 def draw_auc(paper_study: Make, drawn: Make) -> Make:
-    """Return draw_auc(printed, equal), which draws two seeds of each method with these AUCs."""
+    """Return draw_auc(printed, equal), which draws two seeds of each method.
+
+    printed: AUCs of NGT with the printed widths, one for each evaluation.
+    equal: AUCs of NGT with equal widths.
+    """
 
     def make(printed: Sequence[float], equal: Sequence[float], **axes: Any) -> Any:
         study = paper_study(SIGMA, window=2, seeds=[0, 1], **{"demos": [4], **axes})

@@ -26,7 +26,7 @@ REMEDY = "run: python -m paper.handbook.experts"
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty data folder with its page."""
+    """Return a data folder without experts that holds only its page, README.md."""
     monkeypatch.setattr(shipped, "DATA", tmp_path)
     begin, end = pages.markers(experts.NAME)
     (tmp_path / "README.md").write_text(f"head\n{begin}old\n{end}tail\n")
@@ -86,7 +86,7 @@ def test_a_row_by_hand(data: Path) -> None:
     assert (shown["demos"], shown["video"]) == (1, None)
     put(data, "Reacher-v5", [1.0, 2.0])
     assert experts.row(TASKS["Reacher-v5"], False)["met"] is None, (
-        "without an aim, there is no answer"
+        "an env without an aim must have no answer"
     )
 
 

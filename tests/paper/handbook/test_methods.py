@@ -122,7 +122,7 @@ def test_every_method_has_its_paragraphs(name: str) -> None:
     required = [label for label in text.labelled if label not in methods.OPTIONAL]
     assert required == list(methods.LABELS)
     fields = dataclasses.fields(cls.Config)
-    assert all(field.metadata.get("doc") for field in fields), "a field has no meaning"
+    assert all(field.metadata.get("doc") for field in fields), "each setting must have a meaning"
     assert len(text.summary) < 120 and text.summary.endswith(".")
 
 

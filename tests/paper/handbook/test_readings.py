@@ -16,7 +16,7 @@ ROWS = {row[0]: row for row in readings.rows(PAPER)}
 
 
 def otherwise(setting: str) -> dict[str, tuple[str, ...]]:
-    """Return the rows under one `--set` option."""
+    """Return the table's rows by name, with one `--set` option given."""
     parser = Parser()
     add_settings(parser)
     config = load_config(parser.parse_args(["--scale", "paper", "--set", setting]))
@@ -24,7 +24,7 @@ def otherwise(setting: str) -> dict[str, tuple[str, ...]]:
 
 
 def test_every_decision_has_a_row() -> None:
-    """Check that the decisions from the second reading of the paper have rows."""
+    """Check that each listed decision on an ambiguous part of the paper has a row."""
     for words in (
         "loss of the temperature",
         "learning rate of the temperature",

@@ -1,13 +1,15 @@
-"""The stated coverage of intervals, compared with simulations of the functions in use."""
+"""The coverage that texts state for intervals, compared with simulations of the intervals."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from rliable import metrics
 
 from ngt.settings.config import StatisticsConfig
-from paper.numbers import coverage, statistics
+from paper.numbers import bootstrap, coverage
 from paper.numbers.coverage import COVERAGE, SEEDS, SHAPES, TASKS, Kind, Shape, covered
+from paper.numbers.statistics import t_interval
 
 PARAMETERS = pytest.mark.parametrize("seeds", [3, 4, 10])
 
@@ -24,7 +26,7 @@ def test_a_difference_of_means_is_covered_within_two_points(seeds: int) -> None:
     rng = np.random.default_rng(seeds)
     for wider in (1.0, 2.0):
         x, y = rng.standard_normal((2, 20_000, seeds, 1))
-        _, low, high = statistics.t_interval(x, wider * y)
+        _, low, high = t_interval(x, wider * y)
         assert np.mean((low <= 0) & (high >= 0)) == pytest.approx(0.95, abs=0.02)
 
 
@@ -48,16 +50,14 @@ def test_the_coverage_stated_is_that_of_the_bootstrap(kind: Kind, shape: Shape, 
 def test_the_simulated_bootstrap_is_rliable_s() -> None:
     rng = np.random.default_rng(0)
     x, y = coverage.draw(rng, "skewed", (2, 4, 6))
-    of_rliable = statistics.estimates(
-        statistics.metrics.aggregate_iqm, [x], StatisticsConfig(reps=4000)
-    )[0]
+    of_rliable = bootstrap.estimates(metrics.aggregate_iqm, [x], StatisticsConfig(reps=4000))[0]
     again = coverage.iqm(
         np.concatenate([coverage.resampled(rng, x).reshape(-1, 24) for _ in range(10)])
     )
     assert coverage.iqm(x.ravel()) == pytest.approx(of_rliable.value)
     ends = np.percentile(again, [2.5, 97.5])
     assert ends == pytest.approx([of_rliable.low, of_rliable.high], abs=0.01)
-    better = statistics.improvement(x, y, StatisticsConfig(reps=1)).value
+    better = bootstrap.improvement(x, y, StatisticsConfig(reps=1)).value
     assert coverage.beaten(x, y) == pytest.approx(better)
 
 

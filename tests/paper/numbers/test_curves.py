@@ -15,7 +15,7 @@ from paper.numbers import curves
 
 @pytest.fixture
 def rows(make_study: Callable[..., Any]) -> Callable[..., Any]:
-    """Return rows({seed: scores}, diverged=seeds), which makes one cell's rows."""
+    """Return rows({seed: scores}, diverged=seeds), which makes the rows of one method's runs."""
 
     def read(scores: dict[int, list[float]], diverged: tuple[int, ...] = ()) -> Any:
         study = make_study(methods=["ngt"], demos=[1], seeds=list(scores))

@@ -1,4 +1,4 @@
-"""The maps of a potential: repeated training, the stated moments, and the shipped file."""
+"""The maps of a potential: repeated training, the steps of the maps, and the shipped file."""
 
 from __future__ import annotations
 

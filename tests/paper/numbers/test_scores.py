@@ -1,4 +1,4 @@
-"""Final scores."""
+"""Final scores: each is the mean of a run's last scores."""
 
 import pandas as pd
 

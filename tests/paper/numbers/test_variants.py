@@ -19,7 +19,7 @@ def changed(**methods: Any) -> list[tuple[str, tuple[str, ...], tuple[str, str]]
 
 
 def test_every_difference_is_a_row() -> None:
-    """Compare the rows with the resolved settings."""
+    """Check that the rows are exactly the differences between the resolved settings."""
     config = load({"scale": "paper"})
     rows = differences(config, "ngt", "ngt-release", ENVS)
     for env in ENVS:

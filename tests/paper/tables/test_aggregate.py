@@ -127,7 +127,7 @@ def test_a_partial_table_says_what_is_left_out(make_study: Make, fill: Make) -> 
 
 
 def test_any_method_may_be_the_reference(make_study: Make) -> None:
-    """Compare without NGT, with the first method and with a chosen one."""
+    """Use another reference than NGT: by default the first method, then a chosen one."""
     study = make_study(methods=["dac-r", "bc"], demos=[1], seeds=[0, 1])
     write(study, {("dac-r", 1): (0.8, 1.0), ("bc", 1): (0.1, 0.9)})
     dac, bc = table(aggregates(study)).rows

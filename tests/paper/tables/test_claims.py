@@ -54,7 +54,8 @@ def test_a_claim_of_the_paper_s_runs_has_its_verdict(
         "3 reproduced, 0 partly, 0 not reproduced, 0 exceeds, 0 expert too weak, "
     )
     assert "42 not run at this scale." in made.notes[0]
-    # The 19 checks are NGT's on 15 tasks and 3 envs, and one difference; each has 4 seeds.
+    # Of the 19 checks, 15 are of NGT on a task, 3 of NGT on an env, and one of a difference. Each
+    # has 4 seeds.
     text = " ".join(made.notes)
     assert "45 rules are judged at once, with 19 checks" in text
     assert "With 4 seeds" in text and "one-sided 95% chi-square bound" in text

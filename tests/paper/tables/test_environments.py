@@ -85,7 +85,7 @@ def test_bounds_and_ends(rows: dict[str, dict[str, Any]]) -> None:
 
 
 def test_a_task_is_read_from_its_env_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that sizes in the registry never reach the table."""
+    """Check that the table takes sizes from the env itself, never from the registry."""
     monkeypatch.setattr(envs, "_check_live", lambda *_: None)
     wrong = dataclasses.replace(envs.TASKS["Pendulum-v1"], obs=9, low=-7.0, high=7.0, time_limit=9)
     shown = row(wrong, Config(), environments.DATA)

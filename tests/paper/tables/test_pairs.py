@@ -1,4 +1,4 @@
-"""P(A > B) of each pair: numbers by hand, and agreement with the table of aggregates."""
+"""P(A > B) for each pair of methods: numbers by hand, and agreement with the aggregates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_each_pair_by_hand(make_study: Make) -> None:
         bc[n] for n in ("better", "better_low", "better_high")
     ]
     mirrored = found["NGT", "DAC (R)"]
-    assert mirrored["low"] == 1 - ngt["better_high"], "the same draws, seen from the other side"
+    assert mirrored["low"] == 1 - ngt["better_high"], "both must use the same draws"
 
 
 def test_one_method_has_no_pair(make_study: Make, fill: Make) -> None:

@@ -89,7 +89,7 @@ def test_methods_show_what_is_their_own() -> None:
         "seed": "1000",
         "episodes": "16",
     }
-    # There is one row, although NGT's own value differs on Humanoid.
+    # The variant has one row for all envs, although NGT's own value differs on Humanoid.
     (row,) = (r for r in rows() if r["method"] == "ngt-mse-softmax")
     assert (row["like"], row["envs"], row["value"]) == ("ngt", "all", "mse_softmax")
     timed = [name for name in load({"scale": "paper"}).methods if name.startswith("speed-")]
@@ -170,7 +170,7 @@ def test_a_changed_value_shows_and_no_longer_agrees() -> None:
 
 
 def test_a_changed_default_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that values come from the dataclasses."""
+    """Check that the table takes values from the dataclasses' defaults."""
 
     @dataclasses.dataclass(frozen=True)
     class Other(PotentialConfig):

@@ -1,4 +1,4 @@
-"""Speeds in the table and as curves, compared with numbers computed by hand."""
+"""Training speeds in the table and as curves, compared with numbers computed by hand."""
 
 from __future__ import annotations
 

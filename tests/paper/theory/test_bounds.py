@@ -80,7 +80,7 @@ def test_hlg_against_vectors(vectors) -> None:
 @pytest.mark.parametrize("sigma", SIGMAS)
 @pytest.mark.parametrize("bins", [2, 3, 21])
 def test_the_edge_is_the_worst_place(bins: int, sigma: float) -> None:
-    """Compare the closed forms for t at the edge with a search over all t and all vertices."""
+    """Compare the closed forms for a target t at the edge with a search over t and all vertices."""
     t = np.linspace(0.0, 2.0, 4001)
     p = bounds.hlg_probs(t, bins, 2.0, sigma)
     np.testing.assert_allclose(p.sum(-1), 1.0, rtol=1e-12)
@@ -99,10 +99,10 @@ def test_probabilities_are_those_of_the_code(float64) -> None:
 
 
 def test_theorem_sigma_fails_with_two_bins_by_hand(float64) -> None:
-    """Check N = 2 on [-1, 1], sigma = 1/2, t = -1.
+    """Check N = 2 bins on [-1, 1] with sigma = 1/2 and the target t = -1.
 
-    Then p = (.9546, .0454), and q = (0, 1) is sqrt(2) .9546 away.
-    By a normal table: (Phi(2) - 1/2) / (Phi(4) - 1/2) = .47725 / .49997.
+    The target has the probabilities p = (0.9546, 0.0454), and q = (0, 1) is sqrt(2) 0.9546 away.
+    A normal table gives 0.9546 as (Phi(2) - 1/2) / (Phi(4) - 1/2) = 0.47725 / 0.49997.
     """
     slope, bound = bounds.hlg_slope(2, 2.0, 0.5), bounds.bound_sigma(2, 2.0, 0.5)
     assert slope == pytest.approx(math.sqrt(2.0) * 0.47725 / 0.49997, abs=1e-4)
@@ -138,9 +138,9 @@ def test_limits_in_sigma() -> None:
 
 
 def test_the_estimate_of_p_max_tends_to_half_of_it() -> None:
-    """Check the lemma's limit: bins << sigma << interval.
+    """Check the lemma's limit, where bins are much narrower than sigma and the interval much wider.
 
-    At the interval's edge, half of the Gaussian lies inside.
+    At the interval's edge, half of the Gaussian lies inside the interval.
     """
     assert bounds.p_max(10**6, 1000.0, 1.0) == pytest.approx(
         2.0 * bounds.p_max_estimate(10**6, 1000.0, 1.0), rel=1e-6
@@ -188,7 +188,7 @@ def test_mse_softmax_slopes(float64, m: int) -> None:
     t[0, 0] = 60.0
     reached, _ = gradients(mse_softmax, p, t)
     assert reached.item() == pytest.approx(slopes.prediction, rel=1e-9), (
-        "p = (1/3, 2/3, 0, ...) must reach it"
+        "p = (1/3, 2/3, 0, ...) must reach the bound"
     )
 
 
@@ -245,9 +245,9 @@ def test_largest_huber(float64) -> None:
 
 
 def test_the_two_sided_bound_fails_for_one_coin_a_side() -> None:
-    """Check one fair coin per side: L^ is -1, 0 or 1 with probabilities 1/4, 1/2 and 1/4.
+    """Check one fair coin for the expert and one for the agent.
 
-    So |L^ - L| >= 1 has probability 1/2.
+    L^ is -1, 0 or 1 with probabilities 1/4, 1/2 and 1/4, so |L^ - L| >= 1 has probability 1/2.
     """
     assert bounds.coin_deviation(1, 1) == pytest.approx(0.5, rel=1e-12)
     assert bounds.concentration_bound(1.0, 1) == pytest.approx(math.exp(-1.0))
@@ -269,7 +269,7 @@ def test_the_corrected_bound_holds_for_coins() -> None:
             exact = bounds.coin_deviation(n, k)
             assert exact <= bounds.two_sided_bound(k / n, n)
             assert exact / 2.0 <= bounds.concentration_bound(k / n, n), (
-                "a single side has half the probability, by symmetry"
+                "by symmetry, each of the two tails has half the probability"
             )
 
 

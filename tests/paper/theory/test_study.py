@@ -31,7 +31,7 @@ def test_samples_are_demonstrations_and_disturbed_ones() -> None:
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_the_gradient_of_h_is_that_of_differences(pairing: str) -> None:
-    """Compare the whole gradient, also through the prior, with central differences."""
+    """Compare the potential's whole gradient, also through the prior, with central differences."""
     model, step = build(5, pairing=pairing, leak=0.5), 1e-6
     x = torch.randn(1, 1, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     h = study.potential(model, x.requires_grad_())
@@ -45,7 +45,7 @@ def test_the_gradient_of_h_is_that_of_differences(pairing: str) -> None:
 
 
 def test_slopes_by_hand() -> None:
-    assert slopes(build(3, m=16)) == (1.25, 1.25), "5 tanh / sqrt(16)"
+    assert slopes(build(3, m=16)) == (1.25, 1.25), "the slope is that of 5 tanh, over sqrt(16)"
     assert slopes(build(3, delta=0.5, m=4, rescale=2.0)) == (0.5, 0.5)
     softmax = slopes(build(3, pairing="mse_softmax", rescale=2.0))
     assert softmax.prediction == softmax.target == pytest.approx(32 * math.sqrt(2) / 27)
@@ -59,7 +59,7 @@ def test_slopes_by_hand() -> None:
 @pytest.mark.parametrize("pairing", PAIRINGS)
 @pytest.mark.parametrize("init", ["orthogonal", "kaiming"])
 def test_the_chain_bounds_every_gradient(pairing: str, init: str) -> None:
-    """Check the bound for steep nets without spectral norm, at inputs around their kinks."""
+    """Check the gradient bound for steep nets without spectral norm, at inputs near their kinks."""
     options = {"init": init, "head_init": init, "m": 4, "hidden": (8,), "leak": 1.0}
     model = build(3, pairing=pairing, spectral_norm=False, **options)
     points = torch.randn(4000, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -79,7 +79,7 @@ def test_training(monkeypatch: pytest.MonkeyPatch) -> None:
     with torch.no_grad():
         h = model.potential(points[None], "expert")[0]
     gap = (h[SAMPLES:].mean() - h[:SAMPLES].mean()).item()
-    assert t.objective[0] == pytest.approx(gap, rel=1e-9), "must be -L before any update"
+    assert t.objective[0] == pytest.approx(gap, rel=1e-9), "the first value must be -L"
     slope = bounds.slope_on(points.numpy(), h.numpy())
     assert t.dual[0] == pytest.approx(gap / slope, rel=1e-9)
     assert t.objective[1] > 3 * t.objective[0] and t.dual[1] > 1.5 * t.dual[0]

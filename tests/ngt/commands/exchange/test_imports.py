@@ -22,7 +22,7 @@ def test_an_import_says_what_it_did(ngt: Any, tmp_path: Path) -> None:
     assert data.length.tolist() == [26] and data.source == "imitation imitation-hopper"
     assert said[0].startswith(f"{HOPPER}: episode 2: cut off")
     assert said[1].startswith("new.npz: 1 episodes, return ")
-    assert "no return can be normalised" in said[2], "the file holds a random policy"
+    assert "no return can be normalised" in said[2], "the file is of a random policy"
 
     ngt("record", "Hopper-v4", "--scale", "test", "--random", "--out", "random.npz")
     played = demos.load(tmp_path / "random.npz").returns
@@ -43,7 +43,7 @@ def test_the_unit_is_asked_for_and_nothing_is_replaced(
 
 
 def test_episodes_of_stable_baselines3_are_imported(ngt: Any, tmp_path: Path, capsys: Any) -> None:
-    """Check that actions in the env's units are imported, and that --demos refuses such a file."""
+    """Import episodes of stable-baselines3; --demos must refuse their file before the import."""
     from stable_baselines3 import SAC
 
     env = gym.make("Pendulum-v1")

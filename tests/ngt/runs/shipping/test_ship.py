@@ -26,7 +26,7 @@ from ngt.settings.resolve import config_hash, expert_ships, resolve_expert
 ENV = "Pendulum-v1"
 SETTINGS: dict[str, Any] = {
     "scale": "test",
-    "envs": {"Pendulum-v1": {"demos": ""}},  # use the recording, not the file of scale `test`
+    "envs": {"Pendulum-v1": {"demos": ""}},  # use recorded demos, not those of scale `test`
     "train": {"steps": 400, "eval_every": 40, "log_every": 40, "eval_episodes": 2},
 }
 
@@ -114,7 +114,7 @@ def test_what_ships_is_what_was_made(layout: Layout, config: Config) -> None:
 
 
 def test_the_best_evaluation_is_what_ships(layout: Layout, config: Config) -> None:
-    """Check that the policy of the best of ten evaluations ships with its own episodes."""
+    """Check that the policy with the best of ten evaluations ships with episodes that it played."""
     ship.ship(layout, config, ENV)
     rows = np.genfromtxt(shipped.DATA / ENV / shipped.CURVE, delimiter=",", skip_header=1)
     means = {step: rows[rows[:, 0] == step, 2].mean() for step in np.unique(rows[:, 0])}
