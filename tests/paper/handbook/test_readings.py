@@ -79,7 +79,7 @@ def test_the_sixth_env_makes_up_the_number_of_runs() -> None:
     without = with_setting(other.strip("`"))
     for config, envs in ((PAPER, 6), (without, 5)):
         assert len(run_table(config, ["main_figure"])) == 10 * envs * 3 * 4
-    assert 10 * 6 * 3 * 4 == 12 * 5 * 3 * 4 == 720
+    assert len(run_table(PAPER, ["main_figure"])) == 720
 
 
 def test_methods_that_see_the_envs_reward_are_named() -> None:
