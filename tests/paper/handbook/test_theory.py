@@ -52,7 +52,7 @@ def test_command(
     assert err.startswith("handbook.theory: error: --into: ") and err.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_page_shows_what_is_computed() -> None:
     """Compare words exactly and numbers to 5 %.
 
