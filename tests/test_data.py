@@ -114,7 +114,7 @@ def test_its_settings_are_those_of_scale_lite(env: str) -> None:
     assert expert_ships(load({"scale": "lite"}), env)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
     """Run the page's first command, which needs only shipped files and less than two minutes."""
     page = (shipped.DATA / "README.md").read_text()

@@ -408,7 +408,7 @@ def test_high_is_expert_like(method: str) -> None:
         return
     if implicit(cls):
         before = advantage(rig, expert)
-        for _ in range(200):
+        for _ in range(100):
             rig.model.noise = rig.learner.streams.next()
             critic_step(rig, agent, expert)
         assert (advantage(rig, expert) > before.clamp(min=0.0)).all()
@@ -416,7 +416,7 @@ def test_high_is_expert_like(method: str) -> None:
     for update in range(1, 101):
         rig.model.noise = rig.learner.streams.next()
         rig.model.update(agent, expert)
-        if update % 20 == 0:
+        if update % 10 == 0:
             wins = rig.learner.diagnostics(expert, agent)["auc"]
             print(f"AUC {wins.tolist()} after {update} updates")
             if (wins > 0.9).all():  # clear enough to save the other updates
