@@ -6,6 +6,7 @@ A pack is a group of runs trained together.
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import subprocess
 import sys
@@ -43,6 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         weight[item.path] += 25 if item.get_closest_marker("slow") else 1
     items.sort(key=lambda item: -weight[item.path])
+
+
+def pytest_collection_finish() -> None:
+    """Exempt all that is loaded by now from garbage collection, which would visit it repeatedly."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -40,7 +40,7 @@ from ngt.training.trainer import Trainer
 RUNS = (0, 1, 2)  # the seeds of a pack's runs
 FALLS = "forward_kl"  # the form of reward that falls as the expert's density rises
 SIZES = {0: 1, 1: 30, 2: 47}  # number of transitions in a run's demonstrations, by seed
-UPDATES = 5  # number of updates after which a pack is compared with its runs alone
+UPDATES = 5  # number of updates that a pack and its runs alone are compared over
 
 configs: Callable[[str], Config] = functools.cache(lambda scale: load({"scale": scale}))
 
@@ -408,7 +408,7 @@ def test_high_is_expert_like(method: str) -> None:
         return
     if implicit(cls):
         before = advantage(rig, expert)
-        for _ in range(100):
+        for _ in range(200):
             rig.model.noise = rig.learner.streams.next()
             critic_step(rig, agent, expert)
         assert (advantage(rig, expert) > before.clamp(min=0.0)).all()

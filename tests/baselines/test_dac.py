@@ -214,7 +214,7 @@ def test_it_separates_two_clusters(mode, form):
     seeds = (1, 2)
     model = build(seeds, mode, form=form, lr=3e-3)
     streams, losses = Streams(seeds, model.draws()), []
-    for step in range(100):
+    for step in range(150):
         model.noise = streams.next()
         model.update(*clusters(step, seeds))
         losses.append(model.metrics["reward_loss"])

@@ -517,7 +517,7 @@ def clusters(seed: int, sign: float, runs: int = 1, size: int = 32) -> Batch:
 def test_it_tells_two_clusters_apart(form):
     model = build((1, 2), batch=32, lr=1e-3, form=form, hidden=(32, 32, 32))
     streams = Streams((1, 2), model.draws())
-    for step in range(150):
+    for step in range(250):
         model.noise = streams.next()
         model.update(clusters(2 * step, -1.0, 2), clusters(2 * step + 1, 1.0, 2))
     expert, agent = (model.score(clusters(10**6, sign, 2)) for sign in (1.0, -1.0))
