@@ -72,12 +72,13 @@ def shipped_configs_are_parsed_once() -> Iterator[None]:
     texts = {file.read_text(encoding="utf-8") for file in CONFIG_DIR.glob("*.yaml")}
     parse, parsed = yaml.load, {}
 
-    def load(text: str, loader: Any) -> Any:
-        if text not in texts:
-            return parse(text, loader)
-        if text not in parsed:
-            parsed[text] = parse(text, loader)
-        return copy.deepcopy(parsed[text])
+    def load(stream: Any, Loader: Any) -> Any:
+        if not isinstance(stream, str) or stream not in texts:
+            return parse(stream, Loader)
+        key = (stream, Loader.__name__)
+        if key not in parsed:
+            parsed[key] = parse(stream, Loader)
+        return copy.deepcopy(parsed[key])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml, "load", load)
