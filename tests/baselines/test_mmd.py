@@ -326,7 +326,7 @@ def test_updates_raise_mmd_and_part_two_clusters(mode: str, options: dict[str, A
     agent, expert = clusters(2)
     model.loss(agent, expert)
     first = model.metrics["mmd2"]
-    for _ in range(100):
+    for _ in range(150):
         model.update(agent, expert)
     assert (model.metrics["mmd2"] > first + 0.1).all() and (model.metrics["mmd2"] > 1.5).all()
     assert (model.metrics["gradient_penalty"] < 0.5).all()
