@@ -28,7 +28,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Jobs of the workflow find `python` and `ngt` on the path.
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 CHOICES = $(strip $(SCALE:%=scale=%) $(RECORDS:%=records=%) $(DEMOS:%=demos=%))
-PYTEST = $(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
+# tests/conftest.py sorts the test files, so pytest-xdist must not.
+PYTEST = $(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 # The tests that `make smoke` runs: a test file for each part of the repository. CONTRIBUTING.md
 # names the parts and lists what these tests leave out.
@@ -103,7 +104,7 @@ test: check  ## run linters, mypy and the test suite, except for tests marked lo
 	@echo "test: pytest on $(TEST_JOBS) processes"
 	@$(PYTEST) -m "not long" $(ARGS)
 
-long: setup  ## run the tests marked long, which need a browser or a cluster
+long: setup  ## run the tests marked long, which take long or need a browser or a cluster
 	@echo "long: pytest on $(TEST_JOBS) processes"
 	@$(PYTEST) -m long $(ARGS)
 

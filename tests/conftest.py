@@ -5,15 +5,20 @@ A pack is a group of runs trained together.
 
 from __future__ import annotations
 
+import copy
+import gc
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from hypothesis import settings
 from torch import Tensor
 
@@ -21,6 +26,7 @@ from ngt.agent.nets import PackedMLP
 from ngt.experience.replay import Batch
 from ngt.reward import RewardModel
 from ngt.seeding import Draw, Streams
+from ngt.settings.load import CONFIG_DIR
 
 # Draw the same examples every time. Set no time limit, because the machine may be busy.
 settings.register_profile("ngt", derandomize=True, deadline=None)
@@ -29,10 +35,54 @@ settings.load_profile("ngt")
 VECTORS = Path(__file__).parent / "data" / "vectors"  # described in the README.md there
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no worker ends long after the others.
+
+    A slow test counts as much as 25 others.
+    """
+    weight: Counter[Path] = Counter()
+    for item in items:
+        weight[item.path] += 25 if item.get_closest_marker("slow") else 1
+    items.sort(key=lambda item: -weight[item.path])
+
+
+def pytest_collection_finish() -> None:
+    """Exempt all that is loaded by now from garbage collection, which would visit it repeatedly."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
     """Use one torch thread: tests run in parallel, and sums must always have the same order."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_wait_for_the_disk() -> Iterator[None]:
+    """Do not flush files to the disk: it takes long, and matters only if the machine fails."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shipped_configs_are_parsed_once() -> Iterator[None]:
+    """Parse the YAML of each shipped config once: hundreds of tests load the same files."""
+    texts = {file.read_text(encoding="utf-8") for file in CONFIG_DIR.glob("*.yaml")}
+    parse, parsed = yaml.load, {}
+
+    def load(stream: Any, Loader: Any) -> Any:
+        if not isinstance(stream, str) or stream not in texts:
+            return parse(stream, Loader)
+        key = (stream, Loader.__name__)
+        if key not in parsed:
+            parsed[key] = parse(stream, Loader)
+        return copy.deepcopy(parsed[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yaml, "load", load)
+        yield
 
 
 @pytest.fixture(scope="session")

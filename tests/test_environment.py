@@ -33,6 +33,10 @@ table = tables.Table("\\u2212", {"a": tables.Column("a")}, [{"a": "\\u03c3"}])
 command.one_line_errors("t", lambda: print(table.markdown()) or tables.save(table, Path("t.csv")))
 """
 NOWHERE = "/proc/nowhere"
+# A new process takes seconds, so each of these bad values shares one with another.
+THREADS = {"OMP_NUM_THREADS": "abc", "MKL_NUM_THREADS": "-1", "OPENBLAS_NUM_THREADS": "0"}
+FOLDERS = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "TMPDIR", "MPLCONFIGDIR"), NOWHERE)
+OWN_STYLE = {"MATPLOTLIBRC": "{folder}/matplotlibrc", "SOURCE_DATE_EPOCH": "abc"}
 
 
 def python(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -49,14 +53,10 @@ def python(code: str, folder: Path, **environment: str) -> subprocess.CompletedP
 @pytest.mark.parametrize(
     ("code", "environment"),
     [
-        (ENVS, {"MUJOCO_GL": "nonsense"}),
-        (ENVS, {"MUJOCO_GL": "egl", "PYOPENGL_PLATFORM": "glx"}),
-        (ENVS, {"OMP_NUM_THREADS": "abc", "MKL_NUM_THREADS": "-1", "OPENBLAS_NUM_THREADS": "0"}),
-        (ENVS, {"HOME": NOWHERE, "XDG_CACHE_HOME": NOWHERE, "TMPDIR": NOWHERE}),
-        (DRAWING, {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}),
-        (DRAWING, {"MPLBACKEND": "nonsense", "MUJOCO_GL": "nonsense"}),
-        (DRAWING, {"MATPLOTLIBRC": "{folder}/matplotlibrc", "SOURCE_DATE_EPOCH": "abc"}),
-        (DRAWING, {"MPLCONFIGDIR": NOWHERE, "HOME": NOWHERE}),
+        (ENVS, {"MUJOCO_GL": "nonsense", **THREADS}),
+        (ENVS, {"MUJOCO_GL": "egl", "PYOPENGL_PLATFORM": "glx", **FOLDERS}),
+        (DRAWING, {"MPLBACKEND": "module://matplotlib_inline.backend_inline", **OWN_STYLE}),
+        (DRAWING, {"MPLBACKEND": "nonsense", "MUJOCO_GL": "nonsense", **FOLDERS}),
         (TABLE, {"PYTHONIOENCODING": "ascii"}),
         (TABLE, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
     ],

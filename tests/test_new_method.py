@@ -19,6 +19,7 @@ from ngt.settings.resolve import load_model
 from paper import command
 from paper.drawing import style
 from paper.handbook import methods
+from tests.workflow.checkouts import quick_snakemake
 
 ROOT = Path(__file__).resolve().parents[1]
 DOC = (ROOT / "docs" / "new-method.md").read_text()
@@ -119,7 +120,7 @@ def checkout(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_the_workflow_plans_it(tmp_path: Path, run_python: Callable[..., str]) -> None:
+def test_the_workflow_plans_it(tmp_path: Path) -> None:
     """Plan the page's Snakemake command: settings, an expert and one pack for each method."""
     folder = checkout(
         tmp_path / "suite",
@@ -131,12 +132,14 @@ def test_the_workflow_plans_it(tmp_path: Path, run_python: Callable[..., str]) -
         "tests/data",
     )
     (command,) = (c for c in commands() if c[0] == "snakemake")
-    shown = run_python(folder, ["-m", command[0], "--dry-run", *command[1:]])
+    done = quick_snakemake(folder, "--dry-run", *command[1:])
+    shown = done.stdout
+    assert done.returncode == 0, shown
     assert all(f"train {name} on Pendulum-v1" in shown for name in NEW)
     assert re.search(r"^train +4$", shown, re.MULTILINE) and "main_figure" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_contract_tests_try_it(tmp_path: Path, run_python: Callable[..., str]) -> None:
     """Run the contract tests with the page's entry in base.yaml."""
     folder = checkout(

@@ -26,16 +26,22 @@ def ngt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
     return run
 
 
-@pytest.fixture
-def demos_file(tmp_path: Path) -> str:
-    """Return the path of demonstrations whose returns are far above the random policy's."""
+@pytest.fixture(scope="session")
+def toy_demos() -> demos.Demos:
+    """Return demonstrations whose returns are far above the random policy's."""
 
     def act(obs: torch.Tensor) -> torch.Tensor:
         return torch.tanh(obs[..., 1:2] - obs[..., 2:3])
 
-    path = tmp_path / "toy.npz"
     data = demos.record("Pendulum-v1", act, 2, 0, source="toy", terminate_when_unhealthy=True)
-    demos.save(path, dataclasses.replace(data, random_returns=data.returns - 1000.0))
+    return dataclasses.replace(data, random_returns=data.returns - 1000.0)
+
+
+@pytest.fixture
+def demos_file(tmp_path: Path, toy_demos: demos.Demos) -> str:
+    """Return the path of a file of demonstrations that the test may change."""
+    path = tmp_path / "toy.npz"
+    demos.save(path, toy_demos)
     return str(path)
 
 

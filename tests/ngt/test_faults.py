@@ -27,10 +27,11 @@ from ngt import cli
 from ngt.experience.envs import TASKS, Task, register
 from ngt.runs.lock import locked
 from ngt.training import checkpoint
+from ngt.training.trainer import Trainer
 
 pytestmark = pytest.mark.slow
 
-SMALL = ("--scale", "test", "--set", "expert.train.steps=2000", "--set", "checkpoint_every=100")
+SMALL = ("--scale", "test", "--set", "expert.train.steps=600", "--set", "checkpoint_every=100")
 EXPERT = Path("test/experts/Pendulum-v1")
 RESULTS = ("config.json", "eval.csv", "train.csv", "policy.safetensors")
 
@@ -58,6 +59,29 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("whole")
     assert run(root)[0] == 0
     return root / EXPERT
+
+
+@pytest.fixture(scope="module")
+def former(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of an undisturbed run with other settings."""
+    root = tmp_path_factory.mktemp("former")
+    assert run(root, "--set", "expert.train.steps=100", "--set", "checkpoint_every=0")[0] == 0
+    return root / EXPERT
+
+
+def stop(root: Path, step: int) -> None:
+    """Train up to a step at which the command gets a SIGTERM and leaves a checkpoint."""
+    marks = Trainer._log_evaluate_save
+
+    def signalled(trainer: Trainer, stride: int) -> None:
+        if trainer.step == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+        marks(trainer, stride)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "_log_evaluate_save", signalled)
+        assert run(root)[0] == os.EX_TEMPFAIL
+    assert checkpoint.steps(root / EXPERT)[0] == step
 
 
 def assert_same(folder: Path, whole: Path) -> None:
@@ -174,9 +198,9 @@ def fill(disk: Path, leave: int) -> Path:
 
 
 @pytest.mark.parametrize("leave", [0, 8_192, 65_536])
-def test_a_full_disk(tmpfs: Path, whole: Path, leave: int) -> None:
+def test_a_full_disk(tmpfs: Path, former: Path, whole: Path, leave: int) -> None:
     root = tmpfs / "results"
-    assert run(root, "--set", "expert.train.steps=500", "--set", "checkpoint_every=0")[0] == 0
+    shutil.copytree(former, root / EXPERT)
     finished = {p.name: p.read_bytes() for p in (root / EXPERT).iterdir()}
     ballast = fill(tmpfs, leave)
     code, line = run(root, "--fresh")
@@ -252,7 +276,7 @@ class Broken(gym.Env[np.ndarray, np.ndarray]):
 
     observation_space = gym.spaces.Box(-1, 1, (3,), np.float64)
     action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
-    at, how, taken = 800, "", 0
+    at, how, taken = 500, "", 0
 
     def __init__(self, render_mode: str | None = None) -> None:
         self.render_mode = render_mode
@@ -307,7 +331,7 @@ def test_an_env_that_returns_nan_ends_the_run_as_diverged(
     code, line = run(tmp_path, env="Broken-v0")
     assert code == 0 and "diverged at step" in line and "is not finite" in line
     record = json.loads((tmp_path / "test/experts/Broken-v0/run.json").read_text())
-    assert record["status"] == "diverged" and record["step"] < 2000
+    assert record["status"] == "diverged" and record["step"] < 600
     if how == "obs":
         assert record["tensor"] == "obs"
 
@@ -336,15 +360,7 @@ def test_a_clock_that_goes_backwards_changes_nothing(
 
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ngt.cli", *command(tmp_path)],
-        stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
-    while process.poll() is None and not checkpoint.steps(tmp_path / EXPERT):
-        time.sleep(0.02)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait() == os.EX_TEMPFAIL
+    stop(tmp_path, 120)
     code, line = run(tmp_path, "--set", "sac.gamma=0.5")
     assert code == 2 and "config.sac.gamma was 0.99 and is now 0.5" in line
     assert line.endswith("or start over with --restart")
@@ -358,15 +374,7 @@ def test_damage_anywhere_in_a_checkpoint_costs_at_most_the_checkpoint(
 ) -> None:
     """Truncate each of the newest checkpoint's last three files, or flip one bit in it."""
     base = tmp_path / "base"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ngt.cli", *command(base)],
-        stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
-    while process.poll() is None and len(checkpoint.steps(base / EXPERT)) < 2:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait() == os.EX_TEMPFAIL
+    stop(base, 252)
     newest = checkpoint.steps(base / EXPERT)[0]
     names = json.loads((base / EXPERT / f"checkpoint/step-{newest}.json").read_text())["files"]
     rng = random.Random(1)

@@ -8,7 +8,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,13 @@ bc-full: {label: BC(1), like: bc, rate: 1}
 """
 
 
+@lru_cache(maxsize=8)
+def parsed(settings: str) -> Config:
+    """Return the config of settings in JSON. Tests ask for the same config once for each run."""
+    config: Config = parse(Config, json.loads(settings))
+    return config
+
+
 @dataclass(frozen=True)
 class Study:
     """A config and the folder of its runs."""
@@ -59,8 +66,7 @@ class Study:
 
     @property
     def config(self) -> Config:
-        config: Config = parse(Config, self.settings)
-        return config
+        return parsed(json.dumps(self.settings))
 
     def key(
         self,

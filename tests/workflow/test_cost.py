@@ -132,7 +132,7 @@ def counts(table: str) -> dict[str, int]:
     return {rule: int(n) for rule, n in found}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None:
     """Plan scale `paper` while PATH has none of Slurm's programs."""
     for name in ("which", "sh", "bash"):

@@ -24,6 +24,7 @@ from tests.workflow.checkouts import (
     dry_run,
     environment,
     jobs,
+    quick_snakemake,
     run_small,
     small,
     snakemake,
@@ -50,7 +51,9 @@ def test_a_mistake_that_an_input_function_finds_is_one_line(tmp_path: Path) -> N
     file = tmp_path / "mine.yaml"
     file.write_text("figures: {seeds_figure: {envs: [Reacher-v5]}}")
     args = ("--configfile", str(file), "--config", "scale=lite", "demos=shipped", "--")
-    done = snakemake(ROOT, "--quiet", "host", "reason", "-n", *args, "results/seeds_figure.pdf")
+    done = quick_snakemake(
+        ROOT, "--quiet", "host", "reason", "-n", *args, "results/seeds_figure.pdf"
+    )
     (line,) = [text for text in done.stdout.splitlines() if "error" in text]
     assert done.returncode == 2 and "Traceback" not in done.stdout
     assert line.startswith("snakemake: error: demos: shipped, but no expert of Reacher-v5 ships")
@@ -69,7 +72,7 @@ def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
     config = load({"scale": "test"})
     receipt = f"results/test/shipped/Pendulum-v1.done.{expert_hash(config)}"
     args = ("--configfile", "one.yaml", "--config", "scale=test")
-    done = snakemake(folder, *args, "--", receipt)
+    done = quick_snakemake(folder, *args, "--", receipt)
     assert done.returncode == 1 and not (folder / "data/Pendulum-v1").exists(), done.stdout
     assert jobs(done.stdout) == {"settings": 1, **dict.fromkeys(EXPERT, 1), "ship": 1}
     log = folder / f"results/test/logs/ship/Pendulum-v1.{expert_hash(config)}.log"
@@ -77,17 +80,17 @@ def test_an_expert_ships_and_is_imitated(tmp_path: Path) -> None:
     file = folder / "results/test/demos/Pendulum-v1.npz"
     data = demos.load(file)
     demos.save(file, replace(data, random_returns=data.random_returns - 5000.0))
-    done = snakemake(folder, *args, "--", receipt)
+    done = quick_snakemake(folder, *args, "--", receipt)
     assert done.returncode == 0 and jobs(done.stdout) == {"ship": 1}, done.stdout
     ships = {p.name for p in (folder / "data/Pendulum-v1").iterdir()}
     assert ships == {"policy.safetensors", "demos.npz", "curve.csv", "expert.json"}
     shutil.rmtree(folder / "results")
-    done = snakemake(folder, *args, "demos=shipped", "--", FIGURE)
+    done = quick_snakemake(folder, *args, "demos=shipped", "--", FIGURE)
     assert done.returncode == 0, done.stdout
     assert jobs(done.stdout) == {"settings": 1, "train": 1, "pack": 1, "run": 1, "figure": 1}
-    experts = snakemake(folder, *args, "demos=shipped", "--", "results/expert_figure.pdf")
+    experts = quick_snakemake(folder, *args, "demos=shipped", "--", "results/expert_figure.pdf")
     assert experts.returncode == 0, experts.stdout
-    again = snakemake(folder, *args, "demos=shipped", "--", FIGURE)
+    again = quick_snakemake(folder, *args, "demos=shipped", "--", FIGURE)
     assert "Nothing to be done" in again.stdout, again.stdout
     assert dry_run(folder, *args, "--", FIGURE)["expert"] == 1, (
         "without demos=shipped, an expert must be trained"
@@ -131,7 +134,7 @@ def test_snakemake_makes_a_conda_environment_from_a_copy_that_stands_alone(tmp_p
 
 
 def test_wrong_setting_is_one_line() -> None:
-    done = snakemake(ROOT, "--dry-run", FIGURE, "--config", "train={steps: 8}")
+    done = quick_snakemake(ROOT, "--dry-run", FIGURE, "--config", "train={steps: 8}")
     assert done.returncode == 2 and len(done.stdout.strip().splitlines()) == 1
     assert "found text '8'; remove the quotes" in done.stdout and "use --configfile" in done.stdout
 
@@ -145,7 +148,7 @@ def test_a_users_text_passes_through_the_workflow(tmp_path: Path) -> None:
     (folder / "my {file}.json").write_text(json.dumps(own))
     args = ("--configfile", "my {file}.json", "--config", "scale=test", "--")
     assert dry_run(folder, *args, FIGURE)["train"] == 1
-    done = snakemake(folder, *args, "results/hyperparameter_table.csv")
+    done = quick_snakemake(folder, *args, "results/hyperparameter_table.csv")
     assert done.returncode == 0, done.stdout
 
 
@@ -168,7 +171,8 @@ def test_a_refused_training_says_why_once_and_is_not_tried_again(tmp_path: Path)
     assert said.count("requested 3, found 1 episodes") == 1, said
     assert "Trying to restart" not in said
     (folder / "base.yaml").write_text(json.dumps(SMALL))
-    assert run_small(folder, "base").returncode == 0, "the former refusal must not remain"
+    done = run_small(folder, "base", "--until", "pack")
+    assert done.returncode == 0, "the former refusal must not remain"
 
 
 DISCRETE = """
@@ -190,7 +194,7 @@ def test_an_env_that_the_agent_cannot_handle_is_refused_in_the_dry_run(tmp_path:
 
 def test_a_figure_that_the_scale_has_not_says_so(tmp_path: Path) -> None:
     folder = checkout(tmp_path / "suite")
-    done = snakemake(folder, "results/dmc_figure.pdf", "--config", "scale=quick")
+    done = quick_snakemake(folder, "results/dmc_figure.pdf", "--config", "scale=quick")
     assert done.returncode != 0
     log = (folder / "results/quick/logs/dmc_figure.log").read_text()
     assert log.startswith("dmc_figure: error: figures.dmc_figure: not drawn at scale quick;")

@@ -17,7 +17,7 @@ from ngt.settings.resolve import distinct_methods
 
 
 @pytest.mark.slow
-def test_bench_measures_every_contender_and_agreement() -> None:
+def test_bench_measures_every_contender_and_agreement(small_nets: None) -> None:
     result = cpu.bench("Pendulum-v1", pack=2, repeats=2, updates=4)
     names = [row["what"] for row in result["rows"]]
     assert names[:3] == ["SAC", "NGT", "NGT, pack of 2"]

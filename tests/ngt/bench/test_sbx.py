@@ -84,8 +84,11 @@ def test_mistakes(options: list[str], message: str, capsys: pytest.CaptureFixtur
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_the_table_has_the_ratios_to_sbx_and_its_versions(stand_in) -> None:
+def test_the_table_has_the_ratios_to_sbx_and_its_versions(
+    stand_in, small_nets: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreement = cpu.agreement
+    monkeypatch.setattr(cpu, "agreement", lambda sides: agreement(sides, (1, 2)))
     stand_in(SERVER)
     with sbx.sbx("Pendulum-v1", Path(sys.executable)) as peers:
         result = cpu.bench("Pendulum-v1", pack=1, repeats=1, updates=2, theirs=peers)

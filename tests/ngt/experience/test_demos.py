@@ -207,6 +207,7 @@ def test_offsets_are_below_the_rate_and_of_seed_env_and_episode() -> None:
     assert offsets(renamed, 0) != drawn[0]
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 33))
 def test_fewer_demonstrations_are_a_prefix_of_more(seed: int, rate: int) -> None:
     demos = made(*(episode(n, n) for n in (40, 33, 35, 100)))

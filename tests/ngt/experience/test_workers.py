@@ -178,15 +178,15 @@ def test_processes_end_with_their_parent(how: str) -> None:
         import numpy as np
         from ngt.experience.vector import VectorEnv
 
-        env = VectorEnv("Pendulum-v1", 6, workers=3)
-        env.reset(range(6))
+        env = VectorEnv("Pendulum-v1", 4, workers=2)
+        env.reset(range(4))
         child = os.fork()  # outlives the parent and holds its pipes
         if child == 0:
             time.sleep(30)
             os._exit(0)
         print(child, *(p.pid for p in env._envs.processes), flush=True)
         while sys.argv[1] == "while stepping":
-            env.step(np.zeros((6, 1)))
+            env.step(np.zeros((4, 1)))
         if sys.argv[1] == "kill -9":
             time.sleep(30)
     """

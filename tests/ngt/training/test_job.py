@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from ngt import cli
 from ngt.bench.cases import random_batch
 from ngt.errors import Interrupted, UserError
 from ngt.runs import lock
@@ -26,7 +28,7 @@ CELL = CellConfig(
     model="ngt.reward:EnvReward",
     sac=SacConfig(hidden=(8, 8)),
     train=TrainConfig(
-        steps=400, batch=8, buffer=400, eval_every=200, eval_episodes=1, log_every=200
+        steps=280, batch=8, buffer=400, eval_every=280, eval_episodes=1, log_every=200
     ),
 )
 
@@ -134,11 +136,11 @@ def test_told_to_stop_in_the_last_step(tmp_path: Path) -> None:
     """Check that a job stopped in its last step ends normally and begins no further run."""
     a, b = members_of(tmp_path)
     said: list[str] = []
-    assert train([a], stop=400, done=said) == [] and said == ["stopped"]
+    assert train([a], stop=280, done=said) == [] and said == ["stopped"]
     (a.folder / "run.json").unlink()
     stop_at(a, 200)
-    with pytest.raises(Interrupted, match="400"):
-        train([a, b], stop=400)
+    with pytest.raises(Interrupted, match="280"):
+        train([a, b], stop=280)
     assert (a.folder / "run.json").exists() and not checkpoint.steps(b.folder)
     assert not (b.folder / "run.json").exists()
 
@@ -213,31 +215,34 @@ def test_signals_stop_it_and_handlers_are_put_back(number: signal.Signals) -> No
     assert signal.getsignal(number) is before
 
 
+def command(root: Path) -> list[str]:
+    settings = ("expert.train.steps=1000", "checkpoint_every=100")
+    options = [word for setting in settings for word in ("--set", setting)]
+    return ["expert", "Pendulum-v1", "--scale", "test", "--results", str(root), *options]
+
+
+EXPERT = Path("test/experts/Pendulum-v1")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of an undisturbed run."""
+    root = tmp_path_factory.mktemp("whole")
+    cli.main(command(root))
+    return root / EXPERT
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_killed_command_goes_on_to_the_same_files(tmp_path: Path, number: signal.Signals) -> None:
-    def command(root: Path) -> list[str]:
-        return [
-            sys.executable,
-            "-m",
-            "ngt.cli",
-            "expert",
-            "Pendulum-v1",
-            "--scale",
-            "test",
-            "--results",
-            str(root),
-            "--set",
-            "expert.train.steps=1000",
-            "--set",
-            "checkpoint_every=200",
-        ]
-
-    subprocess.run(command(tmp_path / "a"), check=True, capture_output=True)
-    folder = tmp_path / "b" / "test" / "experts" / "Pendulum-v1"
-    process = subprocess.Popen(command(tmp_path / "b"), stderr=subprocess.PIPE, text=True)
+def test_a_killed_command_goes_on_to_the_same_files(
+    tmp_path: Path, whole: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    """Kill the command's process, then run the same command in this process."""
+    folder = tmp_path / EXPERT
+    killed = [sys.executable, "-m", "ngt.cli", *command(tmp_path)]
+    process = subprocess.Popen(killed, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not checkpoint.steps(folder):
-        pass
+        time.sleep(0.01)
     process.send_signal(number)
     _, err = process.communicate()
     if number == signal.SIGTERM:
@@ -245,9 +250,9 @@ def test_a_killed_command_goes_on_to_the_same_files(tmp_path: Path, number: sign
         assert "stopped at step" in err and "the same command resumes from there" in err
     else:
         assert process.returncode == -signal.SIGKILL
-    again = subprocess.run(command(tmp_path / "b"), check=True, capture_output=True, text=True)
-    assert "resumes from its checkpoint at step" in again.stdout
-    whole = tmp_path / "a" / "test" / "experts" / "Pendulum-v1"
+    capsys.readouterr()
+    cli.main(command(tmp_path))
+    assert "resumes from its checkpoint at step" in capsys.readouterr().out
     for name in ("eval.csv", "train.csv", "policy.safetensors", "config.json"):
         assert (whole / name).read_bytes() == (folder / name).read_bytes(), name
     files = {p.name for p in folder.iterdir()}

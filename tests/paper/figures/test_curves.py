@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from ngt.errors import UserError
 from ngt.runs.keys import run_table
-from ngt.settings.config import FigureConfig
+from ngt.settings.config import Config, FigureConfig
 from ngt.settings.load import load
 from paper.drawing.panels import AUC, RETURN, SCORE, Place
 from paper.figures.curves import CURVE_FIGURES, grid
@@ -22,12 +23,14 @@ from paper.register import CURVES
 Make = Callable[..., Any]
 SCALES = ("test", "quick", "lite", "paper")
 
+configs: Callable[[str], Config] = functools.cache(lambda scale: load({"scale": scale}))
+
 
 @pytest.mark.parametrize("name", CURVES)
 def test_every_run_has_one_line_in_one_panel(name: str) -> None:
     figure = CURVE_FIGURES[name]
     for scale in SCALES:
-        config = load({"scale": scale})
+        config = configs(scale)
         if name not in config.figures:
             continue
         laid, series = grid(config.figures[name], figure.measures), figure.series(config, name)

@@ -140,7 +140,7 @@ def test_nothing_overlaps(figure: Figure, tidy: Callable[[Figure], None]) -> Non
     tidy(figure)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_command_and_the_same_bytes(
     theory_numbers: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -152,6 +152,9 @@ def test_command_and_the_same_bytes(
     for end in ("pdf", "png"):
         assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_an_unknown_scale_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         command.main(["theory_figure", "--scale", "tiny"])
     assert stop.value.code == 2

@@ -241,11 +241,12 @@ def test_every_method_has_a_row_and_a_section_that_links_find() -> None:
 def test_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    text = methods.document(CONFIG)
     methods.main([])
-    assert capsys.readouterr().out == methods.document(CONFIG)
+    assert capsys.readouterr().out == text
     page = tmp_path / "methods.md"
     methods.main(["--out", str(page)])
-    assert page.read_text(encoding="utf-8") == methods.document(CONFIG)
+    assert page.read_text(encoding="utf-8") == text
     monkeypatch.setattr(methods, "LABELS", ("Nothing",))
     with pytest.raises(SystemExit) as stop:
         methods.main(["--out", str(page)])

@@ -162,7 +162,9 @@ def record(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("env", ["HalfCheetah-v4", "Pusher-v5", "finger-spin"])
+@pytest.mark.parametrize(
+    "env", ["HalfCheetah-v4", pytest.param("Pusher-v5", marks=pytest.mark.long), "finger-spin"]
+)
 def test_a_video_of_an_env(tmp_path: Path, env: str) -> None:
     """Check that a policy and the shipped expert move, for no longer than requested."""
     file = save(tmp_path / "policy.safetensors", env)
