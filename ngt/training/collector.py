@@ -83,7 +83,7 @@ class Collector:
         return self.env.step(action.reshape(self.env.num, -1))
 
     def store(self, step: Step) -> None:
-        """Store the transitions of a step, with rewards from the model's `observe`, if any."""
+        """Store a step's transitions, with the rewards from `observe` if the model overrides it."""
         ended, table = step.terminated | step.truncated, self.replay.finals
         slot = self.replay.reserve(ended.reshape(self.shape))
         if self.learner.graphs and self.replay.finals is not table:

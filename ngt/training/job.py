@@ -63,7 +63,7 @@ def train(
             )
             with stops(trainer):
                 trainer.run(name + part, step)
-            if trainer.stop:  # the signal arrived during the last step
+            if trainer.stop:  # the signal arrived during or after the last step
                 if i < len(packs):
                     raise Interrupted(trainer.step)
                 return True

@@ -241,7 +241,7 @@ class Learner:
                 self.sums[name] = value.clone()
 
     def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Return metrics averaged since the last call, and diagnostics, each (R,); reset the means.
+        """Return metrics, averaged since the last call, and diagnostics, each (R,). Reset the sums.
 
         The diagnostics are computed on the batches of the last update and do not affect training.
         """

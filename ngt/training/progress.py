@@ -34,7 +34,7 @@ class Progress:
             )
 
     def update(self, step: int) -> None:
-        """Show a step and the text in `note`; without a terminal, only if a plain line is due."""
+        """Show a step and the text in `note`. Without a terminal, do so only if a line is due."""
         if self.bar is not None:
             self.bar.set_postfix_str(self.note, refresh=False)
             self.bar.update(step - self.step)
