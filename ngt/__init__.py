@@ -2,21 +2,21 @@
 
 From Python:
 
-- `ngt.imitate(env, demos, method, steps=..., seed=...)` trains and returns a `Run`
+- `ngt.imitate(env, demos, method, steps=..., seed=...)` trains a method and returns a `Run`
 - `ngt.expert(env)` trains an expert
 - `ngt.load_policy(path_or_env).predict(obs)` returns an action in the env's units
 - `ngt.load_demos(path_or_env)` reads demonstrations
-- `ngt.load_runs(scale)` returns a table of the evaluations of one scale's runs; a scale is a preset
-  of sizes, such as `quick`
+- `ngt.load_runs(scale)` returns a table with the evaluations of a scale's runs; a scale, such as
+  `quick`, is a version of the experiments with its own config file
 
 The parts of the package:
 
-- `potential.py`: the NGT method: predictor, frozen prior, their pairing losses, and the scaling of
-  the reward
+- `potential.py`: the NGT method: its predictor and frozen prior, their pairing losses, and the
+  reward's scaling
 - `reward.py`: the interface that NGT and every baseline implement
 - `settings/`: all settings, their defaults, and how a run's settings are resolved
 - `experience/`: envs, rollouts, the replay buffer and demonstrations
-- `agent/`: SAC, its networks and policies on disk
+- `agent/`: SAC, its networks, and policy files
 - `training/`: the training loop (Algorithm 1 of the paper), checkpoints and training jobs
 - `foreign/`: demonstrations in other projects' formats
 - `runs/`: the keys (names) of training runs, and the files and tables of their results
@@ -30,8 +30,8 @@ The parts of the package:
 import importlib
 from typing import Any
 
-# Public name -> the module of ngt.api that defines the name. A module is imported when one of its
-# names is first used, so that `import ngt` is fast. `__init__.pyi` declares the types.
+# Maps each public name to the module of ngt.api that defines it. Each module is imported only when
+# one of its names is first used, so that `import ngt` is fast. `__init__.pyi` declares the types.
 _API = {
     "Controller": "loading",
     "Run": "training",
@@ -45,7 +45,7 @@ __all__ = ["__version__", *_API]
 
 
 def __getattr__(name: str) -> Any:
-    """Return the version, or import and return the object with this name from `ngt.api`."""
+    """Return the package's version, or import the public object with this name."""
     if name == "__version__":
         metadata = importlib.import_module("importlib.metadata")
         try:

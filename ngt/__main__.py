@@ -1,4 +1,4 @@
-"""The entry point of `ngt` and `python -m ngt`; sets signal handlers before the slow imports."""
+"""Entry point of `ngt` and `python -m ngt`. It sets signal handlers before the slow imports."""
 
 import importlib
 import os
@@ -16,7 +16,7 @@ def stop(number: int, frame: Any) -> None:
 
 
 def main() -> None:
-    """Set the signal handlers, which a trainer replaces later, and run the `ngt` command."""
+    """Set signal handlers, which are replaced when training begins, and run the `ngt` command."""
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         signal.signal(number, stop)
     importlib.import_module("ngt.cli").main()  # slow, so imported after the handlers are set

@@ -35,7 +35,7 @@ COMMANDS = {
     "config": "Print the resolved settings of a scale, or of one run.",
 }
 
-# Command -> the name of its module in ngt.commands, where this name differs from the command's.
+# Commands whose module in ngt.commands has a different name, each with the name of its module.
 MODULES = {
     "import": "exchange.imports",
     "export": "exchange.exports",
@@ -45,7 +45,7 @@ MODULES = {
 
 
 def build_parser(command: str) -> argparse.ArgumentParser:
-    """Return the parser of `ngt`. It lists every command, but defines options of `command` only."""
+    """Return the parser of `ngt`, with the names of all commands and the options of `command`."""
     parser = Parser(
         prog="ngt",
         description="Low-data imitation learning, reproduced.",
@@ -87,7 +87,7 @@ def load_command(name: str) -> ModuleType:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a command. Report a user's mistake in one line on stderr, with exit code 2."""
+    """Run a command. Report a user's mistake in one line on stderr and exit with code 2."""
     show_any_text()
     warnings.formatwarning = one_line
     words = list(sys.argv[1:] if argv is None else argv)
@@ -128,17 +128,17 @@ def leave(line: str, code: int) -> NoReturn:
 
 
 def refuse(args: argparse.Namespace, line: str) -> NoReturn:
-    """Print an error that would recur in a retry, and exit with code 2.
+    """Print an error that a retry would not fix, and exit with code 2.
 
-    With the option --outcome FILE, which a workflow's jobs pass, also write the error to FILE, and
-    exit with code 0 instead.
+    If the `--outcome FILE` option is given, as it is in the workflow's jobs, also write the error
+    to FILE and exit with code 0 instead.
     """
     print(line, file=sys.stderr)
     sys.exit(0 if write_outcome(args, f"{line}\n") else 2)
 
 
 def write_outcome(args: argparse.Namespace, reason: str) -> bool:
-    """Write the reason to the file that --outcome names. Return False if --outcome is not given."""
+    """Write the reason to the file given by `--outcome`. Return False if no file is given."""
     if args.outcome is None:
         return False
     args.outcome.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Atomic writing of files, reading of JSON, and digests of content."""
+"""Write files atomically, read and write JSON, and compute digests."""
 
 import contextlib
 import functools
@@ -16,18 +16,18 @@ from ngt.errors import UserError
 LARGEST = 4_000_000_000  # limit on an archive's unpacked size in bytes
 
 PACKAGE = Path(__file__).resolve().parent
-# An installed package contains copies of parts of the repository's checkout: the baselines, the
-# configs and the shipped experts.
+# An installed package contains copies of some folders of the repository: the baselines, the configs
+# and the shipped experts.
 INSTALLED = (PACKAGE / "checkout").is_dir()
 CHECKOUT = PACKAGE / "checkout" if INSTALLED else PACKAGE.parent
 
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary path next to `path`. If the block succeeds, rename the file to `path`.
+    """Yield a temporary path next to `path`. If the block succeeds, move the file to `path`.
 
-    The file is flushed to disk before it is renamed. If the block raises an OSError without a file
-    name, `path` is added to the error as its file name.
+    The file is flushed to disk before it is moved. If the block raises an OSError without a file
+    name, `path` becomes the error's file name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -61,7 +61,7 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def read_json(path: Path) -> Any | None:
-    """Return the JSON in a file, or None if the file is missing or is not readable JSON."""
+    """Return the data in a JSON file, or None if the file is missing or cannot be read as JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (
@@ -75,17 +75,20 @@ def read_json(path: Path) -> Any | None:
 
 
 def sha256(content: bytes | Path) -> str:
-    """Return the SHA-256 of bytes or of a file, used to identify settings and shipped files."""
+    """Return the SHA-256 digest of bytes or a file. It identifies settings and shipped files."""
     return _digest(content, hashlib.sha256)
 
 
 def checksum(content: bytes | Path) -> str:
-    """Return the 128-bit BLAKE2b of bytes or of a file, used to check runs and checkpoints."""
+    """Return the 128-bit BLAKE2b digest of bytes or a file.
+
+    The digest is used to check runs and checkpoints.
+    """
     return _digest(content, functools.partial(hashlib.blake2b, digest_size=16))
 
 
 def check_unpacked(archive: ZipFile, where: str) -> None:
-    """Check that an archive, which may be a small file, unpacks to at most LARGEST bytes."""
+    """Check that an archive, however small its file is, unpacks to at most LARGEST bytes."""
     if (size := sum(info.file_size for info in archive.infolist())) > LARGEST:
         raise UserError(
             f"{where}: unpacks to {size:,} bytes, limit {LARGEST:,}; use a file with fewer episodes"

@@ -16,15 +16,15 @@ def gradient_penalty(
 ) -> Tensor:
     """Return each run's mean of (|grad net(x)| - 1)^2 over points x between expert and agent rows.
 
-    The result has shape (R,) for R runs. It is differentiable with respect to the net's parameters,
-    even at points where the gradient is zero.
+    The result has shape (R,) for R runs. It can be differentiated with respect to the net's
+    parameters, even at points where the gradient is zero.
 
-    net: maps rows (R, B, dims) to one value each. If it returns several values per row, their sum
-    is penalised.
+    net: a function that maps each row of an input (R, B, dims) to one value. If it returns several
+    values per row, the penalty applies to their sum.
     expert: a batch of expert rows, shape (R, B, dims).
     agent: a batch of agent rows, shape (R, B, dims).
-    epsilon: the share of the expert's row in each point x, in [0, 1], shape (R, B).
-    one_sided: do not penalise slopes below 1.
+    epsilon: the weight of the expert row in each point x, in [0, 1], shape (R, B).
+    one_sided: penalise only gradient norms above 1.
     """
     x = (agent + epsilon[..., None] * (expert - agent)).detach().requires_grad_()
     (slope,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)

@@ -12,19 +12,21 @@ moving averages of the percentiles of h in earlier batches:
 
     u = (h - P50) / (P95 - P5)          reward = -sign(u) (exp|u| - 1), clamped to [-5, 5]
 
-Reward: exp(-h), scaled by the percentiles of exp(-h) in the batch; high is expert-like.
+Reward: exp(-h), scaled by the percentiles of exp(-h) in the batch. A high reward means that the
+transition is expert-like.
 Range: exp(-h) lies in (0, 1]. The scaled reward is 0 at P5 and 1 at P95, unless P95 - P5 is below
-the setting `gap_floor`, which then replaces P95 - P5. The scaled reward is not clipped, so it can
+the `gap_floor` setting, which then replaces P95 - P5. The scaled reward is not clipped, so it can
 be any real number. With running percentiles, the reward lies in [-5, 5].
 Deviations: HL-Gauss targets are squashed into the support by a plain tanh. Read literally, the
-paper applies 5 tanh, which puts most targets outside the support, where a target has neither mass
-nor gradient. The paper leaves five more choices open. This code chooses as follows. All outputs
-except HL-Gauss targets are squashed by 5 tanh. h is the mean over outputs, or the sum for
+paper applies 5 tanh. Most targets would then lie outside the support, where a target has neither
+mass nor gradient. The paper leaves five more choices open; this code decides them as follows. All
+outputs except HL-Gauss targets are squashed by 5 tanh. h is the mean over outputs, or the sum for
 MSE-softmax. With HL-Gauss, the reward uses the expert's sigma. Spectral norm is applied after the
-orthogonal initialisation; in the opposite order, it would have no effect. Spectral norm is applied
-to the prior only once.
+orthogonal initialisation; in the opposite order, the initialisation would have no effect. Spectral
+norm is applied to the prior only once.
 Sources: Blondé, Candido Ramos and Kalousis, "Noise-Guided Transport: Imitation Learning from Random
-Priors", ICML 2026; lionelblonde/ngt, the authors' code, which is later and has other settings.
+Priors", ICML 2026; lionelblonde/ngt, the authors' code, which was published later and has different
+settings.
 """
 
 from __future__ import annotations
@@ -47,12 +49,12 @@ from ngt.seeding import torch_generator
 Side = Literal["expert", "agent"]
 Scaling = Literal["percentile", "percentile_offset", "none", "ema_signed", "ema_linear"]
 
-HLG_EPS = 1e-6  # added to the mass by which HL-Gauss targets are divided, as in the paper's code
+HLG_EPS = 1e-6  # added to the mass that normalises HL-Gauss targets, as in the paper's code
 
 
 @dataclass(frozen=True)
 class PotentialConfig:
-    """Settings of NGT. Defaults are from the paper's table of defaults unless noted."""
+    """The settings of NGT. Unless noted, defaults are those of the paper's table of defaults."""
 
     pairing: Literal["huber", "mse_softmax", "hl_gauss", "l1"] = opt(
         "huber", "loss between predictor and prior; the paper uses hl_gauss on Humanoid"
@@ -103,7 +105,7 @@ class Potential(RewardModel):
         bins = config.bins if config.pairing == "hl_gauss" else 1
         self.predictor = self._net("predictor", config.m * bins, config.spectral_norm)
         self.prior = self._net("prior", config.m, spectral_norm=False)
-        self.prior.freeze(normalise=config.spectral_norm)  # only once: a frozen net is constant
+        self.prior.freeze(normalise=config.spectral_norm)  # only once, since f' never changes
         edges = hl_gauss_edges(-config.support, config.support, config.bins)
         self.edges: Tensor
         self.register_buffer("edges", edges, persistent=False)
@@ -122,15 +124,15 @@ class Potential(RewardModel):
             spectral_norm=spectral_norm,
         )
         with torch.no_grad():
-            for layer in net.layers:  # biases start at zero, even those that `uniform` draws
+            for layer in net.layers:  # biases start at zero, even if `uniform` has drawn them
                 layer.bias.zero_()
         return net
 
     def potential(self, x: Tensor, side: Side) -> Tensor:
         """Return h(x) >= 0 for inputs x (R, B, input), shape (R, B).
 
-        side: "expert" or "agent", the data that x comes from. HL-Gauss uses a different sigma for
-        each of them; the other pairings ignore `side`.
+        side: whether x is "expert" or "agent" data. HL-Gauss uses a different sigma for each side.
+        The other pairing losses ignore `side`.
         """
         return self._pair(self.prediction(x), self.target(x), side)
 
@@ -144,7 +146,7 @@ class Potential(RewardModel):
             return self._target(x)
 
     def _target(self, x: Tensor) -> Tensor:
-        """Return `target` with a gradient with respect to x, which the gradient penalty needs."""
+        """Return `target(x)` with its gradient in x, which the gradient penalty needs."""
         plain = self.config.pairing == "hl_gauss" and self.config.hlg_target == "tanh"
         return self._squash(self.prior(x), 1.0 if plain else self.config.rescale)
 
@@ -163,9 +165,9 @@ class Potential(RewardModel):
         return hl_gauss(prediction, hl_gauss_target(target, self.edges, sigma))
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return L = E_expert[h] - E_agent[h], plus the gradient penalty if enabled, shape (R,).
+        """Return L = E_expert[h] - E_agent[h], plus the gradient penalty if it is on, shape (R,).
 
-        Descending this loss lowers h on expert data.
+        Minimising this loss lowers h on expert data and raises h on agent data.
         """
         x_expert, x_agent = self.inputs(expert), self.inputs(agent)
         x = torch.cat([x_expert, x_agent], dim=1)  # one pass through the nets for both batches
@@ -186,7 +188,7 @@ class Potential(RewardModel):
         return {"epsilon": Draw("uniform", (self.spec.batch,))} if self.config.penalty else {}
 
     def _penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the gradient penalty on h, with the reward's sigma, times its weight, (R,)."""
+        """Return the weighted gradient penalty on h, (R,), computed with the reward's sigma."""
         side = self.config.reward_sigma
         slope = gradient_penalty(
             lambda x: self._pair(self.prediction(x), self._target(x), side),
@@ -210,7 +212,7 @@ class Potential(RewardModel):
 
     @torch.no_grad()
     def reward(self, batch: Batch) -> Tensor:
-        """Return the scaled reward, (R, B), and update the running percentiles if they are used."""
+        """Return the scaled reward, (R, B), and update the running percentiles, if any."""
         h = self.potential(self.inputs(batch), self.config.reward_sigma)
         raw = torch.exp(-h)
         if self.config.scaling.startswith("ema_"):
@@ -223,10 +225,10 @@ class Potential(RewardModel):
         return scaled
 
     def _scale_by_running_percentiles(self, h: Tensor) -> Tensor:
-        """Return the clamped reward -sign(u) (exp|u| - 1), or -u, of potentials h, shape (R, B).
+        """Return the clamped reward -sign(u) (exp|u| - 1) or -u for potentials h, shape (R, B).
 
-        u = (h - P50) / (P95 - P5), with the running percentiles of earlier batches. The running
-        percentiles are then updated with the percentiles of h.
+        Here, u = (h - P50) / (P95 - P5), with running percentiles over the earlier batches. The
+        running percentiles are then updated with the percentiles of h.
         """
         ordered = h.sort(dim=1).values
         now = torch.cat([quantile(ordered, rank) for rank in (0.05, 0.5, 0.95)], dim=1)
@@ -258,16 +260,16 @@ def mse_softmax(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def hl_gauss_edges(low: float, high: float, bins: int) -> Tensor:
-    """Return the N + 1 edges of N equal bins of [low, high]."""
+    """Return the N + 1 edges of N equally wide bins of [low, high], where N = `bins`."""
     return torch.linspace(low, high, bins + 1)
 
 
 def hl_gauss_target(target: Tensor, edges: Tensor, sigma: float) -> Tensor:
-    """Return the mass in each bin of a Gaussian around each target: (..., m) -> (..., N, m).
+    """Return, for a Gaussian around each target, the mass in each bin: (..., m) -> (..., N, m).
 
     Each mass is divided by the mass inside the support plus 1e-6 (in units of erf). A target's
-    masses therefore sum to just under 1. For a target outside the support, they sum to less, the
-    further outside it lies.
+    masses therefore sum to just under 1. The further a target lies outside the support, the smaller
+    is the sum of its masses.
     """
     z = torch.erf((edges[:, None] - target.unsqueeze(-2)) / (math.sqrt(2.0) * sigma))
     mass = z[..., -1:, :] - z[..., :1, :] + HLG_EPS
@@ -277,8 +279,8 @@ def hl_gauss_target(target: Tensor, edges: Tensor, sigma: float) -> Tensor:
 def hl_gauss(logits: Tensor, probs: Tensor) -> Tensor:
     """Return the cross-entropy over the N bins, averaged over the m outputs, shape (...).
 
-    logits: (..., N * m) with the bin index outermost, as in the code in the paper.
-    probs: (..., N, m), see `hl_gauss_target`.
+    logits: shape (..., N * m), with the bin index outermost, as in the code in the paper.
+    probs: the result of `hl_gauss_target`, shape (..., N, m).
     """
     log_q = rearrange(logits, "... (n m) -> ... n m", n=probs.shape[-2]).log_softmax(dim=-2)
     return -(probs * log_q).sum(dim=-2).mean(dim=-1)
@@ -288,14 +290,17 @@ def hl_gauss(logits: Tensor, probs: Tensor) -> Tensor:
 
 
 def quantile(values: Tensor, rank: float) -> Tensor:
-    """Return the interpolated quantile of sorted rows (R, B), shape (R, 1); rank is in [0, 1]."""
+    """Return the interpolated quantile of each sorted row: (R, B) -> (R, 1).
+
+    rank: the quantile's rank in [0, 1], such as 0.05 for the 5th percentile.
+    """
     at = rank * (values.shape[1] - 1)
     below, above = math.floor(at), math.ceil(at)
     return torch.lerp(values[:, below : below + 1], values[:, above : above + 1], at - below)
 
 
 def scale_by_percentiles(raw: Tensor, scaling: str, floor: float) -> Tensor:
-    """Return rewards (R, B) scaled by P5 and P95 of each run's B rewards, without clipping."""
+    """Scale each run's B rewards by their 5th and 95th percentiles, without clipping."""
     if scaling == "none":
         return raw
     ordered = raw.sort(dim=1).values  # torch.quantile would copy its ranks from the CPU to the GPU

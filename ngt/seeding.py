@@ -1,8 +1,8 @@
-"""Independent random streams, each derived from a seed and a list of names and numbers (axes).
+"""Independent random streams, each derived from a seed and from names and numbers (axes).
 
 There is no global generator. A run's random numbers depend only on the run's own key, which names
-its env, method, demonstrations and seed. They are the same whether the run trains alone or in a
-pack, i.e. together with other runs in one process.
+its env, method, demonstrations and seed. The random numbers are the same whether the run trains
+alone or in a pack, i.e. together with other runs in one process.
 """
 
 import hashlib
@@ -18,35 +18,35 @@ from ngt.state import State
 
 
 def derive(seed: int, *axes: str | int) -> int:
-    """Return a seed in [0, 2^63) that depends only on `seed` and on every axis."""
+    """Return a seed in [0, 2^63) that is determined by `seed` and all axes."""
     text = "\x1f".join([str(seed), *map(str, axes)])
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
 def rng(seed: int, *axes: str | int) -> np.random.Generator:
-    """Return a NumPy generator seeded by `derive` with this seed and these axes."""
+    """Return a NumPy generator with the seed that `derive` returns for the arguments."""
     return np.random.Generator(np.random.PCG64(derive(seed, *axes)))
 
 
 def torch_generator(seed: int, *axes: str | int) -> torch.Generator:
-    """Return a torch generator on the CPU, seeded by `derive` with this seed and these axes."""
+    """Return a torch generator on the CPU with the seed that `derive` returns for the arguments."""
     return torch.Generator().manual_seed(derive(seed, *axes))
 
 
 class Draw(NamedTuple):
-    """The kind and shape of a random tensor that each run uses up in an iteration.
+    """The kind and shape of a random tensor that each run consumes in an iteration.
 
-    Draws of kind `index` are integers in [0, 2^48) that choose rows of a table. The number of rows
-    is not known when an integer is drawn, so the integer is taken modulo this number when it is
-    used. Some rows are therefore more likely than others, but by a factor of less than 1 + 2e-8 for
-    4e6 rows.
+    Draws of the `index` kind are integers in [0, 2^48) that choose rows of a table. The number of
+    rows is not known when an integer is drawn. When the integer is used, it is taken modulo the
+    number of rows. Some rows are therefore more likely than other rows, but by a factor of less
+    than 1 + 2e-8 for 4e6 rows.
     """
 
     kind: Literal["normal", "uniform", "index"]
     shape: tuple[int, ...]
 
 
-# Kind of draw -> function that draws an array, given a generator and the array's shape.
+# Maps each kind to a function that draws an array, given a generator and the array's shape.
 DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = {
     "normal": lambda generator, size: generator.standard_normal(size, dtype=np.float32),
     "uniform": lambda generator, size: generator.random(size, dtype=np.float32),
@@ -55,12 +55,12 @@ DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
 
 
 class Streams:
-    """The random tensors of a pack of R runs, drawn ahead of use, in blocks, into fixed memory.
+    """The random tensors of a pack of R runs, drawn in advance, in blocks, into fixed memory.
 
-    Each run has a generator for each of its draws, so no run or draw changes the numbers of
-    another. `next()` returns views of shape (R, *draw.shape) into the current block. The next block
-    overwrites these views. For a CUDA device, a thread draws the next block while the device uses
-    the current one.
+    Each run has a separate generator for each draw, so its numbers depend neither on other runs nor
+    on other draws. `next()` returns views of shape (R, *draw.shape) into the current block. The
+    next block overwrites the contents of these views. For a CUDA device, a thread draws the next
+    block while the device uses the current block.
     """
 
     BLOCK = 64  # number of iterations in a block
@@ -82,11 +82,11 @@ class Streams:
         self.blocks = {n: t.to(device) for n, t in self.host.items()} if cuda else self.host
         self.cursor = self.BLOCK
         self.thread = ThreadPoolExecutor(1) if cuda else None
-        self.ahead: Future[None] | None = None  # the thread's task of drawing the next block
-        self.before = self.after = self._states()  # states before and after this block
+        self.ahead: Future[None] | None = None  # the thread's task, which draws the next block
+        self.before = self.after = self._states()  # generator states before and after the block
 
     def next(self) -> dict[str, Tensor]:
-        """Return the next iteration's tensors by name, each of shape (R, *draw.shape)."""
+        """Return the next iteration's tensors by name. Each has the shape (R, *draw.shape)."""
         if self.cursor == self.BLOCK:
             self._refill()
         self.cursor += 1
@@ -100,8 +100,7 @@ class Streams:
         self.before, self.after = self.after, self._states()
         if self.thread is not None:
             for name, block in self.blocks.items():
-                # This copy must block, since the thread then overwrites self.host, from which it
-                # reads.
+                # This copy must block: it reads self.host, which the thread then overwrites.
                 block.copy_(self.host[name])
             self.ahead = self.thread.submit(self._draw)
         self.cursor = 0
@@ -117,16 +116,16 @@ class Streams:
         return {n: [g.bit_generator.state for g in gs] for n, gs in self.generators.items()}
 
     def state(self, run: int) -> State:
-        """Return one run's generator states before the current block, and the block's position.
+        """Return one run's generator states before the current block, and the position in it.
 
-        The position (`cursor`) is the number of iterations of the block that are already used.
+        The position (`cursor`) is the number of iterations of the block that have been used.
         """
         states = self.after if self.cursor == self.BLOCK else self.before
         generators = {name: each[run] for name, each in states.items()}
         return State(data={"cursor": self.cursor, "generators": generators})
 
     def restore(self, states: Sequence[State]) -> None:
-        """Draw the saved block again and move to the saved position, the same for all runs."""
+        """Draw the saved block again and move to the saved position, which all runs share."""
         if self.ahead is not None:
             self.ahead.result()
             self.ahead = None

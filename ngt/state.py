@@ -1,4 +1,4 @@
-"""The saved states from which a run resumes, one for each part of training, such as the buffer."""
+"""The saved states from which a run resumes: one for each part of the training."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from torch import Tensor
 
 
 class Ring(NamedTuple):
-    """The newest items of a growing sequence, stored as rows of a table in any order."""
+    """The newest items of a growing sequence. They are rows of a table, in any order."""
 
     table: Tensor
-    order: Tensor  # row of each item in the table, from the oldest item to the newest; on the CPU
+    order: Tensor  # each item's row in the table, from the oldest to the newest item; on the CPU
     total: int  # number of items ever stored, including overwritten ones
 
     def items(self, first: int = 0) -> Tensor:
-        """Return a CPU copy of the items in the table, without the `first` oldest ones."""
+        """Return a CPU copy of the items, oldest first, without the `first` oldest ones."""
         return self.table.index_select(0, self.order[first:].to(self.table.device)).cpu()
 
 
 @dataclass(frozen=True)
 class State:
-    """The state of one run in one part of training. `a | b` has the entries of states a and b."""
+    """One run's state in one part of training. `a | b` has the entries of the states a and b."""
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)  # values that JSON can hold
@@ -38,5 +38,5 @@ class State:
 
 
 def slice_of(tensor: Tensor, run: int) -> Tensor:
-    """Return one run's part, (1, ...), of a tensor (R, ...) of R runs, as a CPU copy."""
+    """Return a CPU copy of one run's part, (1, ...), of a tensor (R, ...) for R runs."""
     return tensor[run : run + 1].detach().to("cpu", copy=True).contiguous()

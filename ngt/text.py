@@ -1,4 +1,4 @@
-"""Output for the user, and checks of names and labels that the user chooses."""
+"""Text output, and checks of the names and labels that a user chooses."""
 
 import io
 import itertools
@@ -20,7 +20,7 @@ SETTABLE = ASCII | LETTERS | set(GREEK) | set(SIGNS)
 
 
 def show_any_text() -> None:
-    """Print a character's code if the terminal lacks the character, instead of failing."""
+    """Print a character's code, instead of failing, if the terminal lacks the character."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -32,14 +32,14 @@ def say(text: str) -> None:
 
 
 def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and last number of each block of consecutive numbers in a sorted list."""
+    """Return the first and last numbers of each block of consecutive numbers in a sorted list."""
     blocks = itertools.groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
     members = ([int(number) for _, number in block] for _, block in blocks)
     return [(block[0], block[-1]) for block in members]
 
 
 def check_name(name: str, where: str) -> None:
-    """Check that a name can be used as a folder's name, in commands and in file patterns."""
+    """Check that a name can be used as a folder name, in commands and in file patterns."""
     if not NAME.fullmatch(name):
         raise UserError(
             f"{where}: {name!r} cannot name a folder; use at most 100 characters out of a-z, A-Z, "
@@ -54,7 +54,7 @@ def check_label(label: str, where: str) -> None:
 
 
 def label_fault(label: str) -> str:
-    """Return why a label cannot be shown and how to fix it, or "" if it can be shown."""
+    """Return why a label cannot be shown and how to fix it, or an empty string if it is fine."""
     if len(label) > LONGEST:
         return f"has {len(label)} characters; use at most {LONGEST}"
     if odd := "".join(dict.fromkeys(c for c in label if c not in SETTABLE)):

@@ -1,12 +1,12 @@
-"""The gradients of SAC's losses, computed by hand-derived formulas without an autograd graph.
+"""The gradients of SAC's losses, computed with hand-derived formulas, without an autograd graph.
 
 `critic_gradients` and `actor_gradients` return the values of `critic_loss` and `actor_loss` in
-ngt/agent/sac.py and write those losses' gradients to the parameters. The losses in ngt/agent/sac.py
-remain the definition: tests compare their autograd gradients, in float64, with the gradients of
-this module. Computing without a graph saves the time of autograd and of the copies that it makes. A
-net's matrix products are computed one run after another. Activations therefore stay in the cache,
-and a run's numbers are the same whether it trains alone or in a pack, i.e. together with other
-runs. Elementwise operations cover all runs in one call.
+ngt/agent/sac.py and store the gradients of these losses in the parameters. The losses in
+ngt/agent/sac.py remain the definition: tests compare their autograd gradients, in float64, with the
+gradients of this module. Without a graph, there is no time spent on autograd and on the copies that
+autograd makes. The matrix products of a net are computed for one run after another. Activations
+therefore stay in the cache, and a run's numbers are the same whether the run trains alone or in a
+pack, i.e. together with other runs. An elementwise operation computes all runs in one call.
 """
 
 from __future__ import annotations
@@ -28,34 +28,37 @@ if TYPE_CHECKING:
 
 
 def served(net: PackedMLP, x: Tensor) -> bool:
-    """Return True if the hand-derived gradients support this net and input."""
+    """Return True if this module can compute the gradients of this net for this input."""
     return isinstance(net.activation, Rectifier) and not net.norms and by_onednn(x)
 
 
 class Run(NamedTuple):
-    """The part of a packed net that belongs to one run or, in a critic, to one twin of a run.
+    """One run's net in a packed net or, in a packed critic, one of the run's two critics.
 
-    A run has two critics, its twins. The tensors are views of the packed net's tensors, one per
-    layer.
+    The two critics of a run are called its twins. The tensors, one per layer, are views of the
+    packed net's tensors.
     """
 
     weights: list[Tensor]  # (in, out)
     biases: list[Tensor]  # (out,)
-    grads: list[Tensor]  # gradients of layer 0's weight and bias, then layer 1's, ...; or empty
+    grads: list[Tensor]  # gradients of layer 0's weight and bias, layer 1's, and so on; or empty
     rectifier: Rectifier
 
     def forward(self, x: Tensor, kept: list[Tensor] | None = None) -> Tensor:
-        """Return the outputs (B, out); append each layer's input to `kept` if it is given."""
+        """Return the outputs (B, out). If `kept` is given, append each layer's input to it."""
         return forward(x, self.weights, self.biases, self.rectifier, kept)
 
     def backward(self, g: Tensor, kept: list[Tensor]) -> None:
-        """Write the gradients of the parameters, given the gradient g of the outputs."""
+        """Store the gradients of the parameters, given the gradient g of the outputs."""
         needed = [False, *[True] * len(self.grads)]
         for i, part in backward(g, kept, self.weights, self.rectifier, needed):
             self.grads[i - 1].copy_(part)
 
     def of_input(self, g: Tensor, kept: list[Tensor], start: int) -> Tensor:
-        """Return the gradient of the input's columns from `start` on; g is that of the outputs."""
+        """Return the gradient of the input's columns from `start` on.
+
+        g: the gradient of the outputs.
+        """
         weights = [self.weights[0][start:], *self.weights[1:]]
         needed = [True, *[False] * (2 * len(weights))]
         ((_, part),) = backward(g, kept, weights, self.rectifier, needed)
@@ -63,7 +66,7 @@ class Run(NamedTuple):
 
 
 def runs_of(net: PackedMLP, trained: bool = False) -> list[Run]:
-    """Return a net's parts per run, or per twin in the order run 0 twin 0, run 0 twin 1, and so on.
+    """Return a net's parts, one per run or twin, ordered by run and then by twin.
 
     trained: also allocate the gradients of the parameters, which `Run.backward` needs.
     """
@@ -90,14 +93,14 @@ def runs_of(net: PackedMLP, trained: bool = False) -> list[Run]:
 
 
 def _split(tensors: Iterable[Tensor]) -> list[tuple[Tensor, ...]]:
-    """Split each tensor into its parts, one per run or twin."""
+    """Split each tensor into one part per run or twin."""
     return [tensor.flatten(0, -3).unbind() for tensor in tensors]
 
 
 class Squashed(NamedTuple):
     """A squashed Gaussian policy, evaluated on batches of observations.
 
-    Fields have shape (R, B, act) unless noted. The formulas are those of `Actor.forward` and
+    Unless noted, fields have shape (R, B, act). The formulas are those of `Actor.forward` and
     `squashed_gaussian`.
     """
 
@@ -108,7 +111,7 @@ class Squashed(NamedTuple):
 
     @staticmethod
     def of(out: Tensor, noise: Tensor, actor: Actor) -> Squashed:
-        """Return the policy, given the outputs of the actor's net, (R, B, 2 act)."""
+        """Evaluate the policy, given the outputs of the actor's net, (R, B, 2 act)."""
         mean, raw = out.chunk(2, dim=-1)
         half = 0.5 * (actor.log_std_max - actor.log_std_min)
         bent = torch.tanh(raw)
@@ -122,11 +125,11 @@ class Squashed(NamedTuple):
         return Squashed(pre_tanh.tanh_(), log_prob, std, bent)
 
     def backward(self, of_action: Tensor, weight: Tensor, noise: Tensor, actor: Actor) -> Tensor:
-        """Return the loss's gradient with respect to the net's outputs, shape (R, B, 2 act).
+        """Return the gradient of the loss with respect to the net's outputs, shape (R, B, 2 act).
 
-        of_action: the gradient with respect to the action.
-        weight: the gradient with respect to each log-probability, the same for all rows of a run,
-        (R,).
+        of_action: the gradient of the loss with respect to the action.
+        weight: the gradient of the loss with respect to the log-probability, (R,). All rows of a
+        run have the same gradient.
         """
         # d action / d u = 1 - action^2, d log pi / d u = 2 action, d log pi / d log-std = -1
         weight = weight[:, None, None]
@@ -141,8 +144,10 @@ class Squashed(NamedTuple):
 def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None = None) -> Tensor:
     """Return the outputs of N runs or twins, shape (N, B, out).
 
-    inputs: shape (N, B, in), or (N / 2, B, in) if the two twins of each run share an input.
-    kept: a list to which each run's layer inputs are appended, or None.
+    inputs: the nets' inputs, (N, B, in), or (N / 2, B, in) if the two twins of each run share an
+    input.
+    kept: None, or a list to which one list is appended per run or twin, with the inputs of its
+    layers.
     """
     twins, heads = len(runs) // len(inputs), []
     for at, run in enumerate(runs):
@@ -164,7 +169,7 @@ def critic_gradients(
     noise: Tensor,
     gamma: float,
 ) -> Tensor:
-    """Return the value of `critic_loss`, shape (R,), and write the critic's gradients."""
+    """Return the value of `critic_loss`, shape (R,), and store the critic's gradients."""
     runs, size = reward.shape
     next_obs = batch.next_obs.contiguous()
     policy = Squashed.of(outputs(runs_of(actor.net), next_obs), noise, actor)
@@ -177,7 +182,7 @@ def critic_gradients(
     for at, twin in enumerate(runs_of(critic.net, trained=True)):
         kept: list[Tensor] = []
         error = torch.sub(twin.forward(before[at // 2], kept), bellman[at // 2], out=errors[at])
-        twin.backward(error / size, kept)  # now, while the activations are in the cache
+        twin.backward(error / size, kept)  # now, while the cache still holds the activations
     return errors.view(runs, 2, size).square_().mean(dim=2).sum(dim=1).mul_(0.5)
 
 
@@ -185,7 +190,7 @@ def critic_gradients(
 def actor_gradients(
     actor: Actor, critic: Critic, alpha: Tensor, obs: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the values of `actor_loss`, (R,) and (R, B), and write the actor's gradients."""
+    """Return the values of `actor_loss`, (R,) and (R, B), and store the actor's gradients."""
     (runs, size, width), obs = obs.shape, obs.contiguous()
     policies, critics = runs_of(actor.net, trained=True), runs_of(critic.net)
     hidden: list[list[Tensor]] = []

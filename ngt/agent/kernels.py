@@ -1,12 +1,12 @@
-"""Kernels of packed nets, i.e. the nets of N runs: layers x W + b with a rectifier between them.
+"""Kernels of packed nets, i.e. the nets of N runs, with layers x W + b and a rectifier in between.
 
-The function `plain` defines what the kernels compute. On a CPU the kernels use the library oneDNN.
-By default torch multiplies float32 matrices with the library MKL, which uses only old instructions
-on processors not made by Intel. oneDNN also comes with torch and also computes in float32. It was
-twice as fast on an AMD processor with AVX-512 (docs/performance.md). All layers of one run are
-computed before those of the next run. A run's activations therefore stay in the cache, and a run's
-numbers are the same whether it trains alone or together with other runs. In formulas, x' is x
-transposed.
+The function `plain` defines what the kernels compute. On a CPU, the kernels use the oneDNN library.
+By default, torch multiplies float32 matrices with the MKL library. On processors not made by Intel,
+MKL uses only old instructions. oneDNN is also included in torch and also computes in float32. On an
+AMD processor with AVX-512, oneDNN was twice as fast as MKL (docs/performance.md). All layers of one
+run are computed before the layers of the next run. A run's activations therefore stay in the cache,
+and a run's numbers are the same whether the run trains alone or together with other runs. In
+formulas, x' is x transposed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_li
 
 @dataclass(frozen=True)
 class Rectifier:
-    """The activation max(x, 0) + slope min(x, 0): ReLU, or LeakyReLU if slope > 0."""
+    """The activation max(x, 0) + slope min(x, 0), which is ReLU, or LeakyReLU if slope > 0."""
 
     slope: float = 0.0
 
@@ -40,9 +40,10 @@ def by_onednn(x: Tensor) -> bool:
 
 
 def rectified(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tensor:
-    """Pass x (N, B, in) through layers x W + b with a rectifier between them; return (N, B, out).
+    """Apply layers x W + b with a rectifier in between: x (N, B, in) -> (N, B, out).
 
-    parameters: W (N, in, out) and b (N, 1, out) of each layer in turn.
+    parameters: the first layer's W (N, in, out) and b (N, 1, out), then the next layer's, and so
+    on.
     """
     if not by_onednn(x):
         return plain(x, parameters, rectifier)
@@ -53,7 +54,7 @@ def rectified(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> 
 
 
 def plain(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tensor:
-    """Return the same as `rectified`, computed with torch's default matrix products."""
+    """Compute the same as `rectified`, but with torch's default matrix products."""
     for depth in range(0, len(parameters), 2):
         weight, bias = parameters[depth : depth + 2]
         x = torch.baddbmm(bias, rectifier(x) if depth else x, weight)
@@ -61,7 +62,10 @@ def plain(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tens
 
 
 def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x columns' + bias for x (B, in), columns (out, in) and bias (out,), shape (B, out)."""
+    """Compute x columns' + bias.
+
+    Shapes: x (B, in), columns (out, in), bias (out,), result (B, out).
+    """
     if x.dtype != torch.float32 or 1 in columns.shape:  # MKL is faster if `columns` is a vector
         return x @ columns.mT if bias is None else torch.addmm(bias, x, columns.mT)
     out: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, columns, bias, "none", [], "")
@@ -69,7 +73,7 @@ def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _outer(x: Tensor, g: Tensor) -> Tensor:
-    """Return x' g for x (B, in) and g (B, out), shape (in, out)."""
+    """Compute x' g. Shapes: x (B, in), g (B, out), result (in, out)."""
     # oneDNN copies the first factor if it is transposed, so the narrower matrix should be first.
     if 1 < g.shape[1] <= x.shape[1] // 4:
         return _linear(g.mT, x.mT).mT
@@ -83,15 +87,15 @@ def forward(
     rectifier: Rectifier,
     kept: list[Tensor] | None,
 ) -> Tensor:
-    """Return the output of one run, (B, out), and append the input of every layer to `kept`.
+    """Return one run's output, (B, out), and append the input of every layer to `kept`.
 
     Shapes: x (B, in) without gaps between rows, each weight (in, out), each bias (out,). If `kept`
-    is None, the layers' inputs are not stored, so that their memory is reused while it is in the
+    is None, the layers' inputs are not stored. Their memory can then be reused while it is in the
     cache.
     """
     for depth, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         if depth:
-            x = rectifier(x)  # torch's rectifier, since oneDNN's would turn NaN into 0
+            x = rectifier(x)  # by torch, since oneDNN's rectifier would turn NaN into 0
         if kept is not None:
             kept.append(x)
         x = _linear(x, weight.mT, bias)
@@ -103,10 +107,11 @@ def backward(
 ) -> Iterator[tuple[int, Tensor]]:
     """Yield the index and gradient of each needed input, given the gradient g of a run's output.
 
-    The inputs are x, then the weight and bias (1, out) of each layer in turn.
+    The inputs are x, then the weight and bias (1, out) of the first layer, of the next layer, and
+    so on.
 
-    kept: the layers' inputs from `forward`.
-    needed: for each input, True if its gradient is needed.
+    kept: the layers' inputs that `forward` stored.
+    needed: for each input, whether to yield its gradient.
     """
     for depth in reversed(range(len(weights))):
         seen = kept[depth]
@@ -131,7 +136,7 @@ def _forward(
     weights = list(zip(*(w.unbind() for w in parameters[::2]), strict=True))
     biases = list(zip(*(b.squeeze(1).unbind() for b in parameters[1::2]), strict=True))
     heads = []
-    # oneDNN is a thousand times slower if the second factor of a product is a slice of wider rows.
+    # oneDNN is a thousand times slower if a product's second factor is a slice of wider rows.
     for run, own in enumerate(x.contiguous().unbind()):
         kept: list[Tensor] | None = None if hidden is None else []
         heads.append(forward(own, weights[run], biases[run], rectifier, kept))
@@ -141,7 +146,7 @@ def _forward(
 
 
 class _Rectified(Function):
-    """A whole net as one node of the autograd graph; second derivatives are computed by `plain`."""
+    """A whole net as one node of the autograd graph. Second derivatives come from `plain`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, rectifier: Rectifier, *parameters: Tensor) -> Tensor:

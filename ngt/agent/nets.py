@@ -1,4 +1,4 @@
-"""Packed networks: each holds the nets of R runs and computes the nets of all runs in one call.
+"""Packed networks. A packed network holds the nets of R runs and computes all of them in one call.
 
 The first dimension of every parameter is the run. A layer computes y = x W + b for each run, with
 weights W (R, in, out), biases b (R, 1, out), inputs x (R, B, in) and outputs y (R, B, out). A twin
@@ -26,7 +26,7 @@ ACTIVATIONS: dict[str, Activation] = {"relu": Rectifier(), "silu": F.silu}
 
 
 def init_(weight: Tensor, init: Init, generator: torch.Generator) -> None:
-    """Initialise one weight (in, out) in place.
+    """Initialise one weight matrix (in, out) in place.
 
     orthogonal: orthogonal with gain 1.
     kaiming: normal with variance 2 / in.
@@ -47,7 +47,7 @@ def init_(weight: Tensor, init: Init, generator: torch.Generator) -> None:
 class PackedLinear(nn.Module):
     """A linear layer y = x W + b per net: x (N, B, in) -> y (N, B, out).
 
-    lead: leading dimensions of the parameters, (R,) or (R, twins); N is their product.
+    lead: the leading dimensions of the parameters, (R,) or (R, twins). N is their product.
     """
 
     def __init__(self, lead: tuple[int, ...], in_dim: int, out_dim: int) -> None:
@@ -59,12 +59,12 @@ class PackedLinear(nn.Module):
         return rectified(x, self.parts(frozen), Rectifier())
 
     def parts(self, frozen: bool = False) -> tuple[Tensor, Tensor]:
-        """Return the weight (N, in, out) and bias (N, 1, out), without gradients if frozen."""
+        """Return the weight (N, in, out) and bias (N, 1, out), without gradients if `frozen`."""
         weight, bias = self.matrix().flatten(0, -3), self.bias.flatten(0, -3)
         return (weight.detach(), bias.detach()) if frozen else (weight, bias)
 
     def matrix(self) -> Tensor:
-        """Return the weight by which x is multiplied, shape (*lead, in, out)."""
+        """Return the matrix that x is multiplied by, shape (*lead, in, out)."""
         return self.weight
 
 
@@ -76,10 +76,10 @@ def unit_(columns: Tensor) -> Tensor:
 class SpectralLinear(PackedLinear):
     """A packed layer whose weight W is divided by its largest singular value, sigma = l' W r.
 
-    l' is l transposed, and l and r are the singular vectors for sigma. `step()` improves l and r by
-    power iteration; a forward pass never changes them. The weight is initialised first, and then
-    divided by sigma in each forward pass. In the opposite order, the initialisation would have no
-    effect.
+    Here, l' is l transposed, and l and r are the singular vectors that belong to sigma. `step()`
+    improves l and r by power iteration; a forward pass never changes l and r. The weight is
+    initialised first, and then divided by sigma in each forward pass. In the opposite order, the
+    initialisation would have no effect.
     """
 
     def __init__(self, lead: tuple[int, ...], in_dim: int, out_dim: int) -> None:
@@ -94,22 +94,23 @@ class SpectralLinear(PackedLinear):
         """Iterate l <- W r / |W r| and r <- W' l / |W' l| in place."""
         weight, right = self.weight.flatten(0, -3), self.right.flatten(0, -3)
         for _ in range(iterations):
-            # W r is computed as r' W', since torch multiplies by a column vector with different
-            # kernels for one run and for several.
+            # W r is computed as r' W'. To multiply by a column vector, torch would use one kernel
+            # for a single run and a different kernel for several runs.
             left = unit_(torch.bmm(right.view_as(right.mT), weight.mT).view(*weight.shape[:2], 1))
             right = unit_(torch.bmm(weight.mT, left))
         self.left.copy_(left.view_as(self.left))
         self.right.copy_(right.view_as(self.right))
 
     def matrix(self) -> Tensor:
-        # sigma = l' W r, with constant l and r. The last product is not a dot product, since torch
-        # computes dot products with different kernels for one run and for several.
+        # sigma = l' W r, with constant l and r. The last product is a sum of elementwise products.
+        # For a dot product, torch would use one kernel for a single run and a different kernel for
+        # several runs.
         sigma = ((self.left.mT @ self.weight).mT * self.right).sum(dim=-2, keepdim=True)
         return self.weight / sigma
 
 
 class PackedNorm(nn.Module):
-    """Layer norm with a scale and shift per run; x (N, B, dim) keeps its shape."""
+    """Layer norm of x (N, B, dim) with a scale and a shift per run."""
 
     EPS = 1e-5
 
@@ -130,11 +131,11 @@ class PackedMLP(nn.Module):
 
     The last layer is linear.
 
-    generators: one per run, in order. A run's initial weights depend only on the run's generator.
-    Biases start at zero, but a layer with `uniform` initialisation draws biases like weights.
+    generators: one generator per run. A run's initial weights depend only on its generator. Biases
+    start at zero, except in layers with `uniform` initialisation, which draw biases like weights.
     layer_norm: apply layer norm to each hidden layer before the activation.
-    head_init: initialisation of the last layer, or None for `init`.
-    head_gain: factor on the initial weight of the last layer.
+    head_init: the initialisation of the last layer; if None, `init`.
+    head_gain: a factor by which the initial weight of the last layer is multiplied.
     """
 
     def __init__(
@@ -170,10 +171,10 @@ class PackedMLP(nn.Module):
         with torch.no_grad():
             self.layers[-1].weight.mul_(head_gain)
         if spectral_norm:
-            self.power_iteration(15)  # suffices: the layers' norms then multiply to 1.0 to 1.2
+            self.power_iteration(15)  # enough: the layers' norms then multiply to 1.0 to 1.2
 
     def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
-        """Return the outputs. If frozen, only x receives gradients, not the parameters."""
+        """Return the outputs. If `frozen`, gradients reach only x and not the parameters."""
         if isinstance(self.activation, Rectifier) and not self.norms:
             parts = [part for linear in self.layers for part in linear.parts(frozen)]
             return rectified(x, parts, self.activation)
@@ -185,14 +186,14 @@ class PackedMLP(nn.Module):
         return self.layers[-1](x, frozen)
 
     def power_iteration(self, iterations: int = 1) -> None:
-        """Improve the estimated singular vectors of every spectrally normalised layer."""
+        """Improve the estimates of the singular vectors in every spectrally normalised layer."""
         for linear in self.layers:
             if isinstance(linear, SpectralLinear):
                 linear.step(iterations)
 
     @torch.no_grad()
     def freeze(self, normalise: bool) -> None:
-        """Freeze the net. With `normalise`, first divide each weight by its exact spectral norm."""
+        """Freeze the net. If `normalise`, first divide each weight by its exact spectral norm."""
         for linear in self.layers:
             if normalise:
                 linear.weight.div_(torch.linalg.matrix_norm(linear.weight, ord=2, keepdim=True))
@@ -202,18 +203,18 @@ class PackedMLP(nn.Module):
     def lipschitz(self) -> Tensor:
         """Return the product of the layers' exact spectral norms for each run and twin.
 
-        This product bounds the slope of a net without layer norm.
+        This product is an upper bound on the slope of a net without layer norm.
         """
         norms = [torch.linalg.matrix_norm(layer.matrix(), ord=2) for layer in self.layers]
         return torch.stack(norms).prod(0)
 
 
 class ObsNormaliser(nn.Module):
-    """A normaliser of observations, (obs - mean) / std, by running statistics of each run.
+    """Normalises observations to (obs - mean) / std with running statistics of each run.
 
     The mean and variance are updated by Welford's method, one batch at a time. Normalised values
     are clipped to [-10, 10], as in the later public code of the NGT paper's authors. The state is
-    float64. In float32, sums over a million steps would lose terms that are small compared with the
+    float64. In float32, a sum over a million steps would lose terms that are much smaller than the
     sum.
     """
 
@@ -239,7 +240,7 @@ class ObsNormaliser(nn.Module):
         self.count.copy_(total)
 
     def fit(self, sets: Sequence[Tensor]) -> None:
-        """Set each run's mean and variance to those of its data set (1, n, obs)."""
+        """Set each run's mean and variance to the mean and variance of its data set (1, n, obs)."""
         for run, obs in enumerate(sets):
             self.mean[run] = obs[0].double().mean(0)
             self.var[run] = obs[0].double().var(0, correction=0)

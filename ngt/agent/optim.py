@@ -1,4 +1,4 @@
-"""Adam, gradient clipping per run, and steps down a loss, for tensors that pack R runs."""
+"""Adam steps and gradient clipping per run, for tensors that hold the parameters of R runs."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-# When an optimiser is made, torch imports its compiler, which takes seconds, to get a version of
-# this method that is never compiled. The suite compiles nothing, so the method itself serves as
-# that version.
+# When an optimiser is made, torch would import its compiler, only to obtain a version of this
+# method that is never compiled. The import takes seconds. The suite compiles nothing, so the method
+# itself serves as that version.
 _add_param_group = torch.optim.Optimizer.add_param_group.__wrapped__  # type: ignore[attr-defined]
 _add_param_group.__dynamo_disable = _add_param_group
 
-VECTOR = 16  # number of floats in a vector register of AVX-512, the widest register
+VECTOR = 16  # number of floats in the widest vector register, that of AVX-512
 
 
 def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Adam:
-    """Return a fused Adam. It works elementwise, so runs in the same tensor do not mix."""
+    """Return a fused Adam. Its steps are elementwise, so runs in the same tensor do not mix."""
     return torch.optim.Adam(parameters, lr=lr, fused=True, capturable=True)
 
 
 @torch.no_grad()
 def step_(optimiser: torch.optim.Optimizer) -> None:
-    """Take a step of Adam. On a CPU, rounding in one run does not depend on the other runs.
+    """Take an Adam step. On a CPU, the rounding in one run does not depend on the other runs.
 
-    The fused kernel works in vector registers. It rounds the last elements of a tensor differently
-    if they do not fill a register. If the size of one run's part of a tensor is not a multiple of a
-    register's size, each run's part is therefore passed as a separate tensor. Calling the kernel
-    directly is also faster than torch's own `step`.
+    The fused kernel works in vector registers. If a tensor's last elements do not fill a register,
+    the kernel rounds these elements differently. Each run's part of a tensor is therefore passed as
+    a separate tensor, unless the part's size is a multiple of a register's size. Calling the kernel
+    directly is also faster than calling torch's own `step`.
     """
     (group,) = optimiser.param_groups
     if group["params"][0].device.type != "cpu":
@@ -60,13 +60,14 @@ def descend(
     limit: float | None = None,
     further: Sequence[torch.optim.Optimizer] = (),
 ) -> None:
-    """Take one step down the sum of `loss`, which holds one loss per run, shape (R,).
+    """Take one gradient step to lower the sum of `loss`, which holds one loss per run, (R,).
 
     Each run has its own parameters, so the sum's gradient with respect to a run's parameters is the
     gradient of that run's loss.
 
-    limit: the largest gradient norm of a run, or None for no clipping.
-    further: optimisers of other parameters of the loss, which take a step without clipping.
+    limit: the largest allowed gradient norm of a run, or None for no clipping.
+    further: optimisers of other parameters that the loss depends on. They take a step without
+    clipping.
     """
     for each in (optimiser, *further):
         for parameter in each.param_groups[0]["params"]:
@@ -78,14 +79,14 @@ def descend(
 
 
 def clipped_step_(optimiser: torch.optim.Optimizer, limit: float | None) -> None:
-    """Scale each run's stored gradient to a norm of at most `limit`, then take one step."""
+    """Scale each run's stored gradient to a norm of at most `limit`, then take a step."""
     if limit is not None:
         clip_grad_norm_per_run_(optimiser.param_groups[0]["params"], limit)
     step_(optimiser)
 
 
 def clip_grad_norm_per_run_(parameters: Sequence[nn.Parameter], limit: float) -> Tensor:
-    """Scale each run's gradient in place to norm <= `limit`; return the norms before scaling."""
+    """Clip each run's gradient in place to the norm `limit`; return the norms before clipping."""
     grads = [p.grad for p in parameters if p.grad is not None]
     norm = torch.stack([g.flatten(1).square().sum(1) for g in grads]).sum(0).sqrt()
     scale = (limit / (norm + 1e-6)).clamp(max=1.0)

@@ -1,4 +1,4 @@
-"""Policies, i.e. a run's actor and observation normaliser, and their safetensors files."""
+"""Policies and their safetensors files. A policy consists of an actor and a normaliser."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ngt.files import atomic
 from ngt.settings.config import SacConfig
 from ngt.settings.schema import parse
 
-# Settings needed to rebuild an actor. A setting in SOMETIMES is saved only if it differs from the
-# default.
+# The settings needed to rebuild an actor. A setting in SOMETIMES is saved only if it differs from
+# its default.
 ALWAYS = ("hidden", "log_std_min", "log_std_max")
 SOMETIMES = ("activation", "layer_norm")
 
@@ -37,11 +37,11 @@ class Policy(nn.Module):
         return torch.tanh(mean)[:, : obs.shape[1]]
 
     def normalise(self, obs: Tensor) -> Tensor:
-        """Return observations as the nets need them: normalised, if there is a normaliser."""
+        """Normalise observations if there is a normaliser; otherwise return them unchanged."""
         return obs if self.normaliser is None else self.normaliser(obs)
 
     def snapshot(self, run: int) -> dict[str, Tensor]:
-        """Return a copy of one run's tensors, each with a leading run dimension of 1."""
+        """Return a copy of one run's tensors, each with a first dimension of size 1."""
         return {
             name: tensor[run : run + 1].detach().cpu().clone()
             for name, tensor in self.state_dict().items()
@@ -49,7 +49,7 @@ class Policy(nn.Module):
 
 
 def save(path: Path, tensors: dict[str, Tensor], env: str, sac: SacConfig) -> None:
-    """Write one run's policy atomically; the same policy always gives the same bytes."""
+    """Write one run's policy atomically. The same policy always gives the same bytes."""
     from safetensors.torch import save as to_bytes
 
     settings = {
@@ -57,14 +57,14 @@ def save(path: Path, tensors: dict[str, Tensor], env: str, sac: SacConfig) -> No
         for name, value in asdict(sac).items()
         if name in ALWAYS or (name in SOMETIMES and value != getattr(SacConfig(), name))
     }
-    # Only one metadata key, since safetensors does not keep the order of several keys.
+    # There is only one metadata key, since safetensors does not keep the order of several keys.
     meta = {"ngt": json.dumps({"format": 1, "env": env, "sac": settings})}
     with atomic(path) as temporary:
         temporary.write_bytes(to_bytes(tensors, metadata=meta))
 
 
 def load(path: Path) -> tuple[Policy, str]:
-    """Return a policy and the id of its env.
+    """Load a policy from a file; return the policy and the id of its env.
 
     If the file cannot be used, raise a UserError that names the file and the field.
     """

@@ -1,4 +1,4 @@
-"""Soft actor-critic (SAC): its losses, and agents for R runs whose nets are packed together.
+"""Soft actor-critic (SAC): its losses, and the agents of R runs with packed nets.
 
 Let alpha be the temperature, Q the twin critics and Q' their slowly moving targets:
 
@@ -8,16 +8,16 @@ Let alpha be the temperature, Q the twin critics and Q' their slowly moving targ
     alpha    = -E[alpha (log pi(a|s) + target entropy)]
     target   : Q' <- (1 - tau) Q' + tau Q
 
-All losses are minimised, and each is one value per run, shape (R,). With `alpha_loss: log_alpha`
-the loss of alpha has log alpha in place of the first alpha, as in most public code.
+All losses are minimised. Each loss has one value per run, shape (R,). With `alpha_loss: log_alpha`,
+the first alpha in the loss of alpha is replaced by log alpha, as in most public code.
 
 Actions lie in [-1, 1], and log pi is the log density of this squashed action, before the action is
-scaled to the env's bounds. Let |A| be the number of action dimensions, and b half the width of the
-bounds. The target entropy -|A| applies to the action in the env's own units. Scaling by b adds |A|
-log b to the entropy. The target for the squashed action is therefore -|A| - |A| log b. With
-`entropy_units: tanh`, the target for the squashed action is -|A|. In y, log pi is always that of
-the squashed action. With log pi of the action in the env's units, y would differ by a constant,
-alpha |A| log b per step.
+scaled to the env's bounds. Let |A| be the number of action dimensions, and let b be half the width
+of the bounds. The target entropy -|A| applies to the action in the env's own units. Scaling by b
+adds |A| log b to the entropy. The target for the squashed action is therefore -|A| - |A| log b.
+With `entropy_units: tanh`, the target for the squashed action is -|A|. In y, log pi always refers
+to the squashed action. If log pi referred to the action in the env's units, y would differ by a
+constant, alpha |A| log b per step.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from ngt.seeding import Draw, torch_generator
 if TYPE_CHECKING:
     from ngt.settings.config import SacConfig
 
-ROWS = 32  # a tensor with a multiple of 32 rows fills whole vector registers, whatever its width
+ROWS = 32  # a tensor with a multiple of 32 rows fills whole vector registers, for any width
 
 
 def mlp(
     sizes: Sequence[int], config: SacConfig, name: str, seeds: Sequence[int], twins: int = 1
 ) -> PackedMLP:
-    """Return a net of the agent with the configured activation, head gain and layer norm."""
+    """Return one of the agent's nets with the configured activation, head gain and layer norm."""
     return PackedMLP(
         sizes,
         [torch_generator(seed, "init", name) for seed in seeds],
@@ -76,7 +76,7 @@ class Actor(nn.Module):
 
 
 class Critic(nn.Module):
-    """`twins` Q functions (1 or 2) in one net: obs and action (R, B, ·) -> values (R, twins, B)."""
+    """One or two Q functions (twins) in one net: obs, action (R, B, ·) -> values (R, twins, B)."""
 
     def __init__(self, obs: int, act: int, config: SacConfig, seeds: Sequence[int]) -> None:
         super().__init__()
@@ -92,9 +92,9 @@ class Critic(nn.Module):
 
 
 def squashed_gaussian(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the action tanh(u) for u = mean + std noise, (R, B, act), and its log pi, (R, B).
+    """Return the action tanh(u), (R, B, act), for u = mean + std noise, and its log pi, (R, B).
 
-    log pi(tanh u) = sum over dims of log N(u) - log(1 - tanh(u)^2). The correction is computed as
+    log pi(tanh u) = sum over dims of log N(u) - log(1 - tanh(u)^2). The second term is computed as
     2 (log 2 - u - softplus(-2u)), which is exact even if the action saturates.
     """
     pre_tanh = mean + log_std.exp() * noise
@@ -115,9 +115,9 @@ def critic_loss(
 ) -> Tensor:
     """Return 1/2 E[(Q1 - y)^2] + 1/2 E[(Q2 - y)^2] over the batch, shape (R,).
 
-    y is the soft Bellman target, without gradient. y includes the value of the next state unless
-    the episode terminated; truncation is not termination. Shapes: alpha (R,), reward (R, B), noise
-    (R, B, act).
+    Here, y is the soft Bellman target, which has no gradient. It includes the value of the next
+    state unless the episode terminated; truncation is not termination. Shapes: alpha (R,), reward
+    (R, B), noise (R, B, act).
     """
     with torch.no_grad():
         mean, log_std = actor(batch.next_obs)
@@ -140,7 +140,10 @@ def actor_loss(
 
 
 def temperature_loss(weight: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
-    """Return -weight E[log pi + target entropy], (R,); the weight (R,) is alpha or log alpha."""
+    """Return -weight E[log pi + target entropy], (R,).
+
+    weight: alpha or log alpha, (R,).
+    """
     return -weight * (log_prob.detach().mean(dim=1) + target_entropy)
 
 
@@ -162,7 +165,7 @@ def target_entropy(act: int, config: SacConfig, half_range: float) -> float:
 class Sac(nn.Module):
     """The SAC agents of R runs.
 
-    half_range: half the width of the env's action bounds; the target entropy depends on it.
+    half_range: half the width of the env's action bounds, which the target entropy depends on.
     """
 
     def __init__(
@@ -190,24 +193,24 @@ class Sac(nn.Module):
 
     @staticmethod
     def draws(batch: int, act: int) -> dict[str, Draw]:
-        """Return the random tensors that each run uses up in one update."""
+        """Return the kinds and shapes of the random tensors that one update of a run consumes."""
         return {"next_noise": Draw("normal", (batch, act)), "noise": Draw("normal", (batch, act))}
 
     @staticmethod
     def exploration(envs: int, act: int) -> dict[str, Draw]:
-        """Return the random tensors that each run needs to act once in each of its envs."""
+        """Return the kinds and shapes of the random tensors for one action in each env of a run."""
         shape = (envs, act)
         return {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
 
     @torch.no_grad()
     def act(self, obs: Tensor, noise: Tensor) -> Tensor:
-        """Return actions in [-1, 1] for obs (R, n, obs) and noise (R, n, act), as (R, n, act)."""
+        """Return actions (R, n, act) in [-1, 1], given obs (R, n, obs) and noise (R, n, act)."""
         mean, log_std = self.actor(fill_rows(obs))
         pre_tanh = mean + log_std.exp() * fill_rows(noise)
         return torch.tanh(pre_tanh)[:, : obs.shape[1]]
 
     def temperature(self) -> Tensor:
-        """Return alpha, shape (R,): exp or softplus of the learned parameter."""
+        """Return alpha, shape (R,), which is exp or softplus of the learned parameter."""
         softplus = self.config.alpha_form == "softplus"
         return F.softplus(self.log_alpha) if softplus else self.log_alpha.exp()
 
@@ -219,11 +222,11 @@ class Sac(nn.Module):
         return self.log_alpha if exact else self.temperature().log()
 
     def soft_value(self, obs: Tensor, noise: Tensor, target: bool = False) -> Tensor:
-        """Return V(s) = min Q(s, a) - alpha log pi(a|s), a ~ pi(.|s), shape (R, B).
+        """Return V(s) = min Q(s, a) - alpha log pi(a|s) with a ~ pi(.|s), shape (R, B).
 
         The gradient of V(s) passes through Q only.
 
-        target: use Q' instead of Q, without any gradient.
+        target: use Q' instead of Q. V(s) then has no gradient.
         """
         with torch.no_grad():
             mean, log_std = self.actor(obs)
@@ -233,14 +236,14 @@ class Sac(nn.Module):
         return critic(obs, action).min(dim=1).values - cost
 
     def descend_critic(self, loss: Tensor, *further: Optimizer) -> None:
-        """Take one step down a loss (R,) with the critic's and any `further` optimisers."""
+        """Lower a loss (R,) by one step of the critic's optimiser and any `further` optimisers."""
         descend(self.optimisers["critic"], loss, self.config.critic_grad_clip, further)
 
     def _by_hand(self, net: PackedMLP, obs: Tensor) -> bool:
         return self.config.critics == 2 and served(net, obs)
 
     def _update_critic(self, alpha: Tensor, batch: Batch, reward: Tensor, noise: Tensor) -> Tensor:
-        """Take one step down `critic_loss`; return the loss, shape (R,)."""
+        """Lower `critic_loss` by one step; return the loss, shape (R,)."""
         optimiser, limit = self.optimisers["critic"], self.config.critic_grad_clip
         nets, gamma = (self.critic, self.target, self.actor), self.config.gamma
         if self._by_hand(self.critic.net, batch.obs):
@@ -252,7 +255,7 @@ class Sac(nn.Module):
         return loss
 
     def _update_actor(self, alpha: Tensor, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Take one step down `actor_loss`; return the loss, (R,), and each row's log pi, (R, B)."""
+        """Lower `actor_loss` by one step; return the loss, (R,), and each row's log pi, (R, B)."""
         optimiser, limit = self.optimisers["actor"], self.config.actor_grad_clip
         nets = (self.actor, self.critic)
         if self._by_hand(self.actor.net, obs):
@@ -266,16 +269,16 @@ class Sac(nn.Module):
     def update(
         self, batch: Batch, reward: Tensor, draws: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Update critic, actor, temperature and target once; return detached metrics (R,).
+        """Update the critic, actor, temperature and target once; return detached metrics (R,).
 
-        reward: rewards (R, B), used instead of the batch's rewards.
+        reward: the rewards (R, B) to use instead of the batch's rewards.
         """
         alpha = self.temperature().detach()
         loss = self._update_critic(alpha, batch, reward, draws["next_noise"])
         return {"critic_loss": loss.detach(), **self.follow(batch.obs, draws["noise"])}
 
     def follow(self, obs: Tensor, noise: Tensor) -> dict[str, Tensor]:
-        """Update the actor, temperature and target after the critic's step; return metrics.
+        """Update the actor, temperature and target after a step of the critic; return metrics.
 
         Shapes: obs (R, B, obs), noise (R, B, act).
         """
@@ -295,10 +298,10 @@ class Sac(nn.Module):
 
 
 def fill_rows(x: Tensor) -> Tensor:
-    """Return x (R, n, d) padded with rows of zeros to a multiple of ROWS.
+    """Pad x (R, n, d) with rows of zeros until n is a multiple of ROWS.
 
     The kernels of exp and tanh round a tensor's last elements differently if these elements do not
-    fill a vector register. With the padding, there are no such elements, so a run's actions are the
-    same whether it trains alone or together with other runs.
+    fill a vector register. Padding prevents this, so a run's actions are the same whether the run
+    trains alone or together with other runs.
     """
     return F.pad(x, (0, 0, 0, -x.shape[1] % ROWS))

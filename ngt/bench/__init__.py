@@ -1,1 +1,1 @@
-"""Benchmarks on a CPU and a GPU: cases, measurements, other libraries, and results as text."""
+"""Benchmarks on CPUs and GPUs: timed functions, measurements, other libraries, and output."""

@@ -1,4 +1,4 @@
-"""Functions that the benchmarks time: updates with filled buffers, whole steps, other libraries."""
+"""Functions that the benchmarks time, such as updates, whole steps, and other libraries' steps."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from ngt.settings.config import CellConfig, TrainConfig
 from ngt.training.collector import Collector
 from ngt.training.learner import Learner, Member
 
-FILLED = 10_000  # number of random transitions in a buffer; their values do not affect speed
+FILLED = 10_000  # number of random transitions in a buffer; their values do not affect the speed
 SB3 = "stable-baselines3 SAC"
 MODELS = {
     "SAC": "ngt.reward:EnvReward",
@@ -31,23 +31,23 @@ class Contender(NamedTuple):
     """A function whose calls are timed."""
 
     call: Callable[[], None]
-    runs: int = 1  # number of updates per call, one for each run of a pack (runs trained together)
-    many: Callable[[int], None] | None = None  # makes the given number of calls, with less overhead
+    runs: int = 1  # number of updates per call: one per run of a pack (runs trained together)
+    many: Callable[[int], None] | None = None  # makes a given number of calls with less overhead
 
 
 class Pack(NamedTuple):
-    """A learner for a pack, i.e. runs that are trained together, and a filled buffer."""
+    """A learner for a pack, i.e. for runs that are trained together, and a filled buffer."""
 
     learner: Learner
     replay: Replay
 
     def update(self) -> None:
-        """Make one whole update: update the reward model, compute rewards, update SAC."""
+        """Make one whole update: update the reward model, compute rewards, and update SAC."""
         self.learner.update(self.replay)
 
 
 def random_batch(runs: int, rows: int, obs: int, act: int) -> Batch:
-    """Return transitions of random numbers. Every call returns the same numbers."""
+    """Return transitions with random values. Every call returns the same values."""
     g = torch.Generator().manual_seed(0)
     return Batch(
         torch.randn(runs, rows, obs, generator=g),
@@ -61,8 +61,8 @@ def random_batch(runs: int, rows: int, obs: int, act: int) -> Batch:
 def cell_of(model: str, env: str, train: TrainConfig | None = None) -> CellConfig:
     """Return the paper's settings for training one of MODELS on an env.
 
-    NGT's pairing loss is set here, although base.yaml sets it too, because base.yaml cannot be read
-    without PyYAML.
+    base.yaml also sets NGT's pairing loss, but cannot be read without PyYAML. The pairing loss is
+    therefore set here as well.
     """
     pairing = "hl_gauss" if env == "Humanoid-v4" else PotentialConfig().pairing
     return CellConfig(
@@ -75,7 +75,7 @@ def cell_of(model: str, env: str, train: TrainConfig | None = None) -> CellConfi
 
 
 def members_of(cell: CellConfig, seeds: Sequence[int], folder: Path = Path()) -> list[Member]:
-    """Return runs with these seeds, each with four random demonstrations."""
+    """Return one run per seed, each with four random demonstrations."""
     task = get_task(cell.env)
     data = random_batch(1, 4 * -(-task.time_limit // cell.rate), task.obs, task.act)
     return [Member(folder / str(seed), {}, seed, 4, data) for seed in seeds]
@@ -89,7 +89,7 @@ def pack_of(
     graphs: bool = True,
     filled: int = FILLED,
 ) -> Pack:
-    """Return a learner for runs with these seeds, and a buffer with the same rows on every device.
+    """Return a learner with one run per seed, and a buffer with the same rows on every device.
 
     The buffer holds `filled` random transitions.
     """
@@ -102,7 +102,7 @@ def pack_of(
 
 
 def whole(cell: CellConfig, seeds: Sequence[int]) -> Callable[[], None]:
-    """Return a function that makes one training step: act, update, step all envs once, store."""
+    """Return a function that makes one training step: act, update, step all envs, and store."""
     pack, num = pack_of(cell, seeds), cell.train.num_envs
     envs = VectorEnv(cell.env, len(seeds) * num)
     explore = Streams(seeds, Sac.exploration(num, envs.task.act), "cpu")
@@ -119,10 +119,10 @@ def whole(cell: CellConfig, seeds: Sequence[int]) -> Callable[[], None]:
 
 
 def iteration(cell: CellConfig) -> Callable[[], None]:
-    """Return a function that makes one iteration of one run, without stepping envs or acting.
+    """Return a function that makes one iteration of one run, but neither acts nor steps envs.
 
-    The iteration stores random transitions, one for each of the run's envs, with their rewards,
-    then updates the reward model and the agent. For an offline method, the iteration is one
+    The iteration stores random transitions with their rewards, one transition per env of the run.
+    It then updates the reward model and the agent. For an offline method, the iteration is one
     gradient step.
     """
     pack, task = pack_of(cell, [0]), get_task(cell.env)
@@ -152,12 +152,12 @@ def stepping(env: str, num: int) -> Callable[[], None]:
 
 
 def peers(env: str) -> dict[str, Contender]:
-    """Return functions that make a gradient step of each installed peer, by the peer's name.
+    """Return, for each installed peer, a function that makes a gradient step, by the peer's name.
 
-    A peer is another library with the same algorithm.
+    A peer is a different library that implements the same algorithm.
     """
     found = {}
-    with contextlib.suppress(ImportError):  # stable-baselines3 is installed for tests only
+    with contextlib.suppress(ImportError):  # stable-baselines3 is only installed for tests
         found[SB3] = Contender(sb3_update(env))
     return found
 
@@ -165,7 +165,7 @@ def peers(env: str) -> dict[str, Contender]:
 def sb3_update(env: str) -> Callable[[], None]:
     """Return a function that makes one gradient step of stable-baselines3's SAC.
 
-    Its nets, batch and buffer have the same sizes as those of the suite's SAC.
+    The nets, the batch and the buffer have the same sizes as in the suite's SAC.
     """
     from stable_baselines3 import SAC
 

@@ -1,4 +1,4 @@
-"""`ngt bench`: updates per second on one thread, compared with other libraries or by method."""
+"""The measurements of `ngt bench`: updates per second on one thread, by library or method."""
 
 import multiprocessing
 import statistics
@@ -15,20 +15,27 @@ from ngt.runs.provenance import provenance
 from ngt.settings.config import CellConfig, Config, TrainConfig
 from ngt.settings.resolve import method_label, method_rate, resolve
 
-# Field of a result row -> a library. The field is the row's rate divided by the library's rate.
+# Field of a result row -> a library. The field's value is the row's rate divided by the library's
+# rate.
 PEERS = {"over_peer": SB3, "over_sbx": next(iter(STEPS))}
 
 
 def bench(
     env: str, *, pack: int, repeats: int, updates: int, theirs: Peers = NONE
 ) -> dict[str, Any]:
-    """Return the rates of SAC, NGT, `pack` NGT runs together, and other libraries (peers).
+    """Measure the rates of SAC, NGT, a pack of NGT runs, and other libraries (peers).
 
-    They take turns on one thread. `theirs` are peers that run in another Python environment. Each
-    has a row with these fields: `updates_per_second` counts the updates of all runs of a pack (runs
-    trained together). `over_floor` is an update's time divided by the time of its matrix products
-    alone. `update_ms` is the time of one run's update, of which these products take `products_ms`.
-    `env_steps_per_second` is the rate of one run in whole training, without evaluations.
+    All of these take turns on one thread. In a pack, several runs are trained together. Each row of
+    the result has some of these fields:
+
+    - `updates_per_second`: number of updates per second, summed over the runs of a pack
+    - `over_floor`: the time of an update, divided by the time of its matrix products alone
+    - `update_ms`: milliseconds per update of one run
+    - `products_ms`: the part of `update_ms` that matrix products take
+    - `env_steps_per_second`: env steps per second of one run in whole training, without evaluations
+
+    pack: number of NGT runs that are trained together.
+    theirs: peers that run in a different Python environment.
     """
     torch.set_num_threads(1)
     models = {"SAC": ("SAC", 1), "NGT": ("NGT", 1), f"NGT, pack of {pack}": ("NGT", pack)}
@@ -72,7 +79,7 @@ def bench(
 
 
 def pack_agreement(env: str) -> list[dict[str, Any]]:
-    """Return how much the parameters of three runs differ between training in a pack and alone."""
+    """Return how much the parameters of three runs differ if the runs train in a pack or alone."""
     cell = cell_of("NGT", env)
     return agreement(
         {
@@ -83,7 +90,7 @@ def pack_agreement(env: str) -> list[dict[str, Any]]:
 
 
 def together(env: str, *, processes: int, repeats: int, updates: int) -> dict[str, Any]:
-    """Return NGT's updates per second in one process, and in several processes together.
+    """Measure NGT's updates per second in one process, and in several processes at once.
 
     Each process uses one thread.
     """
@@ -110,17 +117,18 @@ def _ngt_here(env: str) -> Contender:
 
 
 def _rate_here(env: str, updates: int, _: int) -> float:
-    """Return the number of NGT updates per second in this process."""
+    """Measure NGT's updates per second in this process."""
     return measure({"": _ngt_here(env)}, 1, updates)[""][0]
 
 
 def bench_methods(
     config: Config, env: str, names: Sequence[str], relative_to: str, *, repeats: int, updates: int
 ) -> dict[str, Any]:
-    """Return the named methods' iterations per second, and their cost relative to `relative_to`.
+    """Measure iterations per second of the named methods, and their relative cost.
 
-    A method's cost is its time per iteration divided by that of the method `relative_to`; the
-    median over rounds is returned. Each method is measured as a single run on one thread.
+    A method's cost is its time per iteration, divided by the time per iteration of the method
+    `relative_to`. The result contains the median cost over rounds. Each method is measured as a
+    single run on one thread.
     """
     torch.set_num_threads(1)
     every = {name: method_rate(config, name) or CellConfig.rate for name in (*names, relative_to)}

@@ -1,7 +1,7 @@
-"""Measurements of a CUDA device: agreement with the CPU, update rates, and memory.
+"""Measure a CUDA device's agreement with the CPU, its update rates, and its memory use.
 
-`make gpu-check` runs the tests marked `gpu`, then this module, which writes one JSON file. The
-module needs torch, numpy, einops, gymnasium[mujoco], safetensors and tqdm; the tests also need
+`make gpu-check` runs the tests that are marked `gpu`, then this module, which writes one JSON file.
+The module needs torch, numpy, einops, gymnasium[mujoco], safetensors and tqdm; the tests also need
 pytest. Neither the tests nor the module use the network.
 """
 
@@ -29,11 +29,11 @@ from ngt.training.graphs import Graph
 from ngt.training.trainer import Trainer
 
 DEVICE = "cuda"
-FILLED = 100_000  # number of transitions in the buffer of a measured learner
+FILLED = 100_000  # number of transitions in a measured learner's buffer
 REPEATS = 5
-COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # measurement -> number of updates in a round
-WHOLE = 2000  # number of env steps of a training run whose memory is measured
-METHODS = {  # every online method of the paper, except DAC with reward R+
+COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # measurement -> number of updates per round
+WHOLE = 2000  # number of env steps of a training run whose memory use is measured
+METHODS = {  # every online method of the paper, except DAC with the reward R+
     "ngt": "ngt.potential:Potential",
     "pwil": "baselines.pwil:Pwil",
     "dac-r": "baselines.dac:Dac",
@@ -46,7 +46,10 @@ TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # size of a pack -> number of env ste
 
 
 def agreement(model: str, env: str) -> list[dict[str, Any]]:
-    """Return how much parameters differ between CPU and eager CUDA, and between eager and graph."""
+    """Return how much parameters differ between the CPU, eager CUDA and CUDA graphs.
+
+    The CPU is compared with eager CUDA, and eager CUDA is compared with CUDA graphs.
+    """
     sides = {
         name: [pack_of(cell_of(model, env), range(2), device, graphs=name == "graph", filled=5000)]
         for name, device in (("cpu", "cpu"), ("eager", DEVICE), ("graph", DEVICE))
@@ -55,9 +58,9 @@ def agreement(model: str, env: str) -> list[dict[str, Any]]:
 
 
 def floor(model: str, env: str, pack: int) -> Contender:
-    """Return only the matrix products of an update, captured in a CUDA graph, as a timed function.
+    """Return a function to time that makes only an update's matrix products, as a CUDA graph.
 
-    The list of products is recorded on the CPU, with oneDNN switched off, since a CUDA device does
+    The products are recorded on the CPU. oneDNN is switched off for this, since a CUDA device does
     not use oneDNN.
     """
     update = pack_of(cell_of(model, env), range(pack), filled=2000).update
@@ -67,16 +70,19 @@ def floor(model: str, env: str, pack: int) -> Contender:
 
 
 def milliseconds(name: str, contender: Contender) -> float:
-    """Return the median time of one call in milliseconds; `name` is a key of COUNTS."""
+    """Return the median time of one call in milliseconds.
+
+    name: a key of COUNTS.
+    """
     return 1000 / statistics.median(measure.measure({"": contender}, REPEATS, COUNTS[name])[""])
 
 
 def rate(model: str, env: str, pack: int) -> dict[str, Any]:
-    """Return the times and rates of an update of a pack, and the memory that it takes.
+    """Measure the time, rate and memory use of an update of a pack.
 
-    A pack is a number of runs that are trained together. An update is timed in eager mode and as a
-    CUDA graph. `floor_ms` is the time of the update's matrix products alone, a lower bound on its
-    time.
+    A pack is a number of runs that are trained together. The update is timed in eager mode and as a
+    CUDA graph. `floor_ms` is the time of the update's matrix products alone, which is a lower bound
+    on the update's time.
     """
     row: dict[str, Any] = {"model": model, "env": env, "pack": pack}
     row["floor_ms"] = milliseconds("floor", floor(model, env, pack))
@@ -97,7 +103,7 @@ def rate(model: str, env: str, pack: int) -> dict[str, Any]:
 def train(
     cell: CellConfig, pack: int = 1, workers: int = 0, *, graphs: bool = True
 ) -> dict[str, Any]:
-    """Train a pack of runs to the end and return the contents of the first run's run.json."""
+    """Train a pack of runs to the end, and return the contents of the first run's run.json."""
     with tempfile.TemporaryDirectory() as folder:
         members = members_of(cell, range(pack), Path(folder))
         Trainer(cell, members, device=DEVICE, env_workers=workers, graphs=graphs).run("gpu-check")
@@ -109,7 +115,7 @@ def train(
 def training(
     model: str, env: str, pack: int, steps: int, workers: int, *, graphs: bool = True
 ) -> dict[str, Any]:
-    """Return the env steps per second of one run in whole training, without evaluations."""
+    """Measure the env steps per second of one run in whole training, without evaluations."""
     settings = TrainConfig(
         steps=steps, buffer=100_000, eval_every=steps, eval_episodes=1, log_every=1000
     )
@@ -126,7 +132,7 @@ def training(
 
 
 def memory(method: str, env: str) -> dict[str, Any]:
-    """Return the peak memory of training one of METHODS with a buffer of the paper's size."""
+    """Measure the peak memory of training one of METHODS with a buffer of the paper's size."""
     settings = TrainConfig(steps=WHOLE, eval_every=WHOLE, eval_episodes=1, log_every=WHOLE)
     like = cell_of("NGT", env, settings)
     shares = method in ("ngt", "red")  # RED has NGT's pairing losses
@@ -139,7 +145,7 @@ def memory(method: str, env: str) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure everything and write the JSON file."""
+    """Make all measurements and write the JSON file."""
     parser = argparse.ArgumentParser(prog="python -m ngt.bench.gpu", description=__doc__)
     parser.add_argument("--json", type=Path, required=True, help="file for the results")
     parser.add_argument("--packs", type=int, nargs="+", default=[1, 4, 12, 24])
@@ -166,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
 
     def note(kind: str, *rows: dict[str, Any]) -> None:
-        """Print new rows and write all results so far to the file."""
+        """Print new rows, and write all results so far to the file."""
         result[kind] += rows
         for row in rows:
             print(kind, fields(row), flush=True)
@@ -181,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             workers = args.workers if pack > 1 else 0
             note("training", training(args.models[0], env, pack, steps, workers))
         for model in args.models:
-            done = model == args.models[0]  # measured with graphs above
+            done = model == args.models[0]  # already measured with graphs above
             for graphs in (False,) if done else (True, False):
                 note("training", training(model, env, 1, TRAININGS[1], 0, graphs=graphs))
         for method in METHODS:

@@ -1,4 +1,4 @@
-"""Measurements for the benchmarks: update rates, time of matrix products, agreement, profiles."""
+"""Measurements for the benchmarks: update rates, matrix products, agreement and profiles."""
 
 import itertools
 import re
@@ -16,8 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ngt.bench.cases import Contender, Pack
 
-# Kind of work -> pattern for the names of torch's operators. The first pattern that matches an
-# operator decides its kind.
+# Kind of work -> pattern for the names of torch's operators. An operator's kind is the first one
+# whose pattern matches.
 KINDS = {
     "matrix products": r"aten::(mm|bmm|addmm|baddbmm)$|mkldnn::_linear_pointwise$",
     "optimisers": r"Optimizer|aten::.*(_fused_adam_|lerp|_foreach)",
@@ -35,11 +35,11 @@ KINDS = {
 def measure(
     contenders: Mapping[str, Contender], repeats: int, updates: int
 ) -> dict[str, list[float]]:
-    """Return each contender's updates per second in each of `repeats` rounds, after a burn-in.
+    """Measure each contender's updates per second in each of `repeats` rounds, after a burn-in.
 
-    Contenders are the functions whose calls are timed. They take turns within a round, so that a
-    slow phase of the machine affects all of them. If a contender updates several runs in a call,
-    the updates of all runs are counted.
+    Contenders are the functions whose calls are timed. Contenders take turns within a round, so
+    that a slow phase of the machine affects all contenders. If a contender updates several runs in
+    a call, the updates of all runs are counted.
     """
     counts = {name: max(updates // c.runs, 3) for name, c in contenders.items()}
     for name, contender in contenders.items():
@@ -52,14 +52,14 @@ def measure(
 
 
 def took(contender: Contender, count: int) -> float:
-    """Return the seconds that `count` calls of a contender take."""
+    """Measure the seconds that `count` calls of a contender take."""
     if contender.many is None:
         return seconds(contender.call, count)
     return seconds(partial(contender.many, count), 1)
 
 
 def seconds(call: Callable[[], None], count: int) -> float:
-    """Return the seconds that `count` calls take, including the work that they start on a GPU."""
+    """Measure the seconds that `count` calls take, including the work that they start on a GPU."""
     wait = torch.cuda.synchronize if torch.cuda.is_initialized() else int
     wait()
     start = time.perf_counter()
@@ -70,7 +70,7 @@ def seconds(call: Callable[[], None], count: int) -> float:
 
 
 def rate(rates: Sequence[float], unit: str) -> dict[str, float]:
-    """Return the median of the rates of all rounds, as `<unit>_per_second`, and their range."""
+    """Return the median of all rounds' rates, as `<unit>_per_second`, and the rates' range."""
     return {
         f"{unit}_per_second": round(statistics.median(rates), 2),
         "slowest": round(min(rates), 2),
@@ -83,12 +83,12 @@ def ratio(
     theirs: Sequence[float],
     of: Callable[[list[float]], float] = statistics.median,
 ) -> float:
-    """Return the median over rounds of the ratio of two rates, `ours` / `theirs`.
+    """Return the ratio of two rates, `ours` / `theirs`, as the median over rounds.
 
-    If the machine is slow during a round, both rates of the round are lower, and their ratio hardly
-    changes.
+    If the machine is slow during a round, both rates of this round are lower, and their ratio
+    hardly changes.
 
-    of: the function that reduces the rounds' ratios to one number; by default the median.
+    of: the function that reduces the ratios of all rounds to one number; the median by default.
     """
     return round(of([a / b for a, b in zip(ours, theirs, strict=True)]), 3)
 
@@ -97,7 +97,7 @@ def ratio(
 
 
 class Products(TorchDispatchMode):
-    """A context that times matrix products. Given a device, it also records them for repetition."""
+    """A context that times matrix products. If a device is given, it also records the products."""
 
     def __init__(self, device: str | None = None) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class Products(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         product = re.match(KINDS["matrix products"], func.name().removesuffix(".default"))
         if product and self.device is not None:
-            plain = func.namespace == "aten"  # True if the last two arguments are the factors
+            plain = func.namespace == "aten"  # in this case, the last two arguments are the factors
             copies = [_like(x, self.device) for x in (args[-2:] if plain else args)]
             self.calls.append((torch.matmul if plain else func, copies))
         start = time.perf_counter()
@@ -119,7 +119,7 @@ class Products(TorchDispatchMode):
 
 
 def _like(x: Any, device: str) -> Any:
-    """Return a random tensor on a device with x's strides, or x itself if it is not a tensor."""
+    """Return a random tensor with x's strides on a device, or x itself if x is not a tensor."""
     if not isinstance(x, Tensor):
         return x
     size = 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
@@ -127,9 +127,10 @@ def _like(x: Any, device: str) -> Any:
 
 
 def floor(update: Callable[[], None], device: str = "cpu") -> Callable[[], None]:
-    """Return a function that repeats only the matrix products of one update, on `device`.
+    """Return a function that repeats only the matrix products of an update, on `device`.
 
-    An update cannot be faster than its matrix products, so their time is the floor of its time.
+    An update cannot be faster than its matrix products, so the time of these products is called the
+    update's floor.
     """
     with Products(device) as noted:
         update()
@@ -142,9 +143,9 @@ def floor(update: Callable[[], None], device: str = "cpu") -> Callable[[], None]
 
 
 def in_place(contender: Contender, updates: int) -> float:
-    """Return the milliseconds that matrix products take during the update of one run.
+    """Measure the milliseconds that matrix products take within an update of one run.
 
-    During an update, the factors of a product are already in the cache.
+    Within an update, a product's factors are already in the cache.
     """
     count = max(updates // contender.runs, 3)
     with Products() as timed:
@@ -156,7 +157,7 @@ def in_place(contender: Contender, updates: int) -> float:
 
 
 def parameters(learner: Any) -> Tensor:
-    """Return a CPU copy of all parameters of each run, shape (runs, parameters)."""
+    """Return a CPU copy of each run's parameters, shape (runs, parameters)."""
     every = itertools.chain(learner.agent.parameters(), learner.model.parameters())
     return torch.cat([p.detach().reshape(len(p), -1).cpu().double() for p in every], dim=1)
 
@@ -164,12 +165,13 @@ def parameters(learner: Any) -> Tensor:
 def agreement(
     sides: Mapping[str, Sequence[Pack]], updates: Sequence[int] = (1, 10, 100)
 ) -> list[dict[str, Any]]:
-    """Update all packs; return how much parameters differ between the sides, i.e. lists of packs.
+    """Update all packs, and return how much parameters differ between the sides.
 
-    A pack is a set of runs that are updated together. All sides hold the same runs, but two sides
-    may divide the runs into packs differently or be on different devices. After each number of
-    updates in `updates`, compare each side with the next. In the result, the field `a_b` is the
-    largest difference of any parameter between sides a and b.
+    A pack is a set of runs that are updated together, and a side is a list of packs. All sides
+    contain the same runs, but two sides may divide the runs into packs differently, or be on
+    different devices. After each number of updates in `updates`, each side is compared with the
+    next side. In the result, the field `a_b` is the largest difference of any parameter between the
+    sides a and b.
     """
     rows = []
     for count in range(1, max(updates) + 1):
@@ -191,12 +193,12 @@ def agreement(
 
 
 def kind(operator: str) -> str:
-    """Return the kind of work that a torch operator does."""
+    """Return the kind of work that an operator of torch does."""
     return next(kind for kind, pattern in KINDS.items() if re.match(pattern, operator))
 
 
 def profile(update: Callable[[], None], updates: int) -> list[dict[str, Any]]:
-    """Return the milliseconds of each kind of work in an update, and its share of the update."""
+    """Measure the milliseconds of each kind of work in an update, and each kind's share."""
     with torch_profile(activities=[ProfilerActivity.CPU]) as result:
         seconds(update, updates)
     totals = dict.fromkeys(KINDS, 0.0)

@@ -1,7 +1,7 @@
-"""SBX, the JAX version of stable-baselines3, run in a process of another Python environment.
+"""Run SBX, the JAX version of stable-baselines3, in a process of a separate Python environment.
 
-To make that environment, run `python -m venv PATH` and `PATH/bin/pip install -r
-ngt/bench/peers.txt`.
+To make this environment, run `python -m venv PATH`, then
+`PATH/bin/pip install -r ngt/bench/peers.txt`.
 """
 
 import json
@@ -29,7 +29,7 @@ STEPS = {"SBX SAC": 1, "SBX SAC, 4 steps a call": 4}  # name -> number of gradie
 
 
 class Peers(NamedTuple):
-    """Functions to time that run in another Python environment, and its library versions."""
+    """Functions to time that run in a separate Python environment, and its library versions."""
 
     contenders: Mapping[str, Contender]
     versions: Mapping[str, str]
@@ -40,9 +40,10 @@ NONE = Peers({}, {})
 
 @contextmanager
 def sbx(env: str, python: Path | None) -> Iterator[Peers]:
-    """Run a process of `python` that trains SBX's SAC; yield functions to time that call it.
+    """Start a process of `python` that trains SBX's SAC; yield functions to time, which call it.
 
-    The process ends with the context. If `python` is None, there is no process and no function.
+    The process ends with the context. If `python` is None, no process is started and no functions
+    are yielded.
     """
     if python is None:
         yield NONE
@@ -81,10 +82,10 @@ class Server:
 
     process: subprocess.Popen[str]
     python: Path
-    log: IO[str]  # the standard error of the process
+    log: IO[str]  # the process's standard error
 
     def train(self, steps: int, calls: int) -> None:
-        """Let the process make `calls` calls of `steps` gradient steps each; wait for its reply."""
+        """Let the process make `calls` calls of `steps` gradient steps each; wait for an answer."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{steps} {calls}\n")
         self.process.stdin.flush()

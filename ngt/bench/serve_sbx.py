@@ -1,10 +1,10 @@
 """A script that runs gradient steps of SBX's SAC on request.
 
-The Python that runs this file needs the packages in `peers.txt`. `python serve_sbx.py OBS ACT`
-makes an agent for observations of size OBS and actions of size ACT, fills its buffer and prints the
-library versions as JSON. For each input line `STEPS CALLS` it then makes CALLS calls of STEPS
-gradient steps each and prints `done`. This file does not import `ngt`, which that Python's
-environment may lack.
+`python serve_sbx.py OBS ACT` makes an agent for observations of size OBS and actions of size ACT,
+fills the agent's buffer, and prints the library versions as JSON. For each input line `STEPS
+CALLS`, it then makes CALLS calls of STEPS gradient steps each, and prints `done`. The script needs
+a Python environment with the packages in `peers.txt`. This environment may lack `ngt`, so the
+script does not import `ngt`.
 """
 
 import json
@@ -15,12 +15,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-FILLED, BATCH, HIDDEN = 10_000, 256, [256, 256]  # as for the suite's own SAC in the benchmarks
+FILLED, BATCH, HIDDEN = 10_000, 256, [256, 256]  # as in the benchmarks of the suite's own SAC
 LIBRARIES = ("sbx-rl", "jax", "jaxlib", "flax", "optax", "stable_baselines3", "numpy")
 
 
 class Sizes(gym.Env[Any, Any]):
-    """An env that is never stepped. It only defines the sizes of observations and actions."""
+    """An env that is never stepped and only defines the sizes of observations and actions."""
 
     def __init__(self, obs: int, act: int) -> None:
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (obs,), np.float32)
@@ -32,7 +32,7 @@ class Sizes(gym.Env[Any, Any]):
 
 
 def agent_of(obs: int, act: int) -> Any:
-    """Return SBX's SAC with a buffer filled with random transitions."""
+    """Make an agent, SBX's SAC, with a buffer full of random transitions."""
     from sbx import SAC
 
     agent = SAC(

@@ -1,11 +1,11 @@
-"""Functions that format the benchmarks' results as text."""
+"""Format the benchmarks' results as text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 def aligned(rows: Sequence[Sequence[object]], left: int = 1) -> list[str]:
-    """Return a line per row, with the first `left` columns left-aligned, the rest right-aligned."""
+    """Format rows as lines. The first `left` columns are left-aligned, the others right-aligned."""
     widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -17,17 +17,17 @@ def aligned(rows: Sequence[Sequence[object]], left: int = 1) -> list[str]:
 
 
 def fields(row: Mapping[str, Any]) -> str:
-    """Return a row as `name=value ...`, with floats to three significant digits."""
+    """Format a row as `name=value ...`, with three significant digits for floats."""
     return " ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items())
 
 
 def spread(row: Mapping[str, Any]) -> str:
-    """Return the lowest and highest rate of a row over the rounds, as text."""
+    """Format a row's lowest and highest rates over the rounds."""
     return f"({row['slowest']}-{row['fastest']})"
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """Return the result of `bench` as text: rates, ratios, profile and agreement."""
+    """Format the result of `bench`: rates, ratios, profile and agreement."""
     rows = result["rows"]
     cells: list[Sequence[object]] = [
         ("", "updates/s", "(range)", "/ SB3", "/ SBX", "/ floor", "env steps/s")
@@ -79,7 +79,7 @@ def table(result: Mapping[str, Any]) -> str:
 
 
 def methods_table(result: Mapping[str, Any]) -> str:
-    """Return the result of `bench_methods` as text."""
+    """Format the result of `bench_methods`."""
     reference = next(r for r in result["rows"] if r["method"] == result["relative_to"])
     cells: list[Sequence[object]] = [("", "", "iterations/s", "(range)", "time", "(range)")]
     cells += [

@@ -1,8 +1,9 @@
-"""Demonstrations: how they are recorded, saved, loaded, checked and subsampled.
+"""Record, save, load and subsample demonstrations.
 
-A demonstration file is a NumPy archive, without pickle, of whole episodes, one after another. The
-file also contains a random policy's returns, with which scores are normalised. An episode of T
-steps has T + 1 observations, so that the last transition also has a next observation.
+A demonstration file is a NumPy archive, without pickle, that contains whole episodes, one after
+another. The file also contains the returns of a random policy, which are needed to normalise
+scores. An episode of T steps has T + 1 observations, so that the last transition also has a next
+observation.
 """
 
 import contextlib
@@ -43,7 +44,7 @@ FORMAT, VERSION = "ngt-demos", 1
 
 @dataclass(frozen=True)
 class Demos:
-    """Recorded episodes of one env, in the arrays that `ngt.experience.examine` describes."""
+    """Recorded episodes of one env. `ngt.experience.examine` describes the arrays."""
 
     env: str
     obs: NDArray[np.float32]
@@ -55,21 +56,21 @@ class Demos:
     seeds: NDArray[np.int64]
     random_returns: NDArray[np.float64]
     source: str  # hash of the expert's config, or a description by the user
-    spread: NDArray[np.float32] | None = None  # from measure_spread; None if not measured
+    spread: NDArray[np.float32] | None = None  # from `measure_spread`; None if unknown
 
     @property
     def expert(self) -> float:
-        """Return the demonstrations' mean return, which has the normalised score 1."""
+        """Return the demonstrations' mean return, whose normalised score is 1."""
         return float(self.returns.mean())
 
     @property
     def random(self) -> float:
-        """Return the uniform-random policy's mean return, which has the normalised score 0."""
+        """Return the uniform-random policy's mean return, whose normalised score is 0."""
         return float(self.random_returns.mean())
 
     @property
     def checksum(self) -> str:
-        """Return the SHA-256 of the env and of all arrays in ARRAYS."""
+        """Return the SHA-256 digest of the env's id and of all arrays in ARRAYS."""
         parts = [self.env.encode()]
         for name in ARRAYS:
             array: NDArray[Any] = getattr(self, name)
@@ -78,7 +79,7 @@ class Demos:
 
 
 class Episode(NamedTuple):
-    """An episode of T steps: obs (T + 1, obs), action (T, act), reward (T,), True if terminated."""
+    """An episode of T steps: obs (T + 1, obs), action (T, act), reward (T,), and how it ended."""
 
     obs: NDArray[Any]
     action: NDArray[Any]
@@ -95,12 +96,12 @@ def from_episodes(
     *,
     actions: str,
 ) -> Demos:
-    """Return demonstrations made from a user's own episodes, after the same checks as in `load`.
+    """Make demonstrations from a user's own episodes, with the same checks as in `load`.
 
-    Warn if the actions could be in either unit. Also measure the spread of each observation column
-    under a random policy.
+    Warn if the actions could be in either of the two units. Also measure each observation column's
+    spread under a random policy.
 
-    actions: the unit of the episodes' actions, "env" for the env's own or "unit" for [-1, 1].
+    actions: the unit of the episodes' actions: "env" for the env's own units, "unit" for [-1, 1].
     """
     task = get_task(env)
     given = [numbers(e.action, f"episodes: episode {i}: action") for i, e in enumerate(episodes)]
@@ -119,7 +120,7 @@ def from_episodes(
 def assemble(
     env: str, episodes: Sequence[Episode], random_returns: NDArray[np.float64], source: str
 ) -> Demos:
-    """Return demonstrations made from episodes whose actions lie in [-1, 1]."""
+    """Make demonstrations from episodes whose actions lie in [-1, 1]."""
     if not episodes:
         raise UserError("episodes: found none, expected at least 1")
     task = get_task(env)
@@ -161,7 +162,7 @@ def assemble(
 
 
 def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32]:
-    """Return the episodes' arrays joined into one, in float32."""
+    """Join the arrays of the episodes, as float32."""
     return np.concatenate(
         [to_float32(array, f"episodes: episode {i}: {name}") for i, array in enumerate(arrays)]
     )
@@ -170,9 +171,9 @@ def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32
 def record(
     env: str, act: Act, episodes: int, seed: int, *, source: str, terminate_when_unhealthy: bool
 ) -> Demos:
-    """Record episodes of a policy, and the returns of as many episodes of a random policy.
+    """Record episodes of a policy, and the returns of equally many episodes of a random policy.
 
-    act: maps observations (1, n, obs) to actions (1, n, act) in [-1, 1].
+    act: the policy, which maps observations (1, n, obs) to actions (1, n, act) in [-1, 1].
     """
     seeds = [derive(seed, "record", env, i) for i in range(episodes)]
     vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
@@ -184,7 +185,7 @@ def record(
 
 
 def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealthy: bool) -> Demos:
-    """Record the same random episodes as `record`, which stores only their returns."""
+    """Record the random episodes of which `record` stores only the returns."""
     vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
     with contextlib.closing(vec):
         played = play_random(vec, seed, keep=True)
@@ -220,11 +221,11 @@ def load(
 ) -> Demos:
     """Read and check a demonstration file.
 
-    Raise UserError for a wrong field; the message names the file, the field, its value and the
-    expected value. Warn about data that the env cannot have produced; with `strict`, raise
-    UserError instead.
+    Raise UserError if a field is wrong. The message names the file, the field, its value and the
+    expected value. Warn if the env cannot have produced the data; if `strict`, raise UserError
+    instead.
 
-    terminate_when_unhealthy: this setting of the env that is used for training.
+    terminate_when_unhealthy: the env's setting in training.
     """
     where = f"demonstrations {path}"
     data = _read(path, where)
@@ -248,7 +249,7 @@ def load(
 
 
 def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
-    """Return all arrays of the NumPy archive by name."""
+    """Return all arrays of a NumPy archive by name."""
     data, name = {}, ""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -263,7 +264,7 @@ def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
         ) from None
     except UserError:
         raise
-    except Exception as error:  # zipfile, zlib and NumPy may raise anything on a damaged file
+    except Exception as error:  # zipfile, zlib and NumPy may raise any exception for a damaged file
         text = " ".join(str(error).split())[:120]
         raise UserError(
             f"{where}: {f'field {name!r}: ' if name else ''}truncated, or not a NumPy archive "
@@ -294,18 +295,19 @@ def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
 
 
 def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demos") -> Batch:
-    """Return every rate-th transition of the first `count` episodes, shape (1, N, ·), on the CPU.
+    """Return every rate-th transition of the first `count` episodes: (1, N, ·), on the CPU.
 
-    Each episode is subsampled from a random offset below `rate`. The offset depends only on the
-    seed, the env and the episode. All methods therefore get the same transitions, and a smaller
-    `count` gives the first part of the transitions of a larger `count`.
+    In each episode, the first transition that is kept has a random index below `rate`. This index
+    depends only on the seed, the env and the episode. All methods therefore get the same
+    transitions. The transitions for a smaller `count` are the first transitions for a larger
+    `count`.
     """
     if not 1 <= count <= len(demos.length):
         raise UserError(
             f"{where}: field 'demos': requested {count}, found {len(demos.length)} episodes; "
             f"request 1 to {len(demos.length)}, or record more"
         )
-    starts = np.concatenate([[0], np.cumsum(demos.length + 1)])  # first row of obs of each episode
+    starts = np.concatenate([[0], np.cumsum(demos.length + 1)])  # each episode's first row in obs
     rows, steps, terminal = [], [], []
     for episode in range(count):
         if (length := int(demos.length[episode])) < rate:
@@ -315,7 +317,7 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
             )
         kept = np.arange(int(rng(seed, "demos", demos.env, episode).integers(rate)), length, rate)
         rows.append(starts[episode] + kept)
-        steps.append(starts[episode] - episode + kept)  # an episode has one action fewer than obs
+        steps.append(starts[episode] - episode + kept)  # each episode has one more obs than actions
         terminal.append((kept == length - 1) & demos.terminated[episode])
     row, step = np.concatenate(rows), np.concatenate(steps)
     return Batch(
@@ -328,7 +330,7 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
 
 
 class DemoSet:
-    """The demonstrations of R runs, padded to the size of the largest; drawn with replacement."""
+    """The demonstrations of R runs, padded to equal size. Batches are drawn with replacement."""
 
     def __init__(self, sets: Sequence[Batch], device: torch.device | str = "cpu") -> None:
         self.size = torch.tensor([s.obs.shape[1] for s in sets], device=device)[:, None]
@@ -337,7 +339,10 @@ class DemoSet:
         self._run = torch.arange(len(sets), device=device)[:, None]
 
     def sample(self, index: torch.Tensor) -> Batch:
-        """Return rows `index % size` of each run's demonstrations, for integers `index` (R, B)."""
+        """Return the rows `index % size` of each run's demonstrations.
+
+        index: integers, shape (R, B).
+        """
         row = index % self.size
         return type(self.data)(*(field[self._run, row] for field in self.data))
 

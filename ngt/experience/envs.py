@@ -1,8 +1,8 @@
-"""The tasks and their envs, which have flat float32 observations and actions in [-1, 1].
+"""Tasks and their envs. Envs have flat float32 observations, and actions in [-1, 1].
 
-A task states the facts of an env, such as its sizes. To add a task, register the env with gymnasium
-(`gym.register`) and the facts with `register(Task(...))`. Every env that is made is compared with
-these facts.
+A task states facts about an env, such as its sizes. To add a task, register the env with gymnasium
+(`gym.register`), then register the facts with `register(Task(...))`. Every env that is made is
+compared with its task.
 """
 
 import contextlib
@@ -29,27 +29,26 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Task:
-    """The facts of one environment."""
+    """Facts about one env."""
 
     id: str  # the id that users write, such as "Ant-v4" or "walker-walk"
     gym_id: str  # the id for gymnasium.make, such as "dm_control/walker-walk-v0"
-    obs: int  # size of a flat observation
-    act: int  # size of an action
-    low: float  # lower action bound of the env itself, the same in every dimension
-    high: float  # upper action bound of the env itself, the same in every dimension
+    obs: int  # number of values in a flat observation
+    act: int  # number of values in an action
+    low: float  # the env's own lower action bound, the same in every dimension
+    high: float  # the env's own upper action bound, the same in every dimension
     time_limit: int  # number of steps after which an episode is truncated
     kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # for gymnasium.make
-    # True if the env accepts the option `terminate_when_unhealthy` and terminates episodes only if
-    # the option is True. False if the env has no such option. The suite's tasks without the option
-    # never terminate.
+    # True if the env accepts the `terminate_when_unhealthy` option and terminates episodes only if
+    # this option is True. False if the env has no such option. Those of the suite's tasks that lack
+    # the option never terminate.
     can_terminate: bool = False
-    # Mean returns published with the NGT authors' code. They are only a guide for the quality of
-    # this suite's experts, because in that code episodes never end early and Ant has 27
-    # observations.
+    # Mean returns published with the code of NGT's authors. These returns are only a rough guide to
+    # the quality of this suite's experts: in the authors' code, episodes never end early, and Ant's
+    # observations have size 27.
     published_random: float | None = None
     published_expert: float | None = None
-    # Mean return that the expert in data/ should reach, or None if there should be no expert in
-    # data/.
+    # The mean return that the expert in data/ should reach, or None if data/ should have no expert.
     aim: float | None = None
 
     @property
@@ -58,17 +57,17 @@ class Task:
         return 0.5 * (self.high - self.low)
 
     def least_episode(self, terminate_when_unhealthy: bool = True) -> int:
-        """Return a lower bound on the mean episode length during training.
+        """Return a lower bound on the mean length of episodes during training.
 
-        Episodes of a random policy have 21 steps on average on Walker2d-v4, 24 on Hopper-v4 and 25
-        on Humanoid-v4.
+        On average, the episodes of a random policy have 21 steps on Walker2d-v4, 24 on Hopper-v4
+        and 25 on Humanoid-v4.
         """
         return 20 if self.can_terminate and terminate_when_unhealthy else self.time_limit
 
 
 TASKS: dict[str, Task] = {}
 
-# Id of an env that the suite refuses -> the reason, and the id to use instead.
+# Maps the id of each env that the suite refuses to the reason and the id to use instead.
 REFUSED = {
     "Pusher-v4": (
         "gymnasium refuses it on mujoco >= 3 (its object is lighter than air and is never pushed)",
@@ -78,14 +77,14 @@ REFUSED = {
 
 
 def register(task: Task) -> None:
-    """Add a task. Raise UserError if a different task with the same id exists."""
+    """Add a task. Raise UserError if the id already belongs to a different task."""
     check_name(task.id, "task id")  # gym_id may be any text, so it is not checked
     if TASKS.setdefault(task.id, task) != task:
         raise UserError(f"task id {task.id!r} is already registered; choose another id")
 
 
 def get_task(task_id: str) -> Task:
-    """Return a registered task, or raise a UserError that lists the nearest ids."""
+    """Return a registered task, or raise a UserError that lists similar ids."""
     if task_id in TASKS:
         return TASKS[task_id]
     if task_id in REFUSED:
@@ -98,8 +97,9 @@ def get_task(task_id: str) -> Task:
     )
 
 
-# In the paper's table, observations of Ant have size 111. The authors' public code uses Gymnasium's
-# default, in which observations have size 27, without contact forces. Here this variant is Ant-27.
+# In the paper's table, Ant's observations have size 111. The authors' public code uses Gymnasium's
+# default, without contact forces, where observations have size 27. In this suite, the default is
+# called Ant-27.
 _FORCES = {"use_contact_forces": True}
 
 for _task in (
@@ -112,23 +112,23 @@ for _task in (
     Task("walker-walk", "dm_control/walker-walk-v0", 24, 6, -1.0, 1.0, 1000, aim=800),
     Task("cheetah-run", "dm_control/cheetah-run-v0", 17, 6, -1.0, 1.0, 1000, aim=600),
     Task("finger-spin", "dm_control/finger-spin-v0", 9, 2, -1.0, 1.0, 1000, aim=800),
-    # Ant with observations of size 27, another interpretation of the paper.
+    # Ant with observations of size 27, as an alternative reading of the paper.
     Task("Ant-27", "Ant-v4", 27, 8, -1.0, 1.0, 1000, {}, True, -62, 6160),
-    # Small tasks, for trials and tests.
+    # Small tasks for trials and tests.
     Task("Pendulum-v1", "Pendulum-v1", 3, 1, -2.0, 2.0, 200),
     Task("Reacher-v5", "Reacher-v5", 10, 2, -1.0, 1.0, 50),
 ):
     register(_task)
-OURS = frozenset(TASKS)  # the suite's own tasks; the tests make an env of each of them
+OURS = frozenset(TASKS)  # the suite's own tasks; the tests make an env of each task
 
 _ENDLESS = frozenset(task.id for task in TASKS.values() if not task.can_terminate)
 
 
 def never_terminates(task_id: str, terminate_when_unhealthy: bool = True) -> bool:
-    """Return True if episodes of a task are known to end only at its time limit.
+    """Return True if a task's episodes are known to end only at the time limit.
 
-    Return False for a user's own task without the option to terminate, since nothing is known
-    about its episodes.
+    Return False for a user's own task that lacks the `terminate_when_unhealthy` option, since
+    nothing is known about the task's episodes.
     """
     return task_id in _ENDLESS or (get_task(task_id).can_terminate and not terminate_when_unhealthy)
 
@@ -143,7 +143,7 @@ def _leaves(space: spaces.Space[Any]) -> list[spaces.Space[Any]]:
 def check_space(
     env_id: str, observation_space: spaces.Space[Any], action_space: spaces.Space[Any]
 ) -> None:
-    """Check that the agent supports an env's observation space and its action space."""
+    """Check that the agent supports an env's observation and action spaces."""
     bad = f"env {env_id!r}: action space {action_space}".replace("\n", " ")
     if not isinstance(action_space, spaces.Box) or action_space.dtype.kind != "f":
         raise UserError(f"{bad} is not continuous: use an env with one float Box of actions")
@@ -167,18 +167,18 @@ def check_space(
 
 @contextlib.contextmanager
 def _renderer(wanted: bool) -> Iterator[None]:
-    """In this context, hide the user's choice of renderer, unless rendering is wanted.
+    """Hide the user's choice of renderer within this context, unless rendering is wanted.
 
-    Otherwise, a renderer that does not work would make imports fail.
+    Without this context, imports would fail if the chosen renderer does not work.
     """
     names = ("MUJOCO_GL", "PYOPENGL_PLATFORM")
     before = {name: os.environ[name] for name in names if name in os.environ}
     if not wanted:
         os.environ.pop("PYOPENGL_PLATFORM", None)
-        os.environ["MUJOCO_GL"] = "disable"  # otherwise dm_control looks for a window system
+        os.environ["MUJOCO_GL"] = "disable"  # otherwise, dm_control would look for a window system
     try:
         yield
-    except (ImportError, RuntimeError, AttributeError) as error:  # GL libraries raise all of these
+    except (ImportError, RuntimeError, AttributeError) as error:  # GL libraries raise any of these
         if not wanted:
             raise
         raise UserError(
@@ -192,7 +192,7 @@ def _renderer(wanted: bool) -> Iterator[None]:
 
 
 def _import_dm_control(env_id: str) -> None:
-    """Import dm_control, only when needed: this takes seconds and fixes the process's renderer."""
+    """Import dm_control, which takes seconds and fixes the process's choice of renderer."""
     try:
         importlib.import_module("dm_control.suite")
         gym.register_envs(importlib.import_module("shimmy"))
@@ -207,13 +207,13 @@ def _log_mujoco(message: str) -> None:
 
 
 def _catch_mujoco_warnings() -> None:
-    """Log MuJoCo's warnings. MuJoCo's own handler would write them to the file MUJOCO_LOG.TXT."""
+    """Log MuJoCo's warnings, which MuJoCo itself would write to the file MUJOCO_LOG.TXT."""
     with contextlib.suppress(ImportError):  # without MuJoCo there are no such warnings
         importlib.import_module("mujoco").set_mju_user_warning(_log_mujoco)
 
 
 def _check_live(task: Task, env: gym.Env[Any, Any]) -> None:
-    """Check that a live env has the spaces, bounds and time limit that its task states."""
+    """Check that an env has the spaces, bounds and time limit that its task states."""
     check_space(task.id, env.observation_space, env.action_space)
     box = env.action_space
     assert isinstance(box, spaces.Box) and env.spec is not None
@@ -232,7 +232,7 @@ def _check_live(task: Task, env: gym.Env[Any, Any]) -> None:
 
 
 def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | None = None) -> Env:
-    """Make one env of a task, as `make` does."""
+    """Make one env of a task in the same way as `make`."""
     kwargs = dict(task.kwargs)
     if task.can_terminate:
         kwargs["terminate_when_unhealthy"] = terminate_when_unhealthy
@@ -240,7 +240,7 @@ def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | Non
         if task.gym_id.startswith("dm_control/"):
             _import_dm_control(task.id)
         _catch_mujoco_warnings()
-        warnings.filterwarnings("ignore", message=".*is out of date")  # the paper's ids are v4
+        warnings.filterwarnings("ignore", message=".*is out of date")  # the paper uses v4 envs
         warnings.filterwarnings("ignore", message=".*precision lowered")  # float32 is wanted
         try:
             if gym.spec(task.gym_id).max_episode_steps is None:  # dm_control truncates itself
@@ -264,19 +264,20 @@ def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | Non
 def make(
     task_id: str, *, terminate_when_unhealthy: bool = True, render_mode: str | None = None
 ) -> Env:
-    """Make one env, which rescales actions in [-1, 1] to the env's own bounds.
+    """Make one env that takes actions in [-1, 1] and rescales them to the env's own bounds.
 
-    `terminate_when_unhealthy` has no effect on a task without this option (`Task.can_terminate`).
+    `terminate_when_unhealthy` has no effect if the task lacks this option (`Task.can_terminate`).
     To render without a display, start the process with MUJOCO_GL=egl. dm_control chooses its
-    renderer once per process, so make the rendering env first.
+    renderer once per process, so make the env for rendering first.
     """
     return make_task(get_task(task_id), terminate_when_unhealthy, render_mode)
 
 
 def check_registered(names: Iterable[str]) -> None:
-    """Make an env of each of these tasks, except the suite's own tasks, to find mistakes early.
+    """Make an env of each named task that is not one of the suite's own, to find mistakes early.
 
-    Raise UserError if the agent does not support an env, or if making an env raises an exception.
+    Raise UserError if the agent does not support an env, or if an exception occurs while an env is
+    made.
     """
     for name in [n for n in dict.fromkeys(names) if n not in OURS]:
         try:

@@ -1,4 +1,4 @@
-"""Checks of demonstrations for errors, and for implausible data, which causes a warning."""
+"""Checks of demonstrations: errors are raised, and implausible data causes a warning."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ngt.text import ranges
 if TYPE_CHECKING:
     from ngt.experience.demos import Demos
 
-SPREAD_STEPS = 1000  # number of steps of a random policy in `measure_spread`
+SPREAD_STEPS = 1000  # number of steps of the random policy in `measure_spread`
 
-ARRAYS = {  # name -> dtype on disk and number of dimensions
-    "obs": ("float32", 2),  # all episodes one after another, T + 1 rows for T steps
+ARRAYS = {  # name -> dtype in the file and number of dimensions
+    "obs": ("float32", 2),  # all episodes, one after another; T + 1 rows for an episode of T steps
     "action": ("float32", 2),  # values in [-1, 1], T rows per episode
     "reward": ("float32", 1),
     "length": ("int64", 1),  # number of steps T of each episode
@@ -32,10 +32,10 @@ ARRAYS = {  # name -> dtype on disk and number of dimensions
     "seeds": ("int64", 1),  # the env seed of each episode
     "random_returns": ("float64", 1),  # returns of a uniform-random policy
 }
-# A file may lack the array `spread`. A file's checksum does not include this array, since the array
-# does not describe the episodes.
+# A file may lack the `spread` array. A file's checksum does not cover this array, since it does not
+# describe the episodes.
 OPTIONAL = {
-    "spread": ("float32", 1)  # spread of each observation column under a random policy
+    "spread": ("float32", 1)  # each observation column's spread under a random policy
 }
 
 
@@ -43,7 +43,7 @@ OPTIONAL = {
 
 
 def check(demos: Demos, where: str) -> None:
-    """Check the type, shape and range of every field; raise UserError for the first wrong one."""
+    """Check the type, shape and range of every field. Raise UserError for the first wrong field."""
     _check_types(demos, where)
     task = get_task(demos.env)
     length = demos.length
@@ -103,13 +103,13 @@ def _check_values(demos: Demos, where: str) -> None:
 
 
 def _first(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
-    """Return the index of the first true entry, or None if there is none."""
+    """Return the index of the first true entry, or None if no entry is true."""
     places = np.argwhere(bad)
     return tuple(int(i) for i in places[0]) if len(places) else None
 
 
 def _row(demos: Demos, name: str, row: int) -> str:
-    """Return, as text, the episode to which an array's row belongs and the row's number in it."""
+    """Describe a row of an array by its episode and its number within the episode."""
     if name in ("returns", "random_returns"):
         return f"episode {row}"
     ends = np.cumsum(demos.length + (name == "obs"))
@@ -118,10 +118,10 @@ def _row(demos: Demos, name: str, row: int) -> str:
 
 
 def numbers(values: Any, where: str) -> NDArray[Any]:
-    """Return values as an array of real numbers, or raise UserError if they are not numbers."""
+    """Convert values to an array of real numbers. Raise UserError if they are not numbers."""
     try:
         array = np.asarray(values)
-    except (ValueError, RuntimeError):  # rows of different lengths, a tensor with gradients
+    except (ValueError, RuntimeError):  # e.g. rows of different lengths
         array = np.array(None)
     if array.dtype.kind not in "fiub":
         raise UserError(f"{where}: found no array of numbers; pass one")
@@ -129,7 +129,7 @@ def numbers(values: Any, where: str) -> NDArray[Any]:
 
 
 def to_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
-    """Return an array as float32. Raise UserError if a finite number is too large for float32."""
+    """Convert an array to float32. Raise UserError if a finite number is too large for float32."""
     with np.errstate(over="ignore"):
         cast = array.astype(np.float32)
     if (place := _first(np.isinf(cast) & np.isfinite(array))) is not None:
@@ -144,12 +144,12 @@ def to_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
 
 
 def measure_spread(env: str) -> NDArray[np.float32]:
-    """Return the range of each observation column within an episode of a random policy.
+    """Return each observation column's typical range within an episode of a random policy.
 
-    The range in an episode is the column's maximum minus its minimum. The result is the median of
-    these ranges over episodes. A column that is constant in most episodes, such as a goal or the
-    force on a body that seldom touches anything, therefore has a range of 0. The seed is fixed, so
-    the same env gives the same numbers.
+    A column's range in an episode is its maximum minus its minimum. The result is the median of the
+    ranges over episodes. The result is therefore 0 for a column that is constant in most episodes,
+    such as the position of a goal, or the force on a body that seldom touches anything. The seed is
+    fixed, so the same env gives the same numbers.
     """
     dice = rng(0, "spread", env)
     with contextlib.closing(VectorEnv(env, 1)) as vec:
@@ -166,7 +166,7 @@ def measure_spread(env: str) -> NDArray[np.float32]:
 def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
     """Return one line of text for each kind of data that the env cannot have produced.
 
-    terminate_when_unhealthy: this setting of the env that is used for training.
+    terminate_when_unhealthy: the env's setting in training.
     """
     ended = demos.terminated
     absorbing = "an absorbing method would learn a false end; write terminated=False"
@@ -184,8 +184,8 @@ def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
 def _still(demos: Demos) -> list[str]:
     """Return one line of text for each set of observation columns that some episodes never change.
 
-    A block of adjacent columns that never change is reported only if at least one of its columns
-    changes under a random policy.
+    A block of adjacent constant columns is reported only if at least one of these columns changes
+    under a random policy.
     """
     if demos.spread is None:
         return []
@@ -195,7 +195,7 @@ def _still(demos: Demos) -> list[str]:
         still = np.ptp(demos.obs[start : start + length + 1], axis=0) == 0
         columns = list[int]()
         for constant, group in itertools.groupby(range(len(still)), key=lambda c: bool(still[c])):
-            block = list(group)  # reported whole, even if the env never changes some columns
+            block = list(group)  # reported as a whole, even if some columns never change
             if constant and (demos.spread[block] > 0).any():
                 columns += block
         if columns:
@@ -208,7 +208,7 @@ def _still(demos: Demos) -> list[str]:
 
 
 def listed(noun: str, numbers: Iterable[int]) -> str:
-    """Return increasing numbers as text with ranges, such as `columns 3, 27 to 110`."""
+    """Format increasing numbers as text with ranges, such as `columns 3, 27 to 110`."""
     rising = list(numbers)
     parts = [str(low) if low == high else f"{low} to {high}" for low, high in ranges(rising)]
     return f"{noun}{'s' if len(rising) > 1 else ''} {', '.join(parts)}"
@@ -217,7 +217,7 @@ def listed(noun: str, numbers: Iterable[int]) -> str:
 def tell(
     demos: Demos, where: str, *, strict: bool = False, terminate_when_unhealthy: bool = True
 ) -> None:
-    """Warn with each line that `doubts` returns; if `strict`, raise UserError with the first."""
+    """Warn of each line that `doubts` returns. If `strict`, raise UserError for the first line."""
     for doubt in doubts(demos, terminate_when_unhealthy):
         if strict:
             raise UserError(f"{where}: {doubt}")

@@ -1,10 +1,10 @@
-"""The reference returns of normalised scores: a random policy has score 0, the expert score 1.
+"""The reference returns of normalised scores: a random policy scores 0, and the expert scores 1.
 
-`run.json` stores the reference as `reference`, with these fields:
+The file run.json stores the reference under `reference`, with these fields:
 
-- random, expert: mean return of each policy
-- random_error, expert_error: standard error of each mean, if the mean is over several episodes
-- demos: checksum of the demonstrations from which both means come
+- random, expert: the mean return of each policy
+- random_error, expert_error: the standard error of each mean; missing if there is only one episode
+- demos: the checksum of the demonstrations from which both means were computed
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ ERRORS = 2.0  # number of standard errors by which the expert must exceed the ra
 
 
 def reference_of(demos: Demos) -> dict[str, Any]:
-    """Return the reference to store in run.json for a run with these demonstrations."""
+    """Return the reference that run.json stores for a run with these demonstrations."""
     return {**references(demos.random_returns, demos.returns), "demos": demos.checksum}
 
 
 def references(random: NDArray[np.float64], expert: NDArray[np.float64]) -> dict[str, float]:
-    """Return the mean of the random policy's returns and the mean of the expert's returns.
+    """Return the means of the random policy's returns and of the expert's returns.
 
-    Also return the standard error of each mean over several episodes.
+    If there are several returns, also return the standard error of their mean.
     """
     out = {"random": float(random.mean()), "expert": float(expert.mean())}
     for name, returns in (("random", random), ("expert", expert)):
@@ -41,7 +41,7 @@ def references(random: NDArray[np.float64], expert: NDArray[np.float64]) -> dict
 
 
 def unscored(reference: Mapping[str, float]) -> str:
-    """Return why this reference cannot normalise returns, or an empty string if it can.
+    """Return why a reference cannot normalise returns, or an empty string if it can.
 
     A missing standard error counts as 0.
     """

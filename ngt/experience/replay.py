@@ -1,4 +1,4 @@
-"""The replay buffer of R runs: a ring buffer of rows for each run, with one row per transition."""
+"""The replay buffer of R runs. Each run has a ring buffer with one row per transition."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from torch import Tensor
 from ngt.errors import UserError
 from ngt.state import Ring, State, slice_of
 
-SLOTS = 4096  # initial size of a run's table of final observations
-MOST = 2**24  # maximum size of this table, since rows store its indices as float32
+SLOTS = 4096  # initial number of final observations that fit in a run's table
+MOST = 2**24  # maximum number, since rows store indices of the table as float32
 
 
 class Batch(NamedTuple):
-    """B transitions of each of R runs.
+    """B transitions for each of R runs.
 
     obs, next_obs: (R, B, obs).
     action: (R, B, act) in [-1, 1].
-    reward: (R, B), as stored when the step was taken.
-    terminated: (R, B), 1 if the env ended the episode; truncation is not termination.
+    reward: (R, B), the reward that was stored when the step was taken.
+    terminated: (R, B), 1 if the env terminated the episode, otherwise 0; truncation is not
+    termination.
     """
 
     obs: Tensor
@@ -35,14 +36,14 @@ class Batch(NamedTuple):
 
 
 class Hidden(Batch):
-    """Transitions whose env reward is hidden.
+    """Transitions that hide the env's reward.
 
-    Entry 3, the reward, is NaN, and the attribute `reward` raises UserError.
+    Entry 3 of the tuple, the reward, is NaN, and the `reward` attribute raises UserError.
     """
 
     @property
     def reward(self) -> Tensor:
-        """Raise UserError, since a model must declare that it uses the env's reward."""
+        """Raise UserError, since a model that uses the env's reward must declare this."""
         raise UserError(
             "batch.reward: the env's own reward is hidden from reward models; a class that uses "
             "it must declare `uses_env_reward = True`"
@@ -50,29 +51,29 @@ class Hidden(Batch):
 
 
 def hide(batch: Batch) -> Batch:
-    """Return the transitions without the env's reward."""
+    """Hide the env's reward in a batch."""
     return Hidden(*batch._replace(reward=torch.full_like(batch[3], torch.nan)))
 
 
 class Replay:
     """The last `capacity` transitions of each run, in one float32 tensor (R, capacity + envs, row).
 
-    Rows are obs | action | reward | terminated | slot. Each observation is stored only once, since
-    a transition's next observation is the obs of the same env's next row. The following example has
-    two envs, a and b. a3 is the row of env a at step 3, the newest step:
+    A row is obs | action | reward | terminated | slot. Each observation is stored only once: a
+    transition's next observation is the obs in the same env's next row. The following example has
+    two envs, a and b. The row a3 belongs to env a at step 3, which is the newest step:
 
         place   0   1   2   3   4   5  |  6   7       capacity 6, then one row per env
         row    a3  b3  a1  b1  a2  b2  | a4  b4       (rows after the ring hold only obs)
         after   6   7   4   5   0   1                 place of the next obs
 
-    If a transition ends an episode, the env's next row begins another episode. The final
-    observation of the ended episode is then stored in `finals` (R, 1 + slots, obs) at the index
-    `slot` of the transition's row. All other rows have slot 0, which is never read. Sampling
-    gathers rows from tensors of fixed shape. Memory is first used when rows are stored in it.
+    If a transition ends an episode, the env's next row begins a new episode. The ended episode's
+    final observation is then stored in `finals` (R, 1 + slots, obs), at the index `slot` from the
+    transition's row. Rows of all other transitions have slot 0, which is never read. Sampling
+    gathers rows from tensors of fixed shape. Memory is not used before rows are stored in it.
 
     `reserve` assigns slots before transitions are stored. It frees the slots of overwritten
-    transitions, and replaces `finals` by a tensor of twice the size if too few slots are free. A
-    CUDA graph that reads the old tensor must then be captured again.
+    transitions. If too few slots are free, `reserve` replaces `finals` by a tensor of twice the
+    size. A CUDA graph that reads the old tensor must then be captured again.
     """
 
     def __init__(
@@ -93,10 +94,10 @@ class Replay:
         self.after = torch.empty(capacity, dtype=torch.int32, device=device)
         self.runs, self.capacity, self.envs = runs, capacity, envs
         self.total = 0  # number of transitions ever added to each run
-        # `total` as a tensor, so that a CUDA graph reads its current value.
+        # The value of `total` in a tensor, so that a CUDA graph reads the current value.
         self.count = torch.zeros((), dtype=torch.int64, device=device)
-        self.ends = [0] * runs  # per run, number of episodes that have ever ended
-        # For each run, the number and the slot of each stored transition that ended an episode.
+        self.ends = [0] * runs  # for each run, how many episodes have ended so far
+        # For each run, the number and slot of every stored transition that ended an episode.
         self._lent: list[deque[tuple[int, int]]] = [deque() for _ in range(runs)]
         self._free = [list(range(SLOTS, 0, -1)) for _ in range(runs)]
         self._run = torch.arange(runs, device=device).unsqueeze(1)
@@ -108,27 +109,28 @@ class Replay:
 
     @property
     def slots(self) -> int:
-        """Return the number of final observations that fit in each run's table."""
+        """Return the number of final observations that each run's table can hold."""
         return self.finals.shape[1] - 1
 
     def add(self, batch: Batch, ended: NDArray[np.bool_] | None = None) -> None:
-        """Store vector steps of every run in order, replacing the oldest transitions.
+        """Store vector steps of every run in order, overwriting the oldest transitions.
 
         A vector step is one transition of each env. A transition's next_obs is read only if the
-        transition ends an episode or belongs to the last vector step of the batch. In that last
+        transition ends an episode or belongs to the last vector step of the batch. In the last
         vector step, next_obs must equal the obs of the same env's next transition, which is added
         later.
 
-        ended: (R, B), True if an episode terminated or was truncated; None if no episode ended.
+        ended: (R, B), True for transitions that end an episode by termination or truncation; None
+        if there are no such transitions.
         """
         if ended is None:
             ended = np.zeros(tuple(batch.reward.shape), bool)
         self.store(batch, torch.from_numpy(self.reserve(ended)).to(self.rows))
 
     def reserve(self, ended: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Make room for the next transitions and return the slot of each, shape (R, B).
+        """Make room for the next transitions and return their slots, shape (R, B).
 
-        ended: (R, B), True if the transition ends an episode and so needs a slot above 0.
+        ended: (R, B), True for transitions that end an episode and therefore need a slot above 0.
         """
         runs, count = ended.shape
         if runs != self.runs or count % self.envs or count > self.capacity:
@@ -157,7 +159,7 @@ class Replay:
             free[:0] = range(slots, slots // 2, -1)
 
     def store(self, batch: Batch, slot: Tensor) -> None:
-        """Store transitions with their slots from `reserve`, without copying from GPU to CPU."""
+        """Store transitions, given their slots from `reserve`, without copying from GPU to CPU."""
         columns = [batch.obs, batch.action]
         columns += [x.unsqueeze(-1) for x in (batch.reward, batch.terminated, slot)]
         rows, next_obs = torch.cat(columns, dim=-1).to(self.rows), batch.next_obs.to(self.rows)
@@ -176,7 +178,7 @@ class Replay:
         return (slot.long() + self._run * self.finals.shape[1]).flatten()
 
     def sample(self, index: Tensor) -> Batch:
-        """Return the transitions in rows `index % size` of each run.
+        """Return the transitions in the rows `index % size` of each run.
 
         index: integers, shape (R, B).
         """
@@ -192,7 +194,7 @@ class Replay:
         return Batch(obs, action, next_obs, reward, terminated)
 
     def state(self, run: int) -> State:
-        """Return the state of one run: its transitions and its episodes' final observations."""
+        """Return one run's state: its transitions and the final observations of its episodes."""
         first, ends = self.total - self.size, self.ends[run]
         slots = [slot for number, slot in self._lent[run] if number >= first]
         order = torch.arange(first, self.total) % self.capacity
@@ -205,9 +207,9 @@ class Replay:
         )
 
     def restore(self, states: Sequence[State]) -> None:
-        """Restore the states of all runs, which were all taken at the same step.
+        """Restore the states of all runs, which must come from the same step.
 
-        Raise ValueError if the parts of a state do not fit together.
+        Raise ValueError if the parts of a state are inconsistent.
         """
         for run, state in enumerate(states):
             rows, finals = state.rings["rows"].items(), state.rings["finals"].items()
@@ -235,10 +237,10 @@ class Replay:
 
 
 def peak_bytes(capacity: int, obs: int, act: int, ends: int, envs: int = 1) -> int:
-    """Return the largest size in bytes of a run's buffer in which at most `ends` episodes end.
+    """Return the largest size, in bytes, of a run's buffer that holds at most `ends` episode ends.
 
-    The size includes the rows, the table with the place of each row's next row, and the table of
-    final observations. It also includes the previous table of final observations, which has half
+    The size includes the rows, the table that holds the place of each row's next row, and the table
+    of final observations. It also includes the previous table of final observations, which has half
     the size and still exists while the new table is filled.
     """
     slots = SLOTS << (max(-(-ends // SLOTS), 1) - 1).bit_length()

@@ -1,4 +1,4 @@
-"""Functions that run whole episodes of a policy, for evaluation and recording."""
+"""Run whole episodes of a policy, for evaluation and recording."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from ngt.seeding import derive, rng
 
 Act = Callable[[Tensor], Tensor]  # observations (R, n, obs) -> actions (R, n, act) in [-1, 1]
 
-# The observations, actions and rewards of an episode, and True if the env terminated it.
+# An episode's observations, actions and rewards, and whether the env terminated the episode.
 Trace = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], bool]
 
 
 @dataclass
 class Rollout:
-    """One episode in each of R * n envs: returns and lengths (R, n); transitions if requested."""
+    """The results of one episode per env: returns and lengths (R, n), and traces if requested."""
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
@@ -35,10 +35,10 @@ def rollout(
     keep: bool = False,
     device: torch.device | str = "cpu",
 ) -> Rollout:
-    """Reset every env with its own seed and run one whole episode in each env.
+    """Reset every env with its own seed, and run one whole episode in every env.
 
-    All envs step together until the last of these episodes has ended. Steps that an env takes after
-    the end of its episode are dropped.
+    All envs step together until the last episode has ended. The steps that an env takes after the
+    end of its episode are dropped.
     """
     total = len(seeds)
     obs = env.reset(seeds)
@@ -68,7 +68,7 @@ def rollout(
 
 
 def play_random(env: VectorEnv, seed: int, *, keep: bool = False) -> Rollout:
-    """Run one episode of a uniform-random policy, which has score 0 by definition, in each env."""
+    """Run one episode per env of a uniform-random policy, whose score is 0 by definition."""
     dice = [rng(seed, "random-action", env.task.id, i) for i in range(env.num)]
 
     def act(obs: Tensor) -> Tensor:
@@ -80,16 +80,16 @@ def play_random(env: VectorEnv, seed: int, *, keep: bool = False) -> Rollout:
 
 
 def random_seeds(env: str, episodes: int, seed: int) -> list[int]:
-    """Return the env seed of each episode that `play_random` runs."""
+    """Return the env seeds of the episodes that `play_random` runs."""
     return [derive(seed, "random", env, i) for i in range(episodes)]
 
 
 class Evaluator:
-    """An evaluator of the policies of R runs together, which starts every episode from a new seed.
+    """Evaluates the policies of R runs together. Every episode starts from a new seed.
 
-    An episode's seed depends on the env, the run's number of demonstrations and seed, the number of
-    the evaluation and that of the episode. The seed does not depend on the method, so all methods
-    are evaluated on the same seeds.
+    An episode's seed depends on the env, the run's seed and number of demonstrations, the number of
+    the evaluation, and the number of the episode. The seed does not depend on the method, so all
+    methods are evaluated on the same seeds.
     """
 
     def __init__(
@@ -102,7 +102,10 @@ class Evaluator:
         device: torch.device | str = "cpu",
         env_workers: int = 0,
     ) -> None:
-        """Make `episodes` envs per run; `keys` has each run's seed and number of demonstrations."""
+        """Make `episodes` envs per run.
+
+        keys: each run's seed and number of demonstrations.
+        """
         self.env_id, self.keys, self.episodes, self.device = env, list(keys), episodes, device
         self.env = VectorEnv(
             env,
@@ -112,7 +115,7 @@ class Evaluator:
         )
 
     def run(self, act: Act, index: int) -> Rollout:
-        """Run evaluation number `index`; return its returns and lengths, shape (R, episodes)."""
+        """Run evaluation number `index`. The results have shape (R, episodes)."""
         seeds = [
             derive(seed, "eval", self.env_id, demos, index, episode)
             for seed, demos in self.keys

@@ -1,10 +1,10 @@
-"""The shipped experts, i.e. those in the repository's data/, and checks of their files.
+"""Read and check the shipped experts, i.e. the experts in the repository's data/ folder.
 
 data/<env>/
   policy.safetensors  the expert
   demos.npz           its recorded episodes
   curve.csv           its evaluations during training: step, episode, return, length
-  expert.json         returns, settings, provenance, and the SHA-256 of each other file
+  expert.json         returns, settings, provenance, and the SHA-256 of every other file
 """
 
 import functools
@@ -21,15 +21,14 @@ POLICY, DEMOS, CURVE, EXPERT = "policy.safetensors", "demos.npz", "curve.csv", "
 
 
 def ships(env: str) -> bool:
-    """Return True if there is a shipped expert of the env."""
+    """Return True if the env has a shipped expert."""
     return (DATA / env / EXPERT).exists()
 
 
 def read(env: str) -> dict[str, Any]:
-    """Return an env's expert.json after checking its fields and the other files.
+    """Return the contents of an env's expert.json after checking its fields and the other files.
 
-    Raise UserError if there is no shipped expert of the env, a field is wrong, or a file was
-    changed.
+    Raise UserError if the env has no shipped expert, if a field is wrong, or if a file was changed.
     """
     folder = DATA / env
     expert = read_json(folder / EXPERT)
@@ -49,7 +48,7 @@ def read(env: str) -> dict[str, Any]:
 
 
 def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
-    """Return, for each field of expert.json that other code reads, whether its value is valid."""
+    """Return whether each field of expert.json that other code reads has a valid value."""
     files, returns, kept = (expert.get(name) for name in ("files", "returns", "kept"))
     count = len(returns) if isinstance(returns, list) else 0
     return {
@@ -79,7 +78,7 @@ def _damaged(file: Path, what: str) -> UserError:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file. The file is reread only if its size or time has changed."""
+    """Return a file's SHA-256. Reread the file only if its size or modification time changed."""
     try:
         stat = path.stat()
     except OSError as error:

@@ -1,6 +1,7 @@
-"""Units of actions: the env's own (`env`), or fractions of the env's bound in [-1, 1] (`unit`).
+"""Units of actions: the env's own units (`env`), or fractions of the env's bound (`unit`).
 
-The suite stores actions in [-1, 1]. Most files from other projects use the env's units.
+Fractions lie in [-1, 1]. The suite stores actions as fractions. Most files from other projects use
+the env's own units.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ ROUNDING = 1e-5  # largest excess over the bound due to float32 rounding, as a s
 def to_unit(
     actions: Sequence[NDArray[Any]], unit: str, task: Task, where: str
 ) -> list[NDArray[Any]]:
-    """Return each episode's actions as fractions of the env's bound.
+    """Convert each episode's actions to fractions of the env's bound.
 
-    Raise UserError for an unknown unit or an action outside the env's bounds.
+    Raise UserError if the unit is unknown or an action is outside the env's bounds.
     """
     if unit not in UNITS:
         raise UserError(
@@ -47,14 +48,14 @@ def to_unit(
 
 
 def to_env(actions: NDArray[Any], task: Task) -> NDArray[np.float64]:
-    """Convert actions in [-1, 1] to the env's own units."""
+    """Convert actions from fractions in [-1, 1] to the env's own units."""
     return actions.astype(np.float64) * task.half_range + _middle(task)
 
 
 def ambiguity(actions: Sequence[NDArray[Any]], unit: str, task: Task) -> str:
-    """Return a warning if actions could be in either of UNITS, otherwise an empty string.
+    """Return a warning if actions could be in either unit, otherwise an empty string.
 
-    unit: the unit, one of UNITS, as which the actions were read.
+    unit: the unit that was assumed when the actions were read.
     """
     given = np.concatenate([array.ravel() for array in actions])
     largest = float(np.abs(given).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""Vectors of envs: copies of a task's env that step together, in this or in other processes."""
+"""Vectors of envs: copies of a task's env that step together, in one process or in several."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -16,15 +16,15 @@ from ngt.state import State
 
 
 class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
-    """An env that gives each episode a seed, so that the episode can be replayed.
+    """An env that starts each episode from a known seed, so that the episode can be replayed.
 
-    The first episode after a reset with a seed uses this seed. The seeds of later episodes are
-    derived from this seed and the episode's number. The info dicts that gymnasium returns are
-    dropped, since nothing reads them and batching them costs a tenth of the speed.
+    The first episode after a reset with a seed uses this seed. Each later episode's seed is derived
+    from this seed and the episode's number. The info dicts that gymnasium returns are dropped,
+    since nothing reads them, and batching them would cost a tenth of the speed.
     """
 
-    base, episode = 0, 0  # last seed passed to `reset`; number of episodes since then
-    resume: Play | None = None  # episode and actions that the next reset replays
+    base, episode = 0, 0  # last seed passed to `reset`, and number of episodes since then
+    resume: Play | None = None  # the episode, with its actions, that the next reset replays
 
     def __init__(self, env: Env, largest_seed: int) -> None:
         super().__init__(env)
@@ -57,9 +57,9 @@ def _make_seeded(task: Task, terminate_when_unhealthy: bool) -> Env:
 class Step(NamedTuple):
     """One transition of every env."""
 
-    # (num, obs), the policy's next input; at an episode's end, the next episode's first obs
+    # (num, obs), the policy's next input; if an episode ends, the next episode's first obs
     obs: np.ndarray
-    # (num, obs), the observation after the action; at an episode's end, this episode's last obs
+    # (num, obs), the observation after the action; if an episode ends, its last obs
     next_obs: np.ndarray
     reward: np.ndarray  # (num,), float64
     terminated: np.ndarray  # (num,), bool; True if the env ended the episode
@@ -69,11 +69,12 @@ class Step(NamedTuple):
 class VectorEnv:
     """`num` copies of a task's env that step together.
 
-    An env whose episode ends is reset within the same step (gymnasium's SAME_STEP). Every step
-    therefore gives `num` real transitions, and no action is ignored by an env that only resets.
+    If an env's episode ends, the env is reset within the same step (gymnasium's SAME_STEP). Every
+    step therefore gives `num` real transitions. There is no step in which an env only resets and
+    ignores its action.
 
-    With workers=0, this process steps the envs one after another. Otherwise the envs are divided
-    among `workers` processes. The results are the same with any number of processes.
+    If workers=0, the calling process steps the envs one after another. Otherwise, the envs are
+    divided among `workers` processes. The number of processes does not affect the results.
     """
 
     def __init__(
@@ -94,9 +95,9 @@ class VectorEnv:
                 self._envs = Workers(make_one, *sizes, workers)
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> np.ndarray:
-        """Start every env from its own seed; return the observations, (num, obs) float32.
+        """Start every env from its own seed; return float32 observations, (num, obs).
 
-        plays: for each env, the episode to start and the actions to replay in it.
+        plays: for each env, the number of the episode to start and the actions to replay in it.
         """
         if len(seeds) != self.num:
             raise ValueError(f"seeds of length {len(seeds)} for {self.num} envs")
@@ -108,7 +109,7 @@ class VectorEnv:
 
     @contextlib.contextmanager
     def _reported(self) -> Iterator[None]:
-        """Turn any exception raised by an env into a one-line UserError."""
+        """Turn any exception that an env raises into a one-line UserError."""
         try:
             yield
         except UserError:
@@ -124,7 +125,7 @@ class VectorEnv:
             ) from error
 
     def state(self, envs: slice = slice(None)) -> State:
-        """Return each env's seed, its episode number and the actions taken in that episode."""
+        """Return each env's seed, its episode's number and the actions in this episode."""
         arrays = {
             "seed": self._seed,
             "episode": self._episode,
@@ -134,11 +135,11 @@ class VectorEnv:
         return State({n: torch.from_numpy(array[envs].copy()) for n, array in arrays.items()})
 
     def restore(self, states: Sequence[State]) -> np.ndarray:
-        """Replay each env's episode up to the saved step; return the next observations, (num, obs).
+        """Replay each env's episode up to the saved step; return the observations, (num, obs).
 
-        This works for every env whose observations depend only on its seed and the actions.
+        This restores every env whose observations depend only on its seed and its actions.
 
-        states: the results of `state` for consecutive slices that together contain all envs.
+        states: the results of `state` for consecutive slices that together cover all envs.
         """
         seed, episode, length = (
             torch.cat([state.tensors[name] for state in states]).numpy()

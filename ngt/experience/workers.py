@@ -1,7 +1,8 @@
-"""Groups of envs. The envs of one group are stepped in turn by one process, this or another.
+"""Groups of envs. One process steps all envs of a group, one after another.
 
-The inputs and outputs of a step are in arrays at fixed addresses. Several processes share the
-arrays' memory, so each step needs only a short message to and from each process.
+The inputs and outputs of a step are in arrays at fixed addresses. If there are several processes,
+the arrays are in shared memory. A step therefore needs only a short message to each process and a
+short answer.
 """
 
 import contextlib
@@ -23,20 +24,20 @@ from ngt.errors import UserError
 
 Env = gym.Env[np.ndarray, np.ndarray]
 Shapes = Sequence[tuple[tuple[int, ...], type]]
-Play = tuple[int, NDArray[np.float32]]  # the number of an episode and the actions to replay in it
-PATIENCE = 1.0  # interval at which a process checks that its parent is alive, in seconds
+Play = tuple[int, NDArray[np.float32]]  # an episode's number and the actions to replay in it
+PATIENCE = 1.0  # seconds between a process's checks that its parent is alive
 
 
 class Raised(Exception):
-    """Raised for an env's error in another process; the message describes that error."""
+    """An env raised an error in a worker process. The message describes this error."""
 
 
 class Died(Exception):
-    """Raised when a worker process ends before it answers; the message describes how it ended."""
+    """A worker process ended before it answered. The message describes how the process ended."""
 
 
 def ending(code: int | None) -> str:
-    """Return a description of how a process ended, given its exit code."""
+    """Describe how a process ended, given its exit code."""
     if code is None or code >= 0:
         return f"a process that steps envs ended with exit code {code}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -48,13 +49,13 @@ def ending(code: int | None) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return an exception as one line of text."""
+    """Describe an exception in one line of text."""
     name = "" if isinstance(error, Raised) else f"{type(error).__name__}: "
     return name + " ".join(str(error).split())
 
 
 class Arrays(NamedTuple):
-    """One step of `num` envs: the actions and the fields of `ngt.experience.vector.Step`."""
+    """The actions and results of one step of `num` envs, as in `ngt.experience.vector.Step`."""
 
     action: NDArray[np.float32]  # (num, act)
     obs: NDArray[np.float32]  # (num, obs)
@@ -77,14 +78,14 @@ def layout(num: int, obs: int, act: int) -> Shapes:
 
 
 class Group:
-    """Envs that are stepped one after another. A step resets the envs whose episodes end."""
+    """Envs that are stepped one after another. A step resets each env whose episode ends."""
 
     def __init__(self, make: Callable[[], Env], arrays: Arrays) -> None:
         self.arrays = arrays
         self.envs = [make() for _ in arrays.reward]
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> None:
-        """Start every env from its seed; with `plays`, also replay an episode in every env."""
+        """Start every env from its seed. If `plays` is given, also replay an episode per env."""
         for i, env in enumerate(self.envs):
             if plays is not None:
                 env.resume = plays[i]  # type: ignore[attr-defined]
@@ -95,7 +96,7 @@ class Group:
         action, obs, next_obs, reward, terminated, truncated = self.arrays
         for i, env in enumerate(self.envs):
             seen, reward[i], terminated[i], truncated[i], _ = env.step(action[i])
-            next_obs[i] = seen  # copied before a reset, which may change `seen` in place
+            next_obs[i] = seen  # copied now, since a reset may change `seen` in place
             obs[i] = env.reset()[0] if terminated[i] or truncated[i] else seen
 
     def close(self) -> None:
@@ -104,11 +105,11 @@ class Group:
 
 
 class Workers:
-    """Up to `count` processes with a `Group` each, which share `num` envs as equally as possible.
+    """Up to `count` worker processes, which share `num` envs as equally as possible.
 
-    The processes end on `close`, or when this process ends for any reason. The processes ignore
-    SIGINT, SIGTERM and SIGUSR1, which may be sent to the whole process group, since this process
-    handles these signals.
+    Each process has one `Group`. The processes end on `close`, or when their parent ends for any
+    reason. The processes ignore SIGINT, SIGTERM and SIGUSR1. If such a signal is sent to the whole
+    process group, only the parent handles the signal.
     """
 
     def __init__(self, make: Callable[[], Env], num: int, obs: int, act: int, count: int) -> None:
@@ -149,7 +150,7 @@ class Workers:
             pipe.send(message)
 
     def _answers(self) -> None:
-        """Wait for an answer from every process; raise the first error among the answers."""
+        """Wait for every process's answer; raise the first error among the answers."""
         errors = []
         for pipe, process in zip(self.pipes, self.processes, strict=True):
             try:
@@ -166,7 +167,7 @@ class Workers:
 
 
 def _view(memory: Sequence[Any], shapes: Shapes, share: slice) -> Arrays:
-    """Return the shared-memory arrays of the envs in the slice `share`."""
+    """Return arrays in shared memory for the envs in the slice `share`."""
     return Arrays(
         *(
             np.frombuffer(raw, kind).reshape(shape)[share]
@@ -191,7 +192,7 @@ def _serve(
     make: Callable[[], Env],
     arrays: Callable[[], Arrays],
 ) -> None:
-    """Make the envs, then answer each message with None or with the error that it caused."""
+    """Make the envs, then carry out each message and answer with None or with an error."""
     other.close()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):  # the parent handles them
         signal.signal(number, signal.SIG_IGN)
@@ -206,7 +207,7 @@ def _serve(
         else:
             group.reset(*message)
 
-    message: Any = None  # None: in the first call, `follow` makes the envs
+    message: Any = None  # the first call of `follow` makes the envs, without a message
     answer: Exception | None
     while True:
         try:
@@ -222,5 +223,5 @@ def _serve(
                 if os.getppid() != parent:
                     return
             message = pipe.recv()
-        except (EOFError, OSError):  # the parent has ended or closed its end of the pipe
+        except (EOFError, OSError):  # the parent has ended or has closed its end of the pipe
             return

@@ -1,4 +1,4 @@
-"""Checks of a config before any job starts."""
+"""Check a config before any job starts."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -85,9 +85,9 @@ HL_GAUSS = ("sigma_expert", "sigma_agent", "reward_sigma", "bins", "support", "h
 
 
 def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
-    """Return why a setting has no effect on a task, or an empty string if it may have one.
+    """Return why a setting has no effect on a task, or an empty string if it may have an effect.
 
-    settings: all settings of a method on the task, by dotted name.
+    settings: all settings of the method on the task, by dotted name.
     """
     pairing, field = settings.get("params.pairing"), name.removeprefix("params.")
     if field in HL_GAUSS and pairing not in (None, "hl_gauss"):
@@ -107,9 +107,10 @@ def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
 
 
 def _check_acts(config: Config, method: str, env: str, where: str) -> None:
-    """Raise UserError if none of the settings that a variant changes has an effect on an env.
+    """Raise UserError if a variant changes only settings that have no effect on an env.
 
-    A variant is a method whose field `like` names the method that it changes.
+    A variant is a method that copies a base method, named by its `like` field, and changes some
+    settings.
     """
     like = config.methods[method].like
     if not like:
@@ -134,10 +135,10 @@ def _check_envs(names: Iterable[str], where: str) -> None:
 
 
 def _check_demos(config: Config, env: str, count: int, where: str) -> None:
-    """Check that an env has at least `count` demonstrations, or that as many will be recorded.
+    """Check that an env has, or will have, at least `count` demonstrations.
 
-    If the config uses shipped experts but there is none for the env, raise no error here: a run
-    that needs the expert reports the error.
+    If the config uses shipped experts but the env has none, this is no error here: it is reported
+    by the runs that need the expert.
     """
     if own_file(config, env):
         demos_source(config, env)  # raises UserError if the file cannot be read

@@ -1,11 +1,11 @@
-"""All settings and their defaults, as frozen dataclasses. Defaults are defined only here.
+"""All settings, as frozen dataclasses. Their defaults are defined only here.
 
-A config file contains only differences from these defaults. A scale is a preset such as `quick`,
-with a config file of its name. `load` merges base.yaml, the scale's file and the user's settings,
-in this order, so that later values win, and parses the result strictly. `resolve` returns the
-settings of a cell, i.e. of runs that differ only in demonstrations and seed. `resolve` merges four
-sets of settings: the shared ones, those of the env, those of the method, and those of the method on
-this env. Later sets win.
+A config file contains only differences from these defaults. A scale, such as `quick`, is a version
+of the experiments with its own config file. `load` merges base.yaml, the scale's file and the
+user's settings, in this order. Later values override earlier values, and the result is parsed
+strictly. `resolve` returns the settings of a cell, i.e. of runs that differ only in demonstrations
+and seed. `resolve` merges four sets of settings: the shared settings, the env's settings, the
+method's settings, and the method's settings on this env. Later sets override earlier sets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MODES: tuple[Mode, ...] = typing.get_args(Mode)
 
 @dataclass(frozen=True)
 class SacConfig:
-    """Settings of soft actor-critic. Defaults are the paper's unless noted."""
+    """The settings of soft actor-critic. Unless noted, defaults are from the paper."""
 
     hidden: tuple[int, ...] = opt((256, 256), "widths of actor and critics", 1)
     activation: Literal["relu", "silu"] = opt("relu", "activation of actor and critics")
@@ -59,7 +59,7 @@ class SacConfig:
     log_std_max: float = opt(2.0, "upper end of the range into which tanh squashes the log-std")
 
     def __post_init__(self) -> None:
-        """Check that the range of the log-std is not empty."""
+        """Check that the log-std's range is not empty."""
         if self.log_std_min >= self.log_std_max:
             raise UserError(
                 f"sac.log_std_max: must be above sac.log_std_min = {self.log_std_min}, "
@@ -69,7 +69,7 @@ class SacConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Settings of the training loop, Algorithm 1. Defaults are the paper's unless noted."""
+    """The settings of the training loop, Algorithm 1. Unless noted, defaults are from the paper."""
 
     steps: int = opt(10_000_000, "env steps, or gradient steps if a method uses no env", 1)
     num_envs: int = opt(4, "envs stepped together; a vector step counts as this many steps", 1)
@@ -95,7 +95,7 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class CellConfig:
-    """The settings of a cell, i.e. runs that differ only in seed and number of demonstrations."""
+    """The settings of a cell: runs that differ only in their seed and number of demonstrations."""
 
     env: str
     method: str
@@ -124,7 +124,7 @@ class Override:
 
 @dataclass(frozen=True)
 class ExpertConfig(Override):
-    """Settings of the expert, SAC on the env's own reward; these override the agent's settings."""
+    """Settings of the expert (SAC on the env's own reward), which override the agent's settings."""
 
     seed: int = opt(1000, "the expert's seed, different from every agent's", 0)
     episodes: int = opt(16, "number of recorded episodes; their mean return has score 1", 1)
@@ -132,14 +132,14 @@ class ExpertConfig(Override):
 
 @dataclass(frozen=True)
 class MethodEnvConfig(Override):
-    """Settings of a method on one env, which override the method's settings for all envs."""
+    """The settings of a method on one env, which override the method's settings for all envs."""
 
     params: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class MethodConfig(MethodEnvConfig):
-    """A method, or a named variant of the method that `like` names."""
+    """A method or, if `like` is set, a variant of the method that `like` names."""
 
     label: str = opt("", "name in figures; if empty, the key")
     like: str = opt("", "method of which this one is a variant")
@@ -150,7 +150,7 @@ class MethodConfig(MethodEnvConfig):
 
 @dataclass(frozen=True)
 class EnvConfig(Override):
-    """Settings for an env, which override the shared settings of its agents and its expert."""
+    """The settings for an env, which override the shared settings of its agents and its expert."""
 
     expert: dict[str, Any] = field(default_factory=dict)
     demos: str = opt(
@@ -162,7 +162,7 @@ class EnvConfig(Override):
 
 @dataclass(frozen=True)
 class FigureConfig:
-    """The runs of a figure or table: all combinations of its fields. null leaves the figure out."""
+    """The runs of a figure or table: all combinations of its fields. null removes the figure."""
 
     methods: tuple[str, ...] = ()
     beside: tuple[str, ...] = opt((), "more methods to draw; another artefact requests their runs")
@@ -171,7 +171,7 @@ class FigureConfig:
     seeds: tuple[int, ...] = opt((0, 1, 2, 3), "seeds", 0)
     modes: tuple[Mode, ...] = (CellConfig.mode,)
     rates: tuple[int, ...] = opt((CellConfig.rate,), "subsampling rates", 1)
-    # method -> the envs on which it runs; methods that are not listed run on all envs
+    # method -> the envs on which the method runs; methods that are not listed run on all envs
     only: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def envs_of(self, method: str) -> list[str]:
@@ -181,11 +181,11 @@ class FigureConfig:
 
 @dataclass(frozen=True)
 class StatisticsConfig:
-    """Settings of the stratified bootstrap of intervals, which resamples seeds within each task."""
+    """The settings of the bootstrap of intervals, which resamples the seeds within each task."""
 
     # With 2000 repetitions, the ends of an interval vary by 2% of its width between seeds of the
-    # bootstrap. The 50 000 repetitions of the package rliable would take hours, since computing one
-    # probability of improvement over 18 tasks takes 9 ms.
+    # bootstrap. The 50 000 repetitions of the rliable package would take hours, since one
+    # probability of improvement over 18 tasks takes 9 ms to compute.
     reps: int = opt(2000, "number of repetitions", 1)
     seed: int = opt(0, "seed of the draws", 0)
     reference: str = opt(
@@ -195,7 +195,7 @@ class StatisticsConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """All settings of the workflow at one scale, i.e. preset."""
+    """All settings of the workflow at one scale, i.e. for one version of the experiments."""
 
     scale: str = "quick"
     study: str = opt(

@@ -1,9 +1,10 @@
-"""Former values: the values that settings have in records that are older than these settings.
+"""Former values, which are given to settings that are missing in older records.
 
 A record is a file that states the settings of a run or an expert, such as run.json. If a setting is
 added, or its default changes meaning, add its former value to FORMER. A record that lacks the
-setting is then read with this value. Hashes of settings leave out every setting that has its former
-value. The hashes of shipped experts, demonstrations and published runs therefore do not change.
+setting is then read with this value. A hash of settings leaves out every setting that has its
+former value. The hashes of shipped experts, demonstrations and published runs therefore do not
+change.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ def _alpha_loss(sac: Mapping[str, Any]) -> str:
     return "alpha" if sac.get("alpha_form") == "softplus" else "log_alpha"
 
 
-# Dataclass -> setting -> former value, or a function that computes the former value from the
-# dataclass's other settings in a record.
+# Dataclass -> setting -> former value. The value may be a function that computes the former value
+# from the other settings of the dataclass in a record.
 FORMER: dict[str, dict[str, Any]] = {
     "ngt.settings.config:SacConfig": {
         "alpha_loss": _alpha_loss,
@@ -32,7 +33,7 @@ FORMER: dict[str, dict[str, Any]] = {
 
 
 def former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the former values of a dataclass's settings in FORMER, given its other settings."""
+    """Return the former values of a dataclass's settings, given its settings in a record."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         found |= FORMER.get(f"{base.__module__}:{base.__qualname__}", {})
@@ -40,11 +41,11 @@ def former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_former(cls: type, data: Any) -> Any:
-    """Return a dataclass's settings from a record; missing settings get their former values."""
+    """Return a dataclass's settings from a record, with the former values of missing settings."""
     return {**former(cls, data), **data} if isinstance(data, Mapping) else data
 
 
 def without_former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a dataclass's settings without those that have their former values."""
+    """Return a dataclass's settings, except settings that have their former values."""
     known = former(cls, data)
     return {n: v for n, v in data.items() if n not in known or v != known[n]}

@@ -1,4 +1,4 @@
-"""Functions that load a scale's config: base.yaml, the scale's file, then the user's settings."""
+"""Load a scale's config from base.yaml, the scale's file and the user's settings."""
 
 import dataclasses
 import importlib
@@ -15,18 +15,18 @@ from ngt.settings.resolve import config_hash
 from ngt.settings.schema import describe, merge, parse
 
 CONFIG_DIR = CHECKOUT / "workflow" / "config"
-OTHERS = "others"  # key in a user's `figures`
+OTHERS = "others"  # a key in the `figures` section of a user's settings
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML or JSON file.
 
-    JSON has its own parser, since YAML would read 1e-05 as text.
+    JSON files need a separate parser, since YAML would read 1e-05 as text.
     """
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """A loader that refuses duplicate keys. PyYAML's would silently keep the last value."""
+        """A loader that refuses duplicate keys, of which PyYAML would silently keep the last."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -51,11 +51,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
-    """Return a scale's config, merged from base.yaml, <scale>.yaml and `data`, and checked.
+    """Merge base.yaml, <scale>.yaml and `data` into a config, and check the config.
 
-    Later values win.
+    Later values override earlier values.
 
-    data: the user's own settings; the entry `scale` selects the scale's file.
+    data: the user's own settings. The `scale` entry selects the scale's file.
     """
     base = read_yaml(directory / "base.yaml")
     scale = data.get("scale", base.get("scale", Config.scale))
@@ -70,16 +70,17 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
     merged = merge(base, read_yaml(directory / f"{scale}.yaml"))
     merged = merge(merged, _without_others(data, merged))
     for f in dataclasses.fields(Config):
-        # In a mapping with `null` in its metadata, an entry with the value null is left out.
+        # If a field has `null` in its metadata, null entries of its mapping are left out.
         if f.metadata.get("null") and isinstance(merged.get(f.name), dict):
             merged[f.name] = {k: v for k, v in merged[f.name].items() if v is not None}
     return _checked(merged)
 
 
 def _without_others(data: Mapping[str, Any], lower: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a user's settings with the entry `figures.others` written out.
+    """Return a user's settings with the `figures.others` entry written out.
 
-    This entry is always null and stands for all figures of the scale that the user does not name.
+    This entry is always null, and stands for all of the scale's figures that the user does not
+    name.
 
     lower: the settings of the scale.
     """
@@ -103,14 +104,14 @@ def _checked(data: Mapping[str, Any]) -> Config:
 
 
 def to_file(config: Config) -> str:
-    """Return all settings of a config as the text of a file that `load_file` can read."""
+    """Return all settings of a config as text for a file that `load_file` can read."""
     return json.dumps(dataclasses.asdict(config), indent=1) + "\n"
 
 
 def load_file(path: Path) -> Config:
-    """Return the config in a file of complete settings, without merging other settings.
+    """Load the config from a file of complete settings, which is not merged with other settings.
 
-    The file's name is the hash of the settings. Raise UserError if the hash differs.
+    The file's name is the hash of the settings. Raise UserError if the name and the hash differ.
     """
     config = _checked(read_yaml(path))
     if config_hash(config) != path.stem:
@@ -122,7 +123,7 @@ def load_file(path: Path) -> Config:
 
 
 def import_module(name: str) -> None:
-    """Import a user's module, which may register tasks."""
+    """Import a user's module. The module may register tasks."""
     try:
         importlib.import_module(name)
     except Exception as error:  # the module's code may raise anything

@@ -1,4 +1,4 @@
-"""Command-line options for settings, and functions that load the config they select."""
+"""Command-line options for settings, and functions that load the selected config."""
 
 import argparse
 import re
@@ -16,14 +16,14 @@ _SEVERAL = r"\s*[-+]?[\d.][^,]*(,\s*[-+]?[\d.][^,]*)+"  # numbers with commas be
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that reports errors in one line."""
+    """An argument parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see `{self.prog} --help`")
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add the options that `load_config` reads, and the option --results."""
+    """Add the options that `load_config` reads, and the `--results` option."""
     group = parser.add_argument_group("settings")
     group.add_argument(
         "--scale", help=f"name of a workflow/config/<scale>.yaml (default: {Config.scale})"
@@ -50,7 +50,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def user_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Merge the user's settings from --config, --set and --scale, in this order; later ones win."""
+    """Merge the settings from --config, --set and --scale. Later options override earlier ones."""
     import yaml
 
     data = read_yaml(args.config) if args.config else {}
@@ -76,7 +76,7 @@ def user_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """Return the config that the options from `add_settings` select."""
+    """Load the config that the options from `add_settings` select."""
     if not args.planned:
         return load(user_settings(args))
     if args.scale or args.config or args.settings:
@@ -85,12 +85,12 @@ def load_config(args: argparse.Namespace) -> Config:
 
 
 def chosen(config: Config) -> str:
-    """Return the command-line options that select a config's scale and study, as text."""
+    """Return, as text, the command-line options that select a config's scale and study."""
     return f"--scale {config.scale}" + f" --set study={config.study}" * bool(config.study)
 
 
 def at_least(low: int, **options: int | None) -> None:
-    """Raise UserError if one of these integer options is below `low`; None is accepted."""
+    """Raise UserError if one of these integer options is below `low`. Options may be None."""
     for name, value in options.items():
         if value is not None and value < low:
             option = f"--{name.replace('_', '-')}"

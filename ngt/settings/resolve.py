@@ -1,4 +1,4 @@
-"""Functions that return the complete settings of a cell, given a config, and hash settings.
+"""Resolve a config to the complete settings of cells, and hash settings.
 
 A cell is the set of runs with the same env, method, input mode and subsampling rate.
 """
@@ -36,20 +36,20 @@ from ngt.settings.schema import check_partial, merge, parse
 
 
 def check_override(entry: Override, where: str) -> None:
-    """Check the settings of SAC and of training that an env or a method overrides."""
+    """Check the SAC and training settings that an env or a method overrides."""
     check_partial(SacConfig, entry.sac, f"{where}.sac")
     check_partial(TrainConfig, entry.train, f"{where}.train")
 
 
 def find_method(config: Config, name: str, where: str = "method") -> MethodConfig:
-    """Return a method's entry in the config, or raise a UserError that names similar methods."""
+    """Return a method's config entry. If there is none, raise a UserError with suggestions."""
     if name not in config.methods:
         raise UserError(f"{where}: {name!r} is not known; {suggest(name, list(config.methods))}")
     return config.methods[name]
 
 
 def distinct_methods(config: Config) -> list[str]:
-    """Return the names of all methods, except variants (with `like`) that change only `train`."""
+    """Return the names of all methods, except variants that change only `train` settings."""
     own = [f.name for f in dataclasses.fields(MethodConfig) if f.name not in ("label", "like")]
     plain = MethodConfig()
     return [
@@ -61,9 +61,9 @@ def distinct_methods(config: Config) -> list[str]:
 
 
 def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
-    """Return the methods that a method is based on through `like`, then the method itself.
+    """Return a method's base methods, as given by `like` fields, then the method itself.
 
-    The method without `like` comes first.
+    The method that has no `like` field comes first.
     """
     chain: list[tuple[str, MethodConfig]] = []
     while name:
@@ -77,7 +77,10 @@ def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
 
 
 def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, MethodEnvConfig]]:
-    """Yield (place in the config, override) for a method on an env. Later overrides win."""
+    """Yield a method's overrides on an env, each with its place in the config.
+
+    Later overrides replace the values of earlier overrides.
+    """
     for name, entry in _lineage(config, method):
         yield f"methods.{name}", entry
         if env in entry.envs:
@@ -85,7 +88,7 @@ def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, Method
 
 
 def load_model(path: str, where: str) -> Any:
-    """Return the class that a dotted path `package.module:Class` names."""
+    """Return the class at a dotted path `package.module:Class`."""
     module, _, name = path.partition(":")
     try:
         model = getattr(import_model(module), name)
@@ -100,7 +103,7 @@ def load_model(path: str, where: str) -> Any:
 
 
 def import_model(name: str) -> ModuleType:
-    """Import a model's module. In an installed suite, `baselines` is inside the package `ngt`."""
+    """Import a model's module. In an installed suite, `baselines` is inside the `ngt` package."""
     if INSTALLED and name.partition(".")[0] == "baselines":
         folder = CHECKOUT / "baselines"
         if [str(folder)] != list(getattr(sys.modules.get("baselines"), "__path__", ())):
@@ -114,7 +117,7 @@ def import_model(name: str) -> ModuleType:
 
 
 def model_params(config: Config, method: str, env: str) -> tuple[str, dict[str, Any]]:
-    """Return a method's model path on an env, and the model's complete parameters."""
+    """Return the path of a method's model on an env, and the model's complete parameters."""
     model, params = "", {}
     for where, entry in _layers(config, method, env):
         model = getattr(entry, "model", "") or model
@@ -128,7 +131,7 @@ def model_params(config: Config, method: str, env: str) -> tuple[str, dict[str, 
 
 
 def method_rate(config: Config, method: str) -> int | None:
-    """Return the subsampling rate that the config fixes for a method, or None if there is none."""
+    """Return the subsampling rate that the config fixes for a method, or None if it fixes none."""
     rates = [entry.rate for _, entry in _lineage(config, method) if entry.rate is not None]
     return rates[-1] if rates else None
 
@@ -139,10 +142,9 @@ def method_label(config: Config, method: str) -> str:
 
 
 def _overlay(config: Config, env: str, differences: Sequence[Override]) -> dict[str, Any]:
-    """Return those settings of a cell that can be overridden.
+    """Return the settings of a cell that can be overridden.
 
-    The env's entry in the config overrides the shared settings; `differences` override the env's
-    entry and the shared settings.
+    The env's entry in the config overrides the shared settings. `differences` override both.
     """
     entries = [*([config.envs[env]] if env in config.envs else []), *differences]
     sac = merge(dataclasses.asdict(config.sac), *(e.sac for e in entries))
@@ -155,7 +157,10 @@ def _overlay(config: Config, env: str, differences: Sequence[Override]) -> dict[
 
 
 def flat_settings(config: Config, method: str, env: str) -> dict[str, Any]:
-    """Return a method's settings on an env by dotted name, except mode, rate and demonstrations."""
+    """Return a method's settings on an env by dotted name.
+
+    The mode, the rate and the demonstrations are left out.
+    """
     model, params = model_params(config, method, env)
     found = _overlay(config, env, [entry for _, entry in _layers(config, method, env)])
     flat = {f"params.{name}": value for name, value in params.items()} | {"model": model}
@@ -182,9 +187,9 @@ def resolve(config: Config, env: str, method: str, mode: Mode, rate: int) -> Cel
 
 
 def own_file(config: Config, env: str) -> str:
-    """Return the user's own demonstration file for an env, or an empty string if there is none.
+    """Return the user's own demonstration file for an env, or an empty string if no file is set.
 
-    A relative path is searched in the working folder, then in the checkout.
+    A relative path is looked up in the working folder, then in the checkout.
     """
     file = config.envs[env].demos if env in config.envs else ""
     shipped_file = CHECKOUT / file
@@ -192,16 +197,17 @@ def own_file(config: Config, env: str) -> str:
 
 
 def demos_file(config: Config, env: str) -> str:
-    """Return an env's demonstration file if it exists before any job, or "" if a job records it."""
+    """Return an env's demonstration file, or an empty string if a job records the file."""
     shipping = config.demos == "shipped"
     return own_file(config, env) or (str(shipped.DATA / env / shipped.DEMOS) if shipping else "")
 
 
 def demos_source(config: Config, env: str) -> str:
-    """Return the hash of an env's demonstration file, or of the config of the env's expert.
+    """Return the hash of an env's demonstration file or of the env's expert config.
 
-    The expert's config is hashed if a job records the file. A user's own or a shipped file is
-    hashed itself; raise UserError if that file is missing, cannot be read or was changed.
+    The expert's config is hashed if a job records the file. Otherwise, i.e. for a user's own file
+    or a shipped file, the file is hashed. Raise UserError if this file is missing, cannot be read
+    or was changed.
     """
     if own := own_file(config, env):
         return file_hash(Path(own), f"envs.{env}.demos")
@@ -211,7 +217,7 @@ def demos_source(config: Config, env: str) -> str:
 
 
 def short(sha256: str) -> str:
-    """Shorten a hash to the length that names and records use."""
+    """Shorten a hash to the length that is used in names and records."""
     return sha256[:16]
 
 
@@ -224,7 +230,7 @@ def file_hash(path: Path, where: str) -> str:
 
 
 def expert_config(config: Config, env: str) -> ExpertConfig:
-    """Return the settings of an env's expert that override those of the agents."""
+    """Return the settings of an env's expert, which override the agents' settings."""
     own = config.envs[env].expert if env in config.envs else {}
     return typing.cast(
         ExpertConfig,
@@ -239,7 +245,7 @@ def resolve_expert(config: Config, env: str) -> CellConfig:
 
 
 def expert_ships(config: Config, env: str) -> bool:
-    """Return True if a shipped expert of the env was trained with the config's settings."""
+    """Return True if the env has a shipped expert that was trained with the config's settings."""
     if not shipped.ships(env):
         return False
     made = recorded(shipped.read(env)["config"], f"data/{env}/{shipped.EXPERT}: config")
@@ -247,14 +253,14 @@ def expert_ships(config: Config, env: str) -> bool:
 
 
 def _sections(data: Mapping[str, Any]) -> dict[str, type]:
-    """Return the dataclass of each section of a cell's settings: sac, train and params."""
+    """Return the dataclasses of the sections of a cell's settings: sac, train and params."""
     model = str(data.get("model", ""))
     own = {"params": load_model(model, "model").Config} if model else {}
     return {"sac": SacConfig, "train": TrainConfig, **own}
 
 
 def recorded(data: Any, where: str) -> CellConfig:
-    """Return a cell's settings as a CellConfig, given plain data from a record, such as run.json.
+    """Parse a cell's settings from plain data in a record, such as run.json.
 
     A setting that is newer than the record gets its former value (`ngt.settings.former`), or its
     default if it has no former value.
@@ -270,10 +276,10 @@ def recorded(data: Any, where: str) -> CellConfig:
 
 
 def plain(config: Any) -> dict[str, Any]:
-    """Return settings as plain data, in the form that is stored in records and hashed.
+    """Convert settings to plain data, in the form that is hashed and stored in records.
 
-    A `CellConfig` is returned without the settings that have their former values
-    (`ngt.settings.former`), and a `Config` without the study's name.
+    Of a `CellConfig`, leave out settings that have their former values (`ngt.settings.former`). Of
+    a `Config`, leave out the study's name.
     """
     data = dataclasses.asdict(config)
     if isinstance(config, Config):
@@ -285,10 +291,10 @@ def plain(config: Any) -> dict[str, Any]:
 
 
 def to_json(config: Any) -> str:
-    """Return the canonical JSON of a config dataclass."""
+    """Convert a config dataclass to canonical JSON."""
     return json.dumps(plain(config), sort_keys=True, separators=(",", ":"))
 
 
 def config_hash(config: Any) -> str:
-    """Return the short hash of a config; equal configs have equal hashes."""
+    """Return the short hash of a config. Equal configs have equal hashes."""
     return short(hashlib.sha256(to_json(config).encode()).hexdigest())

@@ -1,6 +1,6 @@
-"""Strict parsing of plain data into frozen dataclasses, and the JSON schema of such a dataclass.
+"""Parse plain data strictly into frozen dataclasses, and make their JSON schema.
 
-An unknown key, a wrong type or a value out of range is an error that names the key.
+An unknown key, a wrong type or a value out of range raises an error that names the key.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ type_hints = cache(typing.get_type_hints)  # cached, since evaluating annotation
 
 
 def opt(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
-    """Return a dataclass field with a default, a description and a range."""
+    """Return a dataclass field with a default value, a description and a range."""
     return field(default=default, metadata={"doc": doc, "low": low, "high": high})
 
 
 def parse(cls: type, data: Any, where: str = "") -> Any:
-    """Return an instance of dataclass `cls` built from plain data.
+    """Build an instance of the dataclass `cls` from plain data.
 
-    Raise UserError if the data is wrong; the message states the key, the value and the fix.
+    Raise UserError if the data is wrong. The message states the key, the value and the fix.
     """
     _check_mapping(cls, data, where)
     hints = type_hints(cls)
@@ -44,7 +44,7 @@ def parse(cls: type, data: Any, where: str = "") -> Any:
 
 
 def check_partial(cls: type, data: Any, where: str) -> None:
-    """Check that plain data is a valid subset of the fields of `cls`."""
+    """Check that plain data contains only fields of `cls`, with valid values."""
     _check_mapping(cls, data, where)
     hints = type_hints(cls)
     known = {f.name: f for f in dataclasses.fields(cls)}
@@ -79,7 +79,7 @@ TYPES: dict[type, str] = {
 
 
 def describe(value: Any) -> str:
-    """Return a value and its type in words, for a message."""
+    """Describe a value and its type in words, for a message."""
     name = TYPES.get(type(value), type(value).__name__)
     return name if value is None else f"{name} {value!r}"
 
@@ -149,7 +149,7 @@ def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested mappings. Later values win, and lists are replaced, not merged."""
+    """Merge nested mappings. Later values override earlier values, and lists are not merged."""
     out: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
@@ -173,7 +173,7 @@ def schema(cls: type) -> dict[str, Any]:
             for bound, key in (("low", "minimum"), ("high", "maximum")):
                 if f.metadata[bound] is not None:
                     target[key] = f.metadata[bound]
-        if f.metadata.get("null"):  # an entry of this mapping may be null, which removes it
+        if f.metadata.get("null"):  # an entry of this mapping may be null, which removes the entry
             entry["additionalProperties"]["type"] = ["object", "null"]
         properties[f.name] = entry
     return {

@@ -1,15 +1,16 @@
-"""Checkpoints of a run. Each checkpoint is written completely or not at all.
+"""Save and load the checkpoints of a run. A checkpoint is written completely or not at all.
 
 A section is the state of one part of the training, such as the learner. A ring holds the newest
-items of a growing sequence, such as the buffer's transitions. A folder `<run>/checkpoint/` holds
+items of a growing sequence, such as the buffer's transitions. The `<run>/checkpoint/` folder
+contains these files:
 
     step-N.json                   plain data and checksums of the other files; written last
     state-N.safetensors           every tensor, named section.tensor
     section.ring-A-B.f32          items A to B - 1 of a ring, as raw floats
 
-Here A and B count all items that were ever added to the ring. The newest and the previous
-checkpoint are kept, with the ring items that they need. The files are JSON, safetensors and raw
-floats, so reading them executes no code.
+Here, A and B count all items that were ever added to the ring. The two newest checkpoints are kept,
+with the ring items that they need. The files contain JSON, safetensors or raw floats, so reading
+the files executes no code.
 """
 
 import contextlib
@@ -30,16 +31,16 @@ FORMAT, VERSION, KEEP = "ngt-checkpoint", 4, 2
 
 
 def folder_of(run: Path) -> Path:
-    """Return the folder of a run's checkpoints."""
+    """Return the folder for a run's checkpoints."""
     return run / "checkpoint"
 
 
 def save(run: Path, made_with: Mapping[str, Any], step: int, sections: Mapping[str, State]) -> None:
-    """Write the checkpoint of a step atomically; keep the previous checkpoint, remove older ones.
+    """Write the checkpoint of a step atomically. Keep the previous checkpoint; remove older ones.
 
-    Ring items that an earlier checkpoint has written are not written again.
+    Ring items that were written for an earlier checkpoint are not written again.
 
-    made_with: plain data, such as settings, that must be the same when the run resumes.
+    made_with: plain data, such as settings, which must be the same when the run resumes.
     """
     from safetensors.torch import save as to_bytes
 
@@ -81,17 +82,17 @@ def save(run: Path, made_with: Mapping[str, Any], step: int, sections: Mapping[s
 
 
 def steps(run: Path) -> list[int]:
-    """Return the steps of a run's checkpoints, newest first, without checking them."""
+    """Return the steps of a run's checkpoints, newest first, without checking the checkpoints."""
     names = (re.fullmatch(r"step-(\d+)\.json", p.name) for p in folder_of(run).glob("step-*.json"))
     return sorted((int(m[1]) for m in names if m), reverse=True)
 
 
 def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) -> list[int]:
-    """Return the steps of intact checkpoints, newest first; skip damaged ones with a message.
+    """Return the steps of intact checkpoints, newest first. Report and skip damaged checkpoints.
 
-    Raise UserError if an intact checkpoint has another format, or was made with other settings,
-    code or demonstrations; the message names the first difference. Also raise UserError if a file
-    can't be read, since this problem may be temporary.
+    Raise UserError if an intact checkpoint has a different format, or was made with different
+    settings, code or demonstrations. The message names the first difference. Also raise UserError
+    if a file can't be read, since this problem may be temporary.
     """
     found = []
     for step in steps(run):
@@ -113,7 +114,7 @@ def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) 
 
 
 def load(run: Path, step: int) -> dict[str, State]:
-    """Return the sections of an intact checkpoint (see `usable`)."""
+    """Load the sections of an intact checkpoint (see `usable`)."""
     from safetensors.torch import load as from_bytes
 
     folder = folder_of(run)
@@ -135,16 +136,16 @@ def load(run: Path, step: int) -> dict[str, State]:
 
 
 def _within(section: str, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the items whose names begin with `section.`, without this prefix."""
+    """Return the items whose names begin with `section.`, under their names without this prefix."""
     parts = ((key.partition("."), value) for key, value in named.items())
     return {name: value for (own, _, name), value in parts if own == section}
 
 
 def drop_after(run: Path, step: int | None) -> None:
-    """Remove a run's checkpoints of later steps, or all checkpoints if `step` is None.
+    """Remove a run's checkpoints after a step, or all checkpoints if `step` is None.
 
-    Otherwise a resumed run would treat them as its newest checkpoints, and their ring items as
-    items that it has written itself.
+    Otherwise, a run that resumes from `step` would treat later checkpoints as its newest ones. It
+    would also reuse their ring items instead of writing its own.
     """
     if step is None:
         remove(run)
@@ -158,7 +159,7 @@ def remove(run: Path) -> None:
     for file in sorted(folder.glob("*"), reverse=True):  # manifests first
         if not file.is_dir():
             file.unlink()
-    with contextlib.suppress(OSError):  # the folder is missing or has a subfolder
+    with contextlib.suppress(OSError):  # the folder is missing or contains a subfolder
         folder.rmdir()
 
 
@@ -182,7 +183,7 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 
 
 def _manifest(folder: Path, step: int) -> dict[str, Any] | None:
-    """Return a manifest if it is intact and its fields have the right types, otherwise None."""
+    """Return a checkpoint's manifest, or None if the manifest is damaged or has wrong types."""
     data = read_json(folder / f"step-{step}.json")
     if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
         return None
@@ -200,7 +201,7 @@ def _manifest(folder: Path, step: int) -> dict[str, Any] | None:
 
 
 def _covers(ring: str, size: Any, files: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return True if a ring's files leave no gap and have the expected sizes."""
+    """Return True if a ring's files leave no gaps and have the expected sizes."""
     if not isinstance(size, dict):
         return False
     numbers: list[Any] = [size.get(name) for name in ("first", "total", "width")]
@@ -216,7 +217,7 @@ def _covers(ring: str, size: Any, files: Mapping[str, Mapping[str, Any]]) -> boo
 
 
 def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
-    """Return the first fault in a checkpoint's files, or None. Raise OSError if a read fails."""
+    """Return the first fault in a checkpoint's files, or None. Raise OSError if reading fails."""
     for name, entry in manifest["files"].items():
         if not (folder / name).is_file():
             return f"{name} is missing"
@@ -231,7 +232,7 @@ def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
 def _check_version(folder: Path, step: int) -> None:
     data = read_json(folder / f"step-{step}.json")
     if not isinstance(data, dict) or data.pop("blake2b", None) != _digest(data):
-        return  # damaged, so `version` may be wrong, too
+        return  # damaged, so even `version` may be wrong
     if data.get("format") == FORMAT and data.get("version") != VERSION:
         raise UserError(
             f"checkpoint {folder}: step {step} has format {data.get('version')}, but this code "
@@ -241,8 +242,8 @@ def _check_version(folder: Path, step: int) -> None:
 
 
 def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    # A difference in `demos_source` is reported last, since this hash also changes if settings
-    # change that the expert and the agent share.
+    # A difference in `demos_source` is reported last. This hash also changes if there is a change
+    # in a setting that the expert and the agent share.
     found = sorted(differences(then, now), key=lambda d: d[0] == "config.demos_source")
     for name, before, after in found:
         raise UserError(
@@ -252,13 +253,13 @@ def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> N
 
 
 def _said(value: Any) -> str:
-    """Return a value as one printable line of at most about 200 characters."""
+    """Format a value as one printable line of at most about 200 characters."""
     text = str(value)
     return text if text.isprintable() and len(text) < 200 else f"{text[:200]!r}"
 
 
 def differences(a: Any, b: Any, at: str = "") -> Iterable[tuple[str, Any, Any]]:
-    """Yield the dotted name and both values of every leaf that differs between two structures."""
+    """Yield the dotted name and both values of every leaf in which two structures differ."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for key in sorted({*a, *b}):
             yield from differences(a.get(key), b.get(key), f"{at}.{key}" if at else str(key))

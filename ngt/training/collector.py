@@ -1,10 +1,10 @@
-"""The collector, which acts in the envs and stores transitions in tensors at fixed addresses.
+"""The collector, which acts in the envs and stores transitions in the replay buffer.
 
-In a vector step, every env takes one step. On CUDA, the device's work before and after the envs'
-step is captured once in CUDA graphs and then replayed. Each vector step copies once to the device
-and once from the device, through pinned memory. It waits for the device only once, when it reads
-the actions. At that time, all work that was launched earlier has finished, including the copy to
-the device in the previous vector step.
+In a vector step, every env takes one step. The collector's tensors have fixed addresses. On CUDA,
+the device's work before and after the envs' step is therefore captured once in CUDA graphs and then
+replayed. Each vector step copies data once to the device and once from the device, through pinned
+memory. A vector step waits for the device only once, when it reads the actions. By then, all work
+that was launched earlier has finished, including the previous vector step's copy to the device.
 """
 
 import warnings
@@ -24,7 +24,7 @@ from ngt.training.learner import Learner, shown
 
 
 class Collector:
-    """The envs of a pack (R runs with n envs each), with their last observations and actions."""
+    """The envs of a pack (R runs with n envs each), with their latest observations and actions."""
 
     def __init__(self, env: VectorEnv, learner: Learner, replay: Replay, explore: Streams) -> None:
         self.env, self.learner, self.replay, self.explore = env, learner, replay, explore
@@ -33,8 +33,8 @@ class Collector:
         self.obs = torch.zeros(*self.shape, task.obs, device=device)
         self.action = torch.zeros(*self.shape, task.act, device=device)
         self.noise = torch.zeros(*self.shape, task.act, device=device)
-        # Widths of the columns copied to the device: next_obs | obs | reward | terminated | slot,
-        # the last of which is an index into the buffer's table of final observations.
+        # Widths of the columns that are copied to the device: next_obs | obs | reward | terminated
+        # | slot. The slot is an index into the buffer's table of final observations.
         self.widths = [task.obs, task.obs, 1, 1, 1]
         self.host = torch.zeros(*self.shape, sum(self.widths), pin_memory=device.type == "cuda")
         self.arrived = self.host.to(device)
@@ -47,15 +47,15 @@ class Collector:
         return Graph(step) if self.learner.graphs else step
 
     def reset(self, seeds: Sequence[int], first: Batch | None = None) -> None:
-        """Start every env from its own seed, and store the transitions `first`, if given."""
+        """Start every env from its own seed. If `first` is given, store these transitions."""
         self.obs.copy_(torch.from_numpy(self.env.reset(seeds)).view_as(self.obs))
         if first is not None:
             ended = np.zeros(tuple(first.reward.shape), bool)
-            ended[:, -self.shape[1] :] = True  # the envs start new episodes after these
+            ended[:, -self.shape[1] :] = True  # after these, the envs start new episodes
             self.replay.add(first, ended)
 
     def act(self, random: bool = False) -> NDArray[np.float32]:
-        """Return the agent's noisy actions for the last observations, shape (R, n, act).
+        """Return the agent's noisy actions for the latest observations, shape (R, n, act).
 
         random: return uniform random actions instead of the agent's actions.
         """
@@ -83,11 +83,11 @@ class Collector:
         return self.env.step(action.reshape(self.env.num, -1))
 
     def store(self, step: Step) -> None:
-        """Store the transitions of a step, with rewards from the model's `observe`, if any."""
+        """Store a step's transitions, with the rewards from `observe` if the model overrides it."""
         ended, table = step.terminated | step.truncated, self.replay.finals
         slot = self.replay.reserve(ended.reshape(self.shape))
         if self.learner.graphs and self.replay.finals is not table:
-            torch.cuda.synchronize()  # graphs that still run may use the old tensor
+            torch.cuda.synchronize()  # running graphs may still use the old tensor
             self.learner.graph, self._put = None, self._captured(self._store)
         columns = [step.next_obs, step.obs, step.reward, step.terminated, slot]
         host = self.host.numpy().reshape(self.env.num, -1)
@@ -109,7 +109,7 @@ class Collector:
         self.obs.copy_(obs)
 
     def state(self, run: int) -> State:
-        """Return the state of one run's envs, buffer and exploration."""
+        """Return the state of one run's envs, buffer, exploration noise and episode returns."""
         n = self.shape[1]
         return (
             State({"obs": slice_of(self.obs, run)})
@@ -120,10 +120,10 @@ class Collector:
         )
 
     def restore(self, states: Sequence[State]) -> None:
-        """Restore the state of all runs; the envs replay their current episodes.
+        """Restore the states of all runs. The envs replay their current episodes.
 
-        Raise ValueError if the states do not fit. Warn if an env does not reach its saved
-        observation.
+        Raise ValueError if the states do not fit the runs. Warn if an env's observation differs
+        from the saved observation.
         """
         self.replay.restore(states)
         self.obs.copy_(torch.from_numpy(self.env.restore(states)).view_as(self.obs))
@@ -138,14 +138,17 @@ class Collector:
 
 
 class EpisodeReturns:
-    """Returns of completed training episodes, for R runs with n envs each."""
+    """The returns of completed training episodes, for R runs with n envs each."""
 
     def __init__(self, runs: int, n: int) -> None:
         self.running = np.zeros((runs, n))
         self.ended = np.zeros((runs, 2))  # sum of returns and number of episodes
 
     def add(self, reward: NDArray[np.float64], done: NDArray[np.bool_]) -> None:
-        """Add the rewards of one step of all envs; `done` is True for envs whose episodes ended."""
+        """Add the rewards of one step of all envs.
+
+        done: True for each env whose episode ended.
+        """
         self.running += reward.reshape(self.running.shape)
         if done.any():
             ends = done.reshape(self.running.shape)
@@ -154,7 +157,7 @@ class EpisodeReturns:
             self.running[ends] = 0.0
 
     def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Return the mean return and the number of episodes that ended since the last call.
+        """Return the mean return and the number of the episodes that ended since the last call.
 
         The mean is nan if no episode ended.
         """

@@ -1,4 +1,4 @@
-"""Training jobs, which lock the runs' folders, resume from checkpoints, and stop on a signal."""
+"""Training jobs. A job locks its runs' folders, resumes from checkpoints, and stops on a signal."""
 
 import contextlib
 import signal
@@ -29,17 +29,18 @@ def train(
     fresh: bool,
     restart: bool,
 ) -> bool:
-    """Train runs with the same settings together, or in groups if they resume at different steps.
+    """Train runs with the same settings together, or in groups if they resume from different steps.
 
-    Return True if a stop signal came after the last step. After an earlier one, raise Interrupted.
+    Return True if a stop signal arrived during or after the last step. If the signal arrived
+    earlier, raise Interrupted.
 
-    fresh: also train runs that are finished already.
-    restart: remove the runs' checkpoints and start from the beginning.
+    fresh: also train runs that are already finished.
+    restart: remove the runs' checkpoints and start training from the beginning.
     """
     with contextlib.ExitStack() as locks:
         for member in members:
             locks.enter_context(locked(member.folder))
-        if not fresh:  # checked now: a process that held a lock before may have finished its run
+        if not fresh:  # checked now: another process may have finished a run in the meantime
             members = [m for m in members if member_state(cell, m).status not in COMPLETE]
             if not members:
                 return False
@@ -62,7 +63,7 @@ def train(
             )
             with stops(trainer):
                 trainer.run(name + part, step)
-            if trainer.stop:  # the signal came in the last step
+            if trainer.stop:  # the signal arrived during or after the last step
                 if i < len(packs):
                     raise Interrupted(trainer.step)
                 return True
@@ -70,15 +71,15 @@ def train(
 
 
 def member_state(cell: CellConfig, member: Member) -> Status:
-    """Return a run's status: whether its folder has a result with its key, settings, reference."""
+    """Return the status of a run's folder, given the run's key, settings and reference."""
     return status_of(member.folder, member.key, config_hash(cell), member.reference)
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
-    """Group runs by the step from which they resume. For runs that start anew, the step is None.
+    """Group runs by the step from which they resume. The step is None for runs that start over.
 
-    All runs resume from the newest step at which every run has a checkpoint. If there is no such
-    step, each run resumes from its own newest checkpoint.
+    All runs resume from the newest step at which every run has an intact checkpoint. If there is no
+    such step, each run resumes from its own newest intact checkpoint.
     """
     steps = [checkpoint.usable(m.folder, made_with(cell, m), say) for m in members]
     for member, found in zip(members, steps, strict=True):
@@ -94,7 +95,7 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
 
 @contextlib.contextmanager
 def stops(trainer: Trainer) -> Iterator[None]:
-    """In this context, let SIGTERM, SIGUSR1 or Ctrl-C stop the trainer after a checkpoint.
+    """Within this context, let SIGTERM, SIGUSR1 or Ctrl-C stop the trainer after a checkpoint.
 
     A second Ctrl-C stops the trainer immediately.
     """

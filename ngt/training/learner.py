@@ -1,4 +1,4 @@
-"""The learner, which updates the agents and reward models of a pack, i.e. of R runs, together."""
+"""The learner, which updates the agents and reward models of a pack, i.e. R runs, together."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from ngt.settings.schema import parse
 from ngt.state import State, slice_of
 from ngt.training.graphs import Graph
 
-MOMENTS = ("exp_avg", "exp_avg_sq")  # tensors of Adam's state per parameter
+MOMENTS = ("exp_avg", "exp_avg_sq")  # tensors in Adam's state of each parameter
 
 
 @dataclass(frozen=True)
 class Member:
-    """One of the runs that train together."""
+    """One of several runs that train together."""
 
     folder: Path
-    key: Mapping[str, Any]  # the run's key in the form that run.json uses
+    key: Mapping[str, Any]  # the run's key, in the form that run.json uses
     seed: int
     demos: int  # number of demonstrations; 0 if none are used
     data: Batch | None = None  # the subsampled demonstrations, (1, N, ·)
-    reference: Mapping[str, Any] | None = None  # returns that define the scores 0 and 1
+    reference: Mapping[str, Any] | None = None  # the returns that have the scores 0 and 1
 
 
 def build_model(
     cell: CellConfig, seeds: Sequence[int], demos: DemoSet | None = None
 ) -> RewardModel:
-    """Return the reward model that `cell` names, for runs with these seeds and demonstrations."""
+    """Build the reward model that `cell` names, for runs with these seeds and demonstrations."""
     task = get_task(cell.env)
     cls = load_model(cell.model, f"methods.{cell.method}.model")
     config = parse(cls.Config, cell.params, f"methods.{cell.method}.params")
@@ -67,44 +67,44 @@ def build_model(
 
 
 def rewards(model: RewardModel, seam: Literal["reward", "score"], batch: Batch) -> Tensor:
-    """Return a model's `reward` or `score`, named by `seam`, of a batch. Check shape and type."""
+    """Call a model's `reward` or `score`, as named by `seam`, and check the result."""
     name = f"{type(model).__name__}.{seam}"
     return checked(getattr(model, seam)(batch), batch.terminated, name, grad=False)
 
 
 def shown(model: RewardModel, batch: Batch) -> Batch:
-    """Return transitions without the env's reward, unless the model uses this reward."""
+    """Hide the env's reward in a batch, unless the model uses this reward."""
     return batch if model.uses_env_reward else hide(batch)
 
 
 def drawn(model: RewardModel, batch: Batch) -> Batch:
-    """Return transitions from the buffer; hide rewards that the model neither set nor may read."""
+    """Hide rewards in a batch from the buffer if the model neither set nor may read them."""
     return batch if model.stores else shown(model, batch)
 
 
 def optimisers(model: RewardModel) -> dict[str, Optimizer]:
-    """Return all optimisers among a model's attributes, by attribute name."""
+    """Return the optimisers among a model's attributes, by attribute name."""
     return {name: value for name, value in vars(model).items() if isinstance(value, Optimizer)}
 
 
 def run_seed(cell: CellConfig, member: Member) -> int:
-    """Return the seed of a run's random streams, which depends on every part of the run's key."""
+    """Return the seed of a run's random streams. It depends on every part of the run's key."""
     return derive(member.seed, cell.env, cell.method, cell.mode, cell.rate, member.demos)
 
 
 def auc(expert: Tensor, agent: Tensor) -> Tensor:
-    """Return the probability that an expert transition outscores an agent transition, shape (R,).
+    """Return the probability that an expert transition scores higher than an agent one, shape (R,).
 
-    A tie counts one half.
+    A tie counts as one half.
 
-    expert, agent: scores of transitions, (R, B) and (R, C).
+    expert, agent: the scores of the transitions, (R, B) and (R, C).
     """
     e, a = expert[:, :, None], agent[:, None, :]
     return (e > a).float().mean(dim=(1, 2)) + 0.5 * (e == a).float().mean(dim=(1, 2))
 
 
 def rank_correlation(a: Tensor, b: Tensor) -> Tensor:
-    """Return Spearman's correlation between the rows of a and b, each (R, B), shape (R,).
+    """Return Spearman's correlation between each row of a and b: (R, B), (R, B) -> (R,).
 
     The correlation is 0 if a row is constant. Equal values share their mean rank.
     """
@@ -121,9 +121,9 @@ def rank_correlation(a: Tensor, b: Tensor) -> Tensor:
 class Learner:
     """The agents, reward models, demonstrations and random streams of R runs.
 
-    An iteration only computes tensors from tensors, all with fixed shapes. No value is copied to
-    the CPU before `drain`. On CUDA an iteration is captured once and replayed, unless `graphs` is
-    False.
+    An iteration only computes tensors of fixed shapes from tensors of fixed shapes. No value is
+    copied to the CPU before `drain`. On CUDA, an iteration is captured once and then replayed,
+    unless `graphs` is False.
     """
 
     def __init__(
@@ -159,13 +159,13 @@ class Learner:
         self.streams = Streams(seeds, draws | own, device)
         self.graphs = graphs and self.device.type == "cuda"
         self.graph: Graph | None = None
-        self.drawn: dict[str, Tensor] = {}  # random tensors of this iteration; graphs read these
+        self.drawn: dict[str, Tensor] = {}  # this iteration's random tensors; graphs read these
         self.sums: dict[str, Tensor] = {}
         self.updates = self.summed = 0
-        self.last: tuple[Batch, Batch] | None = None  # expert and agent batch, for diagnostics
+        self.last: tuple[Batch, Batch] | None = None  # expert and agent batches, for diagnostics
 
     def normalise(self, batch: Batch) -> Batch:
-        """Return a batch with observations as the nets need them: normalised, if this is set."""
+        """Normalise a batch's observations if the runs have a normaliser."""
         if self.normaliser is None:
             return batch
         return batch._replace(
@@ -173,15 +173,15 @@ class Learner:
         )
 
     def update(self, replay: Replay) -> None:
-        """Update the reward model, then update the SAC agent on another batch."""
+        """Update the reward model, then update the SAC agent on a different batch."""
         self._run(partial(self._update, replay))
 
     def fit(self) -> None:
-        """Take one gradient step of an offline method."""
+        """Take one training step of an offline method."""
         self._run(self._fit)
 
     def _run(self, iteration: Callable[[], None]) -> None:
-        """Run an iteration with new random tensors. On CUDA, all iterations replay one graph."""
+        """Run an iteration with new random tensors. On CUDA, all iterations use one graph."""
         draws = self.streams.next()
         if not self.graphs:
             self.model.noise = self.drawn = draws
@@ -214,12 +214,12 @@ class Learner:
         self._count({**metrics, **model.metrics})
 
     def _expert(self) -> Batch:
-        """Return this iteration's batch of demonstrations."""
+        """Return this iteration's batch of expert transitions."""
         assert self.demos is not None
         return self.normalise(self.demos.sample(self.drawn["expert_index"]))
 
     def _implicit(self, batch: Batch) -> dict[str, Tensor]:
-        """Update the agent with the model's own critic loss; return metrics."""
+        """Update the agent with the critic loss that the model defines; return metrics."""
         model, draws = self.model, self.drawn
         loss = model.critic_loss(self.agent, batch, draws["next_noise"])
         loss = checked(loss, batch.terminated[:, 0], f"{type(model).__name__}.critic_loss")
@@ -241,15 +241,15 @@ class Learner:
                 self.sums[name] = value.clone()
 
     def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Return metrics averaged since the last call, and diagnostics, each (R,); reset the means.
+        """Return metrics, averaged since the last call, and diagnostics, each (R,). Reset the sums.
 
-        The diagnostics refer to the last update's batches and do not affect training.
+        The diagnostics are computed on the batches of the last update and do not affect training.
         """
         means = {
             name: (total / max(self.summed, 1)).double().cpu().numpy()
             for name, total in self.sums.items()
         }
-        for total in self.sums.values():  # in place, since the graph adds to these tensors
+        for total in self.sums.values():  # in place, since a graph adds to these tensors
             total.zero_()
         self.summed = 0
         if self.last is not None:
@@ -259,11 +259,11 @@ class Learner:
 
     @torch.no_grad()
     def diagnostics(self, expert: Batch, agent: Batch) -> dict[str, Tensor]:
-        """Return the logged diagnostics of the learned reward by name, each (R,).
+        """Return diagnostics of the learned reward for the log, by name, each (R,).
 
-        auc: the probability that an expert transition outscores an agent transition.
-        rank_correlation: Spearman's correlation of the learned with the env's reward, on the
-        agent's batch.
+        auc: the probability that an expert transition scores higher than an agent transition.
+        rank_correlation: Spearman's correlation between the learned reward and the env's reward on
+        the agent's batch.
         """
         kept = dict(self.model.metrics)
         of_expert = rewards(self.model, "score", shown(self.model, expert))
@@ -275,7 +275,7 @@ class Learner:
         }
 
     def non_finite(self, run: int) -> str | None:
-        """Return the name of a parameter of this run that is not finite, or None without one."""
+        """Return the name of one of the run's parameters that is not finite, or None."""
         for root, module in (("agent", self.agent), ("reward", self.model)):
             for name, parameter in module.named_parameters():
                 if parameter.shape[0] == self.runs and not parameter[run].isfinite().all():
@@ -283,7 +283,7 @@ class Learner:
         return None
 
     def _trained(self) -> dict[str, tuple[Optimizer, Tensor]]:
-        """Return each trained parameter with its optimiser, by a name such as optimiser.actor.0."""
+        """Return each trained parameter and its optimiser, by a name such as optimiser.actor.0."""
         own = {f"model.{name}": each for name, each in optimisers(self.model).items()}
         return {
             f"optimiser.{name}.{i}": (optimiser, parameter)
@@ -292,7 +292,7 @@ class Learner:
         }
 
     def _packed(self) -> dict[str, Tensor]:
-        """Return the tensors that persist between iterations, each (R, ...), by name."""
+        """Return the tensors, each (R, ...), that persist between iterations, by name."""
         modules = {"agent": self.agent, "model": self.model, "normaliser": self.normaliser}
         tensors = {
             f"{root}.{name}": tensor
@@ -311,7 +311,7 @@ class Learner:
             "updates": self.updates,
             "summed": self.summed,
             "sums": list(self.sums),
-            "steps": {  # optimiser steps of each parameter that has had a gradient
+            "steps": {  # number of optimiser steps of each parameter that has had a gradient
                 name: float(optimiser.state[parameter]["step"])
                 for name, (optimiser, parameter) in self._trained().items()
                 if optimiser.state.get(parameter)
@@ -321,7 +321,7 @@ class Learner:
         return State(tensors, data) | self.streams.state(run)
 
     def restore(self, states: Sequence[State]) -> None:
-        """Restore the states of all runs. Raise ValueError if their tensors do not fit."""
+        """Restore the states of all runs. Raise ValueError if a tensor does not fit the learner."""
         first, data = states[0].tensors, states[0].data
         for name, (optimiser, parameter) in self._trained().items():
             if name in data["steps"]:

@@ -1,4 +1,4 @@
-"""A display of training progress: step, steps per second, last return and time left."""
+"""A display of training progress: the step, steps per second, the last return and the time left."""
 
 import sys
 import time
@@ -6,12 +6,15 @@ from typing import TextIO
 
 
 class Progress:
-    """A progress display: a tqdm bar on a terminal, otherwise a plain line at intervals."""
+    """A progress display: a tqdm bar on a terminal, otherwise plain lines at intervals."""
 
     EVERY = 15.0  # seconds between plain lines
 
     def __init__(self, total: int, name: str, stream: TextIO | None = None, first: int = 0) -> None:
-        """Show the progress of `name` towards step `total`; this process starts at step `first`."""
+        """Show the progress of `name` to step `total`.
+
+        first: the step at which this process starts.
+        """
         self.stream = sys.stderr if stream is None else stream
         self.total, self.name = total, name
         self.step = self.first = first
@@ -31,7 +34,7 @@ class Progress:
             )
 
     def update(self, step: int) -> None:
-        """Show a step and the text in `note`; without a terminal, only if a plain line is due."""
+        """Show a step and the text in `note`. Without a terminal, do so only if a line is due."""
         if self.bar is not None:
             self.bar.set_postfix_str(self.note, refresh=False)
             self.bar.update(step - self.step)
@@ -59,6 +62,6 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in hours, minutes and seconds, such as 1:02:03."""
+    """Format a duration as hours, minutes and seconds, such as 1:02:03."""
     minutes, second = divmod(round(max(seconds, 0.0)), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{second:02d}"

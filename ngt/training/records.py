@@ -1,4 +1,4 @@
-"""Records of runs that train together (a pack): measurements, policies and training times."""
+"""The records of a pack, i.e. of runs that train together: measurements, policies and times."""
 
 import contextlib
 import math
@@ -16,29 +16,29 @@ from ngt.training.learner import Learner, Member
 
 
 class Records:
-    """The measurements and policies of the runs of a pack, written to each run's folder."""
+    """The measurements and policies of a pack's runs, which are written to the runs' folders."""
 
     def __init__(self, cell: CellConfig, members: Sequence[Member], learner: Learner) -> None:
         self.cell, self.members, self.learner = cell, list(members), learner
         self.writers = [RunWriter(m.folder, m.key, cell) for m in members]
         self.kept = [State()] * len(members)  # each run's best policy so far, if `keep` is "best"
         self.evaluations = 0
-        self.timing: list[tuple[int, float]] = []  # (step, seconds of training so far)
-        self.start = time.monotonic()  # start of training, moved forward by the length of pauses
+        self.timing: list[tuple[int, float]] = []  # (step, seconds of training up to this step)
+        self.start = time.monotonic()  # start of training, moved forward by the duration of pauses
 
     def seconds(self) -> float:
-        """Return the seconds of training so far, without pauses."""
+        """Return the seconds of training so far, excluding pauses."""
         return time.monotonic() - self.start
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Exclude the time in this block, such as an evaluation, from the training time."""
+        """Exclude the time spent in this context, such as an evaluation, from the training time."""
         start = time.monotonic()
         yield
         self.start += time.monotonic() - start
 
     def log(self, run: int, step: int, metrics: Mapping[str, NDArray[np.float64]]) -> None:
-        """Write one run's values of the metrics as a row of its train.csv."""
+        """Append one run's values of the metrics to the run's train.csv as a row."""
         self.writers[run].training(
             {
                 "step": step,
@@ -48,7 +48,10 @@ class Records:
         )
 
     def evaluated(self, run: int, step: int, result: Rollout) -> None:
-        """Write a run's evaluation to its eval.csv; keep the policy if it is the best so far."""
+        """Append a run's evaluation to its eval.csv.
+
+        If the `keep` setting is "best", also keep the policy if it is the best so far.
+        """
         returns = result.returns[run]
         self.writers[run].evaluation(step, returns.tolist(), result.lengths[run].tolist())
         mean, best = float(returns.mean()), self.kept[run].data.get("return", -math.inf)
@@ -58,7 +61,7 @@ class Records:
             )
 
     def finish(self, run: int, step: int, broken: str | None = None) -> None:
-        """Write a run's policy and its run.json, after which the run is complete.
+        """Write a run's policy and its run.json. The run is then complete.
 
         broken: the name of the non-finite tensor if the run diverged, otherwise None.
         """
@@ -81,7 +84,7 @@ class Records:
         )
 
     def state(self, run: int) -> State:
-        """Return the state of one run's records, including its best policy if that is kept."""
+        """Return the state of one run's records, including its best policy if there is one."""
         return self.writers[run].state() | State(
             self.kept[run].tensors,
             {

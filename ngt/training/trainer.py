@@ -1,21 +1,24 @@
-"""Algorithm 1 for a pack: R runs that differ only in seed and demonstrations, trained together.
+"""Algorithm 1 for a pack, i.e. R runs that are trained together.
+
+The runs of a pack differ only in their seed and demonstrations.
 
 In a vector step, every env takes one step. A vector step chooses actions, launches the updates,
-steps the envs, and stores the transitions, in this order. The updates therefore use transitions of
-earlier vector steps, and a CUDA device computes the updates while the envs are stepped. This order
-is the same on every device and with any number of env processes, so a run's numbers depend neither
-on the device nor on the processes. The price of this order is that the policy lags one vector step
-behind the buffer.
+steps the envs, and stores the transitions, in this order. The updates therefore use only
+transitions of earlier vector steps, and a CUDA device computes the updates while the envs are
+stepped. The order is the same on every device and for any number of env processes, so a run's
+numbers depend neither on the device nor on the number of processes. The drawback of this order is
+that the policy lags one vector step behind the buffer.
 
 Vector steps with random actions make no updates. The first vector step makes no updates either,
-because the buffer is empty, unless the method fills the buffer beforehand. For methods that do not,
-N vector steps, of which the first K have random actions, make (N - max(1, K)) * `updates_per_step`
-updates. All work of a vector step is complete when the step ends. A log row, an evaluation or a
-checkpoint may therefore follow any vector step, and includes that step's transitions and updates.
+because the buffer is still empty, unless the method fills the buffer beforehand. Consider a method
+that does not fill the buffer, and N vector steps, of which the first K have random actions. These
+steps make (N - max(1, K)) * `updates_per_step` updates. All work of a vector step is complete when
+the step ends. A row of the log, an evaluation or a checkpoint may therefore follow any vector step,
+and includes the transitions and updates of this step.
 
 The loop is the same for every method. The method's RewardModel decides what is learned and stored,
-and whether envs are used at all. If a tensor of a run is no longer finite, the run ends, and its
-run.json states the status `diverged`, the step and the tensor's name. The other runs of the pack
+and whether envs are used at all. If one of a run's tensors is no longer finite, the run ends, and
+its run.json states the status `diverged`, the step and the tensor's name. The pack's other runs
 continue.
 """
 
@@ -49,9 +52,10 @@ Part = Learner | Records | Collector  # each has `state` and `restore`
 
 
 def made_with(cell: CellConfig, member: Member) -> dict[str, Any]:
-    """Return a run's key, settings, code hash and reference (returns with the scores 0 and 1).
+    """Return a run's key, settings, code hash and reference (the returns with scores 0 and 1).
 
-    The run resumes from a checkpoint only if all of these are equal to those in the checkpoint.
+    The run resumes from a checkpoint only if all of these are equal to the values in the
+    checkpoint.
     """
     return {
         "key": dict(member.key),
@@ -76,7 +80,7 @@ class Trainer:
     ) -> None:
         """Prepare the training of a pack.
 
-        checkpoint_every: number of env steps between checkpoints. If it is 0, a checkpoint is
+        checkpoint_every: the number of env steps between two checkpoints. If 0, a checkpoint is
         written only after a stop signal.
         """
         self.cell, self.members, self.device = cell, list(members), torch.device(device)
@@ -93,15 +97,16 @@ class Trainer:
         )
         self.alive = np.ones(self.runs, bool)
         self.step = 0
-        self.stop = False  # set to True, even in a signal handler, to write a checkpoint and stop
+        self.stop = False  # set this to True, even in a signal handler, to stop after a checkpoint
         self.collector: Collector | None = None  # None if the method is offline
         self.parts: dict[str, Part] = {"learner": self.learner}  # their states form a checkpoint
 
     def run(self, name: str, resume: int | None = None) -> None:
-        """Train to the end and write every run's folder. Raise Interrupted once `stop` is set.
+        """Train to the end and write every run's folder. Raise Interrupted after `stop` is set.
 
         name: the text that the progress display shows.
-        resume: the step of a checkpoint that every run has, or None to start from the beginning.
+        resume: the step from whose checkpoints all runs resume, or None to start from the
+        beginning.
         """
         saved = [] if resume is None else [checkpoint.load(m.folder, resume) for m in self.members]
         self.step = resume or 0
@@ -113,7 +118,7 @@ class Trainer:
             self._finish(run)
 
     def _offline(self, saved: Sequence[Mapping[str, State]]) -> None:
-        """Fit the policy to demonstrations without envs. `self.step` counts the gradient steps."""
+        """Fit the policy to demonstrations without envs. `self.step` counts gradient steps."""
         if self.learner.normaliser is not None:
             self.learner.normaliser.fit([m.data.obs for m in self.members if m.data is not None])
         if saved:
@@ -124,7 +129,7 @@ class Trainer:
             self._log_evaluate_save(1)
 
     def _online(self, saved: Sequence[Mapping[str, State]]) -> None:
-        """Train in envs. `self.step` counts the env steps of one run."""
+        """Train in envs. `self.step` counts the env steps of each run."""
         train = self.cell.train
         seeds = [run_seed(self.cell, m) for m in self.members]
         first = self.learner.model.prefill()
@@ -147,10 +152,10 @@ class Trainer:
                 self._log_evaluate_save(self.n)
 
     def _act(self, collector: Collector, random: bool) -> NDArray[np.float32]:
-        """Return the actions (R, n, act) of all envs; end runs whose actions are not finite."""
+        """Return actions (R, n, act) for all envs. End the runs whose actions are not finite."""
         action = collector.act(random)
         self._check(action, "action")
-        action[~self.alive] = 0.0  # envs of runs that have ended still need actions
+        action[~self.alive] = 0.0  # the envs of ended runs still need actions
         return action
 
     def _collector(self, seeds: Sequence[int], first: Batch | None) -> Collector:
@@ -173,19 +178,22 @@ class Trainer:
         return Collector(env, self.learner, replay, explore)
 
     def _check(self, values: NDArray[np.float32], name: str) -> None:
-        """End the runs whose values are not all finite; `values` has shape (R, ...)."""
+        """End the runs whose values are not all finite.
+
+        values: shape (R, ...).
+        """
         if not np.isfinite(values).all():
             fine = np.isfinite(values.reshape(self.runs, -1)).all(axis=1)
             for run in np.flatnonzero(~fine & self.alive).tolist():
                 self._diverge(run, self.learner.non_finite(run) or name)
 
     def _due(self, every: int, stride: int) -> bool:
-        """Return True if the last `stride` steps include a multiple of `every` or the last step."""
+        """Return True if the last `stride` steps include a multiple of `every` or the run's end."""
         done = self.step >= self.cell.train.steps
         return done or self.step // every > (self.step - stride) // every
 
     def _log_evaluate_save(self, stride: int) -> None:
-        """Log, evaluate, report progress and write checkpoints, each if it is due at this step."""
+        """Report progress; log, evaluate and write checkpoints if they are due at this step."""
         train = self.cell.train
         if self._due(train.log_every, stride) and self.learner.updates:
             self._log()
@@ -213,7 +221,7 @@ class Trainer:
         broken: dict[int, str] = {}
 
         def act(obs: Tensor) -> Tensor:
-            """Return the policies' actions, or 0 in runs whose actions are not all finite."""
+            """Return the policies' actions, or zeros for runs whose actions are not all finite."""
             action: Tensor = self.learner.policy(obs)
             fine = action.isfinite().flatten(1).all(dim=1)
             if fine.all():
@@ -236,7 +244,7 @@ class Trainer:
             self.progress.note = f"return {result.returns[self.alive].mean():.1f}"
 
     def _save(self) -> None:
-        """Write a checkpoint of every run that has not diverged."""
+        """Write a checkpoint for every run that has not diverged."""
         with self.records.paused():
             for run in np.flatnonzero(self.alive).tolist():
                 member = self.members[run]
@@ -248,7 +256,7 @@ class Trainer:
                 )
 
     def _restore(self, saved: Sequence[Mapping[str, State]]) -> None:
-        """Restore every part of training. Raise UserError if a checkpoint does not fit this run."""
+        """Restore every part of the training. Raise UserError if a checkpoint does not fit."""
         try:
             for name, part in self.parts.items():
                 part.restore([sections[name] for sections in saved])
