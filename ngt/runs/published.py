@@ -1,10 +1,11 @@
-"""Published records: the results of a scale's complete runs in a Parquet file and a manifest.
+"""Published records: a Parquet file and a manifest with the results of a scale's complete runs.
 
-<scale>.parquet   one row per run and evaluation, with the columns run, step and those in
-                  `ngt.runs.folder.VALUES`; an env's expert is the run `<env>/expert`
-<scale>.json      the checksum of the Parquet file, and each run's status, reference and speed; also
-                  the runs' settings (`cells`), and their code, versions and machine (`made`), each
-                  stored once for all runs that share them
+<scale>.parquet   one row per run and evaluation, with the columns run and step and the columns in
+                  `ngt.runs.folder.VALUES`; the run `<env>/expert` is an env's expert
+<scale>.json      the manifest: the checksum of the Parquet file; the status, reference and speed of
+                  each run; the runs' settings (`cells`); and the runs' code, library versions and
+                  machine (`made`). Runs with the same settings share an entry in `cells`, and runs
+                  made in the same way share an entry in `made`.
 
 `ngt.runs.shipping.gather` writes both files.
 """
@@ -68,9 +69,9 @@ def settings_hash(settings: dict[str, Any]) -> str:
 
 
 def difference(made: CellConfig, wanted: CellConfig) -> str:
-    """Describe the first setting that differs between records and config, or return "".
+    """Describe the first setting that differs between the records and the config, or return "".
 
-    The `demos_source` setting is compared last, since it is a hash, from which a reader learns
+    The `demos_source` setting is compared last. It is a hash, so its difference tells a reader
     little.
 
     made: a run's settings in the records.
@@ -182,7 +183,7 @@ class Published:
         return Record({**own, **self.manifest["made"][own["made"]]}, self.frames[name])
 
     def difference(self, key: RunKey) -> str:
-        """Describe a run's first setting that differs from the config, or return ""."""
+        """Describe the first of a run's settings that differs from the config, or return ""."""
         if (own := self.manifest["runs"].get(str(key))) is None:
             return ""
         place = (key.cell, own["cell"])
