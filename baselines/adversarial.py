@@ -1,12 +1,12 @@
-"""Common parts of the adversarial methods: net D, its gradient penalty and absorbing states.
+"""Common parts of the adversarial methods: the net D, its gradient penalty and absorbing states.
 
 Each run trains its own net D to tell expert transitions from agent transitions. A method's `loss`
 defines the training objective, and its `value` defines the reward. D is the NGT paper's reward net
-without spectral norm. Spectral norm caps the slope of D at 1, which conflicts with the two-sided
-penalty that pulls the slope up to 1. The setting `spectral_norm` turns spectral norm on. With
-`penalty: 0`, neither the penalty nor its random points are computed. The penalised slope is per
-unit of input, so an input coordinate with large values dominates D unless observations are
-normalised.
+without spectral norm. Spectral norm would cap the slope of D at 1, which conflicts with the
+two-sided penalty, since this penalty pulls the slope up to 1. The `spectral_norm` setting turns
+spectral norm on. With `penalty: 0`, neither the penalty nor its random points are computed. The
+penalised slope is per unit of input, so an input coordinate with large values dominates D unless
+observations are normalised.
 """
 
 from dataclasses import dataclass
@@ -42,21 +42,20 @@ class AdversarialConfig:
 
 
 class Adversarial(RewardModel):
-    """The net D of R runs; subclasses define `loss` and `value`.
+    """The nets D of R runs. Subclasses define `loss` and `value`.
 
-    With absorbing states (Kostrikov et al., 2019), each observation has an additional coordinate, a
-    flag. The absorbing state follows the end of an episode. Its flag is 1 and its other coordinates
-    are 0.
+    With absorbing states (Kostrikov et al., 2019), each observation has an additional coordinate,
+    the flag. The absorbing state follows the end of an episode. In this state, the flag is 1 and
+    all other coordinates are 0.
 
-    In D's batches a fair coin decides whether a terminated transition is kept or replaced by the
-    absorbing state's own transition, which leads back to that state. Each of these two transitions
-    thus has half the weight of any other row, both for the expert and for the agent. These weights
-    change the ratio between the expert's and the agent's density only by a constant factor. The
-    reward of a terminated transition includes the absorbing state's value, which is gamma / (1 -
-    gamma) times that state's reward. This product equals the value that bootstrapping through the
-    absorbing state forever would give. D sees an expert termination only if subsampling, which
-    keeps one in `rate` transitions, has kept it. On average, subsampling keeps one in `rate` of the
-    terminations in the demonstrations.
+    In D's batches, a fair coin decides whether a terminated transition is kept or is replaced by
+    the absorbing state's transition to itself. Each of these two transitions thus has half the
+    weight of any other row, both for the expert and for the agent. These weights change the ratio
+    between the expert's and the agent's density only by a constant factor. The reward of a
+    terminated transition includes the absorbing state's value, which is gamma / (1 - gamma) times
+    the absorbing state's reward. Bootstrapping through the absorbing state forever would give the
+    same value. Subsampling keeps one in `rate` transitions of the demonstrations, so D sees on
+    average only one in `rate` of the demonstrations' terminations.
     """
 
     Config = AdversarialConfig
@@ -99,7 +98,7 @@ class Adversarial(RewardModel):
         return torch.cat([batch.obs, alive], dim=-1)
 
     def absorbing(self, like: Tensor) -> Tensor:
-        """Return the absorbing state's transition to itself, one row per run, (R, 1, input)."""
+        """Return each run's transition from the absorbing state to itself, shape (R, 1, input)."""
         row = torch.zeros_like(like[:, :1])
         row[..., self.spec.obs] = 1.0
         if self.spec.mode == "state-state":
@@ -107,7 +106,7 @@ class Adversarial(RewardModel):
         return row
 
     def pair(self, agent: Batch, expert: Batch) -> tuple[Tensor, Tensor]:
-        """Return the agent's and the expert's training inputs of D, each (R, B, input)."""
+        """Return D's training inputs from the agent and from the expert, each (R, B, input)."""
         return self._learned(agent, "coin_a"), self._learned(expert, "coin_e")
 
     def _learned(self, batch: Batch, coin: str) -> Tensor:
@@ -118,7 +117,7 @@ class Adversarial(RewardModel):
         return torch.where(swap[..., None], self.absorbing(x), x)
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Run the power iterations of spectral norm, if enabled, then take a step down the loss."""
+        """Run the power iterations of spectral norm, if enabled, then take a gradient step."""
         self.net.power_iteration(POWER_ITERATIONS)
         super().update(agent, expert)
 
@@ -131,12 +130,12 @@ class Adversarial(RewardModel):
         return self.config.penalty * slope
 
     def slope(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the gradient penalty on D without its weight, shape (R,)."""
+        """Return D's gradient penalty without the penalty's weight, shape (R,)."""
         epsilon = self.noise["epsilon"]
         return gradient_penalty(self.net, x_expert, x_agent, epsilon, self.config.one_sided)
 
     def value(self, x: Tensor) -> Tensor:
-        """Return the reward of inputs x (R, B, input), shape (R, B)."""
+        """Return the rewards, shape (R, B), for inputs x, shape (R, B, input)."""
         raise NotImplementedError
 
     @torch.no_grad()

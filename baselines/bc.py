@@ -4,14 +4,14 @@ The policy is fitted to expert pairs (s, a) alone, without stepping an env:
 
     loss = E_expert[|a_theta(s) - a|^2] / |A|
 
-|A| is the number of action dimensions. a_theta(s) is a reparameterised sample of the tanh-Gaussian
-policy, so training shrinks the policy's std to its lower bound. Each training step is one gradient
-step of the actor's optimiser.
+|A| is the number of action dimensions. a_theta(s) is a reparameterised sample from the
+tanh-Gaussian policy, so training shrinks the policy's std to its lower bound. Each training step is
+one gradient step of the actor's optimiser.
 
 Reward: none.
 Range: none.
-Deviations: the learning rate is that of the SAC actor and observations are raw, as for every method
-here. The NGT authors' code uses a learning rate of 1e-4 and normalises observations by running
+Deviations: the learning rate is the SAC actor's and observations are raw, as for every method here.
+The NGT authors' code uses a learning rate of 1e-4 and normalises observations with running
 statistics. A likelihood loss would be fragile: a deterministic SAC expert saturates the tanh, and
 atanh(+-1) is infinite.
 Sources: Pomerleau, "ALVINN: An Autonomous Land Vehicle in a Neural Network", NeurIPS 1988;

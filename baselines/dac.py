@@ -9,7 +9,8 @@ A discriminator D = sigmoid(z) tells expert transitions (label y) from agent tra
     reward = -z exp(z)      (fairl)             = D / (1 - D) log((1 - D) / D)
 
 The penalty is computed at random points between expert and agent transitions. Rewards are computed
-from the logit z, which does not saturate. Computed as -log(1 - D + 1e-8), R+ could not exceed 18.4.
+from the logit z, which does not saturate. If R+ were computed as -log(1 - D + 1e-8), it could not
+exceed 18.4.
 R is also the reward of AIRL (Fu et al., 2018). FAIRL's reward (Ghasemipour et al., 2020) turns the
 objective into the forward KL divergence, from the expert's distribution to the agent's. In FAIRL's
 reward, z is clamped to at most `logit_clip` in magnitude.
@@ -17,15 +18,16 @@ reward, z is clamped to at most `logit_clip` in magnitude.
 Reward: R is z, R+ is softplus(z); high is expert-like. A high FAIRL reward is not expert-like.
 FAIRL's reward is largest at z = -1, where agent transitions are more frequent than expert
 transitions. As z rises, where expert transitions are more frequent, the reward falls without bound.
-Range: R is any real number. R+ lies in [0, inf); since it is never negative, it rewards staying
+Range: R is any real number. R+ lies in [0, inf). Since R+ is never negative, it rewards staying
 alive if episodes can end early. FAIRL's reward lies in [-10 exp(10), exp(-1)], which is [-220 265,
 0.37].
 Deviations: SAC replaces TD3 or DDPG, and each net takes one step per iteration, as for every method
-here. Batches are drawn with replacement, since one demonstration is smaller than a batch. LeakyReLU
-replaces tanh, as in the NGT paper's reward net. Absorbing states are off by default, since the NGT
-paper does not mention them. With `absorbing`, the value of absorbing states is added in closed
-form, not bootstrapped. The last transition of an expert episode is subsampled like any other; the
-original always keeps this transition, with weight 1 / rate. The label y is a constant of at most 1.
+here. Batches are drawn with replacement, since one demonstration has fewer transitions than a
+batch. LeakyReLU replaces tanh, as in the NGT paper's reward net. Absorbing states are off by
+default, since the NGT paper does not mention them. If `absorbing` is set, the value of absorbing
+states is added in closed form, not bootstrapped. The last transition of an expert episode is
+subsampled like any other transition; the original always keeps the last transition, with weight
+1 / rate. The label y is a constant of at most 1.
 SAM draws y anew for each row, but only the mean of y matters. FAIRL's code differs from this code
 in three more points. It also clamps z while D learns, it tunes the scale of the reward and the
 weight of the penalty per env, and it ignores terminations.
@@ -62,13 +64,13 @@ class DacConfig(AdversarialConfig):
 
 
 class Dac(Adversarial):
-    """The discriminators of R runs; the net's output is the logit z."""
+    """The discriminators of R runs. Each discriminator's net returns the logit z."""
 
     Config = DacConfig
     config: DacConfig
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return the sum of expert and agent cross-entropies and the penalty, shape (R,)."""
+        """Return the expert's and the agent's cross-entropy plus the penalty, shape (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
         z_agent, z_expert = self.net(torch.cat([x_agent, x_expert], dim=1)).squeeze(-1).chunk(2, 1)
         y = self.config.expert_label
@@ -78,7 +80,7 @@ class Dac(Adversarial):
         return entropy + self.penalty(x_agent, x_expert)
 
     def value(self, x: Tensor) -> Tensor:
-        """Return the reward of inputs x (R, B, input) in the configured form, shape (R, B)."""
+        """Return the rewards (R, B) for inputs x (R, B, input), in the configured form."""
         z: Tensor = self.net(x).squeeze(-1)
         if self.config.form == "softplus":
             return F.softplus(z)

@@ -1,10 +1,10 @@
 """Common parts of the inverse soft-Q methods, whose critic implies the reward.
 
-Any soft critic Q is the optimal one for some reward, the implied reward r = Q(s, a) - gamma V(s').
+Any soft critic Q is optimal for some reward, namely the implied reward r = Q(s, a) - gamma V(s').
 These methods therefore neither learn nor bootstrap a separate reward. Their `critic_loss` raises
-the implied reward on expert transitions and limits this reward on all transitions. The batch from
-which the critic and the actor learn is half agent transitions and half expert transitions, as in
-each method's public code. The critic's input is (s, a) in every input mode.
+the implied reward on expert transitions and limits this reward on all transitions. The critic and
+the actor learn from batches that consist of agent and expert transitions in equal parts, as in each
+method's public code. The critic's input is (s, a) in every input mode.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class InverseConfig:
 
 
 class Values(NamedTuple):
-    """A critic's values of a batch that holds the agent's rows first, then the expert's rows."""
+    """The critic's values on a batch that holds the agent's rows first, then the expert's rows."""
 
     q: Tensor  # Q(s, a) of each critic, (R, Q, B)
     v: Tensor  # V(s), (R, B)
@@ -48,7 +48,7 @@ class Values(NamedTuple):
 
 
 class Inverse(RewardModel):
-    """A method whose critic implies the reward; subclasses define `critic_loss`."""
+    """A method whose critic implies the reward. Subclasses define `critic_loss`."""
 
     learns = False  # only the critic learns
 
@@ -67,7 +67,11 @@ class Inverse(RewardModel):
         return half_each(agent, expert)
 
     def values(self, agent: Sac, batch: Batch, noise: Tensor, target: bool = True) -> Values:
-        """Return the critic's values of a batch; noise (R, B, act) samples the actions at s'."""
+        """Return the critic's values on a batch.
+
+        noise: the noise with which actions at s' are sampled, shape (R, B, act).
+        target: True to take V(s') from the target critics.
+        """
         after = agent.soft_value(batch.next_obs, noise, target)
         return Values(
             agent.critic(batch.obs, batch.action),
@@ -76,19 +80,25 @@ class Inverse(RewardModel):
         )
 
     def policy_term(self, values: Values, objective: Objective) -> Tensor:
-        """Return the policy's return under the implied reward, in the form `objective`, (R,)."""
+        """Return the policy's return under the implied reward, shape (R,).
+
+        objective: the form in which the return is computed, as described in `InverseConfig`.
+        """
         if objective == "v0":
             return (1.0 - self.spec.gamma) * values.sides(values.v)[1].mean(dim=1)
         gain = values.v - self.spec.gamma * values.after
         return (gain if objective == "value" else values.sides(gain)[1]).mean(dim=1)
 
     def log(self, values: Values, reward: Tensor) -> None:
-        """Log the mean implied reward, (R, B), of all rows, of agent rows and of expert rows."""
+        """Log the mean implied reward of all rows, of the agent's rows and of the expert's rows.
+
+        reward: the implied rewards, shape (R, B).
+        """
         agent, expert = values.sides(reward.detach())
         both = {"reward": reward.detach(), "reward_agent": agent, "reward_expert": expert}
         self.metrics |= {name: x.mean(dim=1) for name, x in both.items()}
 
 
 def averaged(losses: Tensor) -> Tensor:
-    """Return the mean of losses (R, Q, B) over critics and rows, shape (R,)."""
+    """Average losses (R, Q, B) over critics and rows, which gives shape (R,)."""
     return losses.mean(dim=(1, 2))

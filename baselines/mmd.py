@@ -11,20 +11,20 @@ The NGT paper gives the kernel and states that MMD replaces the objective of Was
 (W-DAC). D(x) cannot be the reward here, since D, -D and D + c (for any constant c) have the same
 loss. The reward is the witness function w instead, for which MMD^2 = E_e[w] - E_a[w].
 
-Reward: w(x) with respect to the last expert and agent batch, embedded by the current D; high is
+Reward: w(x), computed with the last expert and agent batches, which the current D embeds; high is
 expert-like.
 Range: (-3, 3), since the kernel of each sigma contributes between -1 and 1.
 Deviations: D has one output and the penalty is on D, as for W-DAC's critic. Li et al. use more
-outputs, clip the weights, and add the loss of an autoencoder and a rank constraint. A penalty on
-the slope of w instead (Bińkowski et al., 2018) is optional. It is not the default because w is
-bounded, so w cannot have slope 1 all the way between raw observations that lie far apart. The
-kernels of the three sigmas are summed, as in Li et al.'s code. Averaging them would be equivalent
-to three times the penalty and a third of the reward. The estimate of MMD^2 includes each row's
-kernel with itself. Leaving these kernels out would only multiply the gradients of the first two
-terms by B / (B - 1). The mean over e in w is taken over a batch, not over all expert transitions.
-The mean over e is thus as noisy as the mean over a, and its cost does not depend on the number of
-demonstrations. Each net takes one step per iteration, and absorbing states are off by default, as
-for every method here.
+outputs, clip the weights, and add the loss of an autoencoder and a rank constraint. With
+`penalise: witness`, the penalty is on the slope of w instead (Bińkowski et al., 2018). This is not
+the default, because w is bounded and therefore cannot have slope 1 everywhere between raw
+observations that lie far apart. The kernels of the three sigmas are summed, as in Li et al.'s code.
+Averaging them instead would be equivalent to three times the penalty and a third of the reward. The
+estimate of MMD^2 includes each row's kernel with itself. Leaving these kernels out would only
+multiply the gradients of the first two terms by B / (B - 1). The mean over e in w is taken over a
+batch, not over all expert transitions. The mean over e is thus as noisy as the mean over a, and its
+cost does not depend on the number of demonstrations. Each net takes one step per iteration, and
+absorbing states are off by default, as for every method here.
 Sources: Li et al., MMD GAN, NeurIPS 2017; Bińkowski et al., Demystifying MMD GANs, ICLR 2018; Xiao
 et al., Wasserstein Adversarial Imitation Learning, 2019; OctoberChang/MMD-GAN.
 """
@@ -58,18 +58,20 @@ class MmdConfig(AdversarialConfig):
 def rbf_mixture(u: Tensor, v: Tensor, sigmas: Sequence[float]) -> Tensor:
     """Return the sum of Gaussian kernels between u (R, B, m) and v (R, C, m), shape (R, B, C).
 
-    Each sigma contributes 1 if u = v. Differences are computed explicitly for two reasons. The loss
-    does not constrain D's offset, and at an offset of 100 the expanded square has an error of 0.1
-    in float32, which matters for a sigma of 0.1. Also, torch.cdist has no second derivative.
+    Each sigma contributes 1 if u = v. Differences are computed explicitly, instead of by expanding
+    the square, for two reasons. First, the loss does not constrain D's offset. At an offset of 100,
+    the expanded square has an error of 0.1 in float32, which matters for a sigma of 0.1. Second,
+    torch.cdist has no second derivative.
     """
     square = (u.unsqueeze(-2) - v.unsqueeze(-3)).square().sum(dim=-1)
     return torch.stack([torch.exp(square / (-2.0 * s * s)) for s in sigmas]).sum(dim=0)
 
 
 def mmd_squared(u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return the biased estimate of MMD^2 between outputs (R, B, m) and (R, C, m) of D, shape (R,).
+    """Return the biased estimate of MMD^2 between two batches of D's outputs, shape (R,).
 
-    The estimate is biased because it includes each row's kernel with itself.
+    The batches have shapes (R, B, m) and (R, C, m). The estimate is biased because it includes each
+    row's kernel with itself.
     """
     sides = (u_expert, u_expert), (u_agent, u_agent), (u_expert, u_agent)
     expert, agent, between = (rbf_mixture(u, v, sigmas).mean(dim=(1, 2)) for u, v in sides)
@@ -107,7 +109,7 @@ class MmdDac(Adversarial):
         self.register_buffer("agent", torch.zeros(shape))
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Store the batches for the witness, then take one step down the loss."""
+        """Store the batches for the witness, then take one gradient step on the loss."""
         x_agent, x_expert = self.pair(agent, expert)
         self.agent.copy_(x_agent)
         self.expert.copy_(x_expert)
@@ -121,7 +123,7 @@ class MmdDac(Adversarial):
         return self.penalty(x_agent, x_expert) - mmd2
 
     def slope(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the gradient penalty on D or on the witness, without its weight, shape (R,)."""
+        """Return the gradient penalty on D or on the witness, without the weight, shape (R,)."""
         if self.config.penalise == "net":
             return super().slope(x_agent, x_expert)
         u_expert, u_agent = self.net(x_expert), self.net(x_agent)
@@ -134,5 +136,5 @@ class MmdDac(Adversarial):
         )
 
     def value(self, x: Tensor) -> Tensor:
-        """Return the witness at inputs x (R, B, input), shape (R, B)."""
+        """Return the witness, shape (R, B), at inputs x, shape (R, B, input)."""
         return witness(self.net(x), self.net(self.expert), self.net(self.agent), self.config.sigmas)

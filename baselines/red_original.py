@@ -1,14 +1,14 @@
 """Random Expert Distillation, RED (Wang et al., 2019), as in its authors' code.
 
-A predictor f is fitted to a frozen random prior f' on the expert's transitions, before the agent
-takes its first step, and is then frozen. Each net has k outputs:
+Before the agent takes its first step, a predictor f is fitted to a frozen random prior f' on the
+expert's transitions. Then the predictor is frozen as well. Each net has k outputs:
 
     loss   = E_expert[|f(x) - f'(x)|^2 / k]
     reward = exp(-temperature |f(x) - f'(x)|^2 / k)
 
 The prior is deeper than the predictor. The fit takes 200 passes through the demonstrations in
-batches of 32. Since both nets are then frozen, the reward of a transition depends on nothing else,
-and is computed when the env step is taken. If the config sets no `temperature`, each run uses the
+batches of 32. Since both nets are then frozen, a reward depends only on the transition, and it is
+computed when the env step is taken. If the config sets no `temperature`, each run uses the
 temperature at which the mean error on the run's demonstrations gives a reward of 0.9. RED's paper
 chooses the temperature so that most of the expert's rewards are close to 1.
 
@@ -22,19 +22,19 @@ with gain 1; the original uses Glorot initialisation. Inputs are raw, as in the 
 Traps: the temperature in the public code is 250 000 for Hopper, Walker2d and Ant, 25 000 for
 HalfCheetah (with nets of width 20) and 2500 for Humanoid. These temperatures suit the public code's
 initial weights and a fit on whole demonstrations. After this code's 1400 steps, the mean error on
-four demonstrations is 2e-4 on Hopper and 0.015 on HalfCheetah. At these temperatures, no reward
-of the demonstrations would exceed 2e-4 on Hopper, or 1e-30 on HalfCheetah. On the transitions that
-subsampling leaves out, errors are 1.3 times as large as on the demonstrations. With noise of std
-0.3 on the actions, errors are 2 times as large on Hopper and 1.4 times as large on HalfCheetah, so
-the reward hardly distinguishes such transitions from the demonstrations. `epochs: 3600` gives as
-many steps as in the original. The errors on the demonstrations are then 1.2e-5 on Hopper and 0.0027
-on HalfCheetah. On the transitions left out, the errors are 5 times as large on Hopper and 3 times
-as large on HalfCheetah; with noise on the actions, they are 13 times and 3 times as large. With the
-temperatures in the public code, the mean reward of the demonstrations would be 0.12 on Hopper and
-1e-7 on HalfCheetah. It exceeds the reward at the mean error, which is 0.05 on Hopper and 1e-29 on
-HalfCheetah, because the few transitions with the smallest errors make up most of it. Half of the
-rewards on HalfCheetah are below 1e-24. `tests/baselines/test_red_original.py` repeats this fit on
-HalfCheetah.
+four demonstrations is 2e-4 on Hopper and 0.015 on HalfCheetah. With the public code's temperatures,
+no reward on the demonstrations would exceed 2e-4 on Hopper or 1e-30 on HalfCheetah. On the
+transitions that subsampling leaves out, errors are 1.3 times as large as on the demonstrations. If
+noise of std 0.3 is added to the actions, errors are 2 times as large on Hopper and 1.4 times as
+large on HalfCheetah, so the reward hardly distinguishes such transitions from the demonstrations.
+`epochs: 3600` gives as many steps as in the original. The errors on the demonstrations are then
+1.2e-5 on Hopper and 0.0027 on HalfCheetah. On the transitions left out, the errors are 5 times as
+large on Hopper and 3 times as large on HalfCheetah; with noise on the actions, they are 13 times
+and 3 times as large. With the public code's temperatures, the mean reward on the demonstrations
+would then be 0.12 on Hopper and 1e-7 on HalfCheetah. This mean exceeds the reward at the mean error
+(0.05 on Hopper and 1e-29 on HalfCheetah), because the few transitions with the smallest errors
+contribute most of the mean. Half of the rewards on HalfCheetah are below 1e-24.
+`tests/baselines/test_red_original.py` repeats this fit on HalfCheetah.
 Sources: Wang et al., "Random Expert Distillation: Imitation Learning via Expert Policy Support
 Estimation", ICML 2019; RuohanW/RED. The public code has no installable package, so the tests
 compare the reward and the fit with the formulas in float64.
@@ -73,7 +73,7 @@ class RedOriginalConfig:
 
 
 class RedOriginal(RewardModel):
-    """The predictor and the prior of each of R runs. Rewards are computed in `observe`."""
+    """The predictors and the priors of R runs. Rewards are computed in `observe`."""
 
     Config = RedOriginalConfig
     config: RedOriginalConfig
@@ -122,7 +122,7 @@ class RedOriginal(RewardModel):
             return (net(x) - target).square().mean()
 
     def error(self, x: Tensor) -> Tensor:
-        """Return the mean squared error between the nets at x (R, B, input), shape (R, B)."""
+        """Return the nets' mean squared difference (R, B) at inputs x (R, B, input)."""
         error: Tensor = self.predictor(x) - self.prior(x)
         return error.square().mean(dim=-1)
 

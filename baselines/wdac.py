@@ -14,7 +14,7 @@ Reward: D(x), the critic's raw value; high values are expert-like, and zero has 
 Range: any real number. The reward has the scale of the inputs, since D has slope 1.
 Deviations: the critic takes one step per iteration, as for every method here; the WGAN papers use
 five steps. The reward is not clamped, centred or scaled by percentiles. All other deviations are
-the same as for DAC (baselines/dac.py).
+the same as DAC's (baselines/dac.py).
 Sources: Arjovsky et al., Wasserstein GAN, ICML 2017; Gulrajani et al., Improved Training of
 Wasserstein GANs, NeurIPS 2017; Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019;
 lionelblonde/ngt.
@@ -39,5 +39,5 @@ class Wdac(Adversarial):
         return self.penalty(x_agent, x_expert) - gap
 
     def value(self, x: Tensor) -> Tensor:
-        """Return D(x) for inputs x (R, B, input), shape (R, B)."""
+        """Return D(x), shape (R, B), for inputs x, shape (R, B, input)."""
         return self.net(x).squeeze(-1)

@@ -1,1 +1,1 @@
-"""The Python API. `ngt/__init__.py` imports a module of this package when it is first needed."""
+"""The Python API. `ngt/__init__.py` imports each module of this package when it is first used."""

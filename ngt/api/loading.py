@@ -1,4 +1,4 @@
-"""Functions that load policies, demonstrations and tables of runs from Python."""
+"""Functions of the Python API that load policies, demonstrations and tables of runs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 
 class Controller:
-    """A deterministic policy that acts in the env's own units.
+    """A deterministic policy whose inputs and outputs are in the env's own units.
 
     Attributes:
-        actor: the network; it takes and returns tensors, with actions in [-1, 1].
+        actor: the policy's network, which maps tensors of observations to tensors of actions in
+            [-1, 1].
         env: the id of the env that the policy was trained on.
     """
 
@@ -38,17 +39,17 @@ class Controller:
         self.actor, self.env = actor, env
 
     def predict(self, obs: ArrayLike) -> NDArray[np.float32]:
-        """Return the action for one observation, or one action per row.
+        """Return the action for one observation, or one action for each row of observations.
 
         Args:
-            obs: flat observations in the env's own units, shape (obs,) or (n, obs), where obs is
-                the size of the task's observation.
+            obs: one or n flat observations in the env's own units, shape (obs,) or (n, obs). Here,
+                obs is the number of values in one observation of the env.
 
         Returns:
             Actions in the env's own units, within its bounds, shape (act,) or (n, act), float32.
 
         Raises:
-            UserError: obs has another shape; the message names the expected shape.
+            UserError: `obs` has the wrong shape. The message names the expected shape.
         """
         task = get_task(self.env)
         rows = np.asarray(obs, np.float32)
@@ -64,26 +65,29 @@ class Controller:
 
 
 def load_policy(source: str | Path) -> Controller:
-    """Return the policy of a run, of a policy file, or of the shipped expert of an env.
+    """Load a policy from a run's folder, from a policy file, or from an env's shipped expert.
 
     Args:
-        source: a run's folder, a policy file, or the env id of a shipped expert.
+        source: a run's folder, a policy file, or the id of an env with a shipped expert, i.e. an
+            expert in the repository's data/ folder.
 
     Returns:
         The policy, on the CPU.
 
     Raises:
-        UserError: the file is missing, damaged, of another format, or of an unknown env.
+        UserError: the file is missing or damaged, has the wrong format, or belongs to an unknown
+            env.
     """
     path = find(source, shipped.POLICY)
     return Controller(*policy.load(path / shipped.POLICY if path.is_dir() else path))
 
 
 def load_demos(source: str | Path, env: str | None = None) -> Demos:
-    """Return the demonstrations in a file, or those of the shipped expert of an env.
+    """Load demonstrations from a file, or the demonstrations of an env's shipped expert.
 
     Args:
-        source: a demonstration file, or the env id of a shipped expert.
+        source: a demonstration file, or the id of an env with a shipped expert, i.e. an expert in
+            the repository's data/ folder.
         env: the id of the env that the demonstrations must come from, or None to accept any env.
 
     Returns:
@@ -93,8 +97,9 @@ def load_demos(source: str | Path, env: str | None = None) -> Demos:
         and `seeds` have shape (n,).
 
     Raises:
-        UserError: the file is missing, damaged, of another env, or in another project's format. In
-            the last case, the message names the `ngt import` command that converts the file.
+        UserError: the file is missing or damaged, belongs to a different env, or has another
+            project's format. In the last case, the message names the `ngt import` command that
+            converts the file.
     """
     path = find(source, shipped.DEMOS)
     refuse_foreign(path, env or "ENV")
@@ -102,7 +107,7 @@ def load_demos(source: str | Path, env: str | None = None) -> Demos:
 
 
 def find(source: str | Path, name: str) -> Path:
-    """Return the path `source`, or a file of the shipped expert if `source` is an env id.
+    """Return the path `source` or, if `source` is an env id, a file of that env's shipped expert.
 
     name: the name of the expert's file.
     """
@@ -120,21 +125,22 @@ def load_runs(
     results: str | Path = "results",
     other_settings: bool = False,
 ) -> pd.DataFrame:
-    """Return the evaluations of the finished runs of a scale, i.e. a set of settings.
+    """Load the evaluations of a scale's finished runs. A scale is a named set of settings.
 
     Args:
         scale: the name of a scale, such as "quick".
-        settings: further settings, as in a config file. {"records": "published"} reads the
-            published records instead, i.e. the results of runs that are part of the repository.
-        results: the folder of results.
-        other_settings: read published records even if their settings differ from those of the
-            config.
+        settings: further settings, with the structure of a config file. With {"records":
+            "published"}, the function reads the published records, i.e. the results in the
+            repository, instead of the runs' own files.
+        results: the results folder.
+        other_settings: True to read published records even if their settings differ from the
+            config's.
 
     Returns:
         A table with one row per evaluation of each finished run. `step` counts env steps, `return`
-        is the mean of the evaluation's undiscounted returns, and `score` is the return normalised
-        so that a random policy has 0 and the expert 1. Missing runs are left out. If there are no
-        runs, the table is empty.
+        is the mean of the evaluation's undiscounted returns, and `score` is the return, normalised
+        so that a random policy scores 0 and the expert scores 1. Missing runs are left out. If
+        there are no runs, the table is empty.
 
     Raises:
         UserError: a setting is wrong, or a run's files are damaged.

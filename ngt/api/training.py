@@ -1,4 +1,4 @@
-"""Functions that do the same as the commands `ngt train` and `ngt expert` and return the run."""
+"""Functions that train like the commands `ngt train` and `ngt expert`, and return the run."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Run:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return the contents of run.json: how the run ended, its settings and its code version."""
+        """Return the content of run.json: how the run ended, its settings and its code version."""
         return read_json(self.folder / "run.json") or {}
 
     @property
     def evaluations(self) -> pd.DataFrame:
-        """Return the contents of eval.csv, with one row per episode of each evaluation."""
+        """Return the content of eval.csv, with one row per episode of each evaluation."""
         import pandas as pd
 
         return pd.read_csv(self.folder / "eval.csv")
@@ -67,25 +67,25 @@ def imitate(
     results: str | Path = "results",
     device: str = "cpu",
 ) -> Run:
-    """Imitate demonstrations, as `ngt train` does, and return the run.
+    """Train a run that imitates demonstrations, as `ngt train` does.
 
     Args:
         env: the id of a registered env.
-        demos: a demonstration file, a `Demos` object, or the env id of a shipped expert.
+        demos: a demonstration file, a `Demos` object, or the id of an env with a shipped expert.
         method: the name of a method in the config.
-        steps: the number of env steps, over all parallel envs. Default: the number set by `scale`.
+        steps: total number of steps of all parallel envs. Default: the number that `scale` sets.
         seed: the seed of the run.
         episodes: the number of episodes to imitate. Default: all episodes in `demos`.
-        rate: keep every `rate`-th transition of an episode. Default: the rate that the config sets
-            for the method, otherwise the suite's default.
+        rate: the subsampling rate, which keeps every `rate`-th transition of an episode. Default:
+            the rate that the config sets for the method, or the suite's default rate.
         mode: the inputs of the learned reward: "state-action", "state-state" or "state-only".
-        scale: the name of a scale, i.e. of a set of settings in workflow/config, such as "quick".
-        settings: further settings, as in a config file.
-        results: the folder for results.
+        scale: the name of a scale (a set of settings in workflow/config), such as "quick".
+        settings: further settings, which override the scale's, with the structure of a config file.
+        results: the results folder.
         device: "cpu" or "cuda".
 
     Returns:
-        The finished run. An existing run is not trained again.
+        The finished run. If the run is finished already, it is not trained again.
 
     Raises:
         UserError: `ngt train` would reject these arguments.
@@ -104,7 +104,7 @@ def imitate(
 
 
 def _read(demos: str | Path | Demos, env: str, layout: Layout) -> tuple[Demos, Path]:
-    """Return the demonstrations of an env and the file that contains them.
+    """Return an env's demonstrations and the file that contains them.
 
     Demonstrations that are passed as an object are first saved to a file.
     """
@@ -132,18 +132,18 @@ def expert(
 
     Args:
         env: the id of a registered env.
-        steps: the number of env steps, over all parallel envs. Default: the number set by `scale`.
-        scale: the name of a scale, i.e. of a set of settings in workflow/config, such as "quick".
-        settings: further settings, as in a config file.
-        results: the folder for results.
+        steps: total number of steps of all parallel envs. Default: the number that `scale` sets.
+        scale: the name of a scale (a set of settings in workflow/config), such as "quick".
+        settings: further settings, which override the scale's, with the structure of a config file.
+        results: the results folder.
         device: "cpu" or "cuda".
 
     Returns:
-        The finished run of the expert. An existing expert is not trained again.
+        The expert's finished run. If the expert is finished already, it is not trained again.
 
     Raises:
-        UserError: `ngt expert` would reject these arguments, for example because the env is unknown
-            or the expert exists with other settings.
+        UserError: `ngt expert` would reject these arguments, for example because the env is
+            unknown.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
@@ -155,7 +155,7 @@ def expert(
 
 
 def _command(settings: Mapping[str, Any], root: Path, *words: str) -> None:
-    """Run a command of `ngt` in this process, with these settings and this results folder."""
+    """Run an `ngt` command in this process, with these settings and this results folder."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(settings, file)
         file.flush()

@@ -63,10 +63,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demos:
-    """Run and return episodes of the expert, of --policy, or with --random, of a random policy.
+    """Record episodes of an expert, of the policy given by --policy, or of a random policy.
 
-    With an expert or --policy, also run a random policy, whose returns are stored with the
-    episodes.
+    The random policy is recorded with --random. Without --random, the function also runs a random
+    policy and stores its returns with the episodes.
     """
     expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
     episodes = args.episodes or expert.episodes
@@ -85,10 +85,11 @@ def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demo
 
 
 def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Policy:
-    """Return the policy to record: the one named by --policy, or else the env's expert.
+    """Load the policy to record: the policy given by --policy or, without it, the env's expert.
 
-    Raise UserError if the policy was trained on another env, or if the expert's training is not
-    complete or used settings other than the current ones.
+    Raise UserError if the policy was trained on a different env. Also raise UserError if the
+    expert's training is not complete, or if the expert was trained with settings that differ from
+    the current ones.
     """
     actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:

@@ -1,4 +1,4 @@
-"""ngt runs: print the key (name) and status of every run of a scale, i.e. a preset config."""
+"""ngt runs: print the key (name) and status of every run at a scale, i.e. in a preset config."""
 
 import argparse
 from collections import Counter
@@ -40,7 +40,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def add_figure(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Add the option --figure. verb: what the command does with the runs, for the help text."""
+    """Add the --figure option.
+
+    verb: what the command does with the runs, for the help text.
+    """
     parser.add_argument(
         "--figure",
         action="append",
@@ -49,7 +52,7 @@ def add_figure(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the table of runs, or with --former, results that newer results have replaced."""
+    """Print the table of runs or, with --former, the results that newer results have replaced."""
     config = load_config(args)
     layout = Layout.of(config, args.results)
     keys = chosen_keys(config, args.figure)
@@ -77,7 +80,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def chosen_keys(config: Config, figures: Sequence[str] | None) -> list[RunKey]:
-    """Return the keys of all runs, or only of those that the named entries of `figures` request."""
+    """Return the keys of the runs that the named figures request, or of all runs.
+
+    figures: names of entries in the config's `figures`, or None for all runs.
+    """
     for name in figures or []:
         check_known("--figure", name, list(config.figures))
     return run_table(config, figures)
@@ -86,8 +92,8 @@ def chosen_keys(config: Config, figures: Sequence[str] | None) -> list[RunKey]:
 def list_former(layout: Layout, status: str | None, *, remove: bool) -> None:
     """Print the former results, i.e. the earlier results of runs that were trained again.
 
-    status: if given, list only results with this status.
-    remove: delete the listed results.
+    status: list only results with this status, or None to list all former results.
+    remove: True to delete the listed results.
     """
     count = size = 0
     for result in list(former.listed(layout.work)):
@@ -109,13 +115,13 @@ def check_known(option: str, name: str, known: Sequence[str]) -> None:
 
 
 def counted(counts: Counter[str], config: Config) -> str:
-    """Return a line with the total number of runs and the number with each status."""
+    """Return a line that states the total number of runs and how many have each status."""
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     of = f" of study {config.study}" if config.study else ""
     return f"{counts.total()} runs at scale {config.scale}{of}" + (f": {parts}" if parts else "")
 
 
 def untrained(keys: Sequence[RunKey], config: Config) -> str:
-    """Return a line that says that none of these runs exists, and how to train the first one."""
+    """Return a message that no run exists yet, with the command that trains the first run."""
     which = f"none of these {len(keys)} runs has been trained yet"
     return f"{which}; to train one: `ngt train {keys[0]} {chosen(config)}`" if keys else which

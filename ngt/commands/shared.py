@@ -1,4 +1,4 @@
-"""Functions that several commands of `ngt` use to train or run policies."""
+"""Functions that several `ngt` commands use to train or run policies."""
 
 import argparse
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:
-    """Add --strict, which refuses demonstrations that the env cannot have produced."""
+    """Add the --strict option, which refuses demonstrations that the env cannot have produced."""
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -49,7 +49,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
 
 
 def add_outcome(parser: argparse.ArgumentParser) -> None:
-    """Add --outcome, with which a job of the workflow reports that it refuses to run."""
+    """Add the --outcome option, with which a workflow job reports why it refuses to run."""
     parser.add_argument(
         "--outcome",
         type=Path,
@@ -60,7 +60,7 @@ def add_outcome(parser: argparse.ArgumentParser) -> None:
 
 
 def one_thread(device: str = "cpu") -> None:
-    """Make torch use one thread, since other jobs use the other cores; check the device.
+    """Make torch use a single thread, since other jobs use the other cores, and check the device.
 
     Raise UserError if the device does not exist.
     """
@@ -74,12 +74,12 @@ def one_thread(device: str = "cpu") -> None:
 
 
 def policy_file(path: Path) -> Path:
-    """Return the policy file for a path, which may be that file or the folder of a run."""
+    """Return the policy file for a path, which is either a policy file or a run's folder."""
     return path if path.suffix == ".safetensors" or path.is_file() else path / "policy.safetensors"
 
 
 def say_demos(file: Path, data: Demos) -> None:
-    """Print a file's number of demonstrations, and the returns of its expert and random policy."""
+    """Print a file's number of episodes and the returns of the expert and the random policy."""
     say(
         f"{file}: {len(data.length)} episodes, return {data.expert:.1f} "
         f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
@@ -87,17 +87,19 @@ def say_demos(file: Path, data: Demos) -> None:
 
 
 def read_demos(file: Path, env: str, **options: bool) -> Demos:
-    """Return the demonstrations in a file that has the suite's format.
+    """Load demonstrations from a file in the suite's own format.
 
     If the file has another project's format, raise a UserError that names the command to import the
-    file. The options are those of `ngt.experience.demos.load`.
+    file.
+
+    options: options of `ngt.experience.demos.load`.
     """
     refuse_foreign(file, env)
     return load(file, env, **options)
 
 
 def warn_of_scale(data: Demos) -> None:
-    """Print a warning if these demonstrations' returns cannot be used to normalise returns."""
+    """Print a warning if the returns of these demonstrations cannot serve to normalise returns."""
     if reason := unscored(reference_of(data)):
         say(f"warning: {data.env}: no return can be normalised: {reason}")
 
@@ -105,9 +107,10 @@ def warn_of_scale(data: Demos) -> None:
 def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.Namespace) -> bool:
     """Return True if a run must be trained.
 
-    A former result is an earlier result that a newer one replaced. If there is a former result with
-    these settings, bring it back and return False. Print a line if the run need not be trained, or
-    if its folder holds a result that is damaged or has other settings.
+    A former result is an earlier result that a newer one replaced. If the run has a former result
+    with these settings, restore this result and return False, unless --fresh is set. Print a
+    message if the run need not be trained, or if its folder holds a damaged result or a result with
+    different settings.
     """
     status, note, _ = job.member_state(cell, member)
     if status in COMPLETE and not args.fresh:
@@ -124,7 +127,7 @@ def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.N
 
 
 def came_back(cell: CellConfig, member: Member) -> bool:
-    """Move a former (replaced) result with these settings back to the run's folder.
+    """Restore a former (replaced) result that has these settings to the run's folder.
 
     Return False if there is no such result.
     """
@@ -144,9 +147,9 @@ def came_back(cell: CellConfig, member: Member) -> bool:
 def train_members(
     cell: CellConfig, members: Sequence[Member], name: str, config: Config, args: argparse.Namespace
 ) -> bool:
-    """Train runs together, as a pack. If there are checkpoints, resume from them.
+    """Train runs together as a pack, and resume from their checkpoints if there are any.
 
-    Return True if a signal to stop came after the last step, when the runs were complete.
+    Return True if a stop signal came after the last step, when the runs were already complete.
     """
     return job.train(
         cell,

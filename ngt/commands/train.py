@@ -43,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train the named runs that are not finished, one pack (runs trained together) at a time."""
+    """Train the named runs, except finished runs. The runs of a pack are trained together."""
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
     keys = [RunKey.parse(text) for text in args.keys]
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Namespace) -> CellConfig:
-    """Return the settings `cell` of a pack with these demonstrations as their `demos_source`.
+    """Return a pack's settings `cell`, with these demonstrations as the `demos_source`.
 
     Without --demos, raise UserError if the demonstrations do not come from the expert that the
     settings name.
@@ -93,7 +93,7 @@ def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Names
 
 
 def member_of(key: RunKey, data: Demos, source: Path, layout: Layout) -> Member:
-    """Return a run as a member of its pack, with the demonstrations that the run imitates."""
+    """Return a run as a member of its pack, including the demonstrations that it imitates."""
     return Member(
         layout.run(key),
         key.record,
@@ -105,5 +105,5 @@ def member_of(key: RunKey, data: Demos, source: Path, layout: Layout) -> Member:
 
 
 def run_name(member: Member) -> str:
-    """Return the words with which messages refer to a run."""
+    """Return the name by which messages refer to a run."""
     return f"run {member.key['run']}"

@@ -1,4 +1,5 @@
 """Functions that read, write and recognise demonstrations in other projects' formats.
 
-Each reading function returns a `Found`: the episodes in a file, and notes for the user.
+Each reading function returns a `Found` object, which holds a file's episodes and notes for the
+user.
 """

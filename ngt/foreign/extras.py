@@ -1,11 +1,11 @@
-"""Imports of libraries that are installed only with an extra, such as ngt-suite[video]."""
+"""Functions that import the libraries of an extra, i.e. an optional part of the installation."""
 
 import importlib
 from typing import Any
 
 from ngt.errors import UserError
 
-# Extra -> the packages that it installs.
+# Each extra, such as `video` in `pip install ngt-suite[video]`, and the packages that it installs.
 EXTRAS = {
     "formats": "h5py 'minari[hdf5]'",
     "tensorboard": "tensorboard",
@@ -14,9 +14,12 @@ EXTRAS = {
 
 
 def library(name: str, where: str, extra: str) -> Any:
-    """Import a module of an extra, or raise UserError with the command that installs it.
+    """Import a module that an extra installs.
 
-    where: the part of the suite that needs the module, for the message.
+    If the module is missing, raise a UserError that names the command to install it.
+
+    name: the module's dotted name.
+    where: the part of the suite that needs the module, with which the message begins.
     """
     try:
         return importlib.import_module(name)
@@ -27,5 +30,5 @@ def library(name: str, where: str, extra: str) -> Any:
 
 
 def install(extra: str) -> str:
-    """Return text that names the command to install an extra."""
+    """Return a text that names the command to install an extra."""
     return f"pip install {EXTRAS[extra]} (the extra `{extra}`)"

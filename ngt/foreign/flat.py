@@ -1,8 +1,8 @@
-"""Flat arrays of transitions: D4RL's HDF5 files, and NumPy archives with the same arrays.
+"""Functions that read flat arrays of transitions from D4RL's HDF5 files and from NumPy archives.
 
-In every array, episodes follow one another, with one row per step. An episode ends at a row in
-which `terminals` or `timeouts` is set. The final observation of an episode is in
-`next_observations`, an array that a file may lack.
+Both formats use the same arrays. In every array, episodes follow one another, with one row per
+step. An episode ends at a row in which `terminals` or `timeouts` is set. An episode's final
+observation is in the `next_observations` array, which is optional.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ngt.files import check_unpacked
 from ngt.foreign.extras import library
 from ngt.foreign.found import Found, reading
 
-# Name of each array -> other names that a file may use for it.
+# Each array's name -> alternative names that a file may use.
 NAMES = {
     "observations": ("obs",),
     "actions": ("acts", "action"),
@@ -37,7 +37,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def read_hdf5(path: Path, env: str) -> Found:
-    """Return the episodes of a D4RL file."""
+    """Read the episodes of a D4RL file."""
     where = f"d4rl {path}"
     h5py = library("h5py", where, "formats")
     with reading(where, "not a readable HDF5 file"), h5py.File(path) as file:
@@ -45,7 +45,7 @@ def read_hdf5(path: Path, env: str) -> Found:
 
 
 def read_npz(path: Path, env: str) -> Found:
-    """Return the episodes of a NumPy archive, without unpickling anything."""
+    """Read the episodes of a NumPy archive, without unpickling anything."""
     where = f"npz {path}"
     with reading(where, "not a NumPy archive of numbers"):
         with zipfile.ZipFile(path) as archive:
@@ -55,7 +55,10 @@ def read_npz(path: Path, env: str) -> Found:
 
 
 def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Arrays:
-    """Return a file's arrays by the keys of NAMES. The file may also use the values of NAMES."""
+    """Read a file's arrays, and return them under the names that are the keys of NAMES.
+
+    The file may use the alternative names in NAMES.
+    """
     found, arrays = sorted(names), {}
     for name, others in NAMES.items():
         chosen = [other for other in (name, *others) if other in found]
@@ -70,7 +73,7 @@ def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Ar
 
 
 def split(arrays: Arrays, where: str) -> Found:
-    """Split flat arrays into episodes after each row with `terminals` or `timeouts` set."""
+    """Split flat arrays into episodes, after each row in which `terminals` or `timeouts` is set."""
     rows = len(arrays["actions"]) if arrays["actions"].ndim else 0
     for name, array in arrays.items():
         dims = 2 if name in ("observations", "actions", OPTIONAL) else 1
@@ -114,9 +117,9 @@ def split(arrays: Arrays, where: str) -> Found:
 
 
 def _check_joined(arrays: Arrays, first: int, end: int, where: str) -> None:
-    """Check that next_observations equals the next row's observations, for an episode's rows.
+    """Check that, within an episode, each row's next observation is the next row's observation.
 
-    first, end: the first and the last row of an episode.
+    first, end: the episode's first and last row.
     """
     after, before = arrays[OPTIONAL][first:end], arrays["observations"][first + 1 : end + 1]
     if after.shape[1:] != before.shape[1:]:

@@ -12,7 +12,7 @@ from ngt.experience.demos import Episode
 
 @dataclass
 class Found:
-    """The episodes in a file, with unchanged values, and notes on the episodes for the user."""
+    """The episodes in a file, with their values unchanged, and notes for the user about them."""
 
     episodes: list[Episode]
     notes: list[str] = field(default_factory=list)
@@ -20,7 +20,10 @@ class Found:
 
 @contextlib.contextmanager
 def reading(where: str, fault: str) -> Iterator[None]:
-    """Turn any exception into a UserError, since libraries may raise anything on damaged files."""
+    """Turn any exception into a UserError.
+
+    On damaged files, libraries may raise any type of exception.
+    """
     try:
         yield
     except UserError:

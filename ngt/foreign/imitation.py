@@ -1,6 +1,7 @@
-"""Trajectories of the package `imitation`: a folder of Arrow files with one row per episode.
+"""Functions that read trajectories saved by the `imitation` package.
 
-The files are read with pyarrow, since `imitation` itself needs an older gymnasium.
+The trajectories are a folder of Arrow files with one row per episode. The files are read with
+pyarrow, since `imitation` itself needs an older version of gymnasium.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ COLUMNS = ("obs", "acts", "rews", "terminal")
 
 
 def read(path: Path, env: str) -> Found:
-    """Return the episodes of a folder of trajectories."""
+    """Read the episodes in a folder of trajectories."""
     where = f"imitation {path}"
     with reading(where, "not a readable folder of imitation's trajectories"):
         return _read(path, env, where)
@@ -52,7 +53,7 @@ def _read(path: Path, env: str, where: str) -> Found:
 
 
 def _rows(path: Path, where: str) -> Iterator[dict[str, Any]]:
-    """Yield each row of every Arrow file that state.json lists, as Arrow scalars by column."""
+    """Yield the rows of all Arrow files that state.json lists, as Arrow scalars by column name."""
     import pyarrow as pa
 
     state = json.loads((path / "state.json").read_text(encoding="utf-8"))
@@ -71,7 +72,7 @@ def _rows(path: Path, where: str) -> Iterator[dict[str, Any]]:
 
 
 def _flat(scalar: Any) -> NDArray[Any]:
-    """Return the numbers of an Arrow list, or of a list of lists, as one flat array."""
+    """Return the numbers in an Arrow list, which may contain lists, as one flat array."""
     values = scalar.values
     while hasattr(values, "flatten") and hasattr(values.type, "value_type"):
         values = values.flatten()
@@ -82,8 +83,9 @@ def _flat(scalar: Any) -> NDArray[Any]:
 def _terminated(infos: Any, steps: int, env: str) -> bool:
     """Return True if the env itself ended the episode.
 
-    The file's field `terminal` does not show this, since it is also set at the time limit. If the
-    env's info dicts were saved, `TimeLimit.truncated` in the episode's last one shows a time limit.
+    The file's `terminal` field does not show this, since the field is also set at the time limit.
+    If the env's info dicts were saved, `TimeLimit.truncated` in the episode's last info dict shows
+    whether the time limit ended the episode.
     """
     if never_terminates(env) or steps >= get_task(env).time_limit:
         return False

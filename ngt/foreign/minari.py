@@ -1,4 +1,4 @@
-"""Functions that read and write Minari datasets, with the package minari."""
+"""Functions that read and write Minari datasets with the `minari` package."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from ngt.foreign.found import Found, reading
 
 
 def read(path: Path, env: str) -> Found:
-    """Return the episodes of a dataset, given its folder or its id in Minari's own folder."""
+    """Read the episodes of a dataset.
+
+    path: the dataset's folder, or its id in Minari's own folder of datasets.
+    """
     where = f"minari {path}"
     minari = library("minari", where, "formats")
     with reading(where, "minari can't read it"):
@@ -49,7 +52,7 @@ def read(path: Path, env: str) -> Found:
 
 
 def _own_folder(where: str, *name: str) -> Path:
-    """Return Minari's own folder of datasets, or with a name, the folder of that dataset in it."""
+    """Return Minari's own folder of datasets or, given a name, that dataset's folder in it."""
     storage = library("minari.storage.datasets_root_dir", where, "formats")
     return Path(storage.get_dataset_path(*name))
 
@@ -67,7 +70,7 @@ def _data_folder(path: Path, where: str) -> Path:
 
 
 def _flat(space: spaces.Space[Any], values: Any, rows: int) -> NDArray[Any]:
-    """Return values of a space as one flat row per step, as for the suite's observations."""
+    """Flatten a space's values into one row per step, just as the suite flattens observations."""
     if isinstance(space, spaces.Dict):
         parts = [_flat(part, values[name], rows) for name, part in space.spaces.items()]
     elif isinstance(space, spaces.Tuple):
@@ -78,10 +81,11 @@ def _flat(space: spaces.Space[Any], values: Any, rows: int) -> NDArray[Any]:
 
 
 def write(demos: Demos, name: str, where: str) -> Path:
-    """Write a dataset, with actions in the env's units, to Minari's own folder; return its path.
+    """Write a dataset to Minari's own folder, with actions in the env's units, and return its path.
 
-    The dataset's reference returns are the demonstrations' mean returns of the random policy and of
-    the expert. Minari therefore normalises returns in the same way as the suite.
+    The dataset's reference returns are the mean returns of the random policy and of the expert that
+    are stored with the demonstrations. Minari therefore normalises returns in the same way as the
+    suite.
     """
     minari = library("minari", where, "formats")
     folder = _own_folder(where, name)
@@ -131,7 +135,7 @@ def _facts(env_id: str) -> tuple[EnvSpec, spaces.Space[Any], spaces.Space[Any]]:
 def _buffers(
     demos: Demos, observations: spaces.Space[Any], action_space: spaces.Space[Any], minari: Any
 ) -> list[Any]:
-    """Return the episodes as Minari's buffers, with the dtypes of the env's spaces."""
+    """Convert the episodes to Minari's buffers, with the dtypes of the env's spaces."""
     task, row, step, found = get_task(demos.env), 0, 0, []
     for number, length in enumerate(map(int, demos.length)):
         actions, ends = slice(step, step + length), np.zeros(length, bool)

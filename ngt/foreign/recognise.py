@@ -1,4 +1,4 @@
-"""Functions that recognise files of other projects and name the command that imports them."""
+"""Functions that recognise other projects' files and name the command that imports them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def refuse_foreign(path: Path, env: str) -> None:
 
 
 def recognise(path: Path) -> tuple[str, str] | None:
-    """Return another project's format and its description, or None if no such format is found."""
+    """Return a file's format and its description if another project uses this format, else None."""
     if path.is_dir():
         for folder in (path, path / "data"):
             meta = read_json(folder / "metadata.json")

@@ -34,19 +34,21 @@ from ngt.settings.resolve import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# Columns of a table of evaluations, which has one row per run and evaluation.
+# Columns of a table of evaluations with one row per run and evaluation.
 LOGGED = ("auc", "rank_correlation")  # diagnostics of the learned reward, from train.csv
 VALUES = ("return", "std", "low", "high", "episodes", *LOGGED, "seconds")
 
 
 class Record(NamedTuple):
-    """A complete run: its run.json, and a table of its evaluations with columns step and VALUES.
+    """A complete run: its run.json, and a table of its evaluations.
+
+    The table has the column step and the columns in VALUES:
 
     return, std, low, high: mean, sample standard deviation, minimum and maximum of an evaluation's
     returns.
-    auc, rank_correlation: values from train.csv at the same step, or NaN if train.csv lacks the
+    auc, rank_correlation: values from train.csv at the same step, or NaN if train.csv lacks this
     step.
-    seconds: training time up to the same step, from run.json, or NaN if run.json lacks the step.
+    seconds: training time up to the same step, from run.json, or NaN if run.json lacks this step.
     """
 
     run: dict[str, Any]
@@ -54,7 +56,7 @@ class Record(NamedTuple):
 
 
 class Folders:
-    """The runs and experts under `results/`."""
+    """The folders of runs and experts under `results/`."""
 
     def __init__(self, layout: Layout, config: Config) -> None:
         self.layout, self.config = layout, config
@@ -76,12 +78,13 @@ class Folders:
         )
 
     def former(self, key: RunKey) -> Path | None:
-        """Return the former result that can replace an incomplete run, so that nothing is trained.
+        """Return the folder of a former result that can replace an incomplete run, or None.
 
-        A former result is a complete result that a newer one replaced (ngt.runs.former). Return
-        None if there is no such result. Also return None if the run's current result differs from
-        the config only in its demonstrations. In that case `ngt train` compares the demonstrations,
-        since the workflow's receipts do not state them.
+        A former result is a complete result that a newer one replaced (see ngt.runs.former). A run
+        with such a result need not be trained. Return None if there is no former result with the
+        config's settings and demonstrations. Also return None if the run's current result differs
+        from the config only in its demonstrations. In that case, `ngt train` compares the
+        demonstrations, since the workflow's receipts do not state them.
         """
         settings, _ = self.hashes(key)
         place = _former(self.layout.run(key), key.record, settings)
@@ -101,15 +104,15 @@ class Folders:
         )
 
     def former_expert(self, env: str) -> Path | None:
-        """Return the former result that can take the place of an incomplete expert, or None."""
+        """Return the folder of a former result that can replace an incomplete expert, or None."""
         key = expert_key(env, expert_config(self.config, env).seed)
         settings = config_hash(resolve_expert(self.config, env))
         return _former(self.layout.expert(env), key, settings)
 
     def reference(self, env: str) -> dict[str, Any]:
-        """Return the `reference` that should be in run.json of the runs on an env.
+        """Return the `reference` entry that run.json should have for the runs on an env.
 
-        Return {} if the env's demonstrations are missing or come from an expert with other
+        Return {} if the env's demonstrations are missing or come from an expert with different
         settings.
         """
         if env not in self._references:
@@ -120,7 +123,7 @@ class Folders:
         return self._references[env]
 
     def read(self, key: RunKey) -> Record:
-        """Read a complete run. Raise UserError if its run.json belongs to another run."""
+        """Read a complete run. Raise UserError if its run.json belongs to a different run."""
         folder = self.layout.run(key)
         record = read_folder(folder, f"run {key}")
         if (found := run_in(record.run)) != str(key):
@@ -130,7 +133,7 @@ class Folders:
         return record
 
     def has_expert(self, env: str) -> bool:
-        """Return True if runs on an env imitate an expert that exists, not a user's own file."""
+        """Return True if runs on an env imitate an existing expert, not a user's own file."""
         if own_file(self.config, env):
             return False
         if self.config.demos == "shipped":
@@ -150,11 +153,10 @@ class Folders:
         return read_folder(folder, f"expert {env}")
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Return the complete runs that no figure or table of the config requests.
+        """Return the names of complete runs that no figure or table of the config requests.
 
-        Only runs that differ from one of `keys` in nothing but the seed are returned. Raise
-        UserError if a run.json on the envs of `keys` belongs to another run than the path of its
-        folder names.
+        Only runs that differ from one of `keys` in the seed alone are returned. Raise UserError if
+        a run.json on one of the envs of `keys` does not belong to the run that its path names.
         """
         for key in keys:
             file = self.layout.run(key) / "run.json"
@@ -181,7 +183,10 @@ class Folders:
 
 
 def _former(folder: Path, key: Mapping[str, Any], settings: str) -> Path | None:
-    """Return the newest former result with these settings, unless the current one has them."""
+    """Return the folder of the newest former result with these settings.
+
+    Return None if there is no such result, or if the current result has these settings.
+    """
 
     def fits(place: Path) -> bool:
         return status_of(place, key, settings).status in COMPLETE
@@ -195,7 +200,7 @@ def expert_key(env: str, seed: int) -> dict[str, Any]:
 
 
 def read_folder(folder: Path, name: str) -> Record:
-    """Read the folder of a complete run or expert. Raise UserError if it is not complete."""
+    """Read the folder of a complete run or expert. Raise UserError if it is incomplete."""
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
         raise UserError(f"{name}: {folder}/run.json is missing; train it first")
@@ -218,7 +223,7 @@ def read_shipped(env: str) -> Record:
 
 
 def _means(path: Path, name: str) -> pd.DataFrame:
-    """Return a table with the first five of VALUES for each evaluation, by step.
+    """Return a table of evaluations by step, whose columns are the first five of VALUES.
 
     An evaluation's mean is NaN if one of its returns is not finite.
     """
@@ -237,7 +242,7 @@ def _means(path: Path, name: str) -> pd.DataFrame:
 
 
 def _clock(record: dict[str, Any], where: str, name: str) -> pd.Series:
-    """Return the seconds of training up to each logged step, from the content of a run.json."""
+    """Return the seconds of training up to each logged step, given the content of a run.json."""
     import pandas as pd
 
     try:

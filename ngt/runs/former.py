@@ -1,12 +1,13 @@
-"""Former results: complete runs that another run with the same key has replaced.
+"""Former results: complete results that a newer result with the same key has replaced.
 
-A run's key is the path of its folder below `runs/`. When the result of a run or an expert is
-replaced, it moves to `former/<key>/<config hash>-<source hash>/`, in the folder that holds `runs/`
-and `experts/`. If a run with the old settings is requested later, the old result moves back, and
-nothing is trained. A process that moves a result holds the lock on the run's folder.
+A run's key is the path of its folder below `runs/`. When a new result of a run or an expert
+replaces an old one, the old result is moved to `former/<key>/<config hash>-<source hash>/`, in the
+folder that holds `runs/` and `experts/`. If a run with the old settings is requested later, the old
+result is restored and nothing is trained. A process that moves a result holds the lock on the run's
+folder.
 
-Files move one by one. run.json leaves the run's folder last and returns to it first. The next move
-therefore completes an interrupted move.
+Files are moved one by one. run.json is the last file to leave the run's folder and the first file
+to return. If a move is interrupted, the next move therefore completes it.
 """
 
 import shutil
@@ -26,7 +27,7 @@ class Former(NamedTuple):
     """A former result.
 
     name: the run's key, or `<env>/expert` for an expert.
-    folder: the folder below `former/` that holds this result.
+    folder: the folder below `former/` that holds the result.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Former(NamedTuple):
 
 
 def former_of(folder: Path) -> Path:
-    """Return the folder that holds the former results of the run or expert in `folder`."""
+    """Return the folder for the former results of the run or expert in `folder`."""
     for parent in folder.parents:
         if parent.name in ("runs", "experts"):
             key = folder.relative_to(parent)
@@ -44,7 +45,7 @@ def former_of(folder: Path) -> Path:
 
 
 def set_aside(folder: Path) -> Path | None:
-    """Move the result in a run's folder to the folder for former results.
+    """Move a run's current result to the folder for former results.
 
     Return the result's new folder, or None if there is no result.
     """
@@ -55,7 +56,7 @@ def set_aside(folder: Path) -> Path | None:
     record = found if isinstance(found, dict) else {}
     name = "-".join(_hash(record.get(field)) for field in ("config_hash", "source_hash"))
     places = [former_of(folder) / name]
-    while (places[-1] / "run.json").exists():  # another result with the same settings and code
+    while (places[-1] / "run.json").exists():  # a result with the same settings and code is there
         places.append(former_of(folder) / f"{name}-{len(places) + 1}")
     places[-1].mkdir(parents=True, exist_ok=True)
     for file in FILES:
@@ -65,15 +66,16 @@ def set_aside(folder: Path) -> Path | None:
 
 
 def _hash(value: Any) -> str:
-    """Return a hash from run.json, or "unknown" if the hash cannot be part of a folder's name."""
+    """Return a hash from run.json, or "unknown" if the hash can't be part of a folder name."""
     return value if isinstance(value, str) and NAME.fullmatch(value) else "unknown"
 
 
 def find(folder: Path, fits: Callable[[Path], bool]) -> Path | None:
-    """Return the folder of a run's newest former result that fits, or None if there is none.
+    """Return the folder of a run's newest suitable former result, or None if there is none.
 
     folder: the run's folder.
-    fits: a function that returns True for the folder of a former result that fits.
+    fits: a function that returns True if the former result in a given folder is suitable, for
+    example because it has the requested settings.
     """
     records = sorted(
         former_of(folder).glob("*/run.json"), key=lambda file: (-file.stat().st_mtime_ns, file)
@@ -82,9 +84,9 @@ def find(folder: Path, fits: Callable[[Path], bool]) -> Path | None:
 
 
 def bring_back(folder: Path, place: Path) -> Path | None:
-    """Move a former result back into its run's folder, after setting aside the current result.
+    """Restore a former result to its run's folder, after setting aside the current result.
 
-    Return the new folder of the result that was set aside, or None if there was none.
+    Return the current result's new folder, or None if there was no current result.
 
     folder: the run's folder.
     place: the former result's folder.
@@ -98,7 +100,7 @@ def bring_back(folder: Path, place: Path) -> Path | None:
 
 
 def returned(folder: Path, place: Path, aside: Path | None) -> str:
-    """Return a message about a former result that came back.
+    """Return a message that a former result was restored.
 
     folder, place: the arguments of `bring_back`.
     aside: the path that `bring_back` returned.
@@ -123,12 +125,12 @@ def listed(work: Path) -> Iterator[Former]:
 
 def remove(former: Former) -> None:
     """Delete a former result."""
-    (former.folder / "run.json").unlink()  # first, so that no process brings the result back
+    (former.folder / "run.json").unlink()  # removed first, so that no process restores the result
     _remove(former.folder)
 
 
 def _remove(place: Path) -> None:
-    """Remove a former result's folder, and the folders above it that become empty."""
+    """Remove a former result's folder, and all folders above it that become empty."""
     shutil.rmtree(place)
     for parent in place.parents:
         if parent.name == FORMER or any(parent.iterdir()):

@@ -1,7 +1,8 @@
-"""Run keys, the table of all runs, packs (runs to train together) and the paths of results.
+"""Run keys, the table of all runs, packs (runs that are trained together) and the paths of results.
 
-A run's key identifies the run: env, method, input mode, number of demonstrations, subsampling rate
-and seed. It contains no time, host or hyper-parameter.
+A run's key identifies the run. The key consists of the env, the method, the input mode, the number
+of demonstrations, the subsampling rate and the seed. It contains no time, host name or
+hyper-parameter.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _KEY = re.compile(r"([^/]*)/([^/]*)/([^/]+)-demos(\d+)-rate(\d+)/seed(\d+)")
 
 @dataclass(frozen=True, order=True)
 class RunKey:
-    """The key of a run. As text, it is the path env/method/mode-demosK-rateN/seedS."""
+    """A run's key. Its text is the path env/method/mode-demosK-rateN/seedS."""
 
     env: str
     method: str
@@ -45,12 +46,12 @@ class RunKey:
 
     @property
     def cell(self) -> tuple[str, str, Mode, int]:
-        """Return the cell: the part of the key that must be equal in runs that train together."""
+        """Return the run's cell, i.e. the part of the key that all runs of a pack share."""
         return (self.env, self.method, self.mode, self.rate)
 
     @staticmethod
     def parse(text: str) -> RunKey:
-        """Return the key of a run from its text. Raise UserError if the text is not a key."""
+        """Parse a run's key. Raise UserError if the text is not a key."""
         match = _KEY.fullmatch(text.strip("/"))
         if match is None or match[3] not in MODES:
             raise UserError(
@@ -66,11 +67,14 @@ class RunKey:
 
 @dataclass(frozen=True)
 class Layout:
-    """The paths of results at a scale (a preset config). Each study has a folder of its name."""
+    """The paths of the results at a scale, i.e. with a preset config.
+
+    A study, i.e. a user's own comparison of methods, has a separate folder with the study's name.
+    """
 
     scale: str
     root: Path = Path("results")
-    records: Path | None = None  # file of published records (results), if not in `home`
+    records: Path | None = None  # file of published records, if it is not in `home`
     study: str = ""
 
     @staticmethod
@@ -80,17 +84,20 @@ class Layout:
 
     @property
     def home(self) -> Path:
-        """Return the folder for figures, tables and all scales: the root, or the study's folder."""
+        """Return the folder that holds figures, tables and one folder per scale.
+
+        This is the root or, in a study, the study's folder.
+        """
         return self.root / self.study
 
     @property
     def work(self) -> Path:
-        """Return the scale's folder, which holds its runs, experts, demonstrations and settings."""
+        """Return the scale's folder, with its runs, experts, demonstrations and settings."""
         return self.home / self.scale
 
     @property
     def runs(self) -> Path:
-        """Return the folder of all the scale's runs."""
+        """Return the folder that holds the scale's runs."""
         return self.work / "runs"
 
     def run(self, key: RunKey) -> Path:
@@ -102,12 +109,15 @@ class Layout:
         return self.work / "experts" / env
 
     def settings(self, config: Config) -> Path:
-        """Return the file of complete settings that the workflow's jobs read."""
+        """Return the file with the complete settings, which the workflow's jobs read."""
         return self.work / "settings" / f"{config_hash(config)}.json"
 
     @property
     def published(self) -> Path:
-        """Return the file of published records; the manifest is the same path with .json."""
+        """Return the file of published records.
+
+        The manifest has the same path, except that it ends in .json.
+        """
         return self.records or self.home / "published" / f"{self.scale}.parquet"
 
     def demos(self, env: str) -> Path:
@@ -118,10 +128,10 @@ class Layout:
 def run_table(
     config: Config, figures: Iterable[str] | None = None, *, beside: bool = False
 ) -> list[RunKey]:
-    """Return the sorted keys of all runs that these figures and tables request, without duplicates.
+    """Return the keys of all runs that figures and tables request, sorted and without duplicates.
 
     figures: names of figures and tables, or None for every run of the config.
-    beside: include the runs that the figures and tables show only for comparison.
+    beside: True to include the runs that the figures and tables show only for comparison.
     """
     names, beside = (list(config.figures), True) if figures is None else (list(figures), beside)
     keys = set()
@@ -138,10 +148,10 @@ def run_table(
 def packs(
     keys: Sequence[RunKey], size: int, apart: Callable[[RunKey], Hashable] | None = None
 ) -> list[tuple[RunKey, ...]]:
-    """Group the distinct keys into packs of at most `size` runs, which are trained together.
+    """Group the distinct keys into packs of at most `size` runs. The runs of a pack train together.
 
     The keys of a pack have the same cell and, if `apart` is given, the same value of `apart(key)`.
-    workflow/plan.py chooses `size` and `apart` for the workflow.
+    For the workflow, workflow/plan.py chooses `size` and `apart`.
     """
     groups: dict[Hashable, list[RunKey]] = {}
     for key in sorted(set(keys)):
@@ -154,7 +164,7 @@ def packs(
 
 
 def pack_name(pack: Sequence[RunKey]) -> str:
-    """Return a pack's name, which lists its runs' numbers of demonstrations and seeds.
+    """Return a pack's name, which lists the seeds for each number of demonstrations.
 
     `1.0-3_4.0,2` means one demonstration with seeds 0 to 3, and four demonstrations with seeds 0
     and 2.
@@ -185,7 +195,7 @@ def _ranges(values: Sequence[int]) -> str:
 
 
 def resolve_key(config: Config, key: RunKey) -> CellConfig:
-    """Return the complete settings of a run, which all runs with the same cell share."""
+    """Return a run's complete settings, which are the same for all runs with the run's cell."""
     rate = method_rate(config, key.method)
     if rate is not None and rate != key.rate:
         raise UserError(f"run {key}: method {key.method} has rate {rate}; write rate{rate}")

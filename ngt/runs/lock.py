@@ -15,9 +15,9 @@ PATIENCE = 1.0  # seconds to wait for a lock, since another process may be about
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock a run's folder in this context.
+    """Hold the lock on a run's folder until the context ends.
 
-    If another process holds the lock, raise UserError with the name of that process.
+    If another process holds the lock, raise a UserError that names this process.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path, holder = folder / ".lock", "another process"
@@ -32,4 +32,4 @@ def locked(folder: Path) -> Iterator[None]:
             path.write_text(f"process {os.getpid()} on {platform.node()}\n", encoding="utf-8")
             yield
         finally:
-            path.unlink(missing_ok=True)  # a process that waits for this lock makes a new file
+            path.unlink(missing_ok=True)  # a process that waits for this lock creates a new file

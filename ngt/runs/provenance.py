@@ -1,4 +1,4 @@
-"""The provenance of a run: the code that determines its results, library versions and machine."""
+"""A run's provenance: the code that determines its results, library versions and the machine."""
 
 import ast
 import functools
@@ -24,11 +24,11 @@ LIBRARIES = ("torch", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
 def source_hash(*models: str) -> str:
     """Return a short hash of the code that determines the results of runs with these models.
 
-    The hash covers the models and all modules of the suite that they and the trainer import. If no
-    models are given, the hash covers every model of the suite. The code is parsed before it is
-    hashed, so comments, docstrings and layout do not matter.
+    The hash covers the trainer, the models, and all modules of the suite that the trainer and the
+    models import. If no models are given, the hash covers every model of the suite. The code is
+    parsed before it is hashed, so comments, docstrings and layout do not matter.
 
-    models: paths such as baselines.dac:Dac.
+    models: dotted paths such as baselines.dac:Dac.
     """
     modules = sources(ROOT, models)
     text = "".join(f"{name}\n{modules[name]}\n" for name in sorted(modules))
@@ -36,7 +36,7 @@ def source_hash(*models: str) -> str:
 
 
 def sources(root: Path, models: Iterable[str] = ()) -> dict[str, str]:
-    """Return the canonical text of the modules that `source_hash` covers, by dotted name."""
+    """Return the canonical text of each module that `source_hash` covers, keyed by dotted name."""
     every = (f"baselines.{file.stem}" for file in (root / "baselines").glob("[!_]*.py"))
     named = [model.partition(":")[0] for model in models]
     found: dict[str, str] = {}
@@ -54,13 +54,13 @@ def sources(root: Path, models: Iterable[str] = ()) -> dict[str, str]:
 
 @functools.cache
 def _parsed(code: bytes) -> tuple[str, list[str]]:
-    """Return a module's canonical text, i.e. that of `canonical`, and the names that it imports."""
+    """Return a module's text from `canonical`, and the names that the module imports."""
     tree = ast.parse(code)
     return canonical(tree), list(imported(tree))
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Yield every name in a module's import statements that may be the name of a module."""
+    """Yield each name in a module's import statements that may be a module's name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -70,7 +70,10 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def canonical(node: object) -> str:
-    """Return a syntax tree without docstrings as text, the same text in every Python version."""
+    """Return a syntax tree as text, without docstrings.
+
+    The text is the same in every Python version.
+    """
     if isinstance(node, ast.AST):
         fields = {n: v for n, v in ast.iter_fields(node) if v not in (None, [])}
         if isinstance(fields.get("body"), list):
@@ -90,7 +93,10 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 @functools.cache
 def provenance(*models: str) -> dict[str, Any]:
-    """Return what run.json states about code, library versions and machine, for these models."""
+    """Return the entries of run.json about the code, the library versions and the machine.
+
+    models: the arguments of `source_hash`.
+    """
     status = _git("status", "--porcelain", "--", "ngt", "baselines")
     return {
         "commit": _git("rev-parse", "HEAD"),
@@ -103,7 +109,10 @@ def provenance(*models: str) -> dict[str, Any]:
 
 
 def _git(*args: str) -> str | None:
-    """Return git's output, or None if git fails or the suite is not run from a checkout."""
+    """Run git and return its output.
+
+    Return None if git fails or the suite is not run from a checkout.
+    """
     if INSTALLED:  # the package may lie inside another project's repository
         return None
     try:

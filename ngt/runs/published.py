@@ -1,10 +1,11 @@
-"""Published records: the results of a scale's complete runs in a Parquet file and a manifest.
+"""Published records: a Parquet file and a manifest with the results of a scale's complete runs.
 
-<scale>.parquet   one row per run and evaluation, with the columns run, step and those in
-                  `ngt.runs.folder.VALUES`; an env's expert is the run `<env>/expert`
-<scale>.json      the checksum of the Parquet file, and each run's status, reference and speed; also
-                  the runs' settings (`cells`), and their code, versions and machine (`made`), each
-                  stored once for all runs that share them
+<scale>.parquet   one row per run and evaluation, with the columns run and step and the columns in
+                  `ngt.runs.folder.VALUES`; the run `<env>/expert` is an env's expert
+<scale>.json      the manifest: the checksum of the Parquet file; the status, reference and speed of
+                  each run; the runs' settings (`cells`); and the runs' code, library versions and
+                  machine (`made`). Runs with the same settings share an entry in `cells`, and runs
+                  made in the same way share an entry in `made`.
 
 `ngt.runs.shipping.gather` writes both files.
 """
@@ -36,12 +37,12 @@ LATER = ("rank_correlation",)  # columns that records of earlier versions lack
 
 
 def expert_name(env: str) -> str:
-    """Return the name of an env's expert in the records, which list experts among the runs."""
+    """Return the name under which the records list an env's expert among the runs."""
     return f"{env}/expert"
 
 
 def names(path: Path) -> frozenset[str]:
-    """Return the names of the runs and experts in published records. Do not check the records."""
+    """Return the names of the runs and experts in published records, without checking these."""
     beside = path.with_suffix(".json")
     data = read_json(beside) if beside.exists() else None
     runs = data.get("runs") if isinstance(data, dict) else None
@@ -52,7 +53,7 @@ def names(path: Path) -> frozenset[str]:
 
 
 def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
-    """Return nested settings as a flat mapping from dotted names to values."""
+    """Flatten nested settings into a mapping from dotted names to values."""
     out: dict[str, Any] = {}
     for name, value in settings.items():
         out |= flat(value, f"{where}{name}.") if isinstance(value, dict) else {where + name: value}
@@ -62,15 +63,16 @@ def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
 def settings_hash(settings: dict[str, Any]) -> str:
     """Return the `config_hash` of a run's settings, given as plain data.
 
-    The settings are not parsed, since another version of the suite may have written them.
+    The settings are not parsed, since a different version of the suite may have written them.
     """
     return short(sha256(json.dumps(settings, sort_keys=True, separators=(",", ":")).encode()))
 
 
 def difference(made: CellConfig, wanted: CellConfig) -> str:
-    """Return text on the first setting that differs between records and config, or "" if none does.
+    """Describe the first setting that differs between the records and the config, or return "".
 
-    `demos_source`, which is a hash, is compared last, since a reader learns little from it.
+    The `demos_source` setting is compared last. It is a hash, so its difference tells a reader
+    little.
 
     made: a run's settings in the records.
     wanted: the settings that the config gives the run.
@@ -86,8 +88,8 @@ def difference(made: CellConfig, wanted: CellConfig) -> str:
 class Published:
     """The runs in published records.
 
-    other_settings: count a run as complete even if its settings differ from those of the config. By
-    default, such a run is stale.
+    other_settings: True to count a run as complete even if its settings differ from the config's.
+    By default, such a run is stale.
     """
 
     def __init__(self, path: Path, config: Config, *, other_settings: bool = False) -> None:
@@ -136,7 +138,7 @@ class Published:
         return data
 
     def _cell(self, name: str) -> CellConfig:
-        """Return the settings of a run in the records."""
+        """Return the settings that a run has in the records."""
         at = self.manifest["runs"][name]["cell"]
         try:
             return recorded(self.manifest["cells"][at], f"cells[{at}]")
@@ -144,9 +146,9 @@ class Published:
             raise self._fail(f"run {name}: its settings do not fit this version: {error}") from None
 
     def _frames(self) -> dict[str, pd.DataFrame]:
-        """Return each run's evaluations, by the run's name.
+        """Return each run's evaluations, keyed by run name.
 
-        The file's checksum is compared last, since the other errors name the run that is wrong.
+        The file's checksum is compared last, since each of the other checks names the faulty run.
         """
         import pandas as pd
 
@@ -155,7 +157,7 @@ class Published:
             table = pd.read_parquet(io.BytesIO(content))
             later = {c: float("nan") for c in LATER if c not in table}
             table = table.assign(**later)[list(COLUMNS)]
-        except Exception as error:  # pyarrow may raise anything on a damaged file
+        except Exception as error:  # pyarrow may raise any exception on a damaged file
             raise self._fail(" ".join(str(error).split())) from None
         twice = table[table.duplicated(["run", "step"])]
         if len(twice):
@@ -181,7 +183,7 @@ class Published:
         return Record({**own, **self.manifest["made"][own["made"]]}, self.frames[name])
 
     def difference(self, key: RunKey) -> str:
-        """Return text on the first setting of a run that differs from the config, or ""."""
+        """Describe the first of a run's settings that differs from the config, or return ""."""
         if (own := self.manifest["runs"].get(str(key))) is None:
             return ""
         place = (key.cell, own["cell"])
@@ -193,9 +195,9 @@ class Published:
         return self._differences[place]
 
     def of_expert(self, env: str) -> str:
-        """Return text on the first setting of an env's expert that differs from the config.
+        """Describe the first setting of an env's expert that differs from the config, or return "".
 
-        Return "" if no setting differs, or if the config does not train an expert of the env.
+        Also return "" if the config does not train an expert on the env.
         """
         name = expert_name(env)
         trained = self.config.demos == "trained" and not own_file(self.config, env)
@@ -204,19 +206,20 @@ class Published:
         return difference(self._cell(name), resolve_expert(self.config, env))
 
     def differences(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> dict[str, str]:
-        """Return text on the first setting of each run and expert that differs from the config.
+        """Describe, for runs and experts, the first setting that differs from the config.
 
-        The result maps names, such as "expert <env>", to texts. Runs and experts whose settings do
-        not differ are left out.
+        The result maps names, such as "expert <env>", to descriptions. Runs and experts whose
+        settings do not differ are left out.
 
-        envs: envs whose experts are compared.
+        keys: the runs to compare.
+        envs: the envs whose experts to compare.
         """
         found = {f"run {key}": self.difference(key) for key in keys}
         found |= {f"expert {env}": self.of_expert(env) for env in envs}
         return {name: differs for name, differs in found.items() if differs}
 
     def check(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> None:
-        """Unless `other_settings` is set, raise UserError if settings differ from the config's."""
+        """Raise UserError if settings differ from the config's, unless `other_settings` is set."""
         for name, differs in self.differences(keys, envs).items():
             if not self.other_settings:
                 raise UserError(
@@ -225,7 +228,10 @@ class Published:
                 )
 
     def status(self, key: RunKey) -> Status:
-        """Return the status of a run: stale if its settings differ from those of the config."""
+        """Return a run's status.
+
+        The run is stale if its settings differ from the config's, unless `other_settings` is set.
+        """
         if (own := self.manifest["runs"].get(str(key))) is None:
             return Status("missing", "not among the published records")
         model = self.manifest["cells"][own["cell"]].get("model", "")
@@ -248,9 +254,9 @@ class Published:
         return self._record(expert_name(env))
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Return the published runs that no figure or table of the config requests.
+        """Return the names of published runs that no figure or table of the config requests.
 
-        Only runs that differ from one of `keys` in nothing but the seed are returned.
+        Only runs that differ from one of `keys` in the seed alone are returned.
         """
         known = {str(key) for key in run_table(self.config)}
         cells = {str(key).rpartition("/")[0] for key in keys}

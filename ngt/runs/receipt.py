@@ -2,12 +2,12 @@
 
 python -m ngt.runs.receipt RECEIPT...
 
-`<run>/done.<hash>`, `<expert>/done.<hash>` and `<env>.done.<hash>` are the receipts of a run, an
-expert and a recording, i.e. an env's demonstration file. The hash identifies the settings. A
-receipt is written only if the result in the same folder is intact and has these settings. Otherwise
-the command looks for a former result, i.e. one that was replaced (ngt.runs.former), that is intact
-and has these settings, and brings it back. If there is no such result, the command reports an
-error.
+A run has the receipt `<run>/done.<hash>`, an expert has `<expert>/done.<hash>`, and a recording (an
+env's demonstration file) has `<env>.done.<hash>`. The hash identifies the settings. The command
+writes a receipt only if the result in the same folder is intact and has these settings. Otherwise,
+the command looks for a former result of the run or expert, i.e. a result that a newer one replaced
+(see ngt.runs.former). If a former result is intact and has these settings, the command restores it;
+if not, the command reports an error.
 """
 
 import sys
@@ -27,7 +27,7 @@ def receipt_hash(run: str, config_hash: str) -> str:
 
 
 def certify(receipt: Path) -> None:
-    """Write a receipt. Raise UserError if the result does not match the hash in its name."""
+    """Write a receipt. Raise UserError if the result does not match the receipt's hash."""
     stem, _, wanted = receipt.name.rpartition("done.")
     if stem:  # the receipt of a recording
         file = receipt.with_name(f"{stem}npz")
@@ -49,11 +49,11 @@ def certify(receipt: Path) -> None:
 
 
 def fault_in(folder: Path, wanted: str) -> str:
-    """Return why a folder's result does not match a receipt's hash, or "" if it does."""
+    """Return why a folder's result does not match a receipt's hash, or "" if the result matches."""
     file, record = folder / "run.json", read_json(folder / "run.json")
     record = record if isinstance(record, dict) else {}
     run, made = run_in(record), str(record.get("config_hash"))
-    found = made if run is None else receipt_hash(run, made)  # an expert's key has no field `run`
+    found = made if run is None else receipt_hash(run, made)  # an expert's key has no `run` field
     if found != wanted:
         what = f"made with {found}" if record else "missing or unreadable"
         return f"{file}: {what}, but {wanted} was planned"

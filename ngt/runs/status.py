@@ -1,7 +1,7 @@
 """The status of a run's folder: finished, diverged, stale, damaged, part or missing.
 
-The commands, the tables and the workflow all use `status_of`. It reads the content of the folder
-and ignores time stamps. Runs in published records have no folders, so
+The commands, the tables and the workflow all use `status_of`, which reads the folder's content and
+ignores time stamps. Runs in published records have no folders, so
 `ngt.runs.published.Published.status` compares the settings in the records instead.
 """
 
@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 
 from ngt.files import checksum, read_json
 
-PART = ".part"  # suffix of a run's file names until the run is complete
+PART = ".part"  # suffix of the names of a run's files until the run is complete
 STATUSES = ("finished", "diverged", "stale", "damaged", "part", "missing")
 COMPLETE = STATUSES[:2]
 
 
 class Status(NamedTuple):
-    """One of STATUSES, with the reason.
+    """A run's status, which is one of STATUSES, with the reason for it.
 
     finished  complete
     diverged  complete; training ended because a tensor was not finite
-    stale     complete, but key, settings or demonstrations differ from those of the config
-    damaged   once complete, but a file was removed or changed
+    stale     complete, but its key, settings or demonstrations differ from the config's
+    damaged   was complete, but a file was then removed or changed
     part      started but not complete
     missing   not started
     """
@@ -44,10 +44,10 @@ def status_of(
     """Return the status of a run's or an expert's folder.
 
     key, config_hash: the key and the hash of the settings that the run should have.
-    reference: the `reference` that should be in run.json, or None to skip its comparison. Only the
-    checksum of the demonstrations is compared, since it determines the other fields of the
-    reference.
-    source: hash of the current code, or None to skip the comparison of code.
+    reference: the `reference` entry that run.json should have, or None to skip this comparison.
+    Only the checksum of the demonstrations is compared, since it determines the entry's other
+    fields.
+    source: hash of the current code, or None to skip this comparison.
     """
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
@@ -81,14 +81,14 @@ def _unfinished(folder: Path) -> Status:
 
 
 def last_step(path: Path) -> int:
-    """Return the step of the last evaluation in a file, or 0 if there is none."""
+    """Return the step of the last evaluation in an eval.csv file, or 0 if there is none."""
     last = path.read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
     step = last[0].split(",")[0] if last else ""
     return int(step) if step.isdigit() else 0
 
 
 def run_in(record: Any) -> str | None:
-    """Return the name of the run in the content of a run.json, or None if it names no run."""
+    """Return the run's name from the content of a run.json, or None if the content names no run."""
     key = record.get("key") if isinstance(record, dict) else None
     return key.get("run") if isinstance(key, dict) else None
 
@@ -100,7 +100,7 @@ def changed(folder: Path, record: Mapping[str, Any], names: Iterable[str] = ()) 
     """
     listed = record.get("files")
     sums = listed if isinstance(listed, dict) else {}
-    if not sums and not (folder / "eval.csv").exists():  # run.json of old versions lists none
+    if not sums and not (folder / "eval.csv").exists():  # a run.json of earlier versions lists none
         return f"{folder / 'eval.csv'} is missing"
     for name in sorted(sums.keys() & set(names or sums)):
         try:
@@ -112,7 +112,7 @@ def changed(folder: Path, record: Mapping[str, Any], names: Iterable[str] = ()) 
 
 
 def drop_receipts(done: Path) -> None:
-    """Remove the receipts of a result that is being replaced: the files `<done>.<hash>`."""
+    """Remove the receipts `<done>.<hash>` of a result that is about to be replaced."""
     for receipt in done.parent.glob(f"{done.name}.*"):
         receipt.unlink()
 
@@ -120,12 +120,12 @@ def drop_receipts(done: Path) -> None:
 def described(demos: Path) -> dict[str, Any]:
     """Return a demonstration file's env, source and checksum, or {} if it is unreadable.
 
-    NumPy is not needed to read the array `meta`, since the array is stored as a header of one line
+    NumPy is not needed to read the `meta` array, since the file stores it as a one-line header
     followed by JSON text. `json` detects the encoding of that text.
     """
     try:
         with zipfile.ZipFile(demos) as archive:
             meta = json.loads(archive.read("meta.npy").partition(b"\n")[2])
-    except Exception:  # a damaged file may raise anything in zipfile and zlib
+    except Exception:  # on a damaged file, zipfile and zlib may raise any exception
         return {}
     return meta if isinstance(meta, dict) else {}

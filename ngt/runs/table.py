@@ -1,8 +1,9 @@
 """The tables from which figures are drawn: all evaluations of a set of runs, with scores.
 
-A run's record, i.e. its run.json and its evaluations, comes from its folder, or from published
-records (`records: published`). In both cases, a run that is missing, stale (made with other
-settings or demonstrations), a duplicate, or in the folder of another run causes an error.
+A run's record consists of its run.json and its evaluations. It comes from the run's folder or from
+published records (`records: published`). In both cases, a run causes an error if it is missing,
+stale (trained with different settings or demonstrations), a duplicate, or in a different run's
+folder.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Source = Published | Folders  # a source of records
 def source(layout: Layout, config: Config, *, other_settings: bool = False) -> Source:
     """Return the source of records that the config selects.
 
-    other_settings: accept published records whose settings differ from those of the config.
+    other_settings: True to accept published records whose settings differ from the config's.
     """
     if config.records == "published":
         return Published(layout.published, config, other_settings=other_settings)
@@ -38,7 +39,7 @@ def source(layout: Layout, config: Config, *, other_settings: bool = False) -> S
 
 
 class Runs(NamedTuple):
-    """The evaluations of those requested runs that are complete, and the status of every run."""
+    """The evaluations of the complete runs, and the statuses of all requested runs."""
 
     rows: pd.DataFrame | None  # rows as in `read_runs`; None if no run is complete
     statuses: dict[RunKey, Status]
@@ -61,7 +62,7 @@ def read_keys(
 ) -> Runs:
     """Read the runs with these keys. Raise UserError in the same cases as `read_runs`.
 
-    where: the config field that requests the keys.
+    where: the config field that requests these runs, for messages.
     """
     import pandas as pd
 
@@ -94,15 +95,16 @@ def read_keys(
     rows = pd.concat(full, ignore_index=True) if full else None
     if rows is not None:
         reasons = {f.attrs["env"]: f.attrs["unscored"] for f in frames if f.attrs["unscored"]}
-        # If one run on an env cannot be scored, no run on the env is. The other runs may lack a
-        # reason, since records of earlier versions lack the standard errors that give the reason.
+        # If one run on an env cannot be scored, no run on this env is scored. Some of these runs
+        # may lack the reason, since it follows from standard errors that records of earlier
+        # versions lack.
         rows.loc[rows["env"].isin(reasons), "score"] = float("nan")
         rows.attrs = {"unscored": reasons}
     return Runs(rows, statuses, records)
 
 
 def unscored_envs(rows: pd.DataFrame | None) -> dict[str, str]:
-    """Return the envs whose returns can't be normalised to scores, each with the reason.
+    """Return the envs whose returns can't be normalised to scores, with the reason for each env.
 
     rows: all or some of the rows from `read_runs` or `read_keys`.
     """
@@ -117,17 +119,17 @@ def read_runs(
     allow_partial: bool = False,
     other_settings: bool = False,
 ) -> tuple[pd.DataFrame, list[RunKey]]:
-    """Return every evaluation of a figure's or table's runs, and the keys of missing runs.
+    """Return all evaluations of a figure's or table's runs, and the keys of its missing runs.
 
     There is one row per run and step. The columns are env, method, mode, rate, demos, seed, step,
     `ngt.runs.folder.VALUES`, score, random, expert and status. The score is the normalised mean
     return: 0 for a random policy, 1 for the expert, and NaN on `unscored_envs`. The rows of a
     diverged run are included.
 
-    Raise UserError for a run that is missing, stale, a duplicate, or in the folder of another run.
-    With `allow_partial`, and with published records, missing runs are left out instead. Raise
-    UserError if the settings of published records differ from those of the config, unless
-    `other_settings` is set.
+    Raise UserError if a run is missing, stale, a duplicate, or in a different run's folder. With
+    `allow_partial` or with published records, missing runs are left out instead. Also raise
+    UserError if the settings in published records differ from the config's, unless `other_settings`
+    is set.
 
     figure: name of the figure or table.
     """
@@ -161,7 +163,7 @@ def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
 
 
 def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
-    """Return a run's evaluations as rows like those of `read_runs`.
+    """Return a run's evaluations as rows with the columns of `read_runs`.
 
     The scores are NaN if the run's reference cannot normalise returns.
     """

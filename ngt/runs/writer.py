@@ -65,7 +65,7 @@ class RunWriter:
         return State(data={**texts, "seconds": round(time.monotonic() - self._clock, 1)})
 
     def restore(self, state: State) -> None:
-        """Replace the rows that were written so far with the rows of an interrupted writer."""
+        """Replace the rows that were written so far with the rows of an interrupted run."""
         for name, file in self._files.items():
             file.seek(0)
             file.truncate()
@@ -97,10 +97,11 @@ class RunWriter:
                 raise OSError(error.errno, error.strerror, file.name) from None
 
     def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
-        """Complete the run: replace the folder's earlier result, if any. run.json is replaced last.
+        """Complete the run, and replace the folder's earlier result if there is one.
 
-        The earlier result becomes a former result (ngt.runs.former). It is moved only after all
-        files of the new run are written, so a full disk does not damage the earlier result.
+        run.json is replaced last. The earlier result becomes a former result (see ngt.runs.former).
+        It is moved only after all files of the new run are written, so a full disk does not damage
+        the earlier result.
         """
         self._flush()
         for file in self._files.values():

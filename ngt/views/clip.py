@@ -1,4 +1,4 @@
-"""Video clips of one policy, or of several side by side, as small GIFs and as mp4 files."""
+"""Video clips of one policy or of several policies side by side, as GIF or mp4 files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from PIL import Image, ImageDraw
 from ngt.errors import UserError
 from ngt.foreign.extras import library
 
-LARGEST = 300_000  # maximum size of a GIF in bytes, for each policy that the GIF shows
+LARGEST = 300_000  # maximum size of a GIF, in bytes per policy shown
 
-# Qualities of a GIF, best first: width in pixels for each policy, n to keep every n-th frame,
-# number of colours.
+# The qualities of a GIF, from best to worst. Each consists of the width in pixels per policy, a
+# number n to keep every n-th frame, and the number of colours.
 QUALITY = (
     (320, 1, 64),
     (280, 1, 48),
@@ -40,7 +40,7 @@ class Clip(NamedTuple):
 
 
 def beside(clips: Mapping[str, Clip]) -> Clip:
-    """Join clips from left to right into one clip, with each clip's name in a corner of its part.
+    """Join clips from left to right into one clip, in which each clip's name is in a corner.
 
     A shorter clip shows its last frame until the longest clip ends.
     """
@@ -53,7 +53,7 @@ def beside(clips: Mapping[str, Clip]) -> Clip:
 
 
 def _name(frame: NDArray[np.uint8], name: str) -> NDArray[np.uint8]:
-    """Return a frame with a name in its upper left corner."""
+    """Write a name in the upper left corner of a frame."""
     image = Image.fromarray(frame)
     size = max(10, image.height // 18)
     draw = ImageDraw.Draw(image)
@@ -64,9 +64,11 @@ def _name(frame: NDArray[np.uint8], name: str) -> NDArray[np.uint8]:
 
 
 def gif(clip: Clip, comment: str, largest: int = LARGEST) -> bytes:
-    """Return a GIF of the best quality that is small enough. Raise UserError if none is.
+    """Encode a clip as a GIF in the best quality that is small enough.
 
-    largest: the maximum number of bytes for each policy.
+    Raise UserError if even the lowest quality is too large.
+
+    largest: the maximum number of bytes per policy.
     """
     for width, every, colors in QUALITY:
         content = encode(clip, width * clip.policies, every, colors, comment)
@@ -78,7 +80,7 @@ def gif(clip: Clip, comment: str, largest: int = LARGEST) -> bytes:
 
 
 def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> bytes:
-    """Return a GIF whose frames share a palette, so that parts that do not change take no bytes."""
+    """Encode a clip as a GIF. The frames share a palette, so unchanged parts take no bytes."""
     images = [Image.fromarray(frame) for frame in clip.frames[::every]]
     height = round(images[0].height * width / images[0].width)
     small = [image.resize((width, height), Image.Resampling.LANCZOS) for image in images]
@@ -87,7 +89,7 @@ def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> byt
     for i, image in enumerate(some):
         strip.paste(image, (0, i * height))
     palette = strip.quantize(colors, dither=Image.Dither.NONE)
-    # No dithering: its pattern would change from frame to frame and cost bytes.
+    # Dithering is off, because its pattern would change from frame to frame and take bytes.
     first, *rest = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in small)
     out = io.BytesIO()
     first.save(
@@ -104,7 +106,7 @@ def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> byt
 
 
 def mp4(clip: Clip, comment: str) -> bytes:
-    """Return an mp4 file with every frame in full size, for any player."""
+    """Encode a clip as an mp4 file for any player, with all frames in full size."""
     av = library("av", "--out: an mp4 file", "video")
     height, width = (size - size % 2 for size in clip.frames[0].shape[:2])  # even, for H.264
     out = io.BytesIO()
@@ -124,7 +126,10 @@ FORMATS: dict[str, Callable[[Clip, str], bytes]] = {".gif": gif, ".mp4": mp4}  #
 
 
 def check_name(file: Path) -> None:
-    """Raise UserError if a video can't be written to this file. Call this before filming."""
+    """Raise UserError if a video can't be written to this file.
+
+    This is checked before filming, which takes time.
+    """
     if file.suffix not in FORMATS:
         raise UserError(f"--out: {file} is not a video; give a name that ends in .gif or .mp4")
     if file.suffix == ".mp4":

@@ -1,7 +1,7 @@
 """TensorBoard event files of training runs, in one folder per run.
 
-Each evaluation becomes one event with tags `eval/<column>`, whose values are means over the
-evaluation's episodes. Each row of train.csv becomes one event with tags `train/<column>`. Values
+Each evaluation becomes one event with `eval/<column>` tags, whose values are means over the
+evaluation's episodes. Each row of train.csv becomes one event with `train/<column>` tags. Values
 are stored in single precision. Rows that a run's event files already contain are not written again.
 """
 
@@ -20,13 +20,13 @@ from ngt.foreign.extras import library
 from ngt.views.progress import Progress, Stamp, Started, stamp, training
 
 FILES = "events.out.tfevents.*"  # TensorBoard and other readers recognise this name
-VERSION = "brain.Event:2"  # the version of the format, which the first event of a file states
+VERSION = "brain.Event:2"  # version of the format, which a file's first event states
 
 Written = dict[tuple[str, int], int]  # ("eval" or "train", step) -> hash of the row
 
 
 class Events:
-    """The TensorBoard event files in a folder, and functions to extend them."""
+    """The TensorBoard event files in a folder, with methods that append events to them."""
 
     def __init__(self, folder: Path) -> None:
         where, extra = "--tensorboard", "tensorboard"
@@ -42,7 +42,7 @@ class Events:
         self._files: dict[str, Path] = {}
 
     def write(self, run: Started, progress: Progress) -> int:
-        """Write a run's new rows and return their number.
+        """Write a run's new rows, and return the number of new rows.
 
         If a row that was written before has changed, the run has been trained again. In that case,
         write an event that tells readers to drop the earlier rows, and write all rows again.
@@ -95,7 +95,7 @@ class Events:
                 writer.write(event.SerializeToString())
 
     def read(self, name: str) -> Written:
-        """Return the hashes of the rows in a run's event files."""
+        """Read a run's event files, and return the hashes of the rows in these files."""
         found: Written = {}
         for event in self._events(name):
             if event.HasField("session_log"):

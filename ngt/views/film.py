@@ -24,7 +24,7 @@ RATE = 25  # maximum number of frames per second; a GIF's frame times are multip
 def need_no_display() -> None:
     """Let MuJoCo and pygame render without a display, unless the user has chosen otherwise.
 
-    Call this before an env is made.
+    Call this function before an env is created.
     """
     if sys.platform == "linux":
         os.environ.setdefault("MUJOCO_GL", "egl")
@@ -40,7 +40,10 @@ def film(
     *,
     terminate_when_unhealthy: bool = True,
 ) -> Clip:
-    """Film a deterministic episode in real time, for `seconds` or until the episode ends."""
+    """Film an episode of a deterministic policy, for `seconds` or until the episode ends.
+
+    The clip plays in real time.
+    """
     env = make(env_id, terminate_when_unhealthy=terminate_when_unhealthy, render_mode="rgb_array")
     try:
         step = step_seconds(env_id, env)
@@ -60,7 +63,7 @@ def film(
 
 
 def step_seconds(env_id: str, env: Env) -> float:
-    """Return the seconds that an env simulates per step: its `dt`, or 1 / frames per second."""
+    """Return the seconds that an env simulates per step: its `dt`, or 1 / its `render_fps`."""
     step: Any = getattr(env.unwrapped, "dt", None)
     if step is None and (rate := env.metadata.get("render_fps")):
         step = 1 / rate
@@ -78,13 +81,16 @@ def _mujoco(env: Env) -> bool:
 
 
 def _prepare(env: Env) -> None:
-    """Choose a camera and fast rendering in MuJoCo. Call this before the first frame."""
+    """Choose a camera and fast rendering if MuJoCo renders the env.
+
+    Call this function before the first frame.
+    """
     inner: Any = env.unwrapped
     if not _mujoco(env):
         return
     dm_control = hasattr(inner, "render_kwargs")
     model = inner._env.physics.model if dm_control else inner.model
-    camera = 0 if model.ncam else -1  # the camera that follows the body, or a free one
+    camera = 0 if model.ncam else -1  # the camera that follows the body, or a free camera
     if dm_control:
         inner.render_kwargs = {"camera_id": camera, "width": 480, "height": 360}
     else:
@@ -100,12 +106,12 @@ def _prepare(env: Env) -> None:
 
 
 def _render(env_id: str, env: Env) -> NDArray[np.uint8]:
-    """Return a frame, shape (height, width, 3). Raise UserError if the env can't be rendered."""
+    """Render a frame, shape (height, width, 3). Raise UserError if the env can't be rendered."""
     try:
         frame: Any = env.render()
     except gym.error.DependencyNotInstalled as error:  # such as pygame
         raise UserError(f"env {env_id!r}: {reason(error)}; {install('video')}") from None
-    except Exception as error:  # every GL library raises its own errors
+    except Exception as error:  # each GL library raises its own types of errors
         if not _mujoco(env):
             raise UserError(f"env {env_id!r}: its render() raised {reason(error)}") from error
         raise UserError(

@@ -1,6 +1,6 @@
-"""The progress of runs and experts: their statuses, and the rows of their CSV files so far.
+"""The progress of runs and experts: their statuses, and the rows in their CSV files so far.
 
-The files are only read, never locked or changed, so training is not affected.
+The files are only read and are never locked or changed, so training is not affected.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import demos_file, own_file
 
 Rows = dict[int, dict[str, float]]  # step -> column -> value
-Stamp = tuple[int, int] | None  # time and size of a file; None if there is no file
+Stamp = tuple[int, int] | None  # a file's modification time and size; None if it is missing
 
 
 class Started(NamedTuple):
-    """A run or an expert that has begun, and some of its settings."""
+    """A run or an expert that has started, with some of its settings."""
 
     name: str  # a run's key, or "<env>/expert"
     env: str
-    curve: str  # name of the curve that shows the run, such as "ngt/state-action-demos4-rate20"
+    curve: str  # name of the run's curve, such as "ngt/state-action-demos4-rate20"
     steps: int  # step at which training ends
     episodes: int  # number of episodes in an evaluation
     eval: Path
@@ -38,18 +38,18 @@ class Started(NamedTuple):
 
 
 class Progress:
-    """The progress of the runs with these keys and of their envs' experts; `look` updates it."""
+    """The progress of the runs with these keys, and of the experts of these runs' envs."""
 
     def __init__(self, layout: Layout, config: Config, keys: Sequence[RunKey]) -> None:
         self.layout, self.config, self.keys = layout, config, list(keys)
         self.statuses: dict[RunKey, str] = {}
         self.over = False  # True if all runs are complete and none is being trained again
-        self._complete: dict[Path, tuple[Stamp, str]] = {}  # of complete runs
+        self._complete: dict[Path, tuple[Stamp, str]] = {}  # statuses of complete runs
         self._references: dict[str, tuple[float, float]] = {}
         self._rows: dict[Path, tuple[Stamp, Rows]] = {}
 
     def look(self) -> list[Started]:
-        """Update the statuses; return the experts, then the runs, that have begun."""
+        """Update all statuses, and return the experts and then the runs that have started."""
         self.folders = Folders(self.layout, self.config)
         found = []
         for env in dict.fromkeys(key.env for key in self.keys):
@@ -68,7 +68,10 @@ class Progress:
         return begun
 
     def _status(self, folder: Path, what: RunKey | str) -> str:
-        """Return the status of a run (key) or an expert (env). Read complete folders only once."""
+        """Return the status of a run or an expert. A complete folder is read only once.
+
+        what: the run's key, or the env of the expert.
+        """
         now = stamp(folder / "run.json")
         known, former = self._complete.get(folder, (None, ""))
         if now and known == now:
@@ -82,14 +85,17 @@ class Progress:
         return status
 
     def evaluations(self, run: Started) -> Rows:
-        """Return the mean return and mean length of each of a run's evaluations."""
+        """Return the mean return and the mean length for each of a run's evaluations."""
         now = stamp(run.eval)
         if run.eval not in self._rows or self._rows[run.eval][0] != now:
             self._rows[run.eval] = now, evaluations(run.eval, run.episodes)
         return self._rows[run.eval][1]
 
     def reference(self, env: str) -> tuple[float, float] | None:
-        """Return the random policy's and the expert's mean return, or None if these are unknown."""
+        """Return the mean returns of the random policy and the expert.
+
+        Return None if they are unknown or cannot normalise returns.
+        """
         if env not in self._references and self.folders.reference(env):
             file = Path(demos_file(self.config, env) or self.layout.demos(env))
             with warnings.catch_warnings():
@@ -106,7 +112,10 @@ def curve_of(key: RunKey) -> str:
 
 
 def started(folder: Path, complete: bool, name: str, env: str, curve: str) -> Started | None:
-    """Return the run or expert in a folder, the one in training if any, or None if none began."""
+    """Return the run or expert in a folder, or None if none has started.
+
+    If a new run is being trained in a folder with an earlier result, return the new run.
+    """
     ending = PART if (training := (folder / f"eval.csv{PART}").exists()) else ""
     settings = read_json(folder / f"config.json{ending}") if training or complete else None
     if settings is None:
@@ -125,7 +134,7 @@ def started(folder: Path, complete: bool, name: str, env: str, curve: str) -> St
 
 
 def stamp(path: Path) -> Stamp:
-    """Return a file's time of change and size, or None if there is no such file."""
+    """Return a file's modification time and size, or None if the file is missing."""
     try:
         stat = path.stat()
     except FileNotFoundError:
@@ -136,7 +145,7 @@ def stamp(path: Path) -> Stamp:
 def table(path: Path) -> Iterator[dict[str, float]]:
     """Yield the rows of a CSV file of numbers, up to the first row that is not fully written.
 
-    Yield no row if the file is missing, which it is while it is being replaced.
+    Yield no rows if the file is missing, as it is for a moment while a new file replaces it.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -151,7 +160,11 @@ def table(path: Path) -> Iterator[dict[str, float]]:
 
 
 def evaluations(path: Path, episodes: int) -> Rows:
-    """Return the mean return and length of each evaluation whose episodes are all in the file."""
+    """Return the mean return and the mean length for each complete evaluation in a file.
+
+    path: a run's eval.csv file.
+    episodes: the number of episodes in a complete evaluation.
+    """
     found: dict[int, list[dict[str, float]]] = {}
     for row in table(path):
         found.setdefault(int(row["step"]), []).append(row)
@@ -163,5 +176,5 @@ def evaluations(path: Path, episodes: int) -> Rows:
 
 
 def training(path: Path) -> Rows:
-    """Return the rows of train.csv."""
+    """Return the rows of train.csv by step."""
     return {int(row["step"]): row for row in table(path)}

@@ -1,4 +1,7 @@
-"""Learning curves as text. Each curve is a line of characters, one per block of training steps."""
+"""Learning curves drawn as text.
+
+A curve is a line of characters, with one character per block of training steps.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +22,20 @@ Curve = dict[int, float]  # step -> mean return or score
 
 
 class Line(NamedTuple):
-    """A curve, with facts on the runs that it averages."""
+    """A curve, with facts about the runs that it averages."""
 
     name: str
-    begun: int  # number of runs that have begun
-    runs: int  # number of all runs of the curve
-    share: float  # fraction of all runs' training steps that are done
+    begun: int  # number of runs that have started
+    runs: int  # number of all the curve's runs
+    share: float  # fraction of all these runs' training steps that are done
     curve: Curve  # at each step, the mean over the runs that have reached it
-    last: float  # mean over the runs of the last evaluation's value
+    last: float  # mean over the runs of each run's last value
     steps: int
     over: bool
 
 
 class Block(NamedTuple):
-    """The curves of an env, and the values that the lowest and the highest character stand for."""
+    """An env's curves, and the values that the lowest and the highest character represent."""
 
     env: str
     low: float
@@ -44,7 +47,9 @@ class Block(NamedTuple):
 def draw(
     progress: Progress, begun: Sequence[Started], head: str, width: int, height: int | None
 ) -> list[str]:
-    """Return lines of text: a summary, then each env's curves, first those in training.
+    """Return lines of text: a summary, then each env's curves.
+
+    Envs with runs that are not complete come first.
 
     height: the maximum number of lines, or None for any number.
     """
@@ -60,7 +65,7 @@ def draw(
 
 
 def block(progress: Progress, env: str, begun: Sequence[Started]) -> Block:
-    """Return an env's curves: of scores if returns can be normalised, otherwise of returns."""
+    """Return an env's curves, of scores if returns can be normalised and otherwise of returns."""
     reference = progress.reference(env)
     low, high = reference or (0.0, 1.0)
     total = Counter(curve_of(key) for key in progress.keys if key.env == env)
@@ -88,7 +93,11 @@ def block(progress: Progress, env: str, begun: Sequence[Started]) -> Block:
 
 
 def line(name: str, total: int, runs: Sequence[Started], curves: Sequence[Curve]) -> Line:
-    """Return the line of a curve, given the curve of each of its runs."""
+    """Return the curve that averages the curves of some runs.
+
+    total: the number of all runs of this curve, including those that have not started.
+    curves: the curve of each run in `runs`.
+    """
     steps = max(run.steps for run in runs)
     done = [
         1.0 if run.complete else max(curve, default=0) / run.steps
@@ -103,7 +112,7 @@ def line(name: str, total: int, runs: Sequence[Started], curves: Sequence[Curve]
 
 
 def show(block: Block, width: int) -> list[str]:
-    """Return the lines of text for an env."""
+    """Draw an env's curves as lines of text."""
     marks = BLOCKS if encodable(BLOCKS) else ASCII
     names = max(len(item.name) for item in block.lines)
     counts = max(len(f"{item.begun}/{item.runs}") for item in block.lines)
@@ -134,10 +143,10 @@ def encodable(text: str) -> bool:
 def spark(
     curve: Mapping[int, float], steps: int, low: float, high: float, width: int, marks: str
 ) -> str:
-    """Return a curve as `width` characters, each for an equal number of training steps.
+    """Draw a curve as `width` characters, each for an equal number of training steps.
 
-    A character shows the last evaluation up to the end of its steps. For steps that training has
-    not reached yet, it is blank.
+    A character shows the last evaluation up to the end of its steps. It is blank if training has
+    not reached its steps yet.
     """
     text, span = "", high - low or 1.0
     for i in range(width):

@@ -21,7 +21,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the dataset. Its actions are in the env's units, as is usual for Minari datasets."""
-    load_config(args)  # the config's `imports` may register the env of the demonstrations
+    load_config(args)  # the config's `imports` may register the demonstrations' env
     data = demos.load(args.demos)
     folder = minari.write(data, args.id, f"demonstrations {args.demos}")
     say(f"{folder}: {len(data.length)} episodes of {data.env}, actions in the env's units")

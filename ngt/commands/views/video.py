@@ -81,7 +81,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def find(source: str, config: Config, layout: Layout) -> tuple[Path, str]:
-    """Return the policy file for a run, path or env (its expert), and the policy's label."""
+    """Return the policy file that `source` names, and a label for the policy.
+
+    source: a path, a run's key, or an env id, which stands for the env's expert.
+    """
     path = Path(source)
     if path.exists() or path.suffix == ".safetensors":
         return policy_file(path), "policy"
@@ -98,7 +101,11 @@ def find(source: str, config: Config, layout: Layout) -> tuple[Path, str]:
 
 
 def expert_file(env: str, config: Config, layout: Layout) -> Path | None:
-    """Return the policy file of an env's expert, from the results or else from data/, or None."""
+    """Return the policy file of an env's expert, or None if there is no expert.
+
+    The expert in the results folder comes first, then the expert in data/. With `demos: shipped`,
+    only the expert in data/ is considered.
+    """
     own = layout.expert(env) / "policy.safetensors"
     if config.demos != "shipped" and own.exists():
         return own
@@ -109,5 +116,5 @@ def expert_file(env: str, config: Config, layout: Layout) -> Path | None:
 
 
 def comment_of(*files: Path) -> str:
-    """Return the video file's comment, which identifies the policies shown, from left to right."""
+    """Return the video's comment, which identifies the policies shown from left to right."""
     return "policy sha256 " + ", ".join(map(shipped.sha256, files))

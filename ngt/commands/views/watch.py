@@ -1,4 +1,4 @@
-"""ngt watch: the learning curves of runs in training, in the terminal or for TensorBoard."""
+"""ngt watch: show the learning curves of runs in training, in the terminal or in TensorBoard."""
 
 import argparse
 import os
@@ -18,7 +18,8 @@ from ngt.views.progress import Progress
 from ngt.views.sketch import draw
 
 WIDTH = 120  # number of columns to draw if the output is not a terminal
-HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"  # terminal codes to go to the top, to clear
+# Terminal codes: go to the top, clear the rest of the line, and clear the rest of the screen.
+HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Show the runs until all are complete. Without a terminal, draw their curves only once."""
+    """Show the runs until all are complete. If there is no terminal, draw the curves only once."""
     at_least(1, every=args.every)
     config = load_config(args)
     layout = Layout.of(config, args.results)
@@ -70,7 +71,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def events_in(folder: Path | None, layout: Layout) -> Events | None:
-    """Return the event files in `folder`, which must be outside the folder of the results."""
+    """Return the event files in a TensorBoard folder, or None if no folder is given.
+
+    The folder must be outside the scale's results.
+    """
     if folder is None:
         return None
     if folder.resolve().is_relative_to(layout.work.resolve()):

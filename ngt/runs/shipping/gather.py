@@ -20,8 +20,8 @@ from ngt.settings.resolve import resolve_expert, to_json
 if TYPE_CHECKING:
     import pandas as pd
 
-# The fields of run.json that the manifest contains: OWN separately for each run, SHARED once for
-# all runs in which these fields are equal.
+# The fields of run.json that the manifest contains. The fields in OWN are stored for each run;
+# those in SHARED are stored once for all runs in which they are equal.
 OWN = (
     "config_hash",
     "status",
@@ -54,12 +54,12 @@ def publish(
     sources: Sequence[Layout] = (),
     allow_partial: bool = False,
 ) -> dict[str, Any]:
-    """Write a scale's complete runs and their experts as published records; return the manifest.
+    """Publish a scale's complete runs and their experts as records, and return the manifest.
 
     Raise UserError if results contradict each other, or if a run is not complete and
     `allow_partial` is not set.
 
-    sources: the folders of results to read. By default, only those of `layout` are read.
+    sources: the results folders to read; by default, only the folder of `layout`.
     """
     import pandas as pd
 
@@ -96,7 +96,7 @@ def publish(
 
 
 def complete(places: Sequence[Folders], key: RunKey) -> dict[str, Record]:
-    """Return a run's record from each results folder in which the run is complete, by folder."""
+    """Read a run from each results folder in which it is complete. Return its records by folder."""
     return {
         str(place.layout.run(key)): place.read(key)
         for place in places
@@ -105,7 +105,7 @@ def complete(places: Sequence[Folders], key: RunKey) -> dict[str, Record]:
 
 
 def the_same(name: str, found: dict[str, Record]) -> Record:
-    """Return a run's record; raise UserError if its records in several folders differ."""
+    """Return a run's record. Raise UserError if its records in different folders differ."""
     (first, record), *others = found.items()
     own = record.evaluations.drop(columns="seconds")  # the speed differs between machines
     for folder, other in others:
@@ -118,7 +118,10 @@ def the_same(name: str, found: dict[str, Record]) -> Record:
 
 
 def check_demos(gathered: dict[str, Record]) -> None:
-    """Check that all runs on an env imitate the same demonstrations, so that scores compare."""
+    """Check that all runs on an env imitate the same demonstrations.
+
+    Otherwise, their scores could not be compared.
+    """
     first: dict[str, tuple[str, str]] = {}
     for name, record in gathered.items():
         demos = record.run["reference"]["demos"]
@@ -131,7 +134,7 @@ def check_demos(gathered: dict[str, Record]) -> None:
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:
-    """Return the table as Parquet. Equal rows give equal bytes with the same pyarrow version."""
+    """Encode a table as Parquet. With the same pyarrow version, equal rows give equal bytes."""
     frame = frame[list(COLUMNS)].astype({"run": "category", "step": "int64", "episodes": "int16"})
     out = io.BytesIO()
     frame.to_parquet(out, index=False, compression="zstd")
@@ -139,7 +142,10 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
 
 
 def describe(config: Config, gathered: dict[str, Record], content: bytes) -> dict[str, Any]:
-    """Return the manifest of gathered records, whose Parquet file has this content."""
+    """Return the manifest of gathered records.
+
+    content: the bytes of the records' Parquet file.
+    """
     made: list[dict[str, Any]] = []
     cells: list[dict[str, Any]] = []
     runs = {}
@@ -161,7 +167,7 @@ def describe(config: Config, gathered: dict[str, Record], content: bytes) -> dic
 
 
 def index(known: list[dict[str, Any]], one: dict[str, Any]) -> int:
-    """Return the index of the mapping `one` in a list; append the mapping if it is new."""
+    """Return the index of the mapping `one` in a list, after appending the mapping if it is new."""
     if one not in known:
         known.append(one)
     return known.index(one)
@@ -170,7 +176,7 @@ def index(known: list[dict[str, Any]], one: dict[str, Any]) -> int:
 def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
     """Return the complete settings of a run or an expert.
 
-    The record of a shipped expert contains the expert's settings. All other records are those of
+    The record of a shipped expert contains the expert's settings. All other records belong to
     complete runs and experts, whose settings are the config's.
     """
     if "config" in record.run:
@@ -182,7 +188,11 @@ def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
 
 
 def summary(manifest: dict[str, Any]) -> str:
-    """Return a line on a manifest's runs: how many, and if several versions of code made them."""
+    """Return a line about a manifest's runs.
+
+    The line states the numbers of runs, and the models whose runs were made by several versions of
+    the code.
+    """
     runs = manifest["runs"].values()
     statuses = sorted(Counter(run["status"] for run in runs).items())
     sources: dict[str, set[str]] = {}  # by model

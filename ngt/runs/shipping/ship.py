@@ -21,13 +21,13 @@ from ngt.runs.keys import Layout
 from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash, resolve_expert
 
-# Size limit of an expert's folder in bytes. Sixteen episodes of most tasks take 1 to 3 million
-# bytes, but those of Humanoid-v4 take 17 million. For such a task, only as many episodes ship as
-# fit into this limit.
+# Size limit of an expert's folder in bytes. Sixteen episodes take 1 to 3 million bytes on most
+# tasks, but 17 million on Humanoid-v4. On such a task, only as many episodes are shipped as fit
+# into this limit.
 LARGEST = 4_000_000
 
 # Largest allowed difference between a recorded action and the same action computed again. The
-# difference is not 0, since other kernels or processors round differently.
+# difference is not 0, since kernels and processors differ in how they round.
 SAME_ACTION = 1e-3
 
 
@@ -40,7 +40,7 @@ class Sources(NamedTuple):
 
 
 def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = False) -> str:
-    """Write data/<env>/ from the expert under results/; return a line that describes it.
+    """Copy an expert from results/ to data/<env>/, and return a line that describes the expert.
 
     Raise UserError unless
 
@@ -65,7 +65,7 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
             f"set it to 'best' and retrain"
         )
     files = Sources(folder / shipped.POLICY, layout.demos(env), folder / "eval.csv")
-    known = run.get("files", {}).get(shipped.POLICY)  # run.json of earlier versions lacks it
+    known = run.get("files", {}).get(shipped.POLICY)  # a run.json of earlier versions lacks it
     if known not in (None, checksum(files.policy)):
         raise UserError(f"{name}: {files.policy} was changed or damaged (checksum); train it again")
     data = demos.load(files.demos, env)
@@ -83,8 +83,9 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
 
 
 def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None:
-    """Check that the recorded episodes `data` are episodes of this policy.
+    """Check that recorded episodes come from this policy.
 
+    data: the recorded episodes.
     source: hash of the settings with which the policy was trained.
     where: the recording's file.
     """
@@ -97,10 +98,10 @@ def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None
 
 
 def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
-    """Return True if a demonstration file is intact and was recorded from this policy.
+    """Return True if a demonstration file is intact and was recorded from this expert.
 
     source: hash of the settings with which the expert was trained.
-    policy_file: file of the policy, or None to accept any policy.
+    policy_file: file of the expert's policy, or None to accept any policy.
     """
     try:
         data = demos.load(file, env)
@@ -120,7 +121,10 @@ def distance(data: Demos, actor: Policy) -> float:
 def write(
     env: str, files: Sources, run: dict[str, Any], settings: dict[str, Any], data: Demos
 ) -> str:
-    """Write an expert's files to data/<env>, replacing earlier ones; return a line about them."""
+    """Write an expert's files to data/<env>, and return a line that describes them.
+
+    Files of an earlier expert are overwritten.
+    """
     folder, count = shipped.DATA / env, len(data.length)
     for episodes in range(count, 0, -1):
         content = {
@@ -162,8 +166,8 @@ def describe(
         "env": data.env,
         "returns": data.returns.tolist(),  # returns of the deterministic policy in new episodes
         "lengths": data.length.tolist(),
-        "random": data.random,  # mean return of as many episodes of a random policy
-        "episodes": episodes,  # number of these episodes in demos.npz
+        "random": data.random,  # mean return of a random policy, over as many episodes
+        "episodes": episodes,  # number of recorded episodes in demos.npz
         "files": {name: sha256(part) for name, part in content.items()},
         **{name: value for name, value in run.items() if name not in elsewhere},
         "config": settings,
@@ -172,7 +176,7 @@ def describe(
 
 
 def first(data: Demos, episodes: int) -> Demos:
-    """Return a recording's first episodes, with all of its returns of the random policy."""
+    """Return a recording's first episodes, and all of its returns of the random policy."""
     steps = int(data.length[:episodes].sum())
     rows = {"obs": steps + episodes, "action": steps, "reward": steps}
     rows |= dict.fromkeys(("length", "terminated", "returns", "seeds"), episodes)
@@ -180,7 +184,7 @@ def first(data: Demos, episodes: int) -> Demos:
 
 
 def to_bytes(data: Demos) -> bytes:
-    """Return the content of a demonstration file."""
+    """Encode demonstrations as the content of a demonstration file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / shipped.DEMOS
         demos.save(path, data)
