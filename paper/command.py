@@ -1,8 +1,8 @@
-"""The command `python -m paper NAME`, which makes any artefact and writes its files.
+"""The `python -m paper NAME` command, which makes an artefact and writes its files.
 
-An artefact is a figure, a table or a document. It is drawn from the runs of a scale, i.e. a config
-in workflow/config/. These runs are the user's own or the published records that ship with the
-suite.
+An artefact is a figure, a table or a document. It is drawn from the runs of a scale, i.e. of a
+config in workflow/config/. The results of these runs are either the user's own or published
+records, such as those that ship with the suite.
 """
 
 import argparse
@@ -55,7 +55,7 @@ class Options:
 
 
 class Made(NamedTuple):
-    """An artefact, and the text that the command prints after the name of the artefact's file."""
+    """An artefact, and a note that the command prints after the name of the artefact's file."""
 
     content: Figure | Table | bytes
     note: str = ""
@@ -93,13 +93,13 @@ def run(argv: Sequence[str]) -> None:
 
 
 def listing() -> str:
-    """Return a line for each artefact with its name, its label in the paper and its title."""
+    """Return one line per artefact, with its name, its label in the paper and its title."""
     rows = [(a.name, cite(a.source) or "-", a.title) for a in ARTEFACTS.values()]
     return "\n".join(aligned(rows, left=3))
 
 
 def find(name: str) -> Artefact:
-    """Return the artefact with this name. Raise UserError if there is none."""
+    """Return the artefact with this name. Raise UserError if no artefact has this name."""
     if name not in ARTEFACTS:
         near = suggest(name, list(ARTEFACTS))
         raise UserError(f"{name!r} is not an artefact; {near}; `python -m paper` lists them all")
@@ -158,7 +158,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layout]:
-    """Return the config, and the layout, which gives the paths of the config's files."""
+    """Return the config, and the layout, which says where the config's files are."""
     if artefact.scale and not args.planned and "scale" not in user_settings(args):
         args.scale = artefact.scale
     config = load_config(args)
@@ -171,10 +171,10 @@ def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layo
 
 
 def read(config: Config, layout: Layout, options: Options) -> tuple[pd.DataFrame, list[RunKey]]:
-    """Return the rows of an artefact's runs and the keys of missing runs.
+    """Return the rows of an artefact's runs, and the keys of the missing runs.
 
-    The artefact must show exactly one entry of the config's `figures`. Raise UserError if the scale
-    lacks this entry.
+    The artefact must show exactly one entry of `figures` in the config. Raise UserError if the
+    scale lacks this entry.
     """
     (figure,) = options.artefact.runs
     if figure not in config.figures:
@@ -199,7 +199,7 @@ def figure_of_runs(draw: Draw, config: Config, layout: Layout, options: Options)
 
 
 def other_settings(artefact: Artefact, config: Config, layout: Layout) -> str:
-    """Return a warning if published records do not have the config's settings, or else ""."""
+    """Return a warning if published records have different settings from the config, or else ""."""
     keys, envs = artefact.keys(config), artefact.experts_of(config)
     if config.records != "published" or not (keys or envs):
         return ""
@@ -219,7 +219,7 @@ def save(
 ) -> str:
     """Write the files of an artefact and return the text to print.
 
-    mark: a warning to add to a figure or table. Documents add their own warning.
+    mark: a warning to add to a figure or table; documents add this warning themselves.
     """
     content, out = made.content, options.out
     if isinstance(content, bytes):
@@ -240,7 +240,7 @@ def save(
 
 
 def one_line_errors(name: str, function: Callable[[], None]) -> None:
-    """Call a command's function; report a user's mistake in one line, with exit code 2."""
+    """Call a command's function. Report a user's mistake in one line, and exit with code 2."""
     show_any_text()
     try:
         function()

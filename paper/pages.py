@@ -1,6 +1,6 @@
 """Read and replace the generated part of a Markdown page.
 
-A generated part stands between two marker lines, which name the generating module.
+A generated part stands between two marker lines. Both lines name the module that generates it.
 """
 
 from pathlib import Path
@@ -10,17 +10,17 @@ from ngt.files import atomic
 
 
 def markers(name: str) -> tuple[str, str]:
-    """Return the marker lines before and after the part that module `paper.<name>` writes."""
+    """Return the marker lines around the part that the module `paper.<name>` generates."""
     return f"<!-- begin: paper.{name} -->\n", f"<!-- end: paper.{name} -->\n"
 
 
 def between(page: str, where: str, name: str) -> tuple[str, str, str]:
     """Split a page into the text before a generated part, the part, and the text after it.
 
-    The texts before and after include the marker lines. Raise UserError if these are missing.
+    The marker lines belong to the texts before and after. Raise UserError if they are missing.
 
-    where: the page's path, for the error message.
-    name: the module `paper.<name>` that generates the part.
+    where: the page's path, for error messages.
+    name: the name of the generating module, without the prefix `paper.`.
     """
     begin, end = markers(name)
     head, found_begin, rest = page.partition(begin)

@@ -1,4 +1,7 @@
-"""The register of all figures, tables and documents; docs/new-artefact.md shows how to add one."""
+"""The register of all figures, tables and documents.
+
+docs/new-artefact.md shows how to add a figure or a table.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -20,14 +23,15 @@ ENDINGS: dict[Kind, str] = {"figure": "pdf", "table": "csv", "report": "html", "
 class Artefact:
     """A figure (PDF, PNG), a table (CSV, LaTeX, JSON), or a document that shows all of them.
 
-    make: the function that makes the artefact, as `module:name`; a `paper.command.Maker`.
-    source: the label of the original in the paper's LaTeX source, or empty if there is none.
-    runs: names of entries of the config's `figures`; the artefact shows the runs of these entries.
-    experts: show the experts of the entries in `runs` instead of the runs.
-    everything: show all entries of `figures`.
-    files: files with other measurements, read if they exist.
+    make: the function that makes the artefact, as `module:name`; its type is `paper.command.Maker`.
+    source: the artefact's label in the paper's LaTeX source, or empty if the paper lacks the
+    artefact.
+    runs: names of entries of `figures` in the config; the artefact shows the runs of these entries.
+    experts: show the experts for the entries in `runs` instead of the runs.
+    everything: show the runs of all entries of `figures`.
+    files: files with additional measurements, read if they exist.
     scale: the scale (a config in workflow/config/) that the artefact shows by default, or empty for
-        the config's default.
+    the default scale.
     """
 
     name: str
@@ -51,19 +55,19 @@ class Artefact:
         return [name for name in config.figures if self.everything or name in self.runs]
 
     def at(self, config: Config) -> bool:
-        """Return True if the scale has some of the artefact's runs, or if it needs no runs."""
+        """Return True if the scale has runs of the artefact, or if the artefact needs no runs."""
         if self.experts:
             return bool(self.experts_of(config))
         return not (self.runs or self.everything) or bool(self.shown(config))
 
     def keys(self, config: Config) -> list[RunKey]:
-        """Return the keys of all runs that the artefact shows, including runs for comparison."""
+        """Return the keys of all runs that the artefact shows, including the runs of `beside`."""
         return [] if self.experts else run_table(config, self.shown(config), beside=True)
 
     def experts_of(self, config: Config) -> list[str]:
         """Return the envs whose experts the artefact shows.
 
-        Leave out the envs for which the user provides a file of demonstrations.
+        Leave out the envs for which the config names a file of demonstrations.
         """
         envs = [env for name in self.shown(config) for env in config.figures[name].envs]
         return [env for env in envs if not own_file(config, env)] if self.experts else []
@@ -212,6 +216,6 @@ CURVES = tuple(name for name, a in FIGURES.items() if a.make == CURVE_FIGURES)
 
 
 def envs(*configs: Config) -> list[str]:
-    """Return every env that some figure of the configs names, in the order of TASKS."""
+    """Return all envs in the figures of the configs, in the order of TASKS."""
     named = {env for config in configs for plan in config.figures.values() for env in plan.envs}
     return [env for env in TASKS if env in named]

@@ -1,7 +1,8 @@
-r"""The numbers that the paper's LaTeX source gives to theorems, equations, figures and sections.
+r"""The numbers of the paper's theorems, equations, figures and sections, by their LaTeX labels.
 
 `python -m paper.handbook.labels FILE.tex` writes these numbers to labels.json, next to this file.
-The suite's texts refer to a theorem by its label, for example "Th. hlip"; `cite` adds the number.
+The suite's texts refer to a theorem by its label, for example as "Th. hlip"; `cite` adds the
+number.
 """
 
 import json
@@ -13,7 +14,7 @@ from pathlib import Path
 
 FILE = Path(__file__).with_name("labels.json")
 
-# The word before each kind of label in the suite's texts, and the prefix of such labels in LaTeX.
+# The word that stands before a label in the suite's texts, and the label's prefix in LaTeX.
 MARKS = {"Fig.": "fig:", "Th.": "th:", "Lemma": "lem:", "Table": "tab:", "Eq.": "", "Sec.": ""}
 
 TOKEN = re.compile(
@@ -32,29 +33,30 @@ LEVELS = ("section", "subsection", "subsubsection")
 
 
 class _Counters:
-    """LaTeX's counters for an article."""
+    """The counters with which LaTeX numbers the parts of an article."""
 
     def __init__(self, theorems: Mapping[str, str]) -> None:
         """Start all counters at zero.
 
-        theorems: the name of the counter for each kind of theorem. A new section resets them.
+        theorems: maps each kind of theorem to the name of its counter. A new section resets these
+        counters.
         """
         self.theorems = theorems
         self.count: dict[str, int] = {}
         self.appendix = False
 
     def step(self, name: str) -> int:
-        """Raise a counter by one and return it."""
+        """Increase a counter by one, and return its value."""
         self.count[name] = self.count.get(name, 0) + 1
         return self.count[name]
 
     def top(self) -> str:
-        """Return the number of the current section or, in the appendix, its letter."""
+        """Return the current section's number or, in the appendix, its letter."""
         number = self.count.get("section", 0)
         return string.ascii_uppercase[number - 1] if self.appendix else str(number)
 
     def section(self, kind: str) -> str:
-        """Begin a section whose kind is in LEVELS, and return its number."""
+        """Start a section of a kind in LEVELS, and return its number."""
         self.step(kind)
         level = LEVELS.index(kind)
         below = LEVELS[level + 1 :] + tuple(self.theorems.values()) * (level == 0)
@@ -62,7 +64,7 @@ class _Counters:
         return ".".join([self.top(), *(str(self.count[name]) for name in LEVELS[1 : level + 1])])
 
     def theorem(self, name: str) -> str:
-        """Begin a theorem and return its number."""
+        """Start a theorem, and return its number."""
         return f"{self.top()}.{self.step(self.theorems[name])}"
 
     def next_equation(self) -> str:
@@ -71,7 +73,7 @@ class _Counters:
 
 
 def numbers(tex: str) -> dict[str, str]:
-    """Return the number of each label in the source of an article."""
+    """Return the number of each label in an article's LaTeX source."""
     tex = re.sub(r"(?<!\\)%.*", "", tex)
     counters = _Counters({name: shared or name for name, shared in THEOREM.findall(tex)})
     found: dict[str, str] = {}
@@ -115,7 +117,7 @@ def _labels() -> Mapping[str, str]:
 
 
 def cite(text: str) -> str:
-    """Return a text with the paper's numbers: "Th. hlip" becomes "Th. 4.1 (hlip)"."""
+    """Add the paper's numbers to the labels in a text: "Th. hlip" becomes "Th. 4.1 (hlip)"."""
 
     def numbered(match: re.Match[str]) -> str:
         number = _labels().get(MARKS[match[1]] + match[2])

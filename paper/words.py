@@ -1,15 +1,15 @@
-"""Functions that write values as text for readers."""
+"""Functions that format values as text for readers."""
 
 import math
 import re
 from collections.abc import Iterable
 
-# What to call runs without results, for each value of the config's `records`.
+# The word for runs without results, for each value of the `records` setting.
 ABSENT = {"trained": "missing", "published": "not published"}
 
 
 def show(value: str | float | None, number: str = "{:.2f}") -> str:
-    """Return a value as text with a true minus sign, or an en dash for a missing value."""
+    """Format a value with a true minus sign, or as an en dash if the value is missing."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, str):
@@ -19,7 +19,7 @@ def show(value: str | float | None, number: str = "{:.2f}") -> str:
 
 
 def listed(values: Iterable[object]) -> str:
-    """Return the distinct values as text such as `a, b and c`."""
+    """List the distinct values in a text such as `a, b and c`."""
     *most, last = list(dict.fromkeys(map(str, values))) or [""]
     return f"{', '.join(most)} and {last}" if most else last
 

@@ -1,16 +1,16 @@
-"""Checks: the single conditions whose results together decide on a claim."""
+"""Checks, i.e. the conditions whose results together decide on a claim."""
 
 import math
 from typing import NamedTuple
 
 
 class Check(NamedTuple):
-    """One condition of a claim: its name, the value that was found, and by how much it holds.
+    """A condition of a claim: its name, a text with the value found, and by how much it holds.
 
-    margin: the distance of the value from the threshold: positive if the check holds, negative if
-    the check fails, NaN if the result is unknown. If the value has an interval, the distance is
-    that of the interval's end that is closest to failing.
-    lean: the distance of the value without its interval, or None if the value has no interval.
+    margin: the distance from the threshold: positive if the check holds, negative if the check
+    fails, NaN if the result is unknown. The distance is measured from the value or, if the value
+    has an interval, from the end of the interval that is closer to failing.
+    lean: the distance measured from the value itself, or None if the value has no interval.
     """
 
     name: str
@@ -21,12 +21,12 @@ class Check(NamedTuple):
 
     @property
     def holds(self) -> bool | None:
-        """Return True if the check holds, False if it fails, or None if this is unknown."""
+        """Return True if the check holds, False if it fails, or None if the result is unknown."""
         return self._passes(self.margin)
 
     @property
     def leans(self) -> bool | None:
-        """Return True, False or None as `holds` does, but for the value without its interval."""
+        """Return what `holds` would return for the value without its interval."""
         return self._passes(self.margin if self.lean is None else self.lean)
 
     def _passes(self, margin: float) -> bool | None:

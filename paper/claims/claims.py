@@ -1,7 +1,7 @@
 """The claims of the paper's prose, and the rule that judges each of them.
 
 This module contains no verdicts, because verdicts are computed from runs. A scale is a config in
-workflow/config/; scale `paper` has all runs of the paper.
+workflow/config/; the `paper` scale has all runs of the paper.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from paper.claims.timing import (
 from paper.claims.verdicts import Cells, Claim
 from paper.numbers.statistics import OURS
 
-# The baselines that step an env during training.
+# Baselines that step an env during training.
 ONLINE = ("pwil", "dac-rplus", "dac-r", "wdac", "mmd-dac", "red", "diffail")
 BASELINES = ("bc", "bc-full", *ONLINE)
 
@@ -44,7 +44,7 @@ BASELINES = ("bc", "bc-full", *ONLINE)
 def claims(paper: Config) -> list[Claim]:
     """Return all claims, in the order of the paper.
 
-    paper: the config of scale `paper`.
+    paper: the config of the `paper` scale.
     """
     return [
         *_main(paper),

@@ -1,8 +1,8 @@
-"""Claims about NGT's design: its ablations, its pairing losses, and gradient penalties.
+"""Claims about NGT's design: ablations, pairing losses and gradient penalties.
 
-The paper has no figure for its claims on pairing losses and penalties. "tex line N" is line N of
-the paper's LaTeX source. A scale is a config in workflow/config/; scale `paper` has all runs of the
-paper.
+The paper has no figure for its claims about pairing losses and penalties. "tex line N" is line N of
+the paper's LaTeX source. A scale is a config in workflow/config/; the `paper` scale has all runs of
+the paper.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from paper.numbers.statistics import OURS
 def claims(paper: Config) -> list[Claim]:
     """Return the claims about NGT's design.
 
-    paper: the config of scale `paper`.
+    paper: the config of the `paper` scale.
     """
     return [*_ablations(), *_pairings(paper), *_penalties(paper)]
 
@@ -87,9 +87,9 @@ def _ablations() -> Iterator[Claim]:
 
 
 def _pairings(paper: Config) -> Iterator[Claim]:
-    """Yield the claims on the pairing losses Huber, MSE-softmax and L1.
+    """Yield the claims about the Huber, MSE-softmax and L1 pairing losses.
 
-    The claims on the pairing loss HL-Gauss are in `_ablations`.
+    The claims about the HL-Gauss pairing loss are in `_ablations`.
     """
     name, where = "pairing_figure", "Method, tex line"
     losses = [
@@ -122,10 +122,11 @@ def _pairings(paper: Config) -> Iterator[Claim]:
 
 
 def _penalties(paper: Config) -> Iterator[Claim]:
-    """Yield the claims on gradient penalties, and on spectral norm in their place.
+    """Yield the claims about gradient penalties, and about spectral norm as their replacement.
 
-    A baseline needs its penalty if it learns with the penalty and fails without it. Such a need is
-    not judged on Humanoid, since the paper says that the baselines fail there even with a penalty.
+    A baseline needs its penalty if the baseline learns with the penalty and fails without it.
+    Humanoid is left out, because the paper says that the baselines fail on Humanoid even with a
+    penalty.
     """
     name = "penalty_figure"
     yield Claim(

@@ -1,8 +1,8 @@
 """Rules that judge the paper's claims about CUDA graphs, GPU memory and training hours.
 
 The rules use the measurements that `make gpu-check` writes. The paper's machine has one RTX 4090.
-Measurements on another GPU are shown but not compared with the paper, except for the speed-up from
-CUDA graphs. Measurements that were made with another version of the code are shown without a
+Measurements on a different GPU are shown but not compared with the paper, except for the speed-up
+from CUDA graphs. Measurements made with a different version of the code are shown without a
 verdict.
 """
 
@@ -16,7 +16,7 @@ from paper.claims.checks import Check
 from paper.claims.timing import TimingRule
 from paper.claims.verdicts import Evidence, Outcome, Verdict
 
-GRAPHS = (2.5, 3.5)  # the speed-ups in this range round to the paper's factor of 3
+GRAPHS = (2.5, 3.5)  # speed-ups in this range round to the paper's factor of 3
 CARD = "RTX 4090"  # the paper's GPU
 CARD_GB = 24.0  # memory of the paper's GPU, in GB
 HOURS = 5.0  # the paper's training time on HUMANOID, in hours
@@ -36,9 +36,10 @@ def _outcome(
     ours: str = "",
     instead: Verdict | None = None,
 ) -> Outcome:
-    """Return the outcome of checks on the GPU measurements.
+    """Return the outcome of checks on the measurements.
 
-    comparable: True if measurements on any GPU can be compared with the paper's measurements.
+    comparable: True if measurements on any GPU can be compared with the paper's measurements, False
+    if only measurements on the paper's GPU can.
     ours: text to show instead of the checks.
     instead: a verdict to use instead of the checks' verdict.
     """
@@ -54,11 +55,12 @@ def _outcome(
 
 
 def _alone(e: Evidence, section: str) -> list[Row]:
-    """Return a section's measurements of runs that were trained alone, not in a pack.
+    """Return those measurements in a section that are for a single run, not for a pack.
 
-    A pack is a group of runs trained together. Return an empty list if the section is missing.
+    A pack is a group of runs that are trained together. Return an empty list if the section is
+    missing.
 
-    section: the name of a section of the file that `make gpu-check` writes.
+    section: the name of a section in the file that `make gpu-check` writes.
     """
     return [row for row in (e.gpu or {}).get(section, ()) if row.get("pack", 1) == 1]
 
@@ -68,7 +70,7 @@ def _name(row: Row) -> str:
 
 
 def _judge_graphs(e: Evidence) -> Outcome:
-    """Judge how much CUDA graphs speed up whole training runs.
+    """Judge by how much CUDA graphs speed up whole training runs.
 
     If no run was measured both with and without CUDA graphs, show the speed-up of single updates.
     """
@@ -89,7 +91,7 @@ def _judge_graphs(e: Evidence) -> Outcome:
 
 
 def _judge_memory(e: Evidence) -> Outcome:
-    """Check the peak memory of every method, measured with a replay buffer of the paper's size."""
+    """Judge every method's peak memory, measured with a replay buffer of the paper's size."""
     rows = _alone(e, "memory")
     whole = [row for row in rows if row["buffer"] == e.paper.train.buffer]
     checks = [

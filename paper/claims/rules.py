@@ -1,8 +1,8 @@
 """Rules that judge claims on final scores.
 
-A rule compares a statistic of scores with a threshold, and describes itself in words. The paper
-gives few numbers, so this module chooses the numbers that words such as "strong" stand for.
-paper/claims/verdicts.py turns the outcome of a rule into a verdict.
+A rule compares a statistic of scores with a threshold. Each rule can also describe itself in words.
+The paper gives few numbers, so this module chooses the numbers that words such as "strong" stand
+for. paper/claims/verdicts.py turns the outcome of a rule into a verdict.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from paper.claims.verdicts import NO_EXPERTS, Cells, Evidence, Grouping, Outcome
 from paper.numbers import bootstrap, statistics
 from paper.numbers.statistics import OURS, Estimate, Scores
 
-# Thresholds of normalised scores, where 0 is a random policy and 1 the expert. A check holds only
-# if the whole confidence interval lies on the right side of its threshold.
-EXPERT = 0.9  # score of an expert; not 1, as two evaluations of a policy may differ by 0.1
+# Thresholds for normalised scores; 0 is the score of a random policy, and 1 that of the expert. A
+# check holds only if the whole confidence interval lies on the right side of the threshold.
+EXPERT = 0.9  # score of an expert; not 1, since two evaluations of one policy may differ by 0.1
 STRONG = 0.75  # score of a strong method, halfway between LEARNS and the expert's score of 1
 LEARNS = 0.5  # a method learns if its interval is above this score, and fails if it is below
 MARGIN = 0.1  # smallest difference between two scores that matters
@@ -32,9 +32,10 @@ TIGHT = 0.1  # a standard deviation over seeds is small if its upper 95% bound i
 
 Stat = Literal["mean", "IQM", "std"]
 Sign = Literal["≥", ">", "≤", "<", "±"]  # ±: between minus the level and the level
-Pair = tuple[str, ...]  # one method, or two methods, whose difference (first minus second) counts
+Pair = tuple[str, ...]  # one method, or two methods: the first minus the second counts
 
-# Functions of the scores of a single method, and of each of two methods that are compared.
+# Functions for the scores of a single method (ALONE), and for each of two methods that are
+# compared.
 ALONE = {"mean": statistics.mean, "std": statistics.spread}
 COMPARED = {"mean": metrics.aggregate_mean, "IQM": metrics.aggregate_iqm}
 UNKNOWN_SETTINGS: Verdict = "not comparable: settings not given"
@@ -42,7 +43,7 @@ UNKNOWN_SETTINGS: Verdict = "not comparable: settings not given"
 
 @dataclass(frozen=True)
 class Bound:
-    """A threshold for a statistic of scores, such as mean ≥ 0.9."""
+    """A bound on a statistic of scores, such as mean ≥ 0.9."""
 
     stat: Stat
     sign: Sign
@@ -55,19 +56,19 @@ class Bound:
 
     @property
     def strict(self) -> bool:
-        """Return True if a statistic that equals the level is out of bounds."""
+        """Return True if a statistic that equals the level violates the bound."""
         return self.sign in "<>"
 
     def margin(self, found: Estimate) -> float:
-        """Return how far the interval of an estimate is within the bound; negative if outside."""
+        """Return how far an estimate's interval is within the bound; negative if it is outside."""
         if self.sign == "±":
             return self.level - max(-found.low, found.high)
         return self.level - found.high if self.sign in "≤<" else found.low - self.level
 
     def check(self, name: str, scores: Scores, pair: Pair, settings: StatisticsConfig) -> Check:
-        """Compare a statistic of the scores on a group of tasks with the level of this bound.
+        """Check this bound for a statistic of the scores on a group of tasks.
 
-        name: the name of the group.
+        name: the name of the group of tasks.
         pair: the method whose scores count, or the two methods that are compared.
         """
         if len(pair) == 1:
@@ -86,15 +87,15 @@ class Bound:
 
 @dataclass(frozen=True)
 class ScoreRule:
-    """The rule that at least one of the bounds holds in each group of tasks.
+    """A rule that holds if at least one of its bounds holds in each group of tasks.
 
     A task is an env with a number of demonstrations.
 
-    cells: selections of runs. Each selects one method, or two methods whose difference (first minus
-    second) is bounded.
-    by: how tasks are grouped.
-    most: check only that more than half of the groups are within bounds.
-    beside: an env on which results are shown but not judged.
+    cells: selections of runs. A selection has either one method, or two methods whose difference
+    (first minus second) is bounded.
+    by: how tasks are grouped: each task alone, all tasks on an env together, or all tasks together.
+    most: require the bounds in more than half of the groups, instead of in all groups.
+    beside: an env whose results are shown but not judged.
     instead: a verdict that replaces the computed verdict.
     """
 
@@ -107,17 +108,17 @@ class ScoreRule:
 
     @property
     def judged(self) -> tuple[Cells, ...]:
-        """Return the selections of runs without the env `beside`, which is only shown."""
+        """Return the selections of runs without the env `beside`, whose results are only shown."""
         if not self.beside:
             return self.cells
         return tuple(replace(some, without=(*some.without, self.beside)) for some in self.cells)
 
     @property
     def claims_likeness(self) -> bool:
-        """Return True if the rule claims that runs score alike, or that two methods score alike.
+        """Return True if the rule claims that runs, or two methods, have similar scores.
 
-        Such a rule fails if runs diverged before their first evaluation: all of these runs have the
-        score 0, so they would look alike.
+        Such a rule fails if runs diverged before their first evaluation. All of these runs have the
+        score 0, so their scores would otherwise seem similar.
         """
         compares = len(self.cells[0].methods) == 2
         return all(not b.strict and (compares or b.stat == "std") for b in self.bounds)
@@ -128,7 +129,7 @@ class ScoreRule:
         return self.cells[0].figure
 
     def judge(self, e: Evidence) -> Outcome:
-        """Return the outcome of the checks of all groups of tasks."""
+        """Check all groups of tasks, and return the outcome."""
         keys = frozenset(key for some in self.judged for key in e.complete(some))
         checks = self._checks(e, self.judged, self.by)
         decides = e.decides(*self.judged)
@@ -154,7 +155,7 @@ class ScoreRule:
         ]
 
     def _beside(self, e: Evidence) -> str:
-        """Return a text with the results on the env `beside`, which is not judged."""
+        """Return a text with the results on the env `beside`, or "" if there is no such env."""
         if not self.beside:
             return ""
         cells = (replace(some, envs=(self.beside,)) for some in self.cells)
@@ -168,8 +169,8 @@ class ScoreRule:
         if lost:
             return Check(name, f"{lost} diverged before an evaluation", -math.inf)
         checks = [bound.check(name, scores, pair, e.config.statistics) for bound in self.bounds]
-        # The rule holds if one bound holds, so the largest margin counts. With a single seed, all
-        # margins are NaN.
+        # The rule holds if at least one bound holds, so the largest margin counts. With a single
+        # seed, all margins are NaN.
         text = ", ".join(check.text for check in reversed(checks))
         margin = max(check.margin for check in checks)
         leans = [lean for c in checks if (lean := c.lean) is not None and not math.isnan(lean)]
@@ -177,13 +178,13 @@ class ScoreRule:
         return checks[0]._replace(text=text, margin=margin, lean=lean)
 
     def text(self, paper: Config) -> str:
-        """Return the rule in words: the bounds, and the groups of tasks in which they must hold."""
+        """Describe the rule in words: the bounds, and the groups in which the bounds must hold."""
         bounds = ", or ".join(f"{self.quantity(b.stat, paper)} {b}" for b in self.bounds)
         comma = "," if len(self.bounds) > 1 else ""
         return f"{bounds}{comma}{self.scope(paper)}"
 
     def quantity(self, stat: Stat, paper: Config) -> str:
-        """Return the name of the quantity that is bounded, such as "difference of the means"."""
+        """Name the quantity that is bounded, for example "difference of the means"."""
         first, *others = self.cells[0].methods
         if stat == "std":
             return "standard deviation over seeds"
@@ -195,12 +196,12 @@ class ScoreRule:
         return f"{stat}{over}{minus}"
 
     def scope(self, paper: Config) -> str:
-        """Return words for the groups in which bounds must hold, and for the env `beside`."""
+        """Describe the groups in which bounds must hold, and mention the env `beside`."""
         beside = f"; {self.beside} is shown but not judged" if self.beside else ""
         return f" {self._where(paper)}".rstrip() + beside
 
     def _where(self, paper: Config) -> str:
-        """Return words for the groups in which bounds must hold, or "" if there is one group."""
+        """Describe the groups in which bounds must hold; return "" if there is only one group."""
         keys = [key for some in self.judged for key in some.keys(paper)]
         several = len(self.cells) > 1
         if self.most:
@@ -220,7 +221,7 @@ class ScoreRule:
 def bounded(stat: Stat, sign: Sign, level: float, *cells: Cells, **more: Any) -> ScoreRule:
     """Return a rule with a single bound.
 
-    more: other fields of the ScoreRule.
+    more: further fields of the ScoreRule.
     """
     return ScoreRule((Bound(stat, sign, level),), cells, **more)
 
@@ -237,7 +238,7 @@ class Together:
         return self.rules[0].artefact
 
     def judge(self, e: Evidence) -> Outcome:
-        """Return an outcome with a single check: of all checks, the one that is closest to failing.
+        """Return an outcome with a single check: the one of all checks that is closest to failing.
 
         The outcome's text describes all checks.
         """
@@ -264,7 +265,7 @@ class Together:
         return replace(together, checks=[least._replace(lean=lean)], ours=shown)
 
     def text(self, paper: Config) -> str:
-        """Return the rules in words: the statistic, each bound, and the groups of tasks."""
+        """Describe the rules in words: the statistic, each bound, and the groups of tasks."""
         first = self.rules[0]
         bounds = [
             f"{rule.cells[0].title if len(rule.cells) == 1 else 'each other'}'s {bound}"
@@ -276,9 +277,9 @@ class Together:
 
 
 def _more_than_half(checks: Sequence[Check]) -> list[Check]:
-    """Return a single check that more than half of the given checks hold.
+    """Return a single check, which holds if more than half of the given checks hold.
 
-    Checks whose result is unknown do not count. Return an empty list if no check has a value.
+    Checks with an unknown result do not count. Return an empty list if no check has a value.
     """
     known = [check.holds for check in checks if check.holds is not None]
     leans = [check.leans for check in checks if check.leans is not None]

@@ -1,8 +1,9 @@
 """The value of each setting in the paper and in its authors' public code.
 
-Our values are not here; they come from the config. The authors' code is in two repositories. The
-"backbone" (lionelblonde/sac-td3-cudagraphs-pytorch) is the public code closest to the agent of the
-paper. The "release" (lionelblonde/ngt) is NGT itself, and is later than the paper.
+The suite's own values are not in this module; they come from the config. The authors' code is in
+two repositories. The "backbone" (lionelblonde/sac-td3-cudagraphs-pytorch) is the public code that
+is closest to the paper's agent. The "release" (lionelblonde/ngt) is the code of NGT, and is later
+than the paper.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from paper.numbers.variants import as_text
 
-BACKBONE, EXPERT = "backbone", "expert"  # stand for a method: settings of the agent or the expert
+BACKBONE, EXPERT = "backbone", "expert"  # used like method names, for the agent and expert
 SILENT, AGREE, DIFFERS = "silent", "agree", "differs"
 
 
@@ -22,14 +23,14 @@ class Stated:
     """A setting's value in the paper and in its authors' code."""
 
     name: str  # the setting's name in the paper, or a description if the paper has none
-    value: Any = SILENT  # the paper's value, in the form of our setting
-    key: str = ""  # our name of the setting; empty if we have no such setting (see `why`)
+    value: Any = SILENT  # the paper's value, written like the suite's setting
+    key: str = ""  # the setting's name in the suite; empty if there is no such setting (see `why`)
     method: str = BACKBONE  # the method that has this setting
-    on: Mapping[str, Any] = field(default_factory=dict)  # the paper's other values, by env
-    shown: str = ""  # the value as the paper writes it, if its form differs from ours
+    on: Mapping[str, Any] = field(default_factory=dict)  # different values in the paper, by env
+    shown: str = ""  # the value as the paper writes it, if the suite writes it differently
     code: str | None = None  # value in the authors' code; None if unknown or absent
     other: str = ""  # KEY=VALUE for `--set` that sets another value that the paper may mean
-    why: str = ""  # why our value differs, or why we have no such setting
+    why: str = ""  # why the suite's value differs, or why the suite has no such setting
 
     @property
     def printed(self) -> str:
@@ -37,10 +38,10 @@ class Stated:
         return self.shown or as_text(self.value)
 
     def agreement(self, ours: str, envs: Iterable[str] = ()) -> str:
-        """Compare our value, which applies to these envs, with the paper's value.
+        """Compare the suite's value on these envs with the paper's value.
 
-        Return "agree", "differs" (with the reason if there is one), or "silent" if the paper gives
-        no value.
+        Return "agree", "differs" (with the reason if `why` gives one), or "silent" if the paper
+        gives no value.
         """
         stated = {as_text(self.on.get(env, self.value)) for env in envs or ("",)}
         if stated == {SILENT}:
@@ -51,7 +52,7 @@ class Stated:
 def silent(key: str, code: str | None, method: str = BACKBONE, **more: Any) -> Stated:
     """Return the entry of a setting for which the paper gives no value.
 
-    more: other fields of Stated.
+    more: further fields of Stated.
     """
     return Stated(more.pop("name", key), SILENT, key, method, code=code, **more)
 
@@ -139,7 +140,7 @@ _DEFAULTS = (
     Stated("number of behavioral cloning iterations", 10**7, "train.steps", "bc"),
 )
 
-# Settings that the paper's section "Network Architecture" gives.
+# Settings from the paper's section "Network Architecture".
 _NETS = (
     Stated("actor and critic, hidden layers", (256, 256), "sac.hidden", code="[256, 256]"),
     Stated(
@@ -178,7 +179,7 @@ _NETS = (
     ),
 )
 
-# Settings that the paper gives in its other text and in Algorithm 1.
+# Settings from the rest of the paper's text and from Algorithm 1.
 _TEXT = (
     Stated("input of the reward", "state-action", "mode", shown="(s, a); (s, s') too", code="both"),
     Stated("subsampling rate", 20, "rate", code="20"),
@@ -279,7 +280,7 @@ _OPEN = (
 
 
 def _adversarial(method: str, known: bool) -> Iterable[Stated]:
-    """Yield the settings of a baseline whose reward comes from a discriminator.
+    """Yield the stated settings of a baseline whose reward comes from a discriminator.
 
     known: True if the release has this method.
     """

@@ -1,4 +1,4 @@
-"""Rules for the claims on speed: the paper's speeds, and functions that check our runs' speeds."""
+"""Rules for the claims about speed: the paper's speeds, and checks of our runs' speeds."""
 
 from __future__ import annotations
 
@@ -35,11 +35,15 @@ _WITHIN = f"{100 * STEADY:g} %"
 
 @dataclass(frozen=True)
 class TimingRule:
-    """A rule that consists of a function that judges and a description in words."""
+    """A rule that calls a function to judge the evidence.
+
+    words: a description of the rule.
+    judge: the function, which returns the rule's outcome.
+    """
 
     words: str
     judge: Callable[[Evidence], Outcome]
-    artefact: str = speed.NAME  # name of the table with the runs; empty if the rule uses no runs
+    artefact: str = speed.NAME  # name of the table that shows the runs; empty if there are none
 
     def text(self, paper: Config) -> str:
         """Return the rule in words."""
@@ -47,9 +51,9 @@ class TimingRule:
 
 
 def timed(config: Config, *bases: str) -> tuple[str, ...]:
-    """Return the variants of some methods whose runs are timed, such as `speed-dac` for dac-r.
+    """Return the variants whose runs are timed, such as `speed-dac` for dac-r.
 
-    bases: the names of the methods.
+    bases: the names of the methods on which the variants are based.
     """
     methods = config.figures[speed.NAME].methods
     names = {speed.base(config, method): method for method in methods}
@@ -57,14 +61,14 @@ def timed(config: Config, *bases: str) -> tuple[str, ...]:
 
 
 def reported_order(env: str) -> list[str]:
-    """Return the methods from the slowest to the fastest on an env, by the paper's speeds."""
+    """Return the methods from the slowest to the fastest on an env, according to the paper."""
     return sorted(REPORTED, key=lambda base: REPORTED[base][REPORTED_ENVS.index(env)])
 
 
 def order(env: str) -> TimingRule:
-    """Return the rule that the speeds of the methods on an env have the same order as in the paper.
+    """Return a rule: on an env, the methods' speeds have the same order as in the paper.
 
-    Pairs of methods that are about equally fast in the paper are ignored.
+    The rule ignores pairs of methods that are about equally fast in the paper.
     """
 
     def judge(e: Evidence) -> Outcome:
@@ -96,19 +100,19 @@ def order(env: str) -> TimingRule:
 
 
 def flat(base: str) -> TimingRule:
-    """Return the rule that a method is equally fast in the last two fifths of its runs.
+    """Return a rule: a method's speeds in the last two fifths of its runs are about equal.
 
-    This rule is stricter than the paper: the paper's curves show means since the start of training,
-    which hide a change at the end.
+    This rule is stricter than the paper's claim: the paper's curves show means since the start of
+    training, which hide a change at the end.
     """
     words = f"last fifth of the run within {_WITHIN} of the fourth on each env"
     return _trend(words, base, -2, lambda change: STEADY - abs(change))
 
 
 def falling(base: str) -> TimingRule:
-    """Return the rule that a method's speed falls from the second fifth of its runs to the last.
+    """Return a rule: a method's speed falls from the second fifth of its runs to the last fifth.
 
-    The first fifth is not used, because it includes the start-up.
+    The first fifth is not used, because its time includes the start-up.
     """
     words = f"last fifth of the run {_WITHIN} or more below the second on each env"
     return _trend(words, base, 1, lambda change: -STEADY - change)
@@ -130,7 +134,7 @@ def _trend(words: str, base: str, earlier: int, margin: Callable[[float], float]
 
 
 def on_par(base: str, other: str) -> TimingRule:
-    """Return the rule that the speeds of two methods, averaged over whole runs, are about equal."""
+    """Return a rule: the speeds of two methods, averaged over whole runs, are about equal."""
 
     def judge(e: Evidence) -> Outcome:
         first, second = timed(e.paper, base, other)
@@ -147,7 +151,7 @@ def on_par(base: str, other: str) -> TimingRule:
 
 
 def _mean_rates(clocks: Mapping[RunKey, tuple[Array, Array]], method: str, env: str) -> Array:
-    """Return the mean speed of each repeated run of a method on an env, shape (repeats, 1)."""
+    """Return the mean speed of each of a method's runs on an env, shape (repeats, 1)."""
     found = [speed.mean_rate(*c) for k, c in clocks.items() if (k.method, k.env) == (method, env)]
     return np.array(found)[:, None]
 
@@ -161,7 +165,7 @@ def _percent(change: float) -> str:
 def _on_one_gpu(
     e: Evidence, cells: Cells, checks: Sequence[Check], runs: Iterable[RunKey], ours: str = ""
 ) -> Outcome:
-    """Return an outcome that decides a claim only if all runs are from one machine with a GPU."""
+    """Return an outcome that decides on a claim only if one machine with a GPU trained all runs."""
     machines = e.machines(cells)
     gpu = len(machines) == 1 and all(device.startswith("cuda") for device, _ in machines)
     on = "; ".join(sorted(f"{machine}, {device}" for device, machine in machines))

@@ -1,9 +1,11 @@
-"""Claims, the runs that decide them, and how checks on these runs become a verdict.
+"""Claims, the runs that decide on them, and how checks on these runs lead to a verdict.
 
-A claim is about some of the paper's runs, for example those of one method on some envs. A claim has
-a verdict only if all of these runs exist with the settings of scale (config) `paper`. Otherwise the
-scores of similar runs are shown without a verdict. `Outcome.verdict` computes the verdict. The
-rules that produce the checks are in other modules. Published records are results that we ship.
+A claim is about some of the paper's runs, for example one method's runs on some envs. A claim is
+judged only if all of these runs exist with the settings of the `paper` scale (a config in
+workflow/config/). Otherwise the scores of similar runs are shown without being judged.
+`Outcome.verdict` computes the verdict. The rules that produce the checks are in other modules of
+this package. Published records are evaluations of earlier runs in a file, such as those that ship
+with the suite.
 """
 
 from __future__ import annotations
@@ -34,16 +36,17 @@ Verdict = Literal[
     "exceeds",  # our result is better than the paper's
     "expert too weak",
     "not comparable: settings not given",
-    "measured, not comparable",  # measured on another GPU than the paper's
-    "no verdict",  # measured with another version of the code
+    "measured, not comparable",  # measured on a different GPU from the paper's
+    "no verdict",  # measured with a different version of the code
     "not run at this scale",
     "not published",  # runs of this scale are not among the published records
 ]
 Tendency = Literal["agrees", "contradicts", "silent"]
-Grouping = Literal["task", "env", "all"]  # a task is an env with a number of demonstrations
+# A task is the pair of an env and a number of demonstrations.
+Grouping = Literal["task", "env", "all"]
 
 # An expert is weak if its return is less than this share of the return published with the authors'
-# code. Both returns are counted from the return of a random policy.
+# code. A random policy's return is subtracted from both returns.
 EXPERT_SHARE = 0.9
 INCOMPARABLE: tuple[Verdict, ...] = ("measured, not comparable", "no verdict")
 FEW = 3  # if a claim has at most this many checks, all of them are shown
@@ -51,7 +54,7 @@ FEW = 3  # if a claim has at most this many checks, all of them are shown
 
 @dataclass(frozen=True)
 class Cells:
-    """A selection of the runs of a figure. An empty field selects everything."""
+    """A selection of a figure's runs. An empty field does not restrict the selection."""
 
     figure: str
     methods: tuple[str, ...]
@@ -63,7 +66,7 @@ class Cells:
     title: str = ""  # a name for the selection, shown before the env and demonstrations
 
     def keys(self, config: Config) -> list[RunKey]:
-        """Return the selected runs at the scale of a config."""
+        """Return the keys of the selected runs at a config's scale."""
         if self.figure not in config.figures:
             return []
         return [key for key in run_table(config, [self.figure], beside=True) if self._has(key)]
@@ -80,9 +83,9 @@ class Cells:
 
 
 class Experts(NamedTuple):
-    """The experts that some runs imitate, compared with the returns that the authors published.
+    """How the experts that some runs imitate compare with the returns that the authors published.
 
-    weak: for each env whose expert is below EXPERT_SHARE, the expert's share.
+    weak: the share that the expert reaches, for each env on which this is below EXPERT_SHARE.
     unknown: envs without a published return.
     """
 
@@ -90,7 +93,7 @@ class Experts(NamedTuple):
     unknown: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        """Return a note on weak experts and on envs without a published return, or ""."""
+        """Return a note about weak experts and about envs without a published return, or ""."""
         weak = (
             f"{env}'s has {share:.0%} of the published return" for env, share in self.weak.items()
         )
@@ -110,18 +113,18 @@ class Outcome:
     checks: Sequence[Check]
     decides: bool  # True if all needed runs exist with the paper's settings; for speeds, on one GPU
     keys: frozenset[RunKey] = frozenset()  # the runs on which the checks are based
-    ours: str = ""  # text to show in place of the checks
-    on: str = ""  # the machine that was measured, or the envs if the checks do not name them
-    unscored: frozenset[str] = frozenset()  # envs of the claim without scores (no usable expert)
-    instead: Verdict | None = None  # a verdict that replaces the verdict of the checks
+    ours: str = ""  # text to show instead of the checks
+    on: str = ""  # the measured machine, or the envs if the checks do not name them
+    unscored: frozenset[str] = frozenset()  # the claim's envs without scores (no usable expert)
+    instead: Verdict | None = None  # a verdict that replaces the one from the checks
     experts: Experts = NO_EXPERTS
     beside: str = ""  # results that are shown but not judged
     unpublished: bool = False  # True if runs of this scale are not among the published records
-    elsewhere: bool = False  # True if the paper's runs are on one env, and all of ours on others
+    elsewhere: bool = False  # True if the paper's runs are on one env, and ours on different envs
 
     @property
     def verdict(self) -> Verdict:
-        """Return "reproduced" if all checks hold, "partly" if some hold, and so on."""
+        """Return the verdict: "reproduced" if all checks hold, "partly" if some hold, and so on."""
         held = [check.holds for check in self.checks]
         if self.decides and self.instead == "no verdict":
             return "no verdict"
@@ -133,10 +136,11 @@ class Outcome:
 
     @property
     def tendency(self) -> Tendency:
-        """Return the side of the thresholds on which most values lie, without their intervals.
+        """Return on which side of the thresholds most values lie, without regard to intervals.
 
-        The tendency is "silent" if no value is known, if as many values lie on each side, or if the
-        values are on other envs or not comparable with the paper's. It never affects the verdict.
+        The tendency is "silent" if no value is known, if equally many values lie on both sides, if
+        our runs are on different envs from the paper's, or if the values are not comparable with
+        the paper's. The tendency never affects the verdict.
         """
         known = [check.leans for check in self.checks if check.leans is not None]
         side = 2 * sum(known) - len(known)
@@ -146,9 +150,9 @@ class Outcome:
 
     @property
     def seeds(self) -> str | None:
-        """Return the number of seeds of each method and task, as text, or None without runs.
+        """Return the number of seeds per method and task as text, or None if there are no runs.
 
-        If this number varies, return its range.
+        If the number varies, the text gives its range.
         """
         counts = sorted(Counter((*key.cell, key.demos) for key in self.keys).values())
         return "–".join(map(str, sorted({counts[0], counts[-1]}))) if counts else None
@@ -156,7 +160,7 @@ class Outcome:
     def text(self) -> str | None:
         """Return the checks as text, or None if there is nothing to show.
 
-        If there are more than FEW checks, the text says how many of them hold and gives the one
+        If there are more than FEW checks, the text says how many checks hold and shows the check
         that is closest to failing.
         """
         known = [check for check in self.checks if check.holds is not None]
@@ -186,9 +190,9 @@ class Evidence:
     """The data that rules judge.
 
     config: the config of the scale whose runs are judged.
-    paper: the config of scale `paper`.
-    runs: all existing runs of `config`.
-    gpu: the measurements of `make gpu-check`, if there are any.
+    paper: the config of the `paper` scale.
+    runs: all of the config's runs that exist.
+    gpu: the measurements of `make gpu-check`, or None if there are none.
     """
 
     config: Config
@@ -207,9 +211,9 @@ class Evidence:
 
     @cached_property
     def decisive(self) -> frozenset[RunKey]:
-        """Return the paper's runs that exist, have a score and have the settings of scale `paper`.
+        """Return the runs of the `paper` scale that have a score and that scale's settings.
 
-        The demonstrations of these runs may come from another source than the paper's.
+        The demonstrations of these runs may come from a different source than in the `paper` scale.
         """
         if self.config.window != self.paper.window:
             return frozenset()
@@ -225,23 +229,23 @@ class Evidence:
         )
 
     def decides(self, *cells: Cells) -> bool:
-        """Return True if all runs of these selections at scale `paper` are `decisive`."""
+        """Return True if all selected runs of the `paper` scale are `decisive`."""
         return all(key in self.decisive for some in cells for key in some.keys(self.paper))
 
     def lacks(self, *cells: Cells) -> bool:
-        """Return True if selected runs of this scale are not among the published records."""
+        """Return True if some selected runs of this scale are not among the published records."""
         absent = set(self.runs.absent) if self.config.records == "published" else set()
         return any(key in absent for some in cells for key in some.keys(self.config))
 
     def elsewhere(self, *cells: Cells) -> bool:
-        """Return True if the paper's selected runs are on one env, and ours are on other envs."""
+        """Return True if the paper's selected runs are on one env, and ours on different envs."""
         theirs = {key.env for some in cells for key in some.keys(self.paper)}
         return len(theirs) == 1 and not theirs & {k.env for some in cells for k in self.keys(some)}
 
     def experts(self, *cells: Cells) -> Experts:
-        """Return the experts that the paper's runs of these selections imitate.
+        """Return how the experts that the selected runs imitate compare with published returns.
 
-        Return NO_EXPERTS unless all of these runs are `decisive`.
+        Return NO_EXPERTS unless all selected runs of the `paper` scale are `decisive`.
         """
         if not self.decides(*cells):
             return NO_EXPERTS
@@ -259,13 +263,13 @@ class Evidence:
         return Experts(weak, frozenset(unknown))
 
     def keys(self, cells: Cells) -> list[RunKey]:
-        """Return the selected runs at scale `paper` if all are `decisive`, else at this scale."""
+        """Select the runs of the `paper` scale if all are `decisive`, else of this scale."""
         return cells.keys(self.paper if self.decides(cells) else self.config)
 
     def complete(self, cells: Cells) -> list[RunKey]:
-        """Return the selected runs on those tasks on which every selected run has a score.
+        """Return the selected runs on each task on which every selected run has a score.
 
-        Return an empty list if a selected method has no such task.
+        Return an empty list if a selected method has no run on such a task.
         """
         tasks: dict[Task, list[RunKey]] = {}
         for key in self.keys(cells):
@@ -275,7 +279,7 @@ class Evidence:
         return keys if {key.method for key in keys} == set(cells.methods) else []
 
     def groups(self, cells: Cells, by: Grouping) -> Iterator[tuple[str, Scores]]:
-        """Yield the name and the scores of each group of the selected tasks."""
+        """Group the selected tasks, and yield the name and the scores of each group."""
         keys = self.complete(cells)
         if not keys:
             return
@@ -288,12 +292,12 @@ class Evidence:
             yield ", ".join(part for part in (cells.title, name) if part), scores.only(tasks)
 
     def unscored(self, *cells: Cells) -> frozenset[str]:
-        """Return the envs of these selections on which returns cannot be normalised to scores."""
+        """Return the envs of selected runs on which returns cannot be normalised to scores."""
         lack = unscored_envs(self.runs.rows)
         return frozenset(k.env for some in cells for k in some.keys(self.config) if k.env in lack)
 
     def clocks(self, cells: Cells) -> dict[RunKey, tuple[Array, Array]]:
-        """Return steps and seconds, by `speed.clock`, of each selected run that logged times."""
+        """Return the steps and seconds of `speed.clock` for each selected run that logged times."""
         rows = self.runs.rows
         if rows is None:
             return {}
@@ -312,7 +316,7 @@ class Evidence:
         )
 
     def machines(self, cells: Cells) -> set[tuple[str, str]]:
-        """Return the pairs (device, machine) on which the selected runs were trained."""
+        """Return each pair (device, machine) on which selected runs were trained."""
         records = self.runs.records
         found = (records[key] for key in self.keys(cells) if key in records)
         return {(str(run.get("device")), str(run.get("machine"))) for run in found}
@@ -323,10 +327,10 @@ class Rule(Protocol):
 
     @property
     def artefact(self) -> str:
-        """Return the name of the figure or table with the runs, or "" if the rule uses no runs."""
+        """Return the name of the figure or table that shows the runs, or "" without runs."""
 
     def judge(self, e: Evidence, /) -> Outcome:
-        """Return the outcome of the rule."""
+        """Judge the evidence, and return the outcome."""
 
     def text(self, paper: Config) -> str:
         """Return the rule in words."""
@@ -338,7 +342,7 @@ class Claim:
 
     key: a short name.
     text: the claim in our words.
-    where: the place of the claim in the paper.
+    where: where the paper makes the claim.
     source: the paper's words or numbers.
     rule: the rule that judges the claim.
     """

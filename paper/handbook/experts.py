@@ -1,4 +1,4 @@
-"""The shipped experts, compared with published returns and with the returns that we aim at.
+"""A comparison of the shipped experts with published returns and with the suite's target returns.
 
 python -m paper.handbook.experts
 """
@@ -48,14 +48,14 @@ COLUMNS = {
 
 
 def tasks() -> list[Task]:
-    """Return the tasks of workflow/config/paper.yaml, one per env."""
+    """Return the tasks in workflow/config/paper.yaml, one per env."""
     return [TASKS[env] for env in register.envs(loading.load({"scale": "paper"}))]
 
 
 def row(task: Task, video: bool) -> dict[str, Cell]:
-    """Return the table's row about the shipped expert of a task.
+    """Return the table's row for a task's shipped expert.
 
-    video: True if there is a video of this expert.
+    video: whether there is a video of this expert.
     """
     expert = shipped.read(task.id)
     returns = np.array(expert["returns"])
@@ -86,7 +86,7 @@ def _thousands(count: int) -> str:
 def table(videos: Path = VIDEOS) -> Table:
     """Return a table with one row per shipped expert.
 
-    videos: the folder of the experts' videos, which are GIFs.
+    videos: the folder with the experts' videos, which are GIF files.
     """
     known = tasks()
     ships = [task for task in known if shipped.ships(task.id)]
@@ -129,14 +129,14 @@ def curves() -> Figure:
 
 def draw(path: Path) -> None:
     """Write the experts' learning curves to a PNG file."""
-    metadata: dict[str, Any] = {"Software": None}  # by default, this holds matplotlib's version
+    metadata: dict[str, Any] = {"Software": None}  # by default, this names matplotlib's version
     figure = curves()
     with style.context(), atomic(path) as temporary:
         figure.savefig(temporary, format="png", metadata=metadata)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the generated part of the page, and the picture of learning curves next to the page."""
+    """Write the generated part of the page, and the learning curves to a PNG next to the page."""
     about = (__doc__ or "").splitlines()[0]
     parser = Parser(prog="python -m paper.handbook.experts", description=about)
     text = (

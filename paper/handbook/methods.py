@@ -1,4 +1,4 @@
-"""Write docs/methods.md: each method's equation, settings and deviations, taken from its own code.
+"""Write docs/methods.md: each method's equation, settings and deviations, taken from its code.
 
 python -m paper.handbook.methods --out docs/methods.md
 """
@@ -36,18 +36,19 @@ HEAD = """\
 # The methods
 
 This page describes every method: its equations, its settings, and its deviations from its sources.
-`python -m paper.handbook.methods` writes the page from the methods' own docstrings, settings and
-code, and a test compares the page with these. Settings are those of scale `paper`, i.e. of the
-paper's full experiments. Other scales in [workflow/config/](../workflow/config/) may use smaller
+`python -m paper.handbook.methods` writes the page from the methods' docstrings, settings and code,
+and a test checks that the page is up to date. The settings are those of the `paper`
+[scale](../README.md#scales), i.e. of the paper's full experiments. Other scales may use smaller
 values. In the equations, "expert" and "agent" stand for the batches of expert and agent transitions
-in an iteration. Except for FAIRL, the reward is high if a transition is like the expert's.
-[new-method.md](new-method.md) shows how to add a method.
+in an iteration. For every method except FAIRL, the reward is high if a transition is like the
+expert's transitions. [new-method.md](new-method.md) shows how to add a method.
 
-In the first table, "key" is the method's name in commands and config files. "Input" is what the
-method compares: state and action (s, a), state and next state (s, s') or the state alone (s).
+In the first table, "key" is the method's name in commands and config files. "Input" says what the
+method compares between expert and agent: state and action (s, a), state and next state (s, s') or
+the state alone (s).
 
-IQ-Learn and the methods after it are not in the paper. Their losses are tested. Which of these
-methods learn at scale `quick` is shown by `beyond_figure` ([results](learning.md)).
+IQ-Learn and the methods after it are not in the paper. Tests check the losses of these methods.
+`beyond_figure` shows which of these methods learn at the `quick` scale ([results](learning.md)).
 """
 
 
@@ -56,8 +57,8 @@ class Text:
     """The parts of a method's docstring.
 
     summary: the docstring's first paragraph.
-    blocks: the paragraphs between the summary and the first label, each with its kind.
-    labelled: the paragraph after each label in LABELS and OPTIONAL, by label.
+    blocks: the paragraphs between the summary and the first label, each marked as text or code.
+    labelled: maps each label (in LABELS or OPTIONAL) to the paragraph that follows it.
     """
 
     summary: str
@@ -68,7 +69,7 @@ class Text:
 def read(docstring: str, where: str) -> Text:
     """Split a method's docstring into its parts.
 
-    Raise UserError if the docstring has no equation, or no paragraph for one of LABELS.
+    Raise UserError if the docstring has no equation, or lacks the paragraph of a label in LABELS.
 
     where: the name of the module or class, for error messages.
     """
@@ -97,7 +98,7 @@ def _lines(text: str) -> str:
 
 
 def text_of(cls: type) -> Text:
-    """Return the parts of the docstring that describes a method's class.
+    """Find the docstring that describes a method's class, and return its parts.
 
     This is the class's own docstring if it has labels, and otherwise its module's docstring.
     """
@@ -111,9 +112,9 @@ def text_of(cls: type) -> Text:
 
 
 def uses(cls: type, *names: str) -> bool:
-    """Return True if the code of a method reads an attribute with one of these names.
+    """Return True if a method's code uses an attribute with one of these names.
 
-    Consider only the class itself and those of its bases that derive from RewardModel.
+    Only the class itself and its base classes below RewardModel are searched.
     """
     own = cls.__mro__[: cls.__mro__.index(RewardModel)]
     functions = [f for c in own for f in vars(c).values() if inspect.isfunction(f)]
@@ -122,7 +123,7 @@ def uses(cls: type, *names: str) -> bool:
 
 
 def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
-    """Return what a method does in the training loop, as one string per column of the table.
+    """Describe what a method does in the training loop: one string per column of the table.
 
     name: the method's name in the config.
     cls: the method's class.
@@ -148,7 +149,7 @@ def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
 
 
 def agent_settings(config: Config, name: str, env: str) -> dict[str, tuple[str, str]]:
-    """Return the settings of the agent and the training loop that a method changes on an env.
+    """Return those settings of the agent and the training loop that a method changes on an env.
 
     The result maps the name of each setting to the setting's value and meaning.
     """
@@ -171,9 +172,10 @@ class Setting:
 
 
 def settings(config: Config, name: str, cls: Any, envs: Sequence[str]) -> list[Setting]:
-    """Return a method's settings and their values on each env.
+    """Return the rows of a method's table of settings, with the values on each env.
 
-    The settings of the method's class come first, then those of the agent and the training loop.
+    The settings of the method's class come first, then the settings of the agent and the training
+    loop.
     """
     _, general = resolve.model_params(config, name, "")
     on = {env: resolve.model_params(config, name, env)[1] for env in envs}
@@ -244,7 +246,7 @@ def link(config: Config, name: str) -> str:
 
 
 def ordered(config: Config) -> list[str]:
-    """Return the config's methods, without variants that change only the length of a run.
+    """Return the config's methods, except for variants that change only the length of a run.
 
     The methods of the main figure come first.
     """
@@ -255,8 +257,8 @@ def ordered(config: Config) -> list[str]:
 def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
     """Yield the paragraphs of a method's section.
 
-    before: the classes of the methods in earlier sections, by method. This function adds the class
-    of this method.
+    before: the class of each method that has an earlier section, by the method's name. This
+    function adds the class of the present method.
     """
     path, _ = resolve.model_params(config, name, "")
     cls = resolve.load_model(path, name)
@@ -312,7 +314,7 @@ def document(config: Config) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the page or, with --out, write it to a file. An error leaves this file unchanged."""
+    """Print the page or, with --out, write it to a file. On an error, leave the file unchanged."""
     about = (__doc__ or "").splitlines()[0]
     parser = Parser(prog="python -m paper.handbook.methods", description=about)
     parser.add_argument("--out", type=Path, help="write the page to this file")

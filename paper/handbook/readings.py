@@ -1,7 +1,8 @@
-"""A table of points on which the paper can be read in two ways.
+"""A table of the points on which the paper can be read in two ways.
 
-It shows what the paper prints, what its authors' code does, what we do, and how to choose the other
-reading. Our values come from the config and the code; all other values are in `paper.claims`.
+For each point, the table shows what the paper prints, what its authors' code does, what the suite
+does, and how to choose the other reading. The suite's values come from the config and the code; all
+other values are in `paper.claims`.
 """
 
 from __future__ import annotations
@@ -26,62 +27,62 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAD = ("what", "printed", "the authors' code", "ours", "printed and ours", "the other reading")
 
 UNITS = """\
-The last column is the argument of `--set` that selects the other reading. `silent` means that the
-paper says nothing about the choice. "Backbone" is lionelblonde/sac-td3-cudagraphs-pytorch, the
-public code that is closest to the paper's agent. "Release" is lionelblonde/ngt, which is later than
-the paper. The table `hyperparameter_table` has the same columns for every setting, and the figure
-`readings_figure` shows the effect of some choices.
+The last column gives the argument of the `--set` option that selects the other reading. "Silent"
+means that the paper says nothing about the choice. "Backbone" is
+lionelblonde/sac-td3-cudagraphs-pytorch, the public code that is closest to the paper's agent.
+"Release" is lionelblonde/ngt, which is later than the paper. `hyperparameter_table` has the same
+columns for every setting, and `readings_figure` shows the effect of some choices.
 
-Only the target entropy is that of actions in the env's units. In the critic's target, log π is the
-log density of the action in [-1, 1]. With actions in the env's units, the critic's target would
-differ by a constant per step: α times the sum over dimensions of log b, where b is half the width
-of the action bounds.
+Only the target entropy refers to actions in the env's units. In the critic's target, log π is the
+log density of the action in [-1, 1]. If log π also referred to actions in the env's units, the
+critic's target would differ by a constant per step: α times the sum of log b over the action's
+dimensions, where b is half the distance between the action bounds.
 
 The shipped experts in `data/` were trained with `lr_alpha: 0.0003`, `alpha_loss: log_alpha` and
-`entropy_units: tanh`. Scale `lite` sets these values for its experts. If the stored settings of a
-run lack a setting that was added later, the value that was used before applies
-(`ngt/settings/former.py`).
+`entropy_units: tanh`. The `lite` scale sets these values for its experts. If a run was trained
+before a setting was added to the suite, the run counts as trained with the value that the suite
+used before (`ngt/settings/former.py`).
 """
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A point that can be read in two ways and is not the value of a single setting."""
+    """A point that can be read in two ways, other than the value of a single setting."""
 
     what: str
     printed: str  # what the paper prints
     code: str  # what the authors' code does
-    ours: Callable[[Config], str]  # returns what we do, read from the config or the code
-    agreement: str  # whether the paper agrees with us
-    other: str  # KEY=VALUE for `--set` that chooses the other reading, or a sentence if none does
+    ours: Callable[[Config], str]  # returns what the suite does, read from the config or the code
+    agreement: str  # whether the paper agrees with the suite
+    other: str  # KEY=VALUE for `--set` that chooses the other reading, or a text if there is none
 
     def row(self, config: Config) -> tuple[str, ...]:
-        """Return the table's row on this point."""
+        """Return the table's row for this point."""
         other = f"`{self.other}`" if "=" in self.other else self.other
         return (self.what, self.printed, self.code, self.ours(config), self.agreement, other)
 
 
 def sixth(config: Config) -> str:
-    """Return, as text, the envs of the main figure that the paper does not list."""
+    """Name the envs of the main figure that the paper does not list."""
     envs = config.figures["main_figure"].envs
     return listed(env for env in envs if paper_id(env) not in PAPER_SIZES) or "none"
 
 
 def ant(config: Config) -> str:
-    """Return, as text, the observation and action sizes of the Ant envs in the main figure."""
+    """Describe the observation and action sizes of the Ant envs in the main figure."""
     tasks = [get_task(env) for env in config.figures["main_figure"].envs if env.startswith("Ant")]
     return listed(sizes((task.obs, task.act)) for task in tasks) or "none"
 
 
 def seeing(config: Config) -> str:
-    """Return a text that names the methods whose models may see the env's reward."""
+    """Name the methods whose models may see the env's reward."""
     models = {name: model_params(config, name, "")[0] for name in config.methods}
     seen = [f"`{n}`" for n, path in models.items() if load_model(path, n).uses_env_reward]
     return f"stored for diagnostics; seen only by {listed(['the expert', *seen])}"
 
 
 def elsewhere(config: Config) -> str:
-    """Return, as text, our settings of HL-Gauss on envs other than Humanoid."""
+    """Describe the suite's settings for HL-Gauss on envs other than Humanoid."""
     (name,) = config.figures["ablation_hlg_elsewhere"].methods
     params = model_params(config, name, "")[1]
     return (
@@ -91,7 +92,7 @@ def elsewhere(config: Config) -> str:
 
 
 def with_einops(config: Config) -> str:
-    """Return, as text, the modules of the methods and the agent that use einops."""
+    """Name the modules in ngt/ and baselines/ that use einops."""
     files = sorted(file for part in ("ngt", "baselines") for file in (ROOT / part).rglob("*.py"))
     named = f"from {einops.__name__} import"
     found = [file for file in files if named in file.read_text(encoding="utf-8")]
@@ -144,9 +145,9 @@ READINGS = (
 
 
 def ours(config: Config, stated: Stated) -> Iterator[tuple[str, str]]:
-    """Yield each of our values of a setting, and whether the paper agrees with it.
+    """Yield each value that the suite uses for a setting, and whether the paper agrees with it.
 
-    If we have different values on different envs, the text of a value names its envs.
+    If the value differs between envs, the text of each value names its envs.
     """
     envs = config.figures["main_figure"].envs
     own = {env: settings(config, stated.method, env) for env in envs}
@@ -166,7 +167,7 @@ def _in_units(targets: dict[str, float]) -> str:
 
 
 def of_setting(config: Config, stated: Stated) -> tuple[str, ...]:
-    """Return the table's row on a setting."""
+    """Return the table's row for a setting."""
     values, agreements = zip(*ours(config, stated), strict=True)
     agreement = "; ".join(dict.fromkeys(agreements))
     code, other = stated.code or "–", f"`{stated.other}`"
@@ -174,7 +175,7 @@ def of_setting(config: Config, stated: Stated) -> tuple[str, ...]:
 
 
 def rows(config: Config) -> list[tuple[str, ...]]:
-    """Return one row per point: first the settings, then READINGS."""
+    """Return one row per point: first the settings, then the points in READINGS."""
     return [
         *(of_setting(config, stated) for stated in STATED if stated.other),
         *(reading.row(config) for reading in READINGS),
@@ -182,5 +183,5 @@ def rows(config: Config) -> list[tuple[str, ...]]:
 
 
 def section(config: Config) -> str:
-    """Return the table as Markdown, and the explanations below it."""
+    """Return the table and the explanations below it, as Markdown."""
     return f"{markdown([HEAD, *rows(config)])}\n{UNITS}"

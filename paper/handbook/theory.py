@@ -1,4 +1,4 @@
-"""The generated part of docs/theory.md: every statement, and counter-examples to check by hand.
+"""Generate a part of docs/theory.md: every statement, and counter-examples to check by hand.
 
 python -m paper.handbook.theory --into docs/theory.md
 """
@@ -21,7 +21,7 @@ NAME = "handbook.theory"
 
 
 def by_hand(s: Study) -> str:
-    """Return three counter-examples as a Markdown list, with computed numbers."""
+    """Return a Markdown list of three counter-examples, with computed numbers."""
     first, second = bounds.hlg_probs(0.0, *HAND)
     claimed, found = bounds.bound_sigma(*HAND), bounds.hlg_slope(*HAND)
     emd, most = s.far
@@ -59,7 +59,7 @@ def page(s: Study) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the generated part, or write it into the page."""
+    """Print the generated part or, with --into, write it into the page."""
     about = "Print the statements of the theory and three counter-examples, as Markdown."
     parser = Parser(prog=f"python -m paper.{NAME}", description=about)
     parser.add_argument("--into", type=Path, help="write between the markers of this page")

@@ -1,4 +1,4 @@
-"""A Markdown table of every setting in which two methods differ."""
+"""A Markdown table of all settings in which two methods differ."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ENVS = ("HalfCheetah-v4", "Humanoid-v4")
 
 
 def table(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> str:
-    """Return a Markdown table of the settings in which methods a and b differ on these envs.
+    """Return a Markdown table of all settings in which methods a and b differ on these envs.
 
-    If the methods differ in a setting on only some of the envs, the row names these envs.
+    If a setting differs on only some of the envs, its row names these envs.
     """
     lines = [["setting", f"`{a}`", f"`{b}`", "meaning"]]
     for row in differences(config, a, b, envs):

@@ -1,8 +1,8 @@
-"""The docs site: mkdocs calls these hooks, which mkdocs.yml names. `make docs` builds the site.
+"""Hooks for the docs site, which `make docs` builds: mkdocs.yml names them, and mkdocs calls them.
 
-The hooks add pages from outside docs/ and generated pages. They also adapt each link to a file of
-the repository: it becomes a link to the file's page or, if the site has no such page, the file's
-name.
+The hooks add generated pages and pages from outside docs/. They also adapt each link to a file of
+the repository. If the site has a page for the file, the link leads to this page; otherwise the link
+is replaced by the file's name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from paper import command
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 100  # width of the help texts, in characters
 
-# Files of the site that come from outside docs/.
+# The site's files that come from outside docs/.
 ELSEWHERE = {
     "index.md": "README.md",
     "contributing.md": "CONTRIBUTING.md",
@@ -37,13 +37,13 @@ ELSEWHERE = {
 }
 API = """# Python API
 
-The public names of `import ngt`, and the class of the demonstrations that these names take and
-return. In shapes, `obs` and `act` are the numbers of columns of a task's observations and actions.
-A `UserError` is `ngt.errors.UserError`; its message is one line that names the field, the value and
-the fix.
-[The notebook](python.ipynb) shows these names in use. `ngt.__version__` is the version."""
+This page documents the public names of `import ngt`, and the `Demos` class of demonstrations, which
+these names accept and return. In shapes, `obs` and `act` are the sizes of a task's observations and
+actions. `UserError` stands for `ngt.errors.UserError`; its message is one line that names the
+field, the value and the fix. [The notebook](python.ipynb) shows these names in use.
+`ngt.__version__` is the version of the suite."""
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
-log = logging.getLogger("mkdocs.plugins.website")  # a warning to this logger ends a strict build
+log = logging.getLogger("mkdocs.plugins.website")  # a warning in this log fails a strict build
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -56,20 +56,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Return a page's Markdown with links that lead to pages of the site."""
+    """Return a page's Markdown, with its links changed to lead to pages of the site."""
     return relink(markdown, source_of(page.file.src_uri), {source_of(f.src_uri) for f in files})
 
 
 def source_of(name: str) -> str:
-    """Return the repository's file from which a file of the site is made."""
+    """Return the path in the repository of the file from which a file of the site is made."""
     return ELSEWHERE.get(name, f"docs/{name}")
 
 
 def relink(markdown: str, source: str, known: set[str]) -> str:
-    """Return the Markdown of a page with its links changed to lead to pages of the site.
+    """Return a page's Markdown, with its links changed to lead to pages of the site.
 
     source: the page's path in the repository.
-    known: the repository's paths of all files of the site.
+    known: the paths in the repository of all files of the site.
     """
     names = {repository: name for name, repository in ELSEWHERE.items()}
 
@@ -89,7 +89,7 @@ def relink(markdown: str, source: str, known: set[str]) -> str:
 
 
 def reference() -> str:
-    """Return a page with the help of every command of `ngt`, and of `python -m paper`."""
+    """Return a page with the help texts of all `ngt` commands and of `python -m paper`."""
     parts = ["# Command reference\n\nThe help of each command, as `--help` prints it."]
     for name in cli.COMMANDS:
         parts.append(f"## ngt {name}\n\n{fenced(sub_parser(name))}")
@@ -98,7 +98,7 @@ def reference() -> str:
 
 
 def sub_parser(name: str) -> argparse.ArgumentParser:
-    """Return the parser of a command of `ngt`."""
+    """Return the parser of an `ngt` command."""
     (commands,) = (
         action
         for action in cli.build_parser(name)._actions
@@ -109,7 +109,7 @@ def sub_parser(name: str) -> argparse.ArgumentParser:
 
 
 def fenced(parser: argparse.ArgumentParser) -> str:
-    """Return a parser's help, of the same width on every terminal."""
+    """Return a parser's help text, with the same width on every terminal."""
     kind: Any = parser.formatter_class
     parser.formatter_class = partial(kind, width=WIDTH)
     return f"```text\n{parser.format_help()}```"

@@ -1,8 +1,8 @@
-"""Estimates with bootstrap intervals.
+"""Functions that compute estimates with bootstrap intervals.
 
-These are interquartile means, probabilities of improvement and performance profiles. rliable's
-stratified bootstrap resamples seeds within each task. rliable takes seconds to import, so only
-modules that need such an estimate import this module.
+The estimates are interquartile means, probabilities of improvement and performance profiles.
+rliable's stratified bootstrap resamples seeds within each task. Importing rliable takes seconds, so
+only modules that need such estimates import this module.
 """
 
 import contextlib
@@ -22,11 +22,12 @@ from paper.numbers.statistics import Array, Estimate, mean
 
 @contextlib.contextmanager
 def seeded(seed: int, *axes: str | int) -> Iterator[None]:
-    """Seed NumPy's global generator inside a `with` block, and restore its state at the end.
+    """Seed NumPy's global generator inside a `with` block, and restore its state afterwards.
 
-    rliable uses only this generator and ignores its own argument `random_state`.
+    rliable draws only from this generator; it ignores its own `random_state` argument.
 
-    axes: names and numbers; each combination gives independent draws.
+    axes: names and numbers that are combined with the seed; different axes give independent random
+    numbers.
     """
     state = np.random.get_state()
     np.random.seed(derive(seed, *axes) % 2**32)
@@ -38,7 +39,7 @@ def seeded(seed: int, *axes: str | int) -> Iterator[None]:
 
 @cache
 def say_once(text: str) -> None:
-    """Print a line on stderr for a user who waits. Print each text at most once."""
+    """Print a progress message on stderr, but each text only once."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -48,10 +49,11 @@ def estimates(
     settings: StatisticsConfig,
     *axes: str | int,
 ) -> list[Estimate]:
-    """Return an estimate of each number that function(*arrays) returns, with a bootstrap interval.
+    """Return each number that function(*arrays) returns, with a bootstrap interval.
 
     arrays: scores of shape (seeds, tasks); each array is resampled independently.
-    axes: names for the random draws, so that different intervals use independent draws.
+    axes: names and numbers for the random generator (see `seeded`). Use different axes for
+    different intervals, so that their resamples are independent.
     """
     data: Any = list(arrays) if len(arrays) > 1 else arrays[0]
     if min(len(a) for a in arrays) < 2:
@@ -68,7 +70,7 @@ def estimates(
 def aggregates(
     scores: Array, settings: StatisticsConfig, *axes: str | int
 ) -> tuple[Estimate, Estimate]:
-    """Return the interquartile mean of all scores, and their optimality gap.
+    """Return the interquartile mean and the optimality gap of all scores.
 
     The optimality gap is the mean of max(0, 1 - score).
     """
@@ -87,7 +89,7 @@ def improvement(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int
 def profile(
     scores: Array, taus: Array, settings: StatisticsConfig, *axes: str | int
 ) -> list[Estimate]:
-    """Return, for each threshold in `taus`, the share of scores that are strictly above it."""
+    """Return the share of scores that are strictly above each of the thresholds `taus`."""
     function = library.score_distributions
     return estimates(lambda s: function(s, taus), [scores], settings, "profile", *axes)
 

@@ -1,4 +1,4 @@
-"""How often a nominal 95% interval covers the true value, found by simulation.
+"""A simulation of how often nominal 95% intervals cover the true value.
 
 `python -m paper.numbers.coverage` repeats the simulation and prints the values of COVERAGE.
 """
@@ -15,7 +15,8 @@ from paper.numbers.statistics import Array, chi_square_bounds, t_interval
 Kind = Literal["mean", "IQM", "P", "std"]
 Shape = Literal["normal", "skewed", "failing"]
 
-# The distributions of the simulated scores, with words for each. `draw` defines the distributions.
+# The distributions of the simulated scores, each with a description. `draw` defines the
+# distributions.
 SHAPES: dict[Shape, str] = {
     "normal": "normal scores",
     "skewed": "skewed scores",
@@ -27,10 +28,11 @@ KINDS: dict[Kind, str] = {
     "P": "a nominal 95% interval covers the true probability of improvement",
     "std": "the 95% upper bound of a standard deviation lies above the true value",
 }
-TASKS = 6  # number of tasks in the simulation of several tasks; their mean scores span 0.2 to 1
+TASKS = 6  # number of tasks where several are simulated; their mean scores range from 0.2 to 1
 
-# Percentage of simulations in which the interval covers the true value, for each number in SEEDS:
-# first for scores on one task, then for scores on TASKS tasks.
+# For each kind of interval and each distribution: the percentages of simulations in which the
+# interval covers the true value, for each number of seeds in SEEDS. The first tuple is for scores
+# on one task, and the second for scores on TASKS tasks.
 SEEDS = range(2, 11)
 COVERAGE: dict[tuple[Kind, Shape], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ("mean", "normal"): (
@@ -62,19 +64,20 @@ COVERAGE: dict[tuple[Kind, Shape], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ),
 }
 
-# The scale of the spread of scores over seeds, and the share of runs that fail, i.e. score near 0.
+# SPREAD: the scale of the scores' spread over seeds. FAILS: the probability that a run fails, i.e.
+# scores near 0, in the "failing" distribution.
 SPREAD, FAILS = 0.1, 0.1
 DRAWS = {"mean": 20_000, "std": 20_000, "IQM": 1000, "P": 1000}  # number of simulated sets of runs
 REPS = 400  # number of resamples of a bootstrap
 
 
 def caution(seeds: Iterable[int], *kinds: Kind, tasks: int = 1) -> str:
-    """Return a sentence per kind of interval that says how often it covers the true value.
+    """Say how often intervals cover the true value, in one sentence per kind of interval.
 
-    Return an empty text if every interval is from a single seed.
+    Return an empty string if each interval is computed from a single seed.
 
     seeds: the numbers of seeds from which the intervals are computed.
-    tasks: the largest number of tasks from which an interval is computed.
+    tasks: the largest number of tasks from which any of the intervals is computed.
     """
     counts = sorted({n for n in seeds if n > 1})
     return " ".join(_sentence(kind, counts, tasks) for kind in kinds if counts)
@@ -96,9 +99,9 @@ def _sentence(kind: Kind, counts: Iterable[int], tasks: int) -> str:
 
 
 def _shares(kind: Kind, seeds: int, several: int) -> list[int]:
-    """Return the percentages in COVERAGE of a kind of interval, one per distribution.
+    """Look up a kind of interval in COVERAGE, and return one percentage per distribution.
 
-    For more seeds than the largest number in SEEDS, return the percentages of that number.
+    If there are more seeds than SEEDS includes, use the largest number in SEEDS.
 
     several: 0 for intervals over one task, 1 for intervals over several tasks.
     """
@@ -114,9 +117,10 @@ def _plain(shares: Sequence[int]) -> str:
 
 
 def draw(rng: np.random.Generator, shape: Shape, size: tuple[int, ...]) -> Array:
-    """Draw and return scores from a distribution, with shape `size` = (..., seeds, tasks).
+    """Draw scores from a distribution, with shape `size` = (..., seeds, tasks).
 
-    Skewed scores are log-normal. If runs can fail, a share FAILS of them scores near 0.
+    Skewed scores are log-normal. In the "failing" distribution, each run fails with probability
+    FAILS and then scores near 0.
     """
     centres = np.linspace(0.2, 1.0, size[-1]) if size[-1] > 1 else np.ones(1)
     if shape == "skewed":
@@ -126,18 +130,18 @@ def draw(rng: np.random.Generator, shape: Shape, size: tuple[int, ...]) -> Array
 
 
 def iqm(scores: Array) -> Array:
-    """Return the interquartile mean over the last axis."""
+    """Return the interquartile mean of the scores along the last axis."""
     cut = scores.shape[-1] // 4
     return np.sort(scores, axis=-1)[..., cut : scores.shape[-1] - cut].mean(axis=-1)
 
 
 def beaten(x: Array, y: Array) -> Array:
-    """Return the share of pairs of scores in which x is larger than y, averaged over tasks."""
+    """Return the share of pairs of scores in which x is larger than y, averaged over the tasks."""
     return (x[..., :, None, :] > y[..., None, :, :]).mean(axis=(-3, -2, -1))
 
 
 def resampled(rng: np.random.Generator, scores: Array) -> Array:
-    """Return REPS resamples of the scores (..., seeds, tasks), shape (..., REPS, seeds, tasks).
+    """Resample scores of shape (..., seeds, tasks) to shape (..., REPS, seeds, tasks).
 
     The seeds of each task are resampled independently.
     """
@@ -148,7 +152,7 @@ def resampled(rng: np.random.Generator, scores: Array) -> Array:
 
 @cache
 def truth(kind: Kind, shape: Shape, tasks: int) -> float:
-    """Return the value that an interval of this kind should cover.
+    """Return the true value, which an interval of this kind should cover.
 
     The value is estimated from 400 000 runs per task.
     """
@@ -162,9 +166,9 @@ def truth(kind: Kind, shape: Shape, tasks: int) -> float:
 
 
 def covered(kind: Kind, shape: Shape, seeds: int, tasks: int = 1, draws: int = 0) -> float:
-    """Return the share of simulated sets of runs whose interval covers the true value.
+    """Simulate sets of runs, and return the share of sets whose interval covers the true value.
 
-    draws: the number of simulated sets; 0 stands for the number in DRAWS.
+    draws: the number of simulated sets; 0 means the number in DRAWS.
     """
     rng, true, size = np.random.default_rng(seeds), truth(kind, shape, tasks), (seeds, tasks)
     hits, draws = [], draws or DRAWS[kind]
@@ -187,7 +191,7 @@ def covered(kind: Kind, shape: Shape, seeds: int, tasks: int = 1, draws: int = 0
 
 
 def simulated() -> Iterator[str]:
-    """Repeat the simulation and yield the lines of COVERAGE, one per kind and distribution."""
+    """Repeat the simulation; yield the lines of COVERAGE, one per kind and distribution."""
     for kind in KINDS:
         for shape in SHAPES:
             one, several = (

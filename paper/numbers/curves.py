@@ -1,4 +1,4 @@
-"""Learning curves over env steps: mean and spread of runs that differ only in the seed."""
+"""Learning curves over env steps: the mean and spread of runs that differ only in the seed."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -22,16 +22,16 @@ Array = NDArray[np.float64]
 
 
 class Curve(NamedTuple):
-    """The learning curve of runs that differ only in the seed. Arrays have one value per step.
+    """The learning curve of runs that differ only in the seed. Each array has one value per step.
 
-    The running mean of a run is the mean of its last evaluations.
+    A run's running mean at a step is the mean of the run's last evaluations up to this step.
     """
 
     step: Array  # env steps of the evaluations
-    mean: Array  # mean over runs of their running means
+    mean: Array  # mean of the runs' running means
     std: Array  # sample standard deviation (n - 1) of the runs' running means; NaN for one run
-    raw: Array  # mean over runs of their evaluations, not smoothed
-    each: Array  # running mean of each run, (seeds, steps); NaN after a run diverged
+    raw: Array  # mean of the runs' evaluations, not smoothed
+    each: Array  # each run's running mean, (seeds, steps); NaN after a run has diverged
     ends: list[tuple[float, float]]  # last step and last running mean of each diverged run
     seeds: int  # number of runs
 
@@ -49,8 +49,7 @@ def curve(runs: pd.DataFrame, window: int) -> Curve:
     """Return the learning curve of runs that differ only in the seed.
 
     A running mean covers the last `window` evaluations, or fewer at the start. A diverged run keeps
-    its last value to the end of the curve. Otherwise, the end of the curve would leave out this
-    run.
+    its last value until the end of the curve, because the mean would otherwise leave out this run.
     """
     raw = runs.pivot(index="step", columns="seed", values="score").sort_index()
     smooth = raw.rolling(window, min_periods=1).mean().where(raw.notna())
@@ -87,9 +86,9 @@ def level(runs: pd.DataFrame, window: int) -> Level:
 
 
 def usable(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows for which `shown` has a finite value.
+    """Return the rows with a finite value to show.
 
-    Raise UserError if any other row belongs to a run that did not diverge.
+    Raise UserError if a row without such a value belongs to a run that did not diverge.
     """
     finite = np.isfinite(shown(runs).to_numpy(float))
     bad = runs[~finite & (runs["status"] != "diverged").to_numpy()]
@@ -102,7 +101,7 @@ def usable(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown(runs: pd.DataFrame) -> pd.Series:
-    """Return the value to show for each row: its score, or its return if its env has no scores."""
+    """Return the value to show for each row: its score, or its return on envs without scores."""
     lack = runs["env"].isin(unscored_envs(runs))
     return runs["score"].mask(lack, runs["return"]) if lack.any() else runs["score"]
 
@@ -110,9 +109,9 @@ def shown(runs: pd.DataFrame) -> pd.Series:
 def unevaluated(
     runs: pd.DataFrame, keys: Iterable[RunKey], absent: Iterable[RunKey]
 ) -> list[RunKey]:
-    """Return the keys of runs that diverged before their first evaluation.
+    """Return those of the keys whose runs diverged before their first evaluation.
 
-    Such runs have no row in `runs`, although they are not missing.
+    Such runs are not missing, but have no row in `runs`.
 
     absent: the keys of missing runs.
     """
@@ -122,7 +121,7 @@ def unevaluated(
 
 
 def reference(runs: pd.DataFrame, env: str) -> tuple[float, float] | None:
-    """Return the mean returns of a random policy and of the expert on an env.
+    """Return the mean return of a random policy and that of the expert on an env.
 
     Return None if the env has no runs.
     """
@@ -147,9 +146,9 @@ def offline(config: Config, method: str, env: str) -> bool:
 
 
 def unit(steps: float) -> tuple[float, str]:
-    """Return the unit for an axis of env steps, such as 1e6, and its text in the axis label.
+    """Return the unit for an axis of env steps, such as 1e6, and the text for the axis label.
 
-    steps: the end of the axis.
+    steps: the largest number of steps on the axis.
     """
     for power, sign in ((6, "⁶"), (3, "³")):
         if steps >= 2 * 10**power:

@@ -1,7 +1,7 @@
-"""Maps of NGT's potential over angle and velocity on Pendulum-v1, at four moments of training.
+"""Maps of NGT's potential on Pendulum-v1, over angle and velocity, at four moments of training.
 
-The training run is seeded and takes a few minutes on one core. `python -m paper.numbers.potential`
-wrote the shipped file of maps.
+`python -m paper.numbers.potential` trains NGT for a few minutes on one core and writes the file of
+maps that ships with the suite. The training run is seeded.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class Maps:
 
 
 def cell(steps: int) -> CellConfig:
-    """Return the settings of the run: small nets, and the pairing loss of scale `quick`."""
+    """Return the run's settings: small nets, and the same pairing loss as at the `quick` scale."""
     params = asdict(PotentialConfig(pairing="mse_softmax", hidden=(128, 128)))
     train = TrainConfig(steps=steps, batch=128)
     return CellConfig(
@@ -56,7 +56,7 @@ def cell(steps: int) -> CellConfig:
 
 
 def train(steps: int = STEPS) -> Maps:
-    """Train one run and return the maps of its potential."""
+    """Train one run, and return the maps of its potential."""
     torch.set_num_threads(1)
     settings = cell(steps)
     data = demos.subsample(demos.load(DEMOS), EPISODES, RATE, seed=0)
@@ -83,7 +83,7 @@ def train(steps: int = STEPS) -> Maps:
 
 @torch.no_grad()
 def over_states(model: Potential) -> Floats:
-    """Return the potential at action 0, shape (VELOCITIES, ANGLES)."""
+    """Return the potential at action 0 over the grid of states, shape (VELOCITIES, ANGLES)."""
     velocity, angle = np.meshgrid(VELOCITIES, ANGLES, indexing="ij")
     flat = np.stack([np.cos(angle), np.sin(angle), velocity], axis=-1).reshape(1, -1, 3)
     states = torch.from_numpy(flat).float()
@@ -94,7 +94,7 @@ def over_states(model: Potential) -> Floats:
 
 
 def recent(replay: Replay) -> Floats:
-    """Return angle and velocity in the last RECENT transitions, shape (RECENT, 2).
+    """Return the angles and velocities of the last RECENT transitions, shape (RECENT, 2).
 
     If there are fewer transitions, the first rows are NaN.
     """
@@ -104,19 +104,19 @@ def recent(replay: Replay) -> Floats:
 
 
 def points(obs: Tensor) -> Floats:
-    """Return angle and velocity, shape (N, 2), for observations (cos, sin, velocity)."""
+    """Return the angles and velocities, shape (N, 2), of N observations (cos, sin, velocity)."""
     x = obs.double().numpy()
     return np.stack([np.arctan2(x[:, 1], x[:, 0]), x[:, 2]], axis=-1)
 
 
 def save(path: Path, maps: Maps) -> None:
-    """Write maps to a file, with float32 numbers."""
+    """Write the maps to a file as float32."""
     with atomic(path) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **{k: v.astype(np.float32) for k, v in vars(maps).items()})
 
 
 def load(path: Path) -> Maps:
-    """Return the maps in a file. Raise UserError if the file is missing or damaged."""
+    """Load the maps from a file. Raise UserError if the file is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             return Maps(**{name: file[name].astype(float) for name in file.files})

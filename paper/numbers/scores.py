@@ -1,8 +1,7 @@
-"""Final scores, from which every table, aggregate and verdict on a claim is computed.
+"""Final scores, from which all tables, aggregates and verdicts on claims are computed.
 
-A score is a normalised return, as `ngt.runs.table.as_rows` computes it: 0 for a random policy, 1
-for the expert. Runs without an evaluation get their score from `final` in
-paper/numbers/statistics.py.
+A score is a normalised return, computed by `ngt.runs.table.as_rows`: 0 for a random policy, 1 for
+the expert. For runs without an evaluation, `final` in paper/numbers/statistics.py sets the score.
 """
 
 import pandas as pd

@@ -9,8 +9,8 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import find_method
 from paper.register import SPEED
 
-NAME = SPEED  # the entry of the config's `figures` with the runs whose speed is reported
-STRETCH = 0.2  # a stretch is this fraction of a run; speeds are measured over stretches
+NAME = SPEED  # the entry of `figures` in the config whose runs are timed
+STRETCH = 0.2  # speeds are measured over stretches, each of which is this fraction of a run
 
 Array = NDArray[np.float64]
 
@@ -21,11 +21,11 @@ def base(config: Config, method: str) -> str:
 
 
 def clock(run: pd.DataFrame, name: str) -> tuple[Array, Array]:
-    """Return the env steps of a run's evaluations, and the seconds of training until each of these.
+    """Return the env step of each evaluation of a run, and the seconds of training until then.
 
     Both arrays start with 0.
 
-    name: the name of the run, for an error message.
+    name: the run's name, for error messages.
     """
     rows = run.dropna(subset="seconds").sort_values("step")
     if rows.empty:
@@ -35,7 +35,7 @@ def clock(run: pd.DataFrame, name: str) -> tuple[Array, Array]:
 
 
 def reach(steps: Array) -> int:
-    """Return the number of evaluations in a stretch of a run.
+    """Return how many evaluations a stretch of a run contains.
 
     steps: the env steps of the run's evaluations, as `clock` returns them.
     """
@@ -43,22 +43,22 @@ def reach(steps: Array) -> int:
 
 
 def mean_rate(steps: Array, seconds: Array) -> float:
-    """Return the env steps per second over a whole run."""
+    """Return the mean number of env steps per second over a whole run."""
     return float(steps[-1] / max(seconds[-1], 1e-9))
 
 
 def stretches(steps: Array, seconds: Array) -> Array:
-    """Return the env steps per second in stretches that do not overlap.
+    """Return the env steps per second in each of a run's stretches that do not overlap.
 
-    The last stretch ends with the run.
+    The last stretch ends at the end of the run.
     """
     return rates(steps, seconds)[1][:: -reach(steps)][::-1]
 
 
 def rates(steps: Array, seconds: Array) -> tuple[Array, Array]:
-    """Return the last step of each stretch of a run, and the env steps per second in the stretch.
+    """Return each stretch's last env step, and the env steps per second in the stretch.
 
-    A stretch ends at each evaluation, except for the first few. Stretches therefore overlap.
+    A stretch ends at every evaluation except the first few, so stretches overlap.
     """
     n = reach(steps)
     passed = np.maximum(seconds[n:] - seconds[:-n], 1e-9)

@@ -1,9 +1,10 @@
-"""Final scores, and statistics over seeds and tasks with 95% intervals.
+"""Final scores, and statistics over seeds and tasks, with 95% intervals.
 
-A task is an env with a number of demonstrations. A score is the final score of a run: the mean of
-the run's last evaluations (paper/numbers/scores.py). Means have t intervals; interquartile means
-and probabilities of improvement have bootstrap intervals (paper/numbers/bootstrap.py).
-`paper.numbers.coverage` simulates how often the intervals cover the true value.
+A task is the pair of an env and a number of demonstrations. Here, a score is a run's final score,
+i.e. the mean over the run's last evaluations (paper/numbers/scores.py). Means have t intervals;
+interquartile means and probabilities of improvement have bootstrap intervals
+(paper/numbers/bootstrap.py). `paper.numbers.coverage` simulates how often the intervals cover the
+true value.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from paper.numbers.scores import final_scores
 from paper.register import MAIN
 from paper.words import show
 
-OURS = "ngt"  # the method that the paper introduces, and that its claims are about
+OURS = "ngt"  # the method that the paper introduces and makes claims about
 UNEVALUATED = 0.0  # a run that diverged before an evaluation gets the score of a random policy
 
 Array = NDArray[np.float64]
@@ -35,9 +36,9 @@ Task = tuple[str, int]  # env and number of demonstrations
 
 
 def reference(config: Config) -> str:
-    """Return the method with which all others are compared, or "" if the config has no such method.
+    """Return the method with which all others are compared, or "" if the config has none.
 
-    Raise UserError if the main figure does not show this method.
+    Raise UserError if the config chooses a method that the main figure does not show.
     """
     plan = config.figures.get(MAIN[0])
     name = config.statistics.reference or (plan.methods[0] if plan else "")
@@ -50,7 +51,7 @@ def reference(config: Config) -> str:
 
 
 class Estimate(NamedTuple):
-    """A value and its 95% interval, whose ends are NaN for a single seed.
+    """A value and the ends of its 95% interval, which are NaN for a single seed.
 
     For a standard deviation, each end is a one-sided 95% bound.
     """
@@ -63,7 +64,7 @@ class Estimate(NamedTuple):
         return self.text()
 
     def text(self, number: str = "{:.2f}") -> str:
-        """Return text such as `0.86 [0.84, 0.91]`, or `0.86` if there is no interval."""
+        """Format the estimate as `0.86 [0.84, 0.91]`, or as `0.86` if there is no interval."""
         value, low, high = (show(float(x), number) for x in self)
         return value if math.isnan(self.low) else f"{value} [{low}, {high}]"
 
@@ -74,9 +75,9 @@ class Estimate(NamedTuple):
 def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> dict[RunKey, float]:
     """Return the final score of each run, except for runs on envs without scores.
 
-    runs: the rows of `ngt.runs.table.read_runs`, or None if there is no run.
-    present: the keys of the runs that exist, including those without an evaluation.
-    window: number of last evaluations to average.
+    runs: the rows that `ngt.runs.table.read_runs` returns, or None if there are no runs.
+    present: the keys of the runs that exist, including runs without an evaluation.
+    window: how many of a run's last evaluations to average.
     """
     if runs is None:
         return {}
@@ -88,10 +89,10 @@ def final(runs: pd.DataFrame | None, present: Iterable[RunKey], window: int) -> 
 def final_returns(
     runs: pd.DataFrame, present: Iterable[RunKey], window: int
 ) -> dict[RunKey, float]:
-    """Return the final return (not normalised) of each run. For the arguments, see `final`.
+    """Return each run's final return, which is not normalised. `final` explains the arguments.
 
-    The final return of a run without an evaluation is the return of a random policy, or NaN if no
-    run on the same env has an evaluation.
+    If a run has no evaluation, its final return is that of a random policy, or NaN if no run on the
+    same env has an evaluation.
     """
     found = _by_run(final_scores(usable(runs), window, "return"))
     random: dict[str, float] = dict(zip(runs["env"], runs["random"], strict=True))
@@ -99,9 +100,9 @@ def final_returns(
 
 
 def share(value: float, random: float, published: float) -> float:
-    """Return where a return lies on the scale from a random policy (0) to a published return (1).
+    """Rescale a return so that 0 is a random policy's return and 1 is the published return.
 
-    This is not the ratio to the published return, because returns may be negative.
+    Returns may be negative, so the plain ratio to the published return would be meaningless.
     """
     return (value - random) / (published - random)
 
@@ -112,18 +113,18 @@ def _by_run(final: pd.DataFrame) -> dict[RunKey, float]:
 
 
 def unscored(runs: pd.DataFrame | None) -> list[str]:
-    """Return, for each env without scores, a sentence with the reason."""
+    """Return one sentence per env without scores, which gives the reason."""
     return [f"No scores on {env}: {reason}." for env, reason in unscored_envs(runs).items()]
 
 
 class Diverged(NamedTuple):
-    """Runs that ended early, because a number in training was not finite."""
+    """The runs that ended early because a number in training became infinite or NaN."""
 
     runs: frozenset[RunKey]
-    silent: frozenset[RunKey]  # the diverged runs that have no evaluation
+    silent: frozenset[RunKey]  # the diverged runs without an evaluation
 
     def __str__(self) -> str:
-        """Return a sentence about the runs, or an empty text if there are none."""
+        """Return a sentence about the runs, or an empty string if there are none."""
         n, early = len(self.runs), len(self.silent)
         if not n:
             return ""
@@ -133,7 +134,7 @@ class Diverged(NamedTuple):
 
 
 def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
-    """Return the existing runs that diverged. For the arguments, see `final`."""
+    """Return the existing runs that diverged. `final` explains the arguments."""
     status: dict[RunKey, str] = {}
     if runs is not None:
         rows = runs[[*AXES, "status"]].drop_duplicates().itertuples(index=False, name=None)
@@ -146,10 +147,10 @@ def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
 class Scores:
     """Final scores of methods on the same tasks.
 
-    of: one matrix (seeds, tasks) per method.
-    silent: methods without any run.
-    left_out: tasks that are not in `tasks` because a method lacks a run there. rliable needs all
-    seeds of all tasks.
+    of: maps each method to a matrix of scores, shape (seeds, tasks).
+    silent: the methods without any run.
+    left_out: the tasks that are not in `tasks` because some method lacks a run on them. rliable
+    needs all seeds of all tasks.
     """
 
     tasks: tuple[Task, ...]
@@ -158,11 +159,11 @@ class Scores:
     left_out: tuple[Task, ...] = ()
 
     def at(self, demos: int) -> Scores:
-        """Return the scores of the tasks with this number of demonstrations."""
+        """Return the scores on the tasks with this number of demonstrations."""
         return self.only([task for task in self.tasks if task[1] == demos])
 
     def only(self, tasks: Collection[Task]) -> Scores:
-        """Return the scores of some of the tasks."""
+        """Return the scores on some of the tasks."""
         at = [i for i, task in enumerate(self.tasks) if task in tasks]
         some = {method: scores[:, at] for method, scores in self.of.items()}
         return Scores(tuple(self.tasks[i] for i in at), some, self.silent, self.left_out)
@@ -175,12 +176,12 @@ def gather(
     *,
     none_is_fine: bool = False,
 ) -> Scores:
-    """Return the scores of all methods that the keys name. All tasks must have the same seeds.
+    """Return the scores of all methods in the keys. All tasks must have the same seeds.
 
-    Raise UserError if a task has two input modes or rates, and, unless `none_is_fine`, if no task
-    has all of its runs.
+    Raise UserError if a task has runs with different input modes or rates. Also raise UserError if
+    no task has all of its runs, unless `none_is_fine` is set.
 
-    scores: the final scores of the existing runs, from `final`.
+    scores: the final scores of the existing runs, as `final` returns them.
     where: the name of the figure or table, for error messages.
     """
     cells: dict[str, dict[Task, list[RunKey]]] = {}
@@ -210,7 +211,7 @@ def gather(
 
 
 def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
-    """Return scores of no tasks, for those methods that have runs.
+    """Return empty scores, i.e. scores on no tasks, for the methods that have runs.
 
     seeds: the number of rows of each method's empty matrix.
     """
@@ -222,12 +223,12 @@ def nothing(present: Iterable[RunKey], seeds: int) -> Scores:
 
 
 def mean(scores: Array) -> Estimate:
-    """Return the mean of scores (seeds, tasks), with its t interval."""
+    """Return the mean of scores of shape (seeds, tasks), with its t interval."""
     return difference(scores)
 
 
 def difference(x: Array, y: Array | None = None) -> Estimate:
-    """Return the mean of x minus the mean of y, with its t interval.
+    """Return the mean of x minus the mean of y, with a t interval.
 
     Without y, return the mean of x.
     """
@@ -238,7 +239,7 @@ def difference(x: Array, y: Array | None = None) -> Estimate:
 
 
 def spread(scores: Array) -> Estimate:
-    """Return the standard deviation over seeds of scores (seeds, tasks), pooled over tasks.
+    """Return the standard deviation over seeds, pooled over tasks, of scores (seeds, tasks).
 
     The ends of the interval are chi-square bounds.
     """
@@ -251,10 +252,10 @@ def spread(scores: Array) -> Estimate:
 
 
 def t_interval(x: Array, y: Array | None = None) -> tuple[Array, Array, Array]:
-    """Return a mean, or the difference x minus y of two means, and the ends of its 95% interval.
+    """Return the mean of x, minus the mean of y if y is given, and the ends of its 95% interval.
 
-    Means are over seeds and tasks. Since the variance over seeds differs between tasks, the degrees
-    of freedom follow Welch and Satterthwaite.
+    Means are taken over seeds and tasks. Because the variance over seeds differs between tasks, the
+    degrees of freedom follow Welch and Satterthwaite.
 
     x, y: scores of shape (..., seeds, tasks).
     """
@@ -273,10 +274,10 @@ def t_interval(x: Array, y: Array | None = None) -> tuple[Array, Array, Array]:
 
 
 def chi_square_bounds(scores: Array) -> tuple[Array, Array, Array]:
-    """Return the standard deviation over seeds, its lower bound and its upper bound.
+    """Return the standard deviation over seeds, and its lower and upper bounds.
 
-    Each bound is a one-sided 95% bound. The standard deviation is the root of the sample variance,
-    averaged over tasks.
+    Each bound is a one-sided 95% bound. To compute the standard deviation, the sample variance over
+    seeds is averaged over tasks before the square root is taken.
 
     scores: shape (..., seeds, tasks).
     """

@@ -1,4 +1,4 @@
-"""Functions that list the settings of a method, and the settings in which two methods differ."""
+"""Functions that list a method's settings, or the settings in which two methods differ."""
 
 import dataclasses
 import json
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from ngt.settings.config import CellConfig, Config, SacConfig, TrainConfig
 from ngt.settings.resolve import load_model, method_rate, resolve
 
-# Fields of CellConfig that say which runs have the settings, and are not settings themselves.
+# Fields of CellConfig that are not settings, but say which runs have the settings.
 IDENTITY = ("env", "method", "demos_source")
 
 Settings = dict[str, tuple[str, str]]  # value and meaning of each setting, by its name
 
 
 class Difference(NamedTuple):
-    """A setting and its values in two methods. The value is `-` if a method lacks the setting."""
+    """A setting and its values in two methods; `-` stands for the value if a method lacks it."""
 
     name: str
     envs: tuple[str, ...]  # the envs on which the methods have these values
@@ -24,7 +24,7 @@ class Difference(NamedTuple):
 
 
 def settings(cell: CellConfig) -> Settings:
-    """Return the value and the meaning of every setting in `cell`, by its name in the config."""
+    """Return the value and meaning of each setting in `cell`, by its name in the config."""
     model = load_model(cell.model, f"methods.{cell.method}.model")
     sections: list[tuple[str, type, dict[str, Any]]] = [
         ("", CellConfig, vars(cell)),
@@ -41,14 +41,14 @@ def settings(cell: CellConfig) -> Settings:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as it is written in a config file."""
+    """Write a value as in a config file."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def cell(config: Config, env: str, method: str) -> CellConfig:
     """Return a method's settings on an env.
 
-    Demonstrations are subsampled at the method's rate or, if the method has none, at the default
+    Demonstrations are subsampled at the method's own rate or, if there is none, at the default
     rate.
     """
     rate = method_rate(config, method) or CellConfig.rate
@@ -56,16 +56,16 @@ def cell(config: Config, env: str, method: str) -> CellConfig:
 
 
 def differences(config: Config, a: str, b: str, envs: Sequence[str]) -> list[Difference]:
-    """Return every setting in which methods a and b differ on an env, in the config's order."""
+    """Return all settings in which methods a and b differ on an env, in the config's order."""
     return compare(
         {env: (settings(cell(config, env, a)), settings(cell(config, env, b))) for env in envs}
     )
 
 
 def compare(sides: Mapping[str, tuple[Settings, Settings]]) -> list[Difference]:
-    """Return every setting whose value differs between two methods on an env.
+    """Return all settings whose values differ between two methods on an env.
 
-    sides: the settings of both methods on each env.
+    sides: maps each env to the settings of the two methods.
     """
     meanings = {n: doc for pair in sides.values() for side in pair for n, (_, doc) in side.items()}
     rows = []

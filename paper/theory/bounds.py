@@ -1,6 +1,7 @@
-"""The paper's theorems as functions: the bounds that they claim, and the exact values.
+"""The paper's theorems as functions, which compute the claimed bounds and the exact values.
 
-Lipschitz constants are with respect to Euclidean norms. All numbers are float64; none is random.
+Lipschitz constants are with respect to Euclidean norms. All numbers are float64, and no function
+uses random numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from scipy.special import erf
 from scipy.stats import binom
 
 Floats = NDArray[np.float64]
-Relation = Literal["<=", ">=", "=="]  # claimed relation of a found value to the claimed value
+Relation = Literal["<=", ">=", "=="]  # how the found value should compare to the claimed value
 Verdict = Literal["holds", "loose", "false"]
 
 TIGHT = 2.0  # a bound is loose if it is off by more than this factor
@@ -26,10 +27,11 @@ TIGHT = 2.0  # a bound is loose if it is off by more than this factor
 
 
 def slack(claimed: ArrayLike, found: ArrayLike, relation: Relation) -> float:
-    """Return the largest factor by which a bound exceeds the value that it bounds, over all pairs.
+    """Return the largest factor, over all pairs, by which a bound exceeds the value that it bounds.
 
-    claimed, found: arrays of claimed values and of the values found for them.
-    relation: the claimed relation, which says whether the claimed or the found value is the bound.
+    claimed, found: the claimed values, and the values that were found for them.
+    relation: the claimed relation; for ">=", the found values are the bounds, otherwise the claimed
+    values are.
     """
     c, f = np.broadcast_arrays(np.asarray(claimed, float), np.asarray(found, float))
     bound, bounded = (f, c) if relation == ">=" else (c, f)
@@ -40,11 +42,11 @@ def slack(claimed: ArrayLike, found: ArrayLike, relation: Relation) -> float:
 def judge(
     claimed: ArrayLike, found: ArrayLike, relation: Relation, tolerance: float = 1e-9
 ) -> Verdict:
-    """Return the verdict on a statement such as `found <= claimed`, over all pairs in the arrays.
+    """Return the verdict on a statement such as `found <= claimed`, from all pairs of values.
 
-    false: a pair breaks the relation by more than the relative tolerance.
-    loose: no pair breaks the relation, but a bound is off by more than the factor TIGHT.
-    holds: otherwise.
+    The verdict is "false" if a pair violates the relation by more than the relative tolerance.
+    Otherwise it is "loose" if a bound exceeds its value by more than the factor TIGHT, and "holds"
+    if no bound does. An equality is never "loose".
     """
     c, f = np.broadcast_arrays(np.asarray(claimed, float), np.asarray(found, float))
     if not (np.isfinite(c).all() and np.isfinite(f).all() and c.size):
@@ -56,15 +58,17 @@ def judge(
     return "holds" if relation == "==" or slack(c, f, relation) <= TIGHT else "loose"
 
 
-# --- HL-Gauss (the paper's Definition def): N = `bins` bins on an interval (the support) of the
-# given width; `sigma` is the width of the Gaussian. ds = width / bins is the width of a bin.
+# --- HL-Gauss (the paper's Definition def). The support is an interval of length `width`, which is
+# divided into N = `bins` bins. `sigma` is the standard deviation of the Gaussian, and ds = width /
+# bins is the length of a bin.
 
 
 def hlg_probs(t: ArrayLike, bins: int, width: float, sigma: float) -> Floats:
-    """Return the masses p_i(t) of the N bins for targets t of shape (...), shape (..., N).
+    """Return the masses p_i(t) of the N bins, shape (..., N), for targets t of shape (...).
 
-    t is in [0, width], measured from the lower end of the support. The code that trains also adds
-    1e-6 to the mass (`ngt.potential.HLG_EPS`), which this function leaves out.
+    t is in [0, width], measured from the lower end of the support. In training, the constant
+    `ngt.potential.HLG_EPS` (1e-6) is also added to the mass inside the support, by which the masses
+    are divided. This function does not add the constant.
     """
     edges = np.linspace(0.0, width, bins + 1)
     z = erf((edges - np.asarray(t, float)[..., None]) / (math.sqrt(2.0) * sigma))
@@ -74,24 +78,25 @@ def hlg_probs(t: ArrayLike, bins: int, width: float, sigma: float) -> Floats:
 def p_max(bins: int, width: float, sigma: float) -> float:
     """Return the largest mass that a bin can have, over all targets t.
 
-    This is the mass of the first bin if t is on the edge of the support, where half of the Gaussian
-    is cut off: (Phi(ds/sigma) - 1/2) / (Phi(width/sigma) - 1/2), where Phi is the normal cdf.
+    The largest mass is that of the first bin if t is on the lower edge of the support, where half
+    of the Gaussian is cut off. It is (Phi(ds/sigma) - 1/2) / (Phi(width/sigma) - 1/2), where Phi is
+    the cumulative distribution function of the standard normal distribution.
     """
     root = math.sqrt(2.0) * sigma
     return math.erf(width / bins / root) / math.erf(width / root)
 
 
 def p_max_estimate(bins: int, width: float, sigma: float) -> float:
-    """Return the estimate ds / (sigma sqrt(2 pi)) of p_max (Lemma pmax)."""
+    """Return ds / (sigma sqrt(2 pi)), which estimates p_max according to Lemma pmax."""
     return width / bins / (sigma * math.sqrt(2.0 * math.pi))
 
 
 def hlg_slope(bins: int, width: float, sigma: float) -> float:
-    """Return the exact Lipschitz constant of the HL-Gauss loss in its logits: sup |q - p(t)|.
+    """Return the exact Lipschitz constant of the HL-Gauss loss in its logits, sup |q - p(t)|.
 
-    q is the softmax of the logits. The norm is convex in q, so its supremum is the limit in which q
-    has all its mass on the bin with the least p. The maximum over t is reached with t on one edge
-    of the support and q on the bin at the other edge.
+    q is the softmax of the logits. The norm is convex in q. Its supremum is therefore the limit in
+    which all mass of q is on the bin with the smallest p. The maximum over t is reached if t is on
+    one edge of the support and the mass of q is on the bin at the opposite edge.
     """
     p = hlg_probs(0.0, bins, width, sigma)
     return math.sqrt(1.0 - 2.0 * p.min() + p @ p)
@@ -128,35 +133,35 @@ def hlg_target_slope(sigma: float, logit: float) -> float:
 
     With logits x_i in [-logit, logit],
     |dl/dt| = |sum_i p_i'(t) x_i| <= logit sum_i |p_i'(t)| <= logit sqrt(2/pi) / sigma. The bound is
-    reached if t is on an edge between two bins far from the ends of the support, and the logits
-    have opposite signs on the two sides of this edge. If the logits have no limit, there is no
-    bound.
+    reached if t is on an edge between two bins, far from the ends of the support, and the logits
+    have opposite signs on the two sides of this edge. If the logits are unbounded, the loss has no
+    Lipschitz constant in t.
     """
     return logit * math.sqrt(2.0 / math.pi) / sigma
 
 
-# --- pairing losses, summed or averaged over the m outputs as in training
+# --- pairing losses, summed or averaged over the m outputs in the same way as in training
 
 
 class Slopes(NamedTuple):
-    """Lipschitz constants of a pairing loss in each argument, with the other argument fixed."""
+    """A pairing loss's Lipschitz constants in each argument, with the other argument fixed."""
 
     prediction: float
     target: float
 
     def squashed(self, prediction: float, target: float) -> Slopes:
-        """Return the constants of the loss if both arguments are first passed through scale * tanh.
+        """Return the loss's constants if both arguments are first passed through scale * tanh.
 
-        prediction, target: the scale of each argument.
+        prediction, target: the value of `scale` for each argument.
         """
         return Slopes(self.prediction * prediction, self.target * target)
 
     def potential(self, predictor: float, prior: float) -> float:
-        """Return the bound on the potential's constant Lambda(h) by the chain rule.
+        """Return a bound on the potential's Lipschitz constant Lambda(h), by the chain rule.
 
-        This bound is at most the paper's Lambda(l) (Lambda(f) + Lambda(f')) (Theorem hlip). There,
-        Lambda(l) is the larger of the two constants of the loss, for the norm |u| + |v| of a pair
-        (u, v).
+        This bound is at most the paper's Lambda(l) (Lambda(f) + Lambda(f')) (Theorem hlip). In the
+        paper's bound, Lambda(l) is the larger of the loss's two constants, for the norm |u| + |v|
+        of a pair (u, v).
 
         predictor, prior: the Lipschitz constants Lambda(f) and Lambda(f') of the nets.
         """
@@ -166,7 +171,7 @@ class Slopes(NamedTuple):
 def huber_slopes(m: int, delta: float = 1.0) -> Slopes:
     """Return the constants of the mean Huber loss over m outputs.
 
-    The loss's derivative in each output is at most delta / m.
+    The absolute derivative of the loss in each output is at most delta / m.
     """
     return Slopes(delta / math.sqrt(m), delta / math.sqrt(m))
 
@@ -174,12 +179,12 @@ def huber_slopes(m: int, delta: float = 1.0) -> Slopes:
 def mse_softmax_slopes() -> Slopes:
     """Return the constants of MSE-softmax, which are 16 sqrt(2) / 27 for all m >= 2 outputs.
 
-    MSE-softmax is the squared distance of the softmaxes p and q of prediction and target. Its
+    MSE-softmax is the squared distance between the softmaxes p and q of prediction and target. Its
     gradient is 2 J(p) (p - q), where J is the softmax's Jacobian. The gradient's norm is largest if
-    q has all its mass on one output, and p has the mass x there and 1 - x on another output. The
-    norm is then 4 sqrt(2) x (1 - x)^2, with its maximum at x = 1/3. That no other p exceeds this
-    value is tested, but not proved. The bounds |J| <= 1/2 and |p - q| <= sqrt(2) prove only the
-    constant sqrt(2).
+    all mass of q is on one output, and p has the mass x on this output and 1 - x on one other
+    output. The norm is then 4 sqrt(2) x (1 - x)^2, with its maximum at x = 1/3. A test checks that
+    no other p gives a larger norm, but there is no proof. The bounds |J| <= 1/2 and |p - q| <=
+    sqrt(2) prove only the constant sqrt(2).
     """
     return Slopes(16.0 * math.sqrt(2.0) / 27.0, 16.0 * math.sqrt(2.0) / 27.0)
 
@@ -194,7 +199,7 @@ def hl_gauss_slopes(m: int, bins: int, width: float, sigma: float, logit: float)
 
 
 def largest_huber(scale: float, delta: float = 1.0) -> float:
-    """Return the largest mean Huber loss between two vectors in the range of scale * tanh."""
+    """Return the largest mean Huber loss between two vectors with entries in [-scale, scale]."""
     gap = 2.0 * scale
     return gap**2 / 2.0 if gap <= delta else delta * (gap - delta / 2.0)
 
@@ -207,7 +212,7 @@ def concentration_bound(
 ) -> Floats:
     """Return exp(-eps^2 n / (Lambda diam)^2), McDiarmid's bound on P(L^ - L >= eps).
 
-    n: the size of each of the two samples.
+    n: the size of each of the two samples, of expert and agent.
     slope, diameter: Lambda and diam.
     """
     e, size = np.asarray(epsilon, float), np.asarray(n, float)
@@ -222,10 +227,10 @@ def two_sided_bound(
 
 
 def coin_deviation(n: int, k: int) -> float:
-    """Return the exact P(|L^ - L| >= k/n) if both samples are n flips of a fair coin.
+    """Return the exact P(|L^ - L| >= k/n) if each of the two samples is n flips of a fair coin.
 
-    A flip is 0 or 1, and h(x) = x. Then L is 0, and n L^ + n is distributed like the number of
-    heads among 2n flips.
+    A flip is 0 or 1, and h(x) = x. Then L is 0, and n L^ + n has the same distribution as the
+    number of heads in 2n flips.
     """
     return float(2.0 * binom.sf(n + k - 1, 2 * n, 0.5)) if k > 0 else 1.0
 
@@ -234,11 +239,11 @@ def coin_deviation(n: int, k: int) -> float:
 
 
 def emd(x: Floats, y: Floats, a: Floats | None = None, b: Floats | None = None) -> float:
-    """Return the exact earth mover's distance between two sets of points, (n, d) and (k, d).
+    """Return the exact earth mover's distance between two sets of points x (n, d) and y (k, d).
 
     The cost is the Euclidean distance. A linear program finds the optimal transport plan.
 
-    a (n,), b (k,): the weights of the points, which sum to one; uniform by default.
+    a (n,), b (k,): the weights of the points x and y; each sums to one; uniform by default.
     """
     n, k = len(x), len(y)
     a = np.full(n, 1.0 / n) if a is None else a
@@ -260,7 +265,7 @@ def slope_on(points: Floats, values: Floats) -> float:
 def dual_value(x: Floats, y: Floats, h_x: Floats, h_y: Floats) -> float:
     """Return (E_y h - E_x h) / Lambda(h), which is at most emd(x, y).
 
-    Lambda(h) is the Lipschitz constant of h on the points x and y only.
+    Here, Lambda(h) is the Lipschitz constant of h on only the points x and y.
 
     h_x, h_y: the values of h at the points x and y.
     """

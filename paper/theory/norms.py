@@ -1,9 +1,9 @@
-"""How far spectral norm lets the predictor's layers exceed norm 1 during training.
+"""Measure how far the norms of the predictor's layers exceed 1 in spite of spectral norm.
 
 Spectral norm divides a layer's weights by an estimate of the layer's norm. Power iterations compute
-the estimate, which lags behind updates. `python -m paper.theory.norms` trains on demonstrations of
-HalfCheetah-v4 and prints a table of the product of the exact norms. The command takes about five
-minutes on one core, and its numbers are seeded.
+this estimate, which lags behind the weights during training. `python -m paper.theory.norms` trains
+a potential on demonstrations of HalfCheetah-v4 and prints a table with the product of the layers'
+exact norms. The command takes about five minutes on one core and is seeded.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def products(
     iterations: int = PotentialConfig.power_iterations,
     updates: int = UPDATES,
 ) -> Floats:
-    """Train a potential, and return the product of its predictor's layer norms after each update.
+    """Train a potential; after each update, measure the product of its predictor's layer norms.
 
-    The norms are exact; the result has shape (updates,). The expert's batches are transitions of
-    the demonstrations. The agent's batches have states of the demonstrations plus noise with the
-    states' standard deviation, and uniform actions.
+    Return the products, shape (updates,), which are computed from exact norms. The expert's batches
+    are transitions of the demonstrations. The agent's batches consist of states of the
+    demonstrations, with added noise of the states' standard deviation, and of uniform actions.
     """
     torch.set_num_threads(1)
     data = demos.subsample(demos.load(DEMOS, "HalfCheetah-v4"), EPISODES, RATE, 0, where=str(DEMOS))
@@ -59,7 +59,7 @@ def _batch(obs: torch.Tensor, action: torch.Tensor) -> Batch:
 
 
 def main() -> None:
-    """Print the largest product and the mean of the last products, for each pairing loss."""
+    """Print, for each pairing loss, the largest product and the mean of the last products."""
     print(f"| pairing | power iterations per update | largest | mean of the last {LAST} |")
     print("| --- | --- | --- | --- |")
     for pairing in PAIRINGS:

@@ -1,8 +1,8 @@
-"""Compute the numbers in the table and the figure that check the paper's theorems.
+"""Compute the numbers for the table and the figure that check the paper's theorems.
 
 The computation is seeded and takes about 15 s on one core. The expert's samples are transitions of
-the shipped demonstrations of HalfCheetah-v4. The agent's samples have the same states plus noise
-with the states' standard deviation, and uniform actions.
+the shipped demonstrations of HalfCheetah-v4. The agent's samples consist of the same states, with
+added noise of the states' standard deviation, and of uniform actions.
 """
 
 import functools
@@ -31,22 +31,22 @@ from paper.theory.bounds import Floats, Slopes
 
 DEMOS = Path(__file__).resolve().parents[2] / "data" / "HalfCheetah-v4" / "demos.npz"
 PAIRINGS = ("huber", "mse_softmax", "hl_gauss")
-SAMPLES = 64  # number of samples of the expert, and also of the agent
-STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)  # a potential is measured after these updates
+SAMPLES = 64  # number of the expert's samples, and number of the agent's samples
+STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)  # numbers of updates after which h is measured
 BINS = (2, 5, 21, 51, 101)
 WIDTH = 2.0  # width of the support [-1, 1]
 SIGMAS = np.geomspace(0.01, 10.0, 121)
 SIZES = (5, 10, 20, 40, 64)  # sizes of two samples from the same law (distribution)
 DRAWS = 10  # number of pairs of samples from the same law, for each size
-COINS = 20  # number of coin flips, or of uniform numbers, in each sample of the concentration check
-TRIALS = 100_000  # number of trials of the Monte Carlo estimate of the concentration
+COINS = 20  # size of each sample (coin flips or uniform numbers) in the check of the concentration
+TRIALS = 100_000  # number of trials in the Monte Carlo estimate of the concentration
 
 
 @dataclass(frozen=True)
 class Hlg:
-    """Constants of HL-Gauss, each with one row per number in BINS and one column per sigma."""
+    """Constants of HL-Gauss. Each array has one row per entry of BINS and one column per sigma."""
 
-    slope: Floats  # exact Lipschitz constant of the loss in the logits
+    slope: Floats  # the loss's exact Lipschitz constant in the logits
     mass: Floats  # exact p_max, the largest mass of a bin
     estimate: Floats  # the estimate of p_max (Lemma pmax)
     bound_p_max: Floats  # the bound of Theorem pmax
@@ -55,9 +55,9 @@ class Hlg:
 
 @dataclass(frozen=True)
 class Training:
-    """Measurements of a potential h that is trained on the objective L over the two samples.
+    """Measurements of a potential h while it is trained on the two samples with the objective L.
 
-    Each array has one value per number of updates in STEPS.
+    Each array has one value per entry of STEPS.
     """
 
     dual: Floats  # dual value of h / Lambda(h), with Lambda(h) measured on the samples
@@ -71,29 +71,29 @@ class Training:
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers of a newly made prior, which are initialised orthogonally, in order of depth."""
+    """Measurements of the orthogonally initialised layers of a new prior, in order of depth."""
 
     shapes: tuple[tuple[int, int], ...]  # (in, out) of each layer
     singular: tuple[Floats, ...]  # singular values of each layer
     least_gain: Floats  # smallest |x W| / |x| over all x, by layer
-    change: Floats  # largest change of a weight by spectral norm, by layer
-    local: float  # largest slope of the net (all layers) at a sample
+    change: Floats  # largest change of a weight that spectral norm makes, by layer
+    local: float  # largest slope of the whole net at a sample
 
 
 @dataclass(frozen=True)
 class Study:
-    """All numbers of the theory's table and figure."""
+    """All numbers for the table and the figure about the theory."""
 
     config: PotentialConfig
-    inputs: int  # dimensions of a sample
+    inputs: int  # number of dimensions of a sample
     emd: float  # earth mover's distance between the two samples
     hlg: Hlg
     trainings: dict[str, Training]  # by pairing loss
     layers: Layers
     twin: tuple[float, float]  # bound on Lambda(h) and largest slope of h, if predictor = prior
-    target: Floats  # slope of the HL-Gauss loss in its target t by autograd, for each sigma
-    target_agent: float  # the same slope at the agent's sigma
-    one_law: Floats  # earth mover's distances of two samples from the same law, (SIZES, DRAWS)
+    target: Floats  # slope of the HL-Gauss loss in its target t, by autograd, for each sigma
+    target_agent: float  # the same slope for the agent's sigma
+    one_law: Floats  # earth mover's distances between two samples from the same law, (SIZES, DRAWS)
     epsilon: Floats  # k / COINS for k = 1 to COINS
     coins: Floats  # exact P(|L^ - L| >= epsilon) for fair coins
     uniform: Floats  # Monte Carlo estimate of P(|L^ - L| >= epsilon) for uniform laws
@@ -129,7 +129,7 @@ def study() -> Study:
 
 
 def samples() -> tuple[Tensor, Tensor]:
-    """Return the inputs (s, a) of expert and agent, each of shape (SAMPLES, 23), float64."""
+    """Return the expert's and the agent's inputs (s, a), each of shape (SAMPLES, 23), float64."""
     batch = demos.subsample(demos.load(DEMOS, "HalfCheetah-v4"), 4, 20, 0, where=str(DEMOS))
     draw = rng(0, "theory", "samples")
     row = np.sort(draw.choice(batch.obs.shape[1], SAMPLES, replace=False))
@@ -140,7 +140,7 @@ def samples() -> tuple[Tensor, Tensor]:
 
 
 def hlg() -> Hlg:
-    """Return the bounds on HL-Gauss's constants and the exact constants, over BINS and SIGMAS."""
+    """Return HL-Gauss's exact constants and the bounds on them, for all BINS and SIGMAS."""
     grid = [[(n, WIDTH, float(s)) for s in SIGMAS] for n in BINS]
     mass = np.array([[bounds.p_max(*c) for c in row] for row in grid])
     return Hlg(
@@ -160,16 +160,16 @@ def hlg() -> Hlg:
 def build(inputs: int, **options: object) -> Potential:
     """Return an untrained potential of one run in float64.
 
-    options: settings of the potential that differ from the defaults.
+    options: the potential's settings that differ from the defaults.
     """
     spec = Spec(inputs, 0, "state-only", SAMPLES, (0,), 1000, 4, 0.99)
     return Potential(PotentialConfig(**options), spec).double()  # type: ignore[arg-type]
 
 
 def slopes(model: Potential) -> Slopes:
-    """Return the Lipschitz constants of the pairing loss in the nets' outputs before squashing.
+    """Return the pairing loss's Lipschitz constants in the nets' outputs before squashing.
 
-    For HL-Gauss, use the sigma of the reward.
+    For HL-Gauss, the loss has the sigma that the reward uses.
     """
     c = model.config
     if c.pairing == "huber":
@@ -183,7 +183,7 @@ def slopes(model: Potential) -> Slopes:
 
 
 def target_scale(model: Potential) -> float:
-    """Return the largest absolute value that a squashed target can have.
+    """Return the largest absolute value of a squashed target.
 
     Targets of HL-Gauss are squashed by tanh without a scale.
     """
@@ -191,17 +191,17 @@ def target_scale(model: Potential) -> float:
 
 
 def potential(model: Potential, x: Tensor) -> Tensor:
-    """Return the potential h(x) that the reward uses, for inputs x (R, B, input), shape (R, B).
+    """Return the potential h(x) as in the reward, shape (R, B), for inputs x (R, B, input).
 
-    The gradient of this h in x is complete. The gradient of `Potential.potential` lacks the part
-    through the prior.
+    The gradient of this function in x is complete, whereas the gradient of `Potential.potential`
+    lacks the part that flows through the prior.
     """
     target = target_scale(model) * torch.tanh(model.prior(x))
     return model._pair(model.prediction(x), target, model.config.reward_sigma)
 
 
 def train(pairing: str, expert: Tensor, agent: Tensor) -> Training:
-    """Train a potential on the objective L over all samples, and measure it at each of STEPS."""
+    """Train a potential with the objective L on all samples, and measure it at each of STEPS."""
     model = build(expert.shape[-1], pairing=pairing)
     slope = slopes(model)
     weight = torch.from_numpy(rng(0, "theory", "between").random((SAMPLES, 1)))
@@ -237,7 +237,7 @@ def _batch(x: Tensor) -> Batch:
 
 
 def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
-    """Return the potential h at points (n, input), shape (n,), and its largest gradient norm."""
+    """Return h, shape (n,), at points (n, input), and the largest norm of its gradient."""
     x = points[None].clone().requires_grad_()
     h = potential(model, x)
     (gradient,) = torch.autograd.grad(h.sum(), x)
@@ -245,9 +245,9 @@ def _gradient(model: Potential, points: Tensor) -> tuple[Floats, float]:
 
 
 def twin(points: Tensor) -> tuple[float, float]:
-    """Return the bound on Lambda(h) and the largest slope of h at the points.
+    """Return the bound on Lambda(h), and the largest slope of h at the points.
 
-    The predictor has the weights of the prior.
+    The potential's predictor has the same weights as its prior.
     """
     model = build(points.shape[-1], spectral_norm=False)
     with torch.no_grad():
@@ -260,9 +260,9 @@ def twin(points: Tensor) -> tuple[float, float]:
 
 
 def layers(points: Tensor) -> Layers:
-    """Measure layers that are initialised orthogonally, before and after spectral norm.
+    """Measure orthogonally initialised layers before and after spectral norm.
 
-    points: inputs at which the slope of the net is measured.
+    points: the inputs at which the net's slope is measured.
     """
     config = PotentialConfig()
     sizes = [points.shape[-1], *config.hidden, config.m]
@@ -284,7 +284,7 @@ def layers(points: Tensor) -> Layers:
 
 
 def local_slope(net: PackedMLP, points: Tensor) -> float:
-    """Return the largest spectral norm of the Jacobian of a net, over points (n, input).
+    """Return the largest spectral norm of a net's Jacobian over points (n, input).
 
     net: the net of a single run.
     """
@@ -296,8 +296,8 @@ def local_slope(net: PackedMLP, points: Tensor) -> float:
 def target_slope(config: PotentialConfig, sigma: float) -> float:
     """Return |dl/dt| of the HL-Gauss loss l in its target t, computed by autograd.
 
-    t is on an inner edge of the bins. Logits below this edge and logits above it have opposite
-    signs, so that the slope is large.
+    t is on an edge between two inner bins. The logits below this edge and those above it have
+    opposite signs, so that the slope is large.
     """
     edges = hl_gauss_edges(-config.support, config.support, config.bins).double()
     inner = config.bins // 2
@@ -312,7 +312,7 @@ def target_slope(config: PotentialConfig, sigma: float) -> float:
 
 
 def one_law(dim: int) -> Floats:
-    """Return the earth mover's distances of pairs of samples from the same law.
+    """Return the earth mover's distances between pairs of samples from the same law.
 
     The result has shape (SIZES, DRAWS). The law is uniform on a cube of diameter 1.
     """
@@ -324,7 +324,7 @@ def one_law(dim: int) -> Floats:
 
 
 def uniform(epsilon: Floats) -> Floats:
-    """Return a Monte Carlo estimate of P(|L^ - L| >= epsilon), for each epsilon.
+    """Estimate P(|L^ - L| >= epsilon) by Monte Carlo, for each epsilon.
 
     Both samples are COINS uniform numbers in [0, 1], and h(x) = x.
     """
@@ -334,9 +334,9 @@ def uniform(epsilon: Floats) -> Floats:
 
 
 def far(config: PotentialConfig) -> tuple[float, float]:
-    """Return the distance of two far points, and the largest difference of h between two points.
+    """Return the distance of two far points, and the largest possible difference of h.
 
-    The pairing loss of h is Huber's, with squashed outputs.
+    h uses the Huber pairing loss and squashed outputs.
     """
     x, y = np.zeros((1, 1)), np.full((1, 1), 100.0)
     return bounds.emd(x, y), bounds.largest_huber(config.rescale, config.delta)
