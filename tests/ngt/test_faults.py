@@ -146,7 +146,7 @@ def test_25_kills_at_random_instants(tmp_path: Path) -> None:
 def test_a_kill_between_any_two_files_of_a_checkpoint(
     tmp_path: Path, whole: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kill the process when it has written `after` files of its fifth checkpoint."""
+    """Kill the process when it has written `after` files of its fourth checkpoint."""
 
     class Killed(BaseException):
         pass
@@ -157,7 +157,7 @@ def test_a_kill_between_any_two_files_of_a_checkpoint(
     def dying(path: Path) -> Iterator[Path]:
         if path.parent.name == "checkpoint":
             written[0] += 1
-            if written[0] == 4 * 3 + 1 + after:  # each checkpoint writes rows, state and manifest
+            if written[0] == 3 * 3 + 1 + after:  # each checkpoint writes rows, state and manifest
                 raise Killed
         with real(path) as temporary:
             yield temporary
