@@ -225,7 +225,7 @@ def load(
     expected value. Warn if the env cannot have produced the data; if `strict`, raise UserError
     instead.
 
-    terminate_when_unhealthy: the env's setting in training.
+    terminate_when_unhealthy: the value of this env option in training.
     """
     where = f"demonstrations {path}"
     data = _read(path, where)
