@@ -339,10 +339,7 @@ class DemoSet:
         self._run = torch.arange(len(sets), device=device)[:, None]
 
     def sample(self, index: torch.Tensor) -> Batch:
-        """Return the rows `index % size` of each run's demonstrations.
-
-        index: integers, shape (R, B).
-        """
+        """Return the rows `index % size` of each run's data; `index` has the shape (R, B)."""
         row = index % self.size
         return type(self.data)(*(field[self._run, row] for field in self.data))
 
