@@ -2,7 +2,7 @@
 
 A predictor f is trained to match a frozen, randomly initialised prior f'. The potential h(x) is the
 pairing loss between the outputs of f and f' at a transition x. Training lowers h on expert data and
-raises h on agent data (paper, equation of L):
+raises h on agent data (the paper's equation of L):
 
     loss = E_expert[h] - E_agent[h]        reward r = exp(-h), scaled to (r - P5) / (P95 - P5)
 
@@ -200,7 +200,7 @@ class Potential(RewardModel):
         return self.config.penalty * slope
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Run the power iterations of spectral norm, then take one step down the loss L."""
+        """Run the power iterations of spectral norm, then take one step to lower the loss L."""
         if self.config.spectral_norm:
             self.predictor.power_iteration(self.config.power_iterations)
         super().update(agent, expert)
@@ -265,7 +265,7 @@ def hl_gauss_edges(low: float, high: float, bins: int) -> Tensor:
 
 
 def hl_gauss_target(target: Tensor, edges: Tensor, sigma: float) -> Tensor:
-    """Return, for a Gaussian around each target, the mass in each bin: (..., m) -> (..., N, m).
+    """Return the mass of a Gaussian around each target in each bin: (..., m) -> (..., N, m).
 
     Each mass is divided by the mass inside the support plus 1e-6 (in units of erf). A target's
     masses therefore sum to just under 1. The further a target lies outside the support, the smaller

@@ -97,7 +97,7 @@ def checked(value: Any, like: Tensor, name: str, grad: bool = True) -> Tensor:
 
 
 def half_each(agent: Batch, expert: Batch) -> Batch:
-    """Return a batch (R, B, ·) with B // 2 rows of the agent's batch, then expert rows."""
+    """Return a batch (R, B, ·): B // 2 rows of the agent's batch, then B - B // 2 expert rows."""
     rows = agent.obs.shape[1]
     own = rows // 2
     sides = zip(agent, expert, strict=True)
@@ -140,7 +140,7 @@ class RewardModel(nn.Module):
     def score(self, batch: Batch) -> Tensor:
         """Return each transition's score, (R, B), for the logged AUC of expert and agent batches.
 
-        Override this method if a transition's reward depends on the rest of its batch. A
+        Override this function if a transition's reward depends on the rest of its batch. A
         transition's score must not depend on its batch, and its reward must rise with its score.
         """
         return self.reward(batch)

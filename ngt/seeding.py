@@ -57,10 +57,10 @@ DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
 class Streams:
     """The random tensors of a pack of R runs, drawn in advance, in blocks, into fixed memory.
 
-    Each run has a separate generator for each draw, so its numbers depend neither on other runs nor
-    on other draws. `next()` returns views of shape (R, *draw.shape) into the current block. The
-    next block overwrites the contents of these views. For a CUDA device, a thread draws the next
-    block while the device uses the current block.
+    Each run has a separate generator for each draw. The numbers of a draw therefore depend neither
+    on other runs nor on other draws. `next()` returns views of shape (R, *draw.shape) into the
+    current block. The next block overwrites the contents of these views. For a CUDA device, a
+    thread draws the next block while the device uses the current block.
     """
 
     BLOCK = 64  # number of iterations in a block

@@ -3,7 +3,7 @@
 `critic_gradients` and `actor_gradients` return the values of `critic_loss` and `actor_loss` in
 ngt/agent/sac.py and store the gradients of these losses in the parameters. The losses in
 ngt/agent/sac.py remain the definition: tests compare their autograd gradients, in float64, with the
-gradients of this module. Without a graph, there is no time spent on autograd and on the copies that
+gradients of this module. Without a graph, no time is spent on autograd and on the copies that
 autograd makes. The matrix products of a net are computed for one run after another. Activations
 therefore stay in the cache, and a run's numbers are the same whether the run trains alone or in a
 pack, i.e. together with other runs. An elementwise operation computes all runs in one call.

@@ -152,7 +152,7 @@ def stepping(env: str, num: int) -> Callable[[], None]:
 
 
 def peers(env: str) -> dict[str, Contender]:
-    """Return, for each installed peer, a function that makes a gradient step, by the peer's name.
+    """Map the name of each installed peer to a function that makes one gradient step.
 
     A peer is a different library that implements the same algorithm.
     """

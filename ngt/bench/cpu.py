@@ -1,4 +1,14 @@
-"""The measurements of `ngt bench`: updates per second on one thread, by library or method."""
+"""The measurements of `ngt bench`: updates per second on one thread, by library or method.
+
+In a pack, several runs are trained together. The rows that `bench` returns have some of these
+fields:
+
+- `updates_per_second`: number of updates per second, summed over the runs of a pack
+- `over_floor`: the time of an update, divided by the time of its matrix products alone
+- `update_ms`: milliseconds per update of one run
+- `products_ms`: the part of `update_ms` that matrix products take
+- `env_steps_per_second`: env steps per second of one run in whole training, without evaluations
+"""
 
 import multiprocessing
 import statistics
@@ -25,14 +35,7 @@ def bench(
 ) -> dict[str, Any]:
     """Measure the rates of SAC, NGT, a pack of NGT runs, and other libraries (peers).
 
-    All of these take turns on one thread. In a pack, several runs are trained together. Each row of
-    the result has some of these fields:
-
-    - `updates_per_second`: number of updates per second, summed over the runs of a pack
-    - `over_floor`: the time of an update, divided by the time of its matrix products alone
-    - `update_ms`: milliseconds per update of one run
-    - `products_ms`: the part of `update_ms` that matrix products take
-    - `env_steps_per_second`: env steps per second of one run in whole training, without evaluations
+    All of these take turns on one thread.
 
     pack: number of NGT runs that are trained together.
     theirs: peers that run in a different Python environment.

@@ -1,10 +1,10 @@
 """A script that runs gradient steps of SBX's SAC on request.
 
 `python serve_sbx.py OBS ACT` makes an agent for observations of size OBS and actions of size ACT,
-fills the agent's buffer, and prints the library versions as JSON. For each input line `STEPS
-CALLS`, it then makes CALLS calls of STEPS gradient steps each, and prints `done`. The script needs
-a Python environment with the packages in `peers.txt`. This environment may lack `ngt`, so the
-script does not import `ngt`.
+fills the agent's buffer, and prints the library versions as JSON. The script then reads lines of
+the form `STEPS CALLS`. For each line, it makes CALLS calls of STEPS gradient steps each, and prints
+`done`. The script needs a Python environment with the packages in `peers.txt`. This environment may
+lack `ngt`, so the script does not import `ngt`.
 """
 
 import json

@@ -225,7 +225,7 @@ def load(
     expected value. Warn if the env cannot have produced the data; if `strict`, raise UserError
     instead.
 
-    terminate_when_unhealthy: the env's setting in training.
+    terminate_when_unhealthy: the value of this env option in training.
     """
     where = f"demonstrations {path}"
     data = _read(path, where)
@@ -339,10 +339,7 @@ class DemoSet:
         self._run = torch.arange(len(sets), device=device)[:, None]
 
     def sample(self, index: torch.Tensor) -> Batch:
-        """Return the rows `index % size` of each run's demonstrations.
-
-        index: integers, shape (R, B).
-        """
+        """Return the rows `index % size` of each run's data; `index` has the shape (R, B)."""
         row = index % self.size
         return type(self.data)(*(field[self._run, row] for field in self.data))
 

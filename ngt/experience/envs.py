@@ -40,8 +40,8 @@ class Task:
     time_limit: int  # number of steps after which an episode is truncated
     kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # for gymnasium.make
     # True if the env accepts the `terminate_when_unhealthy` option and terminates episodes only if
-    # this option is True. False if the env has no such option. Those of the suite's tasks that lack
-    # the option never terminate.
+    # this option is True. False if the env has no such option. The suite's own tasks that lack the
+    # option never terminate.
     can_terminate: bool = False
     # Mean returns published with the code of NGT's authors. These returns are only a rough guide to
     # the quality of this suite's experts: in the authors' code, episodes never end early, and Ant's
@@ -243,7 +243,7 @@ def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | Non
         warnings.filterwarnings("ignore", message=".*is out of date")  # the paper uses v4 envs
         warnings.filterwarnings("ignore", message=".*precision lowered")  # float32 is wanted
         try:
-            if gym.spec(task.gym_id).max_episode_steps is None:  # dm_control truncates itself
+            if gym.spec(task.gym_id).max_episode_steps is None:  # dm_control truncates episodes
                 kwargs["max_episode_steps"] = task.time_limit
             env: gym.Env[Any, Any] = gym.make(
                 task.gym_id, render_mode=render_mode, disable_env_checker=True, **kwargs

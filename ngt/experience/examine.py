@@ -166,7 +166,7 @@ def measure_spread(env: str) -> NDArray[np.float32]:
 def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
     """Return one line of text for each kind of data that the env cannot have produced.
 
-    terminate_when_unhealthy: the env's setting in training.
+    terminate_when_unhealthy: the value of this env option in training.
     """
     ended = demos.terminated
     absorbing = "an absorbing method would learn a false end; write terminated=False"

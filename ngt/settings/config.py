@@ -181,7 +181,7 @@ class FigureConfig:
 
 @dataclass(frozen=True)
 class StatisticsConfig:
-    """The settings of the bootstrap of intervals, which resamples the seeds within each task."""
+    """Settings of the stratified bootstrap of intervals, which resamples seeds within each task."""
 
     # With 2000 repetitions, the ends of an interval vary by 2% of its width between seeds of the
     # bootstrap. The 50 000 repetitions of the rliable package would take hours, since one

@@ -77,7 +77,7 @@ def save(run: Path, made_with: Mapping[str, Any], step: int, sections: Mapping[s
     needed = {f"step-{s}.json" for s in kept}
     needed |= {n for s in kept if (m := _manifest(folder, s)) for n in m["files"]}
     for file in folder.iterdir():
-        if file.name not in needed and not file.is_dir():  # subfolders are the user's
+        if file.name not in needed and not file.is_dir():  # subfolders belong to the user
             file.unlink()
 
 

@@ -31,8 +31,7 @@ def train(
 ) -> bool:
     """Train runs with the same settings together, or in groups if they resume from different steps.
 
-    Return True if a stop signal arrived during or after the last step. If the signal arrived
-    earlier, raise Interrupted.
+    If a stop signal arrives before the last step, raise Interrupted. If later, return True.
 
     fresh: also train runs that are already finished.
     restart: remove the runs' checkpoints and start training from the beginning.

@@ -78,7 +78,7 @@ def shown(model: RewardModel, batch: Batch) -> Batch:
 
 
 def drawn(model: RewardModel, batch: Batch) -> Batch:
-    """Hide rewards in a batch from the buffer if the model neither set nor may read them."""
+    """Hide the rewards of a batch drawn from the buffer, unless the model set or may read them."""
     return batch if model.stores else shown(model, batch)
 
 

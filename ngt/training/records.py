@@ -38,7 +38,7 @@ class Records:
         self.start += time.monotonic() - start
 
     def log(self, run: int, step: int, metrics: Mapping[str, NDArray[np.float64]]) -> None:
-        """Append one run's values of the metrics to the run's train.csv as a row."""
+        """Append a row with one run's metrics to the run's train.csv."""
         self.writers[run].training(
             {
                 "step": step,
