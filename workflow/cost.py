@@ -57,7 +57,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 class Asked(logging.Handler):
-    """A log handler that collects the resources of a dry run's jobs and prints their sums.
+    """A log handler that collects the resources of a dry run's jobs and prints the sums.
 
     Rules that request no resources are left out, since they run on the same machine as Snakemake.
 

@@ -226,7 +226,7 @@ class Plan(Results):
     def _made(self, job: str, env: str, complete: bool, receipt: str) -> Inputs:
         """Return the outcome file of a job, or no input if the job's result is complete.
 
-        `job` is "expert" (training an env's expert) or "record" (recording it).
+        `job` is "expert" (training an env's expert) or "record" (recording that expert).
         """
         outcome = f"{self.work}/packs/{env}/{job}/{self.expert_hash[env]}.outcome"
         return Inputs([], []) if complete else Inputs([outcome], [receipt, outcome])

@@ -93,7 +93,7 @@ class Job(NamedTuple):
     cpus_per_task: int
     mem_mb: int
     runtime: int  # minutes
-    disk_mb: int  # size of the job's checkpoints, which are removed at its end
+    disk_mb: int  # size of the job's checkpoints, which are removed when it ends
     parts: int = 1  # number of consecutive jobs; above 1 if training takes more than max_hours
     device: str = "cpu"
     env_workers: int = 0

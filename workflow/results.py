@@ -2,7 +2,7 @@
 
 A scale is a config file in workflow/config/. A receipt is an empty file, with a hash in its name,
 that marks a result as complete. A former result is a complete result that was moved to a separate
-folder when the same run or expert was trained again, for example with other settings.
+folder when the same run or expert was trained again, for example with different settings.
 """
 
 from functools import cache
@@ -44,11 +44,11 @@ class Results:
         return f"{self.layout.run(key)}/done.{self.run_hash(key)}"
 
     def expert_receipt(self, env: str) -> str:
-        """Return the path of the receipt of an env's expert."""
+        """Return the path of the receipt for an env's expert."""
         return f"{self.layout.expert(env)}/done.{self.expert_hash[env]}"
 
     def recording_receipt(self, env: str) -> str:
-        """Return the path of the receipt of an env's recorded demonstrations."""
+        """Return the path of the receipt for an env's recorded demonstrations."""
         return f"{self.layout.demos(env).with_suffix('')}.done.{self.expert_hash[env]}"
 
     def has_demos(self, env: str) -> bool:

@@ -1,5 +1,5 @@
-# The resources and the number of retries of each job, and the commands that write receipts: empty
-# files that mark runs, experts and recordings as complete.
+# Each job's resources and number of retries, and the commands that write receipts. A receipt is an
+# empty file that marks a run, an expert or a recording as complete.
 
 from snakemake.logging import logger
 from workflow.cost import Asked
