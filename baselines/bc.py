@@ -1,4 +1,4 @@
-"""Behavioural cloning (Pomerleau, 1989), in the form of the NGT authors' public code.
+"""Behavioural cloning (Pomerleau, 1989), as in the NGT authors' public code.
 
 The policy is fitted to expert pairs (s, a) alone, without stepping an env:
 

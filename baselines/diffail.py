@@ -23,17 +23,17 @@ the original's widths and a slope of 0.2. On Hopper and Walker2d, it normalises 
 running statistics of the agent's observations. Cross-entropies are exact: -log D = err and 1 - D =
 -expm1(-err) >= 1e-10. The original clips log D at -100, so its gradient vanishes once err exceeds
 about 100. At such errors, this code's penalty has no gradient either, since D is 0 in float32. An
-input dimension with e^2 above 100 adds nothing to D', and if this holds for all dimensions, R+ is 0
-and R is -23.03. Inputs are not clamped. On raw Humanoid rows, with values up to 4500, err initially
-has a median of 1.3 and a maximum of 39. These values are small because torch's default
-initialisation, which the original also uses, starts near eps_hat = 0. With orthogonal
-initialisation, the median would be 8 and the maximum 1200. In the loss, the expert, agent and
-interpolated rows with the same index share their noise. For the reward, all steps t share one block
-of noise, whose rows are shifted by t. Each row thus gets different noise at each t, as in the
-original, but with a tenth of the draws. The penalty's weight is 0.1 on every env (original: 0.5 on
-Hopper, 0.001 on Walker2d). The state comes before the action in x; the original's opposite order is
-equivalent. The original's agent uses a reward scale of 2 and an Adam beta1 of 0.25, and ignores
-terminals. This code adopts none of these three choices.
+input dimension with e^2 above 100 adds nothing to D'. If this holds for all dimensions, R+ is 0 and
+R is -23.03. Inputs are not clamped. On raw Humanoid rows, with values up to 4500, err initially has
+a median of 1.3 and a maximum of 39. These values are small because torch's default initialisation,
+which the original also uses, starts near eps_hat = 0. With orthogonal initialisation, the median
+would be 8 and the maximum 1200. In the loss, the expert, agent and interpolated rows with the same
+index share their noise. For the reward, all steps t share one block of noise, whose rows are
+shifted by t at step t. Each row thus gets different noise at each t, as in the original, but with a
+tenth of the draws. The penalty's weight is 0.1 on every env (original: 0.5 on Hopper, 0.001 on
+Walker2d). The state comes before the action in x; the original's opposite order is equivalent. The
+original's agent uses a reward scale of 2 and an Adam beta1 of 0.25, and ignores terminals. This
+code adopts none of these three choices.
 
 Sources: Wang et al., "DiffAIL: Diffusion Adversarial Imitation Learning", AAAI 2024
 (ML-Group-SDU/DiffAIL); lionelblonde/ngt.

@@ -56,11 +56,12 @@ class MmdConfig(AdversarialConfig):
 
 
 def rbf_mixture(u: Tensor, v: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return the sum of Gaussian kernels between u (R, B, m) and v (R, C, m), shape (R, B, C).
+    """Return the sum of Gaussian kernels between each row of u and each row of v.
 
-    Each sigma contributes 1 if u = v. Differences are computed explicitly, instead of by expanding
-    the square, for two reasons. First, the loss does not constrain D's offset. At an offset of 100,
-    the expanded square has an error of 0.1 in float32, which matters for a sigma of 0.1. Second,
+    u has shape (R, B, m), v has shape (R, C, m), and the result has shape (R, B, C). Each sigma
+    contributes 1 if u = v. Differences are computed explicitly, instead of by expanding the square,
+    for two reasons. First, the loss does not constrain D's offset. At an offset of 100, the
+    expanded square has an error of 0.1 in float32, which matters for a sigma of 0.1. Second,
     torch.cdist has no second derivative.
     """
     square = (u.unsqueeze(-2) - v.unsqueeze(-3)).square().sum(dim=-1)

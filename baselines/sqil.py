@@ -33,7 +33,7 @@ from ngt.reward import Batch, NoParams, RewardModel, half_each
 
 
 class Sqil(RewardModel):
-    """SQIL for R runs, which only chooses the agent's batches and their rewards."""
+    """SQIL for R runs. It only chooses the agent's batches and their rewards."""
 
     Config = NoParams
     learns = False

@@ -1,11 +1,12 @@
-"""The resources that the workflow requests from a cluster, and the cost of all runs of a scale.
+"""The resources that the workflow requests from a cluster, and the cost of all runs at a scale.
 
     python -m workflow.cost paper [--site site.yaml]
 
 prints Markdown tables of GPU-hours, core-hours without a GPU, totals for larger and smaller grids,
-and memory per run. As in the workflow, each job trains a pack, i.e. a group of runs. The hours
-follow from the speeds in `workflow.resources`, without margins. A dry run of the workflow prints
-the resources that its jobs request, with margins. A scale is a config in workflow/config/.
+and memory per run. As in the workflow, each job trains a pack, i.e. a group of runs. The hours are
+computed from the speeds in `workflow.resources`, without margins. A dry run of the workflow prints
+the resources that the workflow's jobs request, with margins. A scale is a config in
+workflow/config/.
 """
 
 import argparse
@@ -36,7 +37,7 @@ from workflow.resources import (
 
 EXPERTS = "experts"
 DAY = 24  # hours; many clusters stop a job after a day
-BUFFERS = (1, 2, 4)  # buffer sizes of the table of memory, in millions of transitions
+BUFFERS = (1, 2, 4)  # buffer sizes in the memory table, in millions of transitions
 ASKED = ("rule", "jobs", "CPU-hours", "GPU-hours", "hours per job", "memory per job", "disk")
 
 ABOUT = (
@@ -56,12 +57,12 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 class Asked(logging.Handler):
-    """A log handler that collects the resources of a dry run's jobs and prints their sums.
+    """A log handler that collects the resources of a dry run's jobs and prints the sums.
 
-    Rules that request no resources are left out; they run on the machine of Snakemake itself.
+    Rules that request no resources are left out, since they run on the same machine as Snakemake.
 
     Args:
-        limited: True if the user's cluster has a time limit, so that no job exceeds this limit.
+        limited: True if the user's config sets a time limit, so that no job exceeds it.
     """
 
     def __init__(self, *, limited: bool = False) -> None:
@@ -93,7 +94,10 @@ class Asked(logging.Handler):
         return markdown(ASKED, [*rows, _row("total", total, "", "")])
 
     def too_long(self) -> str:
-        """Return a warning about jobs of more than DAY hours, or "" if a time limit is known."""
+        """Return a warning about jobs that request more than DAY hours.
+
+        Return "" if there are no such jobs, or if the user's config sets a time limit.
+        """
         hours = [job["runtime"] / 60 for jobs in self.jobs.values() for job in jobs]
         if self.limited or not (long := [h for h in hours if h > DAY]):
             return ""
@@ -130,11 +134,11 @@ def _range(values: Sequence[float], unit: str) -> str:
 
 
 class Cost(NamedTuple):
-    """The cost of training some runs, with GPUs and without.
+    """The cost of training some runs, with GPUs and without GPUs.
 
     runs: number of runs.
     gpu: GPU-hours, if GPUs are used.
-    beside: core-hours of the CPUs next to these GPUs.
+    beside: core-hours of the CPU cores that are used alongside these GPUs.
     cores: core-hours, if no GPU is used.
     """
 
@@ -153,9 +157,9 @@ def added(costs: Iterable[Cost]) -> Cost:
 
 
 def pack_cost(cell: CellConfig, runs: int, site: Site) -> Cost:
-    """Return the cost of a pack of runs. For `cores`, each run is assumed to train alone on a core.
+    """Return the cost of a pack of runs, which share the settings `cell`.
 
-    The runs of a pack share the settings `cell`.
+    The field `cores` assumes that each run trains alone on one core.
     """
     assert site.gpu is not None
     hours = used_minutes(cell, runs, site) / 60
@@ -168,7 +172,7 @@ def pack_cost(cell: CellConfig, runs: int, site: Site) -> Cost:
 
 
 def costs_of(config: Config, site: Site) -> Costs:
-    """Return the cost of all runs and experts of a config, by method and env."""
+    """Return the cost of all runs and experts of a config, keyed by method and env."""
     found: dict[tuple[str, str], list[Cost]] = defaultdict(list)
     keys = run_table(config)
     for name, own in groupby(keys, lambda key: key.cell):
@@ -183,7 +187,7 @@ def costs_of(config: Config, site: Site) -> Costs:
 
 
 def by_method_and_env(costs: Costs, value: Callable[[Cost], float]) -> str:
-    """Return a table of `value` with one row per method, one column per env, and all sums."""
+    """Return a table of `value` with one row per method and one column per env, plus all sums."""
     envs = sorted({env for _, env in costs})
     rows = []
     for method in dict.fromkeys(method for method, _ in sorted(costs)):
@@ -196,7 +200,7 @@ def by_method_and_env(costs: Costs, value: Callable[[Cost], float]) -> str:
 
 
 def growth(config: Config, site: Site) -> str:
-    """Return a table with the total cost of all runs of a config, and of more and fewer runs."""
+    """Return a table of the total cost of a config's runs, and of more or fewer runs."""
 
     def changed(name: str, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Config:
         figures = {}
@@ -222,9 +226,9 @@ def growth(config: Config, site: Site) -> str:
 
 
 def memory(config: Config, method: str) -> str:
-    """Return a table of the memory of one run of a method, in GB, by env and buffer size.
+    """Return a table of the memory that one run of a method needs, in GB, by env and buffer size.
 
-    This is memory of the device that trains the run.
+    The table shows memory on the device that trains the run.
     """
     rows = []
     for env in sorted({key.env for key in run_table(config)}):
@@ -240,7 +244,7 @@ def _number(value: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print all tables of the cost of a scale."""
+    """Print all tables of a scale's cost."""
     parser = argparse.ArgumentParser(prog="python -m workflow.cost", description=__doc__)
     parser.add_argument("scale")
     parser.add_argument("--site", type=Path, help="the cluster's YAML file, as for the workflow")

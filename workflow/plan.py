@@ -1,8 +1,8 @@
-"""The plan of a scale: its missing runs, the packs in which to train them, and outdated files.
+"""The plan for a scale: the missing runs, the packs in which they are trained, and outdated files.
 
 A pack is a group of runs that one job trains together. The plan depends on the config and on the
 content of existing files, but not on time stamps or on Snakemake's records of earlier jobs. The
-rules of the workflow query a `Plan`; this module does not import Snakemake.
+workflow's rules query a `Plan`, and this module does not import Snakemake.
 """
 
 import os
@@ -37,33 +37,33 @@ from workflow.resources import Job, Site, pack_size, recording, site_of, trainin
 from workflow.results import Results
 
 ARTEFACTS = {**FIGURES, **TABLES, REPORT.name: REPORT, PAPER.name: PAPER}
-# For each artefact (a figure, a table, the report or the paper), the endings of its files that
-# contain the hash of its inputs.
+# For each artefact (a figure, a table, the report or the paper), the suffixes of those files of the
+# artefact that contain the hash of the artefact's inputs.
 STAMPED = {
     **dict.fromkeys(FIGURES, ("pdf", "png")),
     **dict.fromkeys(TABLES, ("json",)),
     REPORT.name: ("html",),
     PAPER.name: ("pdf",),
 }
-PICTURE = {REPORT.name: "png", PAPER.name: "pdf"}  # format of the figures in report and paper
+PICTURE = {REPORT.name: "png", PAPER.name: "pdf"}  # file format of figures
 
 
 class Inputs(NamedTuple):
-    """The input files of a job, and the outdated files, which are remade even if they exist."""
+    """The input files of a job, and the outdated files, which are remade although they exist."""
 
     files: list[str]
     outdated: list[str]
 
 
 class Plan(Results):
-    """The existing and the missing results of a scale.
+    """A scale's existing and missing results.
 
     A receipt is an empty file that marks a run, an expert or a recording as complete. If a complete
     run has a receipt, no rule can make this receipt, and Snakemake treats it as a source file. The
     workflow can therefore neither retrain nor delete such a run, whatever the pack size.
 
     Args:
-        main: False in the process of a single job, which does not examine the runs.
+        main: False in the process of a single job, where the runs are not examined.
     """
 
     def __init__(self, config: Config, layout: Layout, site: Site, *, main: bool = True) -> None:
@@ -88,9 +88,9 @@ class Plan(Results):
     def _packs(self) -> list[tuple[RunKey, ...]]:
         """Group the missing runs into packs as large as the cluster's limits allow.
 
-        All runs of a pack belong to the same entries of `figures`, so that a target trains only
-        runs that it needs. A run whose speed is reported is alone in its pack, so that no other run
-        affects its speed.
+        All runs of a pack belong to the same entries of `figures`, so that a target trains only the
+        runs that it needs. A run whose speed is reported forms a pack of its own, so that no other
+        run affects this speed.
         """
         counted = {name: set(run_table(self.config, [name])) for name in self.config.figures}
 
@@ -115,7 +115,7 @@ class Plan(Results):
         }
 
     def moves(self) -> list[str]:
-        """Return sentences on how many results move to or from the folder of former results."""
+        """Return sentences that state how many results will move to or from `former/`."""
         former, moves = f"{self.work}/{FORMER}", []
         if replaced := sum(self.statuses[key] in ("stale", "damaged") for key in self.missing):
             moves.append(
@@ -129,7 +129,7 @@ class Plan(Results):
     def check_targets(self, words: Iterable[str]) -> None:
         """Check that no word of the Snakemake command names an artefact outside the study's folder.
 
-        If a file with this name exists, Snakemake would take it for a source file and do nothing.
+        Otherwise, if such a file exists, Snakemake takes it for a source file and does nothing.
         """
         for file in map(Path, words) if self.config.study else ():
             if file.parent == self.layout.root and file.stem in ARTEFACTS:
@@ -140,7 +140,7 @@ class Plan(Results):
     # ---------------------------------------------------------------- receipts
 
     def run_hashes(self) -> list[str]:
-        """Return the hashes in the names of those run receipts that a rule may write."""
+        """Return the hashes in the names of the run receipts that a rule may write."""
         return [
             self.run_hash(key)
             for key in self.runs
@@ -150,18 +150,18 @@ class Plan(Results):
         ]
 
     def expert_hashes(self) -> list[str]:
-        """Return the hashes in the names of those expert receipts that a rule may write."""
+        """Return the hashes in the names of the expert receipts that a rule may write."""
         return self._hashes(self.expert_receipt, self.expert_in_place)
 
     def recording_hashes(self) -> list[str]:
-        """Return the hashes in the names of those recording receipts that a rule may write."""
+        """Return the hashes in the names of the recording receipts that a rule may write."""
         return self._hashes(self.recording_receipt, self.has_recording)
 
     def _hashes(self, receipt: Callable[[str], str], complete: Callable[[str], bool]) -> list[str]:
-        """Return the experts' hashes whose receipts are missing or whose results are incomplete.
+        """Return the hashes of experts whose receipts are missing or whose results are incomplete.
 
-        Both arguments are functions of an env. Whether a result is complete is checked only for
-        experts that a target can request.
+        Both arguments are functions that take an env. `complete` is called only for experts that a
+        target can request.
         """
         used = {*self.unshipped(), *(key.env for key in self.missing)}
         return [
@@ -179,7 +179,7 @@ class Plan(Results):
         ]
 
     def shipping_receipts(self) -> list[str]:
-        """Return the files that mark the experts of `unshipped` as copied to data/."""
+        """Return the files that mark the experts of the `unshipped` envs as copied to data/."""
         return [
             f"{self.work}/shipped/{env}.done.{self.expert_hash[env]}" for env in self.unshipped()
         ]
@@ -196,10 +196,10 @@ class Plan(Results):
         return Inputs([str(file)], [] if intact else [str(file)])
 
     def run(self, name: str) -> Inputs:
-        """Return the inputs of the rule that writes a run's receipt: the receipt of its pack.
+        """Return the input of the rule that writes a run's receipt: the receipt of the run's pack.
 
-        There is no input if the run is complete and lacks only its receipt, or if the rule itself
-        moves a former result back (the result of an earlier training, kept in another folder).
+        There is no input if the run is complete and only its receipt is missing, or if the rule
+        itself restores a former result, i.e. an earlier result that was moved to a separate folder.
         """
         key = RunKey.parse(name)
         receipt = self.run_receipt(key)
@@ -212,7 +212,7 @@ class Plan(Results):
     def expert(self, env: str) -> Inputs:
         """Return the outcome file of an expert's training, or no input if the expert is complete.
 
-        If a former result comes back, there is no input either, and only the receipt is outdated.
+        If a former result is restored, there is no input either, and only the receipt is outdated.
         """
         receipt = self.expert_receipt(env)
         if self.expert_folder(env) and not self.expert_in_place(env):
@@ -220,26 +220,26 @@ class Plan(Results):
         return self._made("expert", env, self.expert_in_place(env), receipt)
 
     def recording(self, env: str) -> Inputs:
-        """Return the outcome file of an expert's recording, or no input if the latter is intact."""
+        """Return the outcome file of an env's recording, or no input if the recording is intact."""
         return self._made("record", env, self.has_recording(env), self.recording_receipt(env))
 
     def _made(self, job: str, env: str, complete: bool, receipt: str) -> Inputs:
         """Return the outcome file of a job, or no input if the job's result is complete.
 
-        `job` is "expert" (training an env's expert) or "record" (recording it).
+        `job` is "expert" (training an env's expert) or "record" (recording that expert).
         """
         outcome = f"{self.work}/packs/{env}/{job}/{self.expert_hash[env]}.outcome"
         return Inputs([], []) if complete else Inputs([outcome], [receipt, outcome])
 
     def demos(self, env: str) -> str:
-        """Return the configured demonstration file of an env, or else its recording's receipt."""
+        """Return an env's demonstration file if the config names it, or the recording's receipt."""
         file = demos_file(self.config, env)
         return _as_input(file) if file else self.recording_receipt(env)
 
     def artefact(self, name: str) -> Inputs:
-        """Return the input files that stand for the runs and experts that an artefact shows.
+        """Return the input files that represent the runs and experts in an artefact.
 
-        The files of the artefact are outdated if they were drawn from other inputs.
+        The artefact's own files are outdated if they were drawn from different inputs.
         """
         artefact, home = ARTEFACTS[name], self.home
         if artefact is PAPER and (reason := latex.lacking()):
@@ -279,23 +279,23 @@ class Plan(Results):
         return [str(key) for key in parse_pack((env, method, mode, int(rate)), members)]
 
     def pack_job(self, env: str, method: str, mode: Mode, rate: str, members: str) -> Job:
-        """Return the resources to train a pack, given the parts of the pack's path."""
+        """Return the resources for training a pack, given the parts of the pack's path."""
         runs = len(self.members(env, method, mode, rate, members))
         return self.job(runs, env, method, mode, int(rate))
 
     def expert_job(self, env: str, **_: str) -> Job:
-        """Return the resources to train an expert."""
+        """Return the resources for training an expert."""
         return self.job(1, env)
 
     def record_job(self, env: str, **_: str) -> Job:
-        """Return the resources to record episodes of an expert and of a random policy."""
+        """Return the resources for recording episodes of an expert and of a random policy."""
         return recording(env, expert_config(self.config, env).episodes, self.site)
 
     def retries(self) -> int:
-        """Return how often a training job may be retried; 0 in the process of a single job.
+        """Return how often a training job may be retried, or 0 in the process of a single job.
 
-        A retried job resumes from its checkpoint. The number allows for three failures, and for
-        each time that the longest training run reaches the time limit of a job.
+        A retried job resumes from its checkpoint. The number allows for three failures, and for a
+        retry whenever the longest training reaches a job's time limit.
         """
         jobs = [self.job(len(pack), *pack[0].cell) for pack in self.packs]
         jobs += [self.job(1, env) for env in {key.env for key in self.missing}]
@@ -304,25 +304,25 @@ class Plan(Results):
     # ---------------------------------------------------------------- helpers
 
     def _expert_of(self, env: str) -> str:
-        """Return the file that stands for an env's expert: its record in data/ or its receipt."""
+        """Return the file that represents an env's expert: its record in data/ or its receipt."""
         if self.config.demos == "trained":
             return self.expert_receipt(env)
         shipped.read(env)
         return _as_input(str(shipped.DATA / env / shipped.EXPERT))
 
     def _job(self, runs: int, env: str, *cell: Any) -> Job:
-        """Return the resources to train runs on an env, or its expert if `cell` is empty.
+        """Return the resources for training runs on an env or, without `cell`, the env's expert.
 
-        `cell` holds the method, the mode of the inputs and the subsampling rate of the runs.
+        `cell` holds the runs' method, input mode and subsampling rate.
         """
         settings = resolve(self.config, env, *cell) if cell else resolve_expert(self.config, env)
         return training(settings, runs, self.site)
 
 
 def _as_input(file: str) -> str:
-    """Return the path of a file, relative to the working folder, to use as a rule's input.
+    """Return a file's path, relative to the working folder, for use as a rule's input.
 
-    Raise UserError if the path contains braces, which Snakemake would replace.
+    Raise UserError if the path contains braces, which Snakemake would interpret.
     """
     path = os.path.relpath(file)
     if set(path) & set("{}"):
@@ -334,9 +334,9 @@ def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = Tr
     """Check a user's settings and return the plan for them.
 
     Args:
-        user: the user's settings, including the section `cluster`.
-        files: the config files of these settings, read again to report duplicate keys, of which
-            Snakemake silently keeps the last.
+        user: the user's settings, including the `cluster` section.
+        files: the config files that contain these settings. They are read again to report duplicate
+            keys, since Snakemake silently keeps only the last duplicate.
         main: the argument of `Plan`.
     """
     for file in files:

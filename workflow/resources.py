@@ -1,8 +1,8 @@
-"""Estimate the resources of a training job from its sizes and from measured speeds.
+"""Estimate a training job's resources from the job's sizes and from measured speeds.
 
 Time and memory are upper estimates. A job that reaches its time limit loses nothing: Slurm warns
-the job in advance, the job writes a checkpoint, and Snakemake retries it. A pack is a group of runs
-that one job trains together.
+the job in advance, the job writes a checkpoint, and Snakemake retries the job. A pack is a group of
+runs that one job trains together.
 """
 
 import math
@@ -22,8 +22,8 @@ from ngt.settings.schema import opt, parse
 # 2.13 (docs/performance.md).
 # Time of one iteration of a run: a constant, and the time per observation dimension. Both numbers
 # are fitted to the slowest methods: 18.4 ms on HalfCheetah-v4 (17 dimensions), 21.1 ms on Ant-v4
-# (111) and 33.3 ms on Humanoid-v4 (376). Five methods are not among those in docs/performance.md
-# and have the same times as an estimate: iq-learn, p2il, ls-iq, sqil and red-original.
+# (111) and 33.3 ms on Humanoid-v4 (376). docs/performance.md lacks five methods, for which the same
+# times serve as an estimate: iq-learn, p2il, ls-iq, sqil and red-original.
 UPDATE = (18.5, 0.04)
 # Time of a gradient step of an offline method: a constant, and the time per observation dimension.
 # Measured times are 1.3 to 2.4 ms on these envs.
@@ -32,9 +32,9 @@ FIT = (1.3, 0.0028)
 # observation dimension. Packs of 12 take 1.67 ms on Walker2d-v4 and 2.68 ms on Humanoid-v4
 # (results/published/gpu.json), plus 0.7 ms for acting and storing.
 GPU_UPDATE = (1.7, 0.05, 0.0002)
-# Time of an env step: 1.5 times the time measured with a random policy, because a standing body
-# takes the solver longer. An env that is not listed is assumed to be as slow as the slowest env in
-# the list.
+# Time of an env step: 1.5 times the time measured with a random policy, because the physics solver
+# takes longer for a standing body. An env that is not listed is assumed to be as slow as the
+# slowest env in the list.
 ENV_STEP = {
     "Ant-v4": 0.32,
     "HalfCheetah-v4": 0.09,
@@ -49,20 +49,20 @@ ENV_STEP = {
     "walker-walk": 0.22,
 }
 ACT = 0.1  # time that the policy and bookkeeping take per env step
-# Number of env processes that step envs as fast as the training thread does without env processes;
-# 12 processes are 2.4 times as fast.
+# With this number of env processes, envs are stepped as fast as without env processes, i.e. by the
+# training thread. With 12 env processes, they are stepped 2.4 times as fast.
 WORKERS = 5.0
-# Factor on all times, because speeds vary by a fifth on a shared machine and other processors may
-# be slower.
+# All times are multiplied by this factor, because speeds vary by a fifth on a shared machine and a
+# different processor may be slower.
 MARGIN = 1.5
 START = 15.0  # minutes to start Snakemake and import packages twice on a slow file system
 
 # All memory is in megabytes.
 PROCESS = 1500  # the trainer (500) and the three Snakemake processes around it (250 each)
 GPU_PROCESS = 6000  # the same processes if the trainer uses CUDA's libraries and context
-RUN = 50  # nets, target nets, Adam's moments and CUDA graphs of a run; Humanoid-v4 needs 40
-ENV = 13  # an env of dm_control; an env of Gymnasium takes 1
-WORKER = 150  # an env process; evaluations use as many env processes again
+RUN = 50  # a run's nets, target nets, Adam moments and CUDA graphs; on Humanoid-v4, these take 40
+ENV = 13  # a dm_control env; a Gymnasium env takes 1
+WORKER = 150  # an env process; evaluations use the same number of further env processes
 CONTEXT = 3000  # CUDA's own memory on the device
 
 
@@ -78,7 +78,7 @@ class GpuSite:
 
 @dataclass(frozen=True)
 class Site:
-    """The cluster on which jobs run, from the section `cluster` of a user's config."""
+    """The cluster on which jobs run, from the `cluster` section of a user's config."""
 
     partition: str = opt("", "partition of every job; the cluster's default if empty")
     account: str = opt("", "account to charge; the user's default if empty")
@@ -93,7 +93,7 @@ class Job(NamedTuple):
     cpus_per_task: int
     mem_mb: int
     runtime: int  # minutes
-    disk_mb: int  # size of the job's checkpoints, which are removed at its end
+    disk_mb: int  # size of the job's checkpoints, which are removed when it ends
     parts: int = 1  # number of consecutive jobs; above 1 if training takes more than max_hours
     device: str = "cpu"
     env_workers: int = 0
@@ -106,7 +106,7 @@ class Job(NamedTuple):
 def site_of(config: Mapping[str, Any]) -> Site:
     """Return the site that a user's config describes. Raise UserError if an entry is wrong.
 
-    All names at the top of the config are checked, so that a misspelt `cluster` is found.
+    All top-level names in the config are checked, so that a misspelt `cluster` is found.
     """
     known = [*(field.name for field in fields(Config)), "cluster"]
     for name in config:
@@ -125,7 +125,7 @@ def check_executor(name: str) -> None:
 
 
 def training(cell: CellConfig, runs: int, site: Site) -> Job:
-    """Return the resources to train `runs` runs, or an expert, in one job.
+    """Return the resources for training `runs` runs, or an expert, in one job.
 
     cell: the settings that these runs share.
     """
@@ -154,7 +154,7 @@ def training(cell: CellConfig, runs: int, site: Site) -> Job:
 
 
 def recording(env: str, episodes: int, site: Site) -> Job:
-    """Return the resources to record episodes of an expert and of a random policy."""
+    """Return the resources for recording episodes of an expert and of a random policy."""
     steps = 2 * episodes * get_task(env).time_limit
     needed = _up(START + MARGIN * steps * _env_step(env) / 60e3, 10)
     return Job(
@@ -186,14 +186,14 @@ def _limit(site: Site) -> float:
 
 
 def minutes(cell: CellConfig, runs: int, site: Site) -> float:
-    """Return the wall time to request for the whole training of a pack, in minutes."""
+    """Return the wall time, in minutes, to request for the whole training of a pack."""
     return START + MARGIN * used_minutes(cell, runs, site)
 
 
 def used_minutes(cell: CellConfig, runs: int, site: Site) -> float:
     """Return the minutes that the training of a pack takes, without a margin.
 
-    These are the minutes of iterations, env steps and evaluations.
+    The time consists of iterations, env steps and evaluations.
     """
     train, task, gpu = cell.train, get_task(cell.env), site.gpu
     offline = _offline(cell)
@@ -244,7 +244,7 @@ def _buffer_mb(cell: CellConfig) -> float:
 
 
 def env_workers(cell: CellConfig, runs: int, gpu: GpuSite) -> int:
-    """Return the number of processes that step the envs of a pack: at most one process per env."""
+    """Return how many processes step the envs of a pack, which is at most one process per env."""
     return 0 if _offline(cell) else min(gpu.env_workers, runs * cell.train.num_envs)
 
 

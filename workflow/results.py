@@ -1,8 +1,8 @@
-"""The existing results of a scale, and the receipts of runs, experts and recordings.
+"""A scale's existing results, and the receipts of runs, experts and recordings.
 
 A scale is a config file in workflow/config/. A receipt is an empty file, with a hash in its name,
 that marks a result as complete. A former result is a complete result that was moved to a separate
-folder when the same run or expert was trained again, for example with other settings.
+folder when the same run or expert was trained again, for example with different settings.
 """
 
 from functools import cache
@@ -20,11 +20,11 @@ from ngt.settings.resolve import config_hash, own_file, resolve_expert
 
 
 class Results:
-    """The results of a scale, including the former results.
+    """A scale's results, including the former results.
 
     Args:
-        main: True in the process that plans the workflow; False in the process of a single job,
-            which does not examine results.
+        main: True in the process that plans the workflow, and False in the process of a single job,
+            where results are not examined.
     """
 
     def __init__(self, config: Config, layout: Layout, *, main: bool) -> None:
@@ -44,17 +44,18 @@ class Results:
         return f"{self.layout.run(key)}/done.{self.run_hash(key)}"
 
     def expert_receipt(self, env: str) -> str:
-        """Return the path of the receipt of an env's expert."""
+        """Return the path of the receipt for an env's expert."""
         return f"{self.layout.expert(env)}/done.{self.expert_hash[env]}"
 
     def recording_receipt(self, env: str) -> str:
-        """Return the path of the receipt of an env's recorded demonstrations."""
+        """Return the path of the receipt for an env's recorded demonstrations."""
         return f"{self.layout.demos(env).with_suffix('')}.done.{self.expert_hash[env]}"
 
     def has_demos(self, env: str) -> bool:
         """Return True if an env's demonstrations exist or can be made.
 
-        With `demos: shipped`, this takes a shipped expert, or a file that the user provides.
+        With `demos: shipped`, they exist if the env has a shipped expert or the user provides a
+        file.
         """
         own = bool(own_file(self.config, env))
         return self.config.demos == "trained" or own or shipped.ships(env)
@@ -75,7 +76,7 @@ class Results:
     def _has_recording(self, env: str) -> bool:
         """Return True if the recording of an env's expert is intact.
 
-        If the expert is complete, the recording must also be of this expert.
+        If the expert is complete, the recording must also come from this expert.
         """
         if not self.main:
             return True

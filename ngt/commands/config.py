@@ -1,4 +1,4 @@
-"""ngt config: print all settings of a scale, or those that apply to one run."""
+"""ngt config: print all settings of a scale, or the settings of one run."""
 
 import argparse
 import json

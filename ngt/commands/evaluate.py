@@ -28,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the return of each episode, their mean and, with --demos, the normalised mean."""
+    """Print each episode's return, their mean and, with --demos, the normalised mean return."""
     one_thread()
     at_least(1, episodes=args.episodes)
     file = policy_file(args.policy)

@@ -71,7 +71,7 @@ class Folders:
         return self._hashes[key.cell]
 
     def status(self, key: RunKey) -> Status:
-        """Return a run's status: whether its folder has a result that fits the config."""
+        """Return a run's status: whether its folder has a result that matches the config."""
         settings, source = self.hashes(key)
         return status_of(
             self.layout.run(key), key.record, settings, self.reference(key.env), source
@@ -94,7 +94,7 @@ class Folders:
         return place if found.status in COMPLETE else None
 
     def expert_status(self, env: str) -> Status:
-        """Return an expert's status: whether its folder has a result that fits the config."""
+        """Return an expert's status: whether its folder has a result that matches the config."""
         cell = resolve_expert(self.config, env)
         return status_of(
             self.layout.expert(env),
@@ -254,7 +254,7 @@ def _clock(record: dict[str, Any], where: str, name: str) -> pd.Series:
 
 
 def _logged(path: Path, column: str, name: str) -> pd.Series:
-    """Return a column of train.csv by step, or an empty series if the run did not log it."""
+    """Return a column of train.csv by step, or an empty series if the column is missing."""
     import pandas as pd
 
     try:

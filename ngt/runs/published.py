@@ -61,7 +61,7 @@ def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
 
 
 def settings_hash(settings: dict[str, Any]) -> str:
-    """Return the `config_hash` of a run's settings, given as plain data.
+    """Return the `config_hash` of a run's settings, which are given as plain data.
 
     The settings are not parsed, since a different version of the suite may have written them.
     """

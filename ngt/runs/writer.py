@@ -4,8 +4,8 @@ config.json   the key and the resolved settings
 eval.csv      one row per episode: step, episode, return, length
 train.csv     one row per log interval: step, update and mean metrics
 policy.safetensors
-run.json      status, versions, source and times; written last and atomically, so a run with this
-              file is complete
+run.json      status, library versions, source hash and times; written last and atomically, so a
+              run with this file is complete
 """
 
 import csv

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ngt.views.progress import Progress, Started, curve_of
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-:=+*#"  # characters for values from low to high
-NARROWEST, WIDEST = 10, 60  # limits on the number of characters of a curve
+NARROWEST, WIDEST = 10, 60  # limits on the number of characters in a curve
 
 Curve = dict[int, float]  # step -> mean return or score
 

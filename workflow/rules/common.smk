@@ -1,25 +1,28 @@
-# The plan, which knows the missing runs and files of the chosen scale (a config in
-# workflow/config/), and functions with which the rules query the plan.
+# The plan, which states the missing runs and files at the chosen scale, and functions with which
+# the rules query the plan. A scale is a config in workflow/config/.
 
 import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, workflow.basedir)  # use the checkout's own packages, even if not installed
+sys.path.insert(0, workflow.basedir)  # use the checkout's packages, even if they are not installed
 
 from workflow.plan import UserError, read
 from workflow.resources import check_executor
 
-# With --software-deployment-method conda, each job runs in this environment. By default, jobs run in
-# that of Snakemake itself. Snakemake replaces braces in the paths of rules, so braces in the
+# With --software-deployment-method conda, each job runs in this environment. By default, jobs run
+# in Snakemake's own environment. Snakemake replaces braces in the paths of rules, so braces in the
 # checkout's path are escaped.
 ENVIRONMENT = f"{workflow.basedir}/workflow/envs/suite.yaml".replace("{", "{{").replace("}", "}}")
 RUN = "{env}/{method}/{mode}-demos{demos}-rate{rate}/seed{seed}"  # the key that names a run
-PACK = "{env}/{method}/{mode}-rate{rate}/{members}"  # names a pack: runs that one job trains
+PACK = "{env}/{method}/{mode}-rate{rate}/{members}"  # the name of a pack of runs
 
 
 def one_line(function, *args, hint=""):
-    """Return the function's result. If it raises a UserError, print one line and end Snakemake."""
+    """Call the function and return its result.
+
+    If the function raises a UserError, print the error in one line and end Snakemake.
+    """
     try:
         return function(*args)
     except UserError as error:
@@ -28,7 +31,7 @@ def one_line(function, *args, hint=""):
 
 
 def read_plan():
-    """Return the plan for the user's settings, i.e. those of --config and --configfile."""
+    """Return the plan for the user's settings, which come from --config and --configfile."""
     files = map(Path, workflow.config_settings.configfiles)
     return read(config, files, main=workflow.is_main_process)
 
@@ -49,10 +52,11 @@ def inputs(find, *args):
     """Return the input files that the plan finds, and make Snakemake remake the outdated ones.
 
     find: a method of the plan.
-    args: its arguments.
+    args: the method's arguments.
+
     Rules call this function in their input functions, so the call affects only files that a target
-    needs. Otherwise Snakemake would decide what to remake by time stamps and by its records of
-    earlier jobs.
+    needs. Without this function, Snakemake would decide what to remake by time stamps and by its
+    records of earlier jobs.
     """
     found = one_line(find, *args)
     workflow.dag.forcefiles.update(found.outdated)
@@ -72,7 +76,7 @@ def settings_to_submit(wildcards):
 
 
 def one_of(values):
-    """Return a regular expression that matches only these values, or nothing if there are none."""
+    """Return a regular expression that matches these values and nothing else."""
     return "|".join(map(re.escape, values)) or "(?!)"
 
 

@@ -47,7 +47,7 @@ rule trained:
 
 
 rule ship:
-    """Copy an expert to data/, unless a better expert of this env is there already.
+    """Copy an expert to data/, unless data/ has a better expert for this env already.
 
     Files in data/ are not outputs of the rule, because Snakemake removes outputs before a job
     starts.

@@ -8,7 +8,7 @@ rule settings:
     log:
         f"{WORK}/logs/settings.log",
     params:
-        text=lambda _: PLAN.settings_text,  # a function, as Snakemake would fill braces in a string
+        text=lambda _: PLAN.settings_text,  # a function, since Snakemake fills braces in a string
     conda:
         ENVIRONMENT
     message:

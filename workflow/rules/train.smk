@@ -1,9 +1,10 @@
 # Train imitation runs. One job trains a pack of runs, and each run has a receipt: an empty file
 # that marks the run as complete.
 #
-# The plan names the output of a training or recording job as an input of a receipt's rule only if
-# that job must run, so a time stamp alone never starts such a job. These inputs are not `ancient`,
-# because Snakemake would skip an outdated job whose ancient input is made in the same command.
+# The rule that writes a receipt has the output of a training or recording job as its input only if,
+# according to the plan, this job must run. A time stamp alone therefore never starts such a job.
+# The inputs are not marked `ancient`, because Snakemake would then skip an outdated job if its
+# ancient input is made in the same command.
 
 
 rule train:
@@ -35,7 +36,7 @@ rule train:
 rule pack:
     """Mark a pack as trained, or fail with the reason if its job refused to train.
 
-    This rule runs on the machine of Snakemake itself, so the reason is printed only once.
+    This rule runs on the same machine as Snakemake, so the reason is printed only once.
     """
     input:
         rules.train.output,

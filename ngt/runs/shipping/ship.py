@@ -45,7 +45,7 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
     Raise UserError unless
 
     - the expert is finished and has the current settings
-    - the expert's policy is that of its best evaluation
+    - the expert's policy comes from the expert's best evaluation
     - the recording comes from this policy
     - the expert is better than a random policy
     - the expert is at least as good as the expert in data/, or `replace_better` is set
