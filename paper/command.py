@@ -42,7 +42,7 @@ NAME = "paper"  # prefix of error messages if the user names no artefact
 class Options:
     """The user's choices for an artefact, besides the config.
 
-    allow_partial: draw the runs that exist, even if others are missing.
+    allow_partial: draw the runs that exist, even if some runs are missing.
     other_settings: draw published records whose settings differ from the config's.
     notes: keep the notes below the panels in a figure's PDF.
     """

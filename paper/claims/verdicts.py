@@ -1,11 +1,9 @@
 """Claims, the runs that decide on them, and how checks on these runs lead to a verdict.
 
 A claim is about some of the paper's runs, for example one method's runs on some envs. A claim is
-judged only if all of these runs exist with the settings of the `paper` scale (a config in
-workflow/config/). Otherwise the scores of similar runs are shown without being judged.
-`Outcome.verdict` computes the verdict. The rules that produce the checks are in other modules of
-this package. Published records are evaluations of earlier runs in a file, such as those that ship
-with the suite.
+judged only if all of these runs exist with the settings of the `paper` scale, i.e. of the config
+workflow/config/paper.yaml. Otherwise the scores of similar runs are shown without a verdict.
+`Outcome.verdict` computes the verdict. Published records are shipped evaluations of earlier runs.
 """
 
 from __future__ import annotations
@@ -42,8 +40,7 @@ Verdict = Literal[
     "not published",  # runs of this scale are not among the published records
 ]
 Tendency = Literal["agrees", "contradicts", "silent"]
-# A task is the pair of an env and a number of demonstrations.
-Grouping = Literal["task", "env", "all"]
+Grouping = Literal["task", "env", "all"]  # a task is an env with a number of demonstrations
 
 # An expert is weak if its return is less than this share of the return published with the authors'
 # code. A random policy's return is subtracted from both returns.
@@ -138,9 +135,8 @@ class Outcome:
     def tendency(self) -> Tendency:
         """Return on which side of the thresholds most values lie, without regard to intervals.
 
-        The tendency is "silent" if no value is known, if equally many values lie on both sides, if
-        our runs are on different envs from the paper's, or if the values are not comparable with
-        the paper's. The tendency never affects the verdict.
+        The tendency is "silent" if no value is known, if equally many values lie on both sides, or
+        if the values are on different envs from the paper's or not comparable with the paper's.
         """
         known = [check.leans for check in self.checks if check.leans is not None]
         side = 2 * sum(known) - len(known)

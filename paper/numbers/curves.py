@@ -109,7 +109,7 @@ def shown(runs: pd.DataFrame) -> pd.Series:
 def unevaluated(
     runs: pd.DataFrame, keys: Iterable[RunKey], absent: Iterable[RunKey]
 ) -> list[RunKey]:
-    """Return those of the keys whose runs diverged before their first evaluation.
+    """Return the keys of all runs that diverged before their first evaluation.
 
     Such runs are not missing, but have no row in `runs`.
 

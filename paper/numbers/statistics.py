@@ -36,7 +36,7 @@ Task = tuple[str, int]  # env and number of demonstrations
 
 
 def reference(config: Config) -> str:
-    """Return the method with which all others are compared, or "" if the config has none.
+    """Return the method with which all other methods are compared, or "" if there is none.
 
     Raise UserError if the config chooses a method that the main figure does not show.
     """
