@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
 def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demos:
     """Record episodes of an expert, of the policy given by --policy, or of a random policy.
 
-    The random policy is recorded with --random. Without --random, the function also runs a random
+    With --random, only the random policy is recorded. Otherwise, the function also runs a random
     policy and stores its returns with the episodes.
     """
     expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
@@ -87,9 +87,9 @@ def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demo
 def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Policy:
     """Load the policy to record: the policy given by --policy or, without it, the env's expert.
 
-    Raise UserError if the policy was trained on a different env. Also raise UserError if the
-    expert's training is not complete, or if the expert was trained with settings that differ from
-    the current ones.
+    Raise UserError if the policy was trained on a different env. Without --policy, also raise
+    UserError if the expert's training is not complete or used settings that differ from the current
+    ones.
     """
     actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:

@@ -128,7 +128,7 @@ FORMATS: dict[str, Callable[[Clip, str], bytes]] = {".gif": gif, ".mp4": mp4}  #
 def check_name(file: Path) -> None:
     """Raise UserError if a video can't be written to this file.
 
-    This is checked before filming, which takes time.
+    Call this function before filming, which takes time.
     """
     if file.suffix not in FORMATS:
         raise UserError(f"--out: {file} is not a video; give a name that ends in .gif or .mp4")
