@@ -58,7 +58,7 @@ MARGIN = 1.5
 START = 15.0  # minutes to start Snakemake and import packages twice on a slow file system
 
 # All memory is in megabytes.
-PROCESS = 1500  # the trainer (500) and the three Snakemake processes around it (250 each)
+PROCESS = 1500  # the trainer (500), three Snakemake processes around it (250 each), 250 spare
 GPU_PROCESS = 6000  # the same processes if the trainer uses CUDA's libraries and context
 RUN = 50  # a run's nets, target nets, Adam moments and CUDA graphs; on Humanoid-v4, these take 40
 ENV = 13  # a dm_control env; a Gymnasium env takes 1
