@@ -9,6 +9,7 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import own_file
 
 GPU = "results/published/gpu.json"  # written by `make gpu-check`
+QUICK = "results/published/quick.json"  # written by `ngt publish`
 POTENTIAL = "results/published/potential.npz"  # written by `python -m paper.numbers.potential`
 CURVE_FIGURES = "paper.figures.curves:make"
 
@@ -183,6 +184,7 @@ ARTEFACTS = {
             "paper.tables.environments:make",
             "appendix",
             kind="table",
+            files=(QUICK,),
             scale="paper",
         ),
         Artefact(
