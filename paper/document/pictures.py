@@ -1,8 +1,8 @@
-"""Figures as PNGs embedded in a page, within a budget of bytes."""
+"""Figures as PNGs, and videos as GIFs, embedded in a page within a budget of bytes."""
 
 import base64
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from paper.drawing.style import HEIGHT_OF_NOTES
 # (maximum width in pixels, number of colours), best first. A figure as wide as the text has 1350
 # pixels.
 QUALITY = ((1350, 256), (1350, 64), (1100, 48), (900, 32), (700, 24), (500, 16))
+VIDEOS = Path(__file__).resolve().parents[2] / "docs" / "experts"  # made by `ngt video`
 SHOWN = 0.7  # CSS pixels per pixel of the PNG: 945 for a figure as wide as the text
 
 
@@ -41,6 +42,20 @@ def embed(files: Mapping[str, Path], budget: int) -> dict[str, Picture]:
         f"the {len(files)} figures take {size} bytes at the lowest quality, but only {budget} are "
         f"left for them; leave some out (`figures: {{NAME: null}}`)"
     )
+
+
+def videos(files: Sequence[Path], budget: int) -> dict[str, str]:
+    """Return GIFs as data for HTML, by file name without ending.
+
+    Files that are missing, and those that no longer fit into `budget` bytes together, are left out.
+    """
+    found: dict[str, str] = {}
+    for file in files:
+        if file.exists():
+            uri = f"data:image/gif;base64,{base64.b64encode(file.read_bytes()).decode()}"
+            if len(uri) <= budget:
+                found[file.stem], budget = uri, budget - len(uri)
+    return found
 
 
 def _open(path: Path) -> Image.Image:

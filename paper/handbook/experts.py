@@ -19,6 +19,7 @@ from ngt.runs.folder import read_shipped
 from ngt.settings import load as loading
 from ngt.settings.options import Parser
 from paper import command, pages, register
+from paper.document.pictures import VIDEOS
 from paper.drawing import style
 from paper.drawing.table import Cell, Column, Table
 from paper.figures import experts as expert_figure
@@ -26,7 +27,6 @@ from paper.figures.experts import Expert
 from paper.numbers.statistics import share
 
 NAME = "experts"
-VIDEOS = Path(__file__).resolve().parents[2] / "docs" / "experts"  # made by `ngt video`
 
 COLUMNS = {
     "env": Column("env"),
