@@ -25,7 +25,7 @@ from paper.words import ABSENT
 WRONG = 0.025  # share of 95% intervals that lie entirely above (or entirely below) the true value
 
 COLUMNS = {
-    "claim": Column("claim", width=0.13),
+    "claim": Column("claim", width=0.12),
     "verdict": Column("verdict", width=0.09),
     "tendency": Column("tendency here", width=0.095),
     "rule": Column("rule", width=0.115),

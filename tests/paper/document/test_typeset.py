@@ -112,7 +112,7 @@ def test_every_method_and_tool_has_a_reference() -> None:
     }
     assert models - {"ngt.reward"} <= covered
     data = tomllib.loads((paper.MAIN.parents[2] / "pyproject.toml").read_text())
-    needed = {re.match(r"[\w-]+", text)[0] for text in data["project"]["dependencies"]}  # type: ignore[index]
+    needed = {re.match(r"[\w-]+", text)[0] for text in data["project"]["dependencies"]}
     assert {
         "torch",
         "mujoco",
