@@ -42,7 +42,7 @@ def test_it_runs_until_nothing_moves(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_a_bibliography_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = r"echo x >> runs; if [ -e main.bbl ]; then echo done > main.aux; else"
-    fake(tmp_path, script + r" echo '\bibdata{references}' > main.aux; fi", monkeypatch)
+    fake(tmp_path, script + r" printf %s '\bibdata{references}' > main.aux; fi", monkeypatch)
     (tmp_path / "bibtex").write_text("#!/bin/sh\necho $1 >> main.bbl\n")
     (tmp_path / "bibtex").chmod(0o755)
     latex.build(tmp_path, tmp_path / "log")
