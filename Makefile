@@ -1,7 +1,7 @@
 # One command per task; `make` lists them. Only make and Python are needed.
-#   SCALE=lite         choose a scale (make figure, make report, make paper)
-#   RECORDS=published  draw from the shipped records, i.e. results of earlier runs, without training
-#   DEMOS=shipped      imitate the shipped experts, without training experts
+#   SCALE=lite         choose a scale, i.e. a config file (make figure, make report, make paper)
+#   RECORDS=published  draw from the repository's results of earlier runs, without training
+#   DEMOS=shipped      imitate the experts in data/, without training experts
 #   PYTHON=path        make a new .venv with this Python
 #   ARGS="-k sac"      pass more arguments to pytest (make test, make long)
 
@@ -30,7 +30,8 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 CHOICES = $(strip $(SCALE:%=scale=%) $(RECORDS:%=records=%) $(DEMOS:%=demos=%))
 PYTEST = $(RUN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
 
-# A file for each part of the tree. CONTRIBUTING.md names the parts and what is left out.
+# The tests that `make smoke` runs: a test file for each part of the repository. CONTRIBUTING.md
+# names the parts and lists what these tests leave out.
 SMOKE := tests/test_house.py tests/test_contributing.py tests/ngt/test_losses.py tests/ngt/test_reward.py \
   tests/ngt/runs/test_keys.py tests/ngt/settings/test_check.py tests/ngt/training/test_learner.py \
   tests/baselines/test_dac.py tests/paper/numbers/test_scores.py tests/workflow/test_plan.py
@@ -38,13 +39,13 @@ SNAKEMAKE = $(RUN) $(BIN)/python -m snakemake $(if $(CHOICES),--config $(CHOICES
   --workflow-profile workflow/profiles/default
 
 # Snakemake prints a line when a pack (a job that trains several runs) starts and when it ends. In
-# the minutes between, it prints nothing, so name the command that shows the progress.
+# the minutes between, it prints nothing. WATCH therefore names the command that shows progress.
 WATCH = $(if $(RECORDS),:,echo "to see the curves of the runs, use another terminal: \
   $(BIN)/ngt watch$(SCALE:%= --scale %)")
 
 # Print "ok VERSION COMMAND" for the first Python that runs, has a supported version and can make
-# environments. Otherwise list the Pythons found. Each Python is run, because a version manager can
-# provide a `python3.12` that exists but fails.
+# virtual environments. If there is none, list the Pythons found. Each Python is run, because a
+# version manager can provide a `python3.12` that exists but fails.
 PICK_PYTHON = found=; \
   for p in $(if $(PYTHON),"$(PYTHON)",$(PYTHONS:%=python%) python3); do \
     v=$$("$$p" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null) || v=; \
@@ -113,9 +114,9 @@ check: setup  ## run only linters and mypy
 	@echo "check: mypy"
 	@$(BIN)/python -m mypy
 
-# This target does not set up .venv and uses the `python3` of the shell. That Python needs a torch
-# that fits the machine's CUDA, and the packages that ngt/bench/gpu.py names. The tests' conftest.py
-# is not loaded, because it needs more packages.
+# This target does not set up .venv and uses the `python3` of the shell. That Python needs a build
+# of torch for the machine's CUDA version, and the packages that ngt/bench/gpu.py names. The tests'
+# conftest.py is not loaded, because it needs more packages than these.
 gpu-check:  ## on a CUDA machine: run tests marked gpu and write rates to results/published/gpu.json
 	@$(or $(PYTHON),python3) -m pytest -q -o minversion=7 -o filterwarnings= -p no:cacheprovider \
 	  --noconftest tests/ngt/training/test_graphs.py
@@ -130,22 +131,37 @@ clean:  ## remove .venv and caches; results stay
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build site *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The file $(READY) is removed first and written last. After an interrupted set-up, the next set-up
-# therefore starts with an empty environment; after a finished one, it updates the environment in
-# place. PIP_CONSTRAINT pins setuptools, which builds the packages that are distributed as source.
+# If a set-up is interrupted, the next one keeps the packages that are installed already, provided
+# that .venv was made in this folder and with the Python that PYTHON names. pip writes a package's
+# file RECORD last. A package without it is only partly copied, so pip must install it again.
+# Packages are installed PORTION at a time, with a line for each portion. $(READY) is written last.
+PORTION := 10
+KEPT = grep -qF -- "-m venv $(CURDIR)/$(VENV)" $(VENV)/pyvenv.cfg 2>/dev/null \
+  $(if $(PYTHON),&& grep -qx "version = $(word 2,$(PICKED))" $(VENV)/pyvenv.cfg) \
+  && $(BIN)/python -m pip --version >/dev/null 2>&1
+PARTLY = for info in $(VENV)/lib/python3*/site-packages/*.dist-info; do \
+  [ -e "$$info/RECORD" ] || rm -rf "$$info"; done
+
+# PIP_CONSTRAINT pins setuptools, which builds the packages that are distributed as source.
 $(READY): requirements.lock pyproject.toml
 	$(eval PICKED := $(shell $(PICK_PYTHON)))
 	$(if $(filter ok,$(firstword $(PICKED))),,$(error needs Python $(subst $() , or ,$(PYTHONS)); \
 	  found: $(PICKED). Name one with: make $(or $(firstword $(MAKECMDGOALS)),setup) PYTHON=/path/to/python3.11))
-	@if [ "$$(cat $@ 2>/dev/null)" = "$(CURDIR)" ] && $(BIN)/python -c '' 2>/dev/null; then \
-	  rm $@ && echo "setup 1/3: $(VENV) exists"; \
+	@if $(KEPT); then \
+	  rm -f $@ && echo "setup 1/3: $(VENV) exists; what it has stays" && $(PARTLY); \
 	else \
 	  echo "setup 1/3: $(VENV), Python $(word 2,$(PICKED))" && \
 	  rm -rf $(VENV) && "$(wordlist 3,99,$(PICKED))" -m venv $(VENV); \
 	fi
-	@echo "setup 2/3: $$(grep -c == requirements.lock) pinned packages (some minutes the first time)"
 	@grep '^setuptools==' requirements.lock > $(VENV)/build.txt
-	@PIP_CONSTRAINT=$(VENV)/build.txt $(BIN)/python -m pip install -qq --requirement requirements.lock
+	@all=$$(grep -c == requirements.lock); last=0; \
+	echo "setup 2/3: $$all pinned packages (some minutes the first time; torch takes the longest)"; \
+	grep == requirements.lock | xargs -n $(PORTION) | while read -r some; do \
+	  first=$$((last + 1)); last=$$((last + $(PORTION))); [ $$last -le $$all ] || last=$$all; \
+	  echo "  $$first to $$last of $$all: $$some"; \
+	  PIP_CONSTRAINT=$(VENV)/build.txt $(BIN)/python -m pip install -qq \
+	    --constraint requirements.lock $$some </dev/null || exit 1; \
+	done
 	@echo "setup 3/3: the suite itself"
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@echo "$(CURDIR)" > $@

@@ -1,9 +1,9 @@
 # Make every artefact of the paper from scratch.
 #   snakemake --cores all results/main_figure.pdf  makes the main figure at scale `quick`
 #   --config scale=paper                           selects another scale
-#   --config records=published                     draws from the shipped records
-# Without a target, everything is made. Settings are in workflow/config/, and logs of jobs are in
-# results/<scale>/logs/.
+#   --config records=published                     draws from the repository's earlier results
+# A scale is a config file in workflow/config/. Without a target, everything is made. Jobs write logs
+# to results/<scale>/logs/.
 
 from snakemake.utils import min_version
 
@@ -11,7 +11,7 @@ min_version("9.0")
 
 
 rule all:
-    """Make every figure and table of the scale, the report, and the paper if LaTeX is installed."""
+    """Make the report and every figure and table of the scale, and the paper if there is LaTeX."""
     input:
         lambda _: PLAN.everything(),
 

@@ -1,7 +1,8 @@
-"""Put the baselines, the configs and the experts that ship into a wheel, inside the package.
+"""Add the baselines, the configs and the experts in data/ to a wheel, inside the package `ngt`.
 
-They go into ngt/checkout, laid out as in a checkout, so that no other package is installed. An
-editable install is a checkout and needs none of this. Everything else stands in pyproject.toml.
+These files are copied to ngt/checkout, with the folders of the repository, so that only the package
+`ngt` is installed. An editable install uses the repository's own files, so nothing is copied. All
+other build settings are in pyproject.toml.
 """
 
 import shutil
@@ -14,16 +15,16 @@ ROOT = Path(__file__).resolve().parent
 SHIPPED = (
     "baselines/*.py",
     "data/*/*",
-    "tests/data/Pendulum-v1.npz",  # what scale `test` imitates
+    "tests/data/Pendulum-v1.npz",  # demonstrations for scale `test`
     "workflow/config/*",
 )
 
 
 class BuildWithShipped(build_py):
-    """Build the package, then add what ships."""
+    """A build that also copies the files in SHIPPED into the package."""
 
     def run(self) -> None:
-        """Build; copy the files into the package unless the install is editable."""
+        """Build the package; copy the files into it unless the install is editable."""
         super().run()
         if self.editable_mode:
             return

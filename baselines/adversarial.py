@@ -1,11 +1,11 @@
-"""Common parts of the adversarial methods: a net, its gradient penalty, absorbing states.
+"""Common parts of the adversarial methods: net D, its gradient penalty and absorbing states.
 
 Each run trains its own net D to tell expert transitions from agent transitions. A method's `loss`
-defines the training objective, and its `value` defines the reward. The nets are the reward nets of
-the NGT paper without spectral norm. Spectral norm caps the slope of D at 1, which conflicts with
-the two-sided penalty that pulls the slope up to 1. The setting `spectral_norm` turns spectral norm
-on. `penalty: 0` removes the penalty, its random draw and its pass through the net. The penalised
-slope is per unit of input, so a coordinate of large scale dominates D unless observations are
+defines the training objective, and its `value` defines the reward. D is the NGT paper's reward net
+without spectral norm. Spectral norm caps the slope of D at 1, which conflicts with the two-sided
+penalty that pulls the slope up to 1. The setting `spectral_norm` turns spectral norm on. With
+`penalty: 0`, neither the penalty nor its random points are computed. The penalised slope is per
+unit of input, so an input coordinate with large values dominates D unless observations are
 normalised.
 """
 
@@ -26,7 +26,7 @@ POWER_ITERATIONS = 3  # power iterations of spectral norm per update
 
 @dataclass(frozen=True)
 class AdversarialConfig:
-    """Settings of a method with a discriminator or critic, as in the NGT paper unless noted."""
+    """Settings of a method with a net D. Defaults are from the NGT paper unless noted."""
 
     hidden: tuple[int, ...] = opt((256, 256), "widths of the net", 1)
     leak: float = opt(0.05, "slope of LeakyReLU below zero", 0)
@@ -44,17 +44,19 @@ class AdversarialConfig:
 class Adversarial(RewardModel):
     """The net D of R runs; subclasses define `loss` and `value`.
 
-    With absorbing states (Kostrikov et al., 2019), observations carry a flag. The flag is 1 in the
-    absorbing state, which follows the end of an episode and whose other coordinates are 0.
+    With absorbing states (Kostrikov et al., 2019), each observation has an additional coordinate, a
+    flag. The absorbing state follows the end of an episode. Its flag is 1 and its other coordinates
+    are 0.
 
     In D's batches a fair coin decides whether a terminated transition is kept or replaced by the
-    absorbing state's own transition, which leads back to that state. Each of the two transitions
-    thus has half the weight of a row, both for the expert and for the agent. This changes the ratio
-    between the expert's and the agent's density only by a constant factor. The reward of a
-    terminated transition includes the absorbing state's value, which is gamma / (1 - gamma) times
-    that state's reward. Bootstrapping through the absorbing state forever gives the same value. D
-    sees the expert terminate only if the subsampled transitions contain a termination. On average,
-    they contain one in `rate` of the terminations in the demonstrations.
+    absorbing state's own transition, which leads back to that state. Each of these two transitions
+    thus has half the weight of any other row, both for the expert and for the agent. These weights
+    change the ratio between the expert's and the agent's density only by a constant factor. The
+    reward of a terminated transition includes the absorbing state's value, which is gamma / (1 -
+    gamma) times that state's reward. This product equals the value that bootstrapping through the
+    absorbing state forever would give. D sees an expert termination only if subsampling, which
+    keeps one in `rate` transitions, has kept it. On average, subsampling keeps one in `rate` of the
+    terminations in the demonstrations.
     """
 
     Config = AdversarialConfig
@@ -84,7 +86,7 @@ class Adversarial(RewardModel):
         return draws
 
     def inputs(self, batch: Batch) -> Tensor:
-        """Return the inputs of D, shape (R, B, input); flags are included if `absorbing` is set."""
+        """Return D's inputs, shape (R, B, input), with the flags if `absorbing` is set."""
         if not self.config.absorbing:
             return super().inputs(batch)
         ended = batch.terminated[..., None]
@@ -97,7 +99,7 @@ class Adversarial(RewardModel):
         return torch.cat([batch.obs, alive], dim=-1)
 
     def absorbing(self, like: Tensor) -> Tensor:
-        """Return the absorbing state's own transition, one row per run: shape (R, 1, input)."""
+        """Return the absorbing state's transition to itself, one row per run, (R, 1, input)."""
         row = torch.zeros_like(like[:, :1])
         row[..., self.spec.obs] = 1.0
         if self.spec.mode == "state-state":
@@ -116,12 +118,12 @@ class Adversarial(RewardModel):
         return torch.where(swap[..., None], self.absorbing(x), x)
 
     def update(self, agent: Batch, expert: Batch) -> None:
-        """Run the power iterations of spectral norm, if it is on, then descend the loss once."""
+        """Run the power iterations of spectral norm, if enabled, then take a step down the loss."""
         self.net.power_iteration(POWER_ITERATIONS)
         super().update(agent, expert)
 
     def penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor | float:
-        """Return the weighted gradient penalty, shape (R,), or a plain 0 if its weight is 0."""
+        """Return the gradient penalty times its weight, shape (R,), or 0.0 if the weight is 0."""
         if not self.config.penalty:
             return 0.0
         slope = self.slope(x_agent, x_expert)
@@ -129,7 +131,7 @@ class Adversarial(RewardModel):
         return self.config.penalty * slope
 
     def slope(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the unweighted gradient penalty on D, shape (R,)."""
+        """Return the gradient penalty on D without its weight, shape (R,)."""
         epsilon = self.noise["epsilon"]
         return gradient_penalty(self.net, x_expert, x_agent, epsilon, self.config.one_sided)
 

@@ -4,12 +4,13 @@ The policy is fitted to expert pairs (s, a) alone, without stepping an env:
 
     loss = E_expert[|a_theta(s) - a|^2] / |A|
 
-a_theta(s) is a reparameterised sample of the tanh-Gaussian policy, so the policy's std shrinks to
-its lower bound. Each training step is one gradient step of the optimiser of the agent's actor.
+|A| is the number of action dimensions. a_theta(s) is a reparameterised sample of the tanh-Gaussian
+policy, so training shrinks the policy's std to its lower bound. Each training step is one gradient
+step of the actor's optimiser.
 
 Reward: none.
 Range: none.
-Deviations: the learning rate is that of the agent and observations are raw, as for every method
+Deviations: the learning rate is that of the SAC actor and observations are raw, as for every method
 here. The NGT authors' code uses a learning rate of 1e-4 and normalises observations by running
 statistics. A likelihood loss would be fragile: a deterministic SAC expert saturates the tanh, and
 atanh(+-1) is infinite.
@@ -34,7 +35,7 @@ class Bc(RewardModel):
         return {"bc_noise": Draw("normal", (self.spec.batch, self.spec.act))}
 
     def imitation_loss(self, actor: Actor, expert: Batch) -> Tensor:
-        """Return the mean squared error of sampled actions, shape (R,)."""
+        """Return the mean squared error between sampled and expert actions, shape (R,)."""
         mean, log_std = actor(expert.obs)
         action, _ = squashed_gaussian(mean, log_std, self.noise["bc_noise"])
         return (action - expert.action).square().mean(dim=(1, 2))

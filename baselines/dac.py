@@ -8,26 +8,27 @@ A discriminator D = sigmoid(z) tells expert transitions (label y) from agent tra
     reward = softplus(z)    (dac-rplus, "R+")   = -log(1 - D)
     reward = -z exp(z)      (fairl)             = D / (1 - D) log((1 - D) / D)
 
-The penalty is computed at random points between expert and agent rows. Rewards are computed from
-the logit z, which does not saturate. With a sigmoid and 1e-8 inside the logarithm, R+ could not
-exceed 18.4. R is also the reward of AIRL (Fu et al., 2018). FAIRL's reward (Ghasemipour et al.,
-2020) turns the objective into the forward KL divergence, from the expert's distribution to the
-agent's. For this reward, z is clamped to at most `logit_clip` in magnitude.
+The penalty is computed at random points between expert and agent transitions. Rewards are computed
+from the logit z, which does not saturate. Computed as -log(1 - D + 1e-8), R+ could not exceed 18.4.
+R is also the reward of AIRL (Fu et al., 2018). FAIRL's reward (Ghasemipour et al., 2020) turns the
+objective into the forward KL divergence, from the expert's distribution to the agent's. In FAIRL's
+reward, z is clamped to at most `logit_clip` in magnitude.
 
 Reward: R is z, R+ is softplus(z); high is expert-like. A high FAIRL reward is not expert-like.
-FAIRL's reward is largest at z = -1, where agent transitions are the more frequent ones, and falls
-without bound where expert transitions are.
-Range: R is any real number. R+ lies in [0, inf), which rewards staying alive if episodes can end
-early. FAIRL's reward lies in [-10 exp(10), exp(-1)], which is [-220 265, 0.37].
+FAIRL's reward is largest at z = -1, where agent transitions are more frequent than expert
+transitions. As z rises, where expert transitions are more frequent, the reward falls without bound.
+Range: R is any real number. R+ lies in [0, inf); since it is never negative, it rewards staying
+alive if episodes can end early. FAIRL's reward lies in [-10 exp(10), exp(-1)], which is [-220 265,
+0.37].
 Deviations: SAC replaces TD3 or DDPG, and each net takes one step per iteration, as for every method
 here. Batches are drawn with replacement, since one demonstration is smaller than a batch. LeakyReLU
 replaces tanh, as in the NGT paper's reward net. Absorbing states are off by default, since the NGT
 paper does not mention them. With `absorbing`, the value of absorbing states is added in closed
-form, not bootstrapped. The last expert transition is subsampled like any other; the original keeps
-this transition with weight 1 / rate. The label y is a constant of at most 1. SAM draws y anew for
-each row, but only the mean of y matters. Unlike this code, FAIRL's code also clamps z while D
-learns, tunes the scale of the reward and the weight of the penalty per env, and ignores
-terminations.
+form, not bootstrapped. The last transition of an expert episode is subsampled like any other; the
+original always keeps this transition, with weight 1 / rate. The label y is a constant of at most 1.
+SAM draws y anew for each row, but only the mean of y matters. FAIRL's code differs from this code
+in three more points. It also clamps z while D learns, it tunes the scale of the reward and the
+weight of the penalty per env, and it ignores terminations.
 Traps: at z = 10, FAIRL's reward is 22 026 times as large as z. Without a clamp, or with a weak
 penalty, the critic diverges.
 Sources: Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019; Blondé and Kalousis,
@@ -67,7 +68,7 @@ class Dac(Adversarial):
     config: DacConfig
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return the cross-entropies of expert and agent, summed, plus the penalty, shape (R,)."""
+        """Return the sum of expert and agent cross-entropies and the penalty, shape (R,)."""
         x_agent, x_expert = self.pair(agent, expert)
         z_agent, z_expert = self.net(torch.cat([x_agent, x_expert], dim=1)).squeeze(-1).chunk(2, 1)
         y = self.config.expert_label
@@ -88,7 +89,7 @@ class Dac(Adversarial):
 
     @torch.no_grad()
     def score(self, batch: Batch) -> Tensor:
-        """Return a score that rises with D, unlike FAIRL's reward, shape (R, B)."""
+        """Return a score (R, B) that rises with D: the reward, or z for FAIRL."""
         if self.config.form != "forward_kl":
             return super().score(batch)
         z: Tensor = self.net(self.inputs(batch)).squeeze(-1)

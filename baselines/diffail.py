@@ -1,8 +1,8 @@
 """DiffAIL: a discriminator made of a diffusion model (Wang et al., AAAI 2024).
 
 A net predicts the noise eps that was mixed into a transition x at a random step t of T = 10. The
-error of this prediction tells expert transitions (label 1) from agent transitions (label 0). The
-loss and the reward are different functions of the error (mean_d is the mean over x's dimensions):
+prediction's error tells expert transitions (label 1) from agent transitions (label 0). The loss and
+the reward are different functions of the error (mean_d is the mean over x's dimensions):
 
     x_t = sqrt(abar_t) x + sqrt(1 - abar_t) eps,    e_t = eps_hat(x_t, t) - eps
     loss    D  = exp(-err), err = mean_d e_t^2, one t and one eps per row
@@ -14,25 +14,25 @@ expert-like.
 
 Range: R+ lies in [0, 23.03] and R in [-23.03, 23.03], where 23.03 is -log 1e-10.
 
-Deviations: LeakyReLU replaces Mish in the net and in the time embedding. The penalty needs the
-second derivative, which is NaN for Mish on inputs near 100. LeakyReLU's slope is 0.05, the NGT
-paper's value for all reward nets. The original standardises the observations of Hopper and Walker2d
-by the demonstrations' statistics and uses width 256 on Hopper. The method `diffail-official` has
-the original's widths, the slope 0.2 and, on these two tasks, running statistics of the agent's
+Deviations: LeakyReLU replaces Mish in the net and in the time embedding. The penalty needs a second
+derivative, which is NaN for Mish on inputs near 100. LeakyReLU's slope is 0.05, the NGT paper's
+value for all reward nets. The original standardises the observations of Hopper and Walker2d by the
+demonstrations' statistics and uses width 256 on Hopper. The method `diffail-official` has the
+original's widths, the slope 0.2 and, on these two tasks, running statistics of the agent's
 observations. Cross-entropies are exact: -log D = err and 1 - D = -expm1(-err) >= 1e-10. The
-original clips the logarithms of D at -100, so the gradient vanishes once err exceeds about 100. At
-such errors, the penalty has no gradient here either, since D is 0 in float32. An input dimension
-with e^2 above 100 adds nothing to D', and if this holds for all dimensions, R+ is 0 and R is
--23.03. Inputs are not clamped. On raw Humanoid rows, with values up to 4500, err has an initial
-median of 1.3 and an initial maximum of 39. Both are this small because torch's default
-initialisation, which the original also uses, starts near eps_hat = 0. With orthogonal
-initialisation, the median would be 8 and the maximum 1200. In the loss, expert, agent and
-interpolated rows share one normal draw per row and dimension. For the reward, all steps t share one
-block of noise, whose rows are shifted by t. Each row thus gets different noise at each t, as in the
-original, but with a tenth of the draws. The penalty's weight is 0.1 on every env (original: 0.5 on
-Hopper, 0.001 on Walker2d). The state comes before the action in x; the original's opposite order is
-equivalent. The original's agent uses a reward scale of 2 and an Adam beta1 of 0.25, and ignores
-terminals. None of this is adopted.
+original clips log D at -100, so its gradient vanishes once err exceeds about 100. At such errors,
+this code's penalty has no gradient either, since D is 0 in float32. An input dimension with e^2
+above 100 adds nothing to D', and if this holds for all dimensions, R+ is 0 and R is -23.03. Inputs
+are not clamped. On raw Humanoid rows, with values up to 4500, err has an initial median of 1.3 and
+an initial maximum of 39. These values are small because torch's default initialisation, also the
+original's, starts near eps_hat = 0. With orthogonal initialisation, the median would be 8 and the
+maximum 1200. In the loss, expert, agent and interpolated rows share one normal draw per row and
+dimension. For the reward, all steps t share one block of noise, whose rows are shifted by t. Each
+row thus gets different noise at each t, as in the original, but with a tenth of the draws. The
+penalty's weight is 0.1 on every env (original: 0.5 on Hopper, 0.001 on Walker2d). The state comes
+before the action in x; the original's opposite order is equivalent. The original's agent uses a
+reward scale of 2 and an Adam beta1 of 0.25, and ignores terminals. This code adopts none of these
+three choices.
 
 Sources: Wang et al., "DiffAIL: Diffusion Adversarial Imitation Learning", AAAI 2024
 (ML-Group-SDU/DiffAIL); lionelblonde/ngt.
@@ -56,7 +56,7 @@ from ngt.seeding import torch_generator
 
 @dataclass(frozen=True)
 class DiffAilConfig:
-    """Settings of DiffAIL. Values are the original's unless noted."""
+    """Settings of DiffAIL. Defaults are from the original code unless noted."""
 
     form: Literal["softplus", "logit"] = opt(
         "softplus", "form of the reward: softplus is R+, logit is R"
@@ -82,7 +82,7 @@ def signal_power(config: DiffAilConfig) -> Tensor:
 
 
 def waves(steps: int, frequencies: int) -> Tensor:
-    """Return each step's sines and cosines, (T, 2 frequencies), with periods 2 pi to 2e4 pi."""
+    """Return sines and cosines of t, shape (T, 2 frequencies), with periods 2 pi to 2e4 pi."""
     ladder = torch.linspace(0.0, 1.0, frequencies, dtype=torch.float64)
     angle = torch.arange(steps, dtype=torch.float64)[:, None] * 10_000.0**-ladder
     return torch.cat([angle.sin(), angle.cos()], dim=-1)
@@ -133,7 +133,7 @@ class DiffAil(RewardModel):
     def error(self, x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
         """Return eps_hat - eps, shaped like x and noise (R, B, input), at steps t (R, B)."""
         embedded = self.time_net(self.waves.expand(x.shape[0], -1, -1))
-        # A matrix product, because a GPU sums the gradient of indexing in no fixed order.
+        # Not `embedded[:, t]`, because a GPU sums the gradient of indexing in no fixed order.
         at = (t[..., None] == self.index).to(x.dtype) @ embedded
         x_t = self.signal[t][..., None] * x + self.spread[t][..., None] * noise
         return self.net(torch.cat([x_t, at], dim=-1)) - noise
@@ -143,10 +143,10 @@ class DiffAil(RewardModel):
         return self.error(x, t, noise).square().mean(dim=-1)
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return the cross-entropies of expert and agent, summed, plus the penalty, shape (R,)."""
+        """Return the sum of expert and agent cross-entropies and the penalty, shape (R,)."""
         x_agent, x_expert = self.inputs(agent), self.inputs(expert)
         noise, t = self.noise["loss_noise"], self.noise["loss_t"] % self.config.steps
-        error = self.mean_error(  # one pass for expert and agent
+        error = self.mean_error(  # one pass for both batches
             torch.cat([x_expert, x_agent], dim=1),
             rearrange(t[:, :2], "runs sides batch -> runs (sides batch)"),
             repeat(noise, "runs batch dims -> runs (sides batch) dims", sides=2),
@@ -171,7 +171,7 @@ class DiffAil(RewardModel):
     def value(self, x: Tensor, noise: Tensor) -> Tensor:
         """Return the reward of x (R, B, input) with noise (R, T, B, input), shape (R, B)."""
         runs, batch, _ = x.shape
-        error = self.error(  # one pass for all steps
+        error = self.error(  # one pass for all steps t
             repeat(x, "runs batch dims -> runs (steps batch) dims", steps=self.config.steps),
             repeat(self.index, "steps -> runs (steps batch)", runs=runs, batch=batch),
             rearrange(noise, "runs steps batch dims -> runs (steps batch) dims"),
@@ -184,7 +184,7 @@ class DiffAil(RewardModel):
         return value
 
     def noise_by_step(self) -> Tensor:
-        """Return the reward's noise, different for each row and step, shape (R, T, B, input)."""
+        """Return noise for the reward, different for each row and step t, (R, T, B, input)."""
         noise = self.noise["reward_noise"]
         return torch.stack([noise.roll(t, dims=1) for t in range(self.config.steps)], dim=1)
 

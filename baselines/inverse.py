@@ -1,10 +1,10 @@
 """Common parts of the inverse soft-Q methods, whose critic implies the reward.
 
-A soft critic is optimal for an implied reward, r = Q(s, a) - gamma V(s'). These methods therefore
-neither learn nor bootstrap a separate reward. Their `critic_loss` raises the implied reward on
-expert transitions and limits it on all others. The agent's batch is half agent transitions and half
-expert transitions, as in each method's public code. The actor learns at the states of both halves.
-The critic's input is (s, a) in every input mode.
+Any soft critic Q is the optimal one for some reward, the implied reward r = Q(s, a) - gamma V(s').
+These methods therefore neither learn nor bootstrap a separate reward. Their `critic_loss` raises
+the implied reward on expert transitions and limits this reward on all transitions. The batch from
+which the critic and the actor learn is half agent transitions and half expert transitions, as in
+each method's public code. The critic's input is (s, a) in every input mode.
 """
 
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ class InverseConfig:
 
 
 class Values(NamedTuple):
-    """A critic's values of a batch, with the agent's rows first, then the expert's."""
+    """A critic's values of a batch that holds the agent's rows first, then the expert's rows."""
 
     q: Tensor  # Q(s, a) of each critic, (R, Q, B)
     v: Tensor  # V(s), (R, B)
-    after: Tensor  # V(s'), (R, B), or 0 if the transition terminated
+    after: Tensor  # V(s'), (R, B); 0 if the transition terminated
 
     def sides(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the agent's and the expert's rows of x (R, ..., B)."""
+        """Split x (R, ..., B) into the agent's rows and the expert's rows."""
         own = self.v.shape[1] // 2
         return x[..., :own], x[..., own:]
 
@@ -67,7 +67,7 @@ class Inverse(RewardModel):
         return half_each(agent, expert)
 
     def values(self, agent: Sac, batch: Batch, noise: Tensor, target: bool = True) -> Values:
-        """Return the critic's values of a batch, with noise (R, B, act) for the actions at s'."""
+        """Return the critic's values of a batch; noise (R, B, act) samples the actions at s'."""
         after = agent.soft_value(batch.next_obs, noise, target)
         return Values(
             agent.critic(batch.obs, batch.action),
@@ -83,7 +83,7 @@ class Inverse(RewardModel):
         return (gain if objective == "value" else values.sides(gain)[1]).mean(dim=1)
 
     def log(self, values: Values, reward: Tensor) -> None:
-        """Log the mean of the implied reward (R, B) over all rows, the agent's and the expert's."""
+        """Log the mean implied reward, (R, B), of all rows, of agent rows and of expert rows."""
         agent, expert = values.sides(reward.detach())
         both = {"reward": reward.detach(), "reward_agent": agent, "reward_expert": expert}
         self.metrics |= {name: x.mean(dim=1) for name, x in both.items()}

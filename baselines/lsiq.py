@@ -1,37 +1,40 @@
 """Least-squares inverse Q-learning, LS-IQ (Al-Hafez et al., 2023).
 
-IQ-Learn's regulariser, computed over expert and agent transitions together, turns IQ-Learn's
-objective into a squared Bellman error with one fixed reward for the expert's transitions and one
-for the agent's. Let c be the regulariser's weight, and E_both the mean over both batches:
+If IQ-Learn's regulariser is computed over expert and agent transitions together, IQ-Learn's
+objective becomes a squared Bellman error with one fixed reward for expert transitions and another
+for agent transitions. Let c be the regulariser's weight, and E_both the mean over the expert and
+agent batches:
 
     r_expert = 1 / c,   r_agent = -1 / c,   Q_max = 1 / (c (1 - gamma))
     y        = gamma (1 - terminated) clip(V'(s'), -Q_max, Q_max)
     loss     = E_expert[(Q(s, a) - Q_max)^2] + E_both[(V(s) - r_agent - y)^2]
 
-V is the soft value under the policy, and V' is the same value from the target critic. `expert:
-bootstrap` replaces the expert's target Q_max by r_expert + y. `agent: buffer` computes the second
-term only at the agent's actions, E_agent[(Q(s, a) - r_agent - y)^2]. With `absorbing`, the reward
-of a terminated transition is multiplied by 1 / (1 - gamma), which gives the value of staying in the
-absorbing state forever. Without `absorbing`, ending an episode would spare the agent all further
-negative rewards.
+V is the soft value under the policy, and V' is the same value from the target critic. The setting
+`expert: bootstrap` replaces Q_max in the first term of the loss by r_expert + y. The setting
+`agent: buffer` replaces the second term by E_agent[(Q(s, a) - r_agent - y)^2], which uses only
+agent transitions. With `absorbing`, the reward of a terminated transition is multiplied by 1 / (1 -
+gamma), which gives the value of staying in the absorbing state forever. Without `absorbing`, ending
+an episode would spare the agent all further negative rewards.
 
-Reward: fixed, 1 / c on the expert's transitions and -1 / c on the agent's; high is expert-like. The
-reward that the critic implies, Q(s, a) - y, is logged.
-Range: [-1 / c, 1 / c], which is [-2, 2]. With `absorbing`, the range at terminations is wider by a
-factor of 1 / (1 - gamma). Targets are clipped to the values that such rewards can reach,
+Reward: fixed, 1 / c on expert transitions and -1 / c on agent transitions; high is expert-like. The
+reward that is logged is the one that the critic implies, Q(s, a) - y.
+Range: [-1 / c, 1 / c], which is [-2, 2]. With `absorbing`, the range of rewards at terminations is
+wider by a factor of 1 / (1 - gamma). Targets are clipped to the values that such rewards can reach,
 [-200, 200].
 Deviations: the batch of 512 (half from the agent, half from the expert) and the number of updates
 are the same as for IQ-Learn in this suite. The original collects 10 000 steps before it learns;
-this code learns from the start. `absorbing` is on, as in LS-IQ's paper; the public launchers turn
-it off. `absorbing` changes the reward of every terminated row; the public code leaves out the
-expert's states in the second term. The public code's learned entropy critic (LS-IQ with H) is
-omitted.
-Traps: with gamma 0.99 and c 0.5 the expert's target is 200. The critic's loss therefore starts near
-40 000, and the critic's weights need thousands of updates to reach the target. The public launcher
-has another weight, c = 10, for HalfCheetah. The temperature is fixed, at 0.1 on Humanoid and at
-1e-3 on all other tasks.
+this code learns from the start. `absorbing` is on, as in LS-IQ's paper; the public launch scripts
+turn it off. In the second term, `absorbing` multiplies the reward of every terminated transition,
+the agent's and the expert's. The public code multiplies only the agent's rewards; there, the
+expert's terminated transitions keep the reward -1 / c. The public code's variant with a learned
+entropy critic (LS-IQ with H) is omitted.
+Traps: with gamma 0.99 and c 0.5, the expert's target Q_max is 200. The critic's loss therefore
+starts near 40 000, and the critic's weights need thousands of updates to reach the target. For
+HalfCheetah, the public launch script uses another weight, c = 10. The temperature is fixed, at 0.1
+on Humanoid and at 1e-3 on all other tasks.
 Sources: Al-Hafez et al., "LS-IQ: Implicit Reward Regularization for Inverse Reinforcement
-Learning", ICLR 2023; robfiras/ls-iq, with its issue 2.
+Learning", ICLR 2023; robfiras/ls-iq, with its issue 2. The public code is only
+installed from its repository, so the tests compare the loss with the formula in float64.
 """
 
 from dataclasses import dataclass
@@ -48,7 +51,7 @@ from ngt.reward import Batch, Spec, opt
 
 @dataclass(frozen=True)
 class LsIqConfig:
-    """Settings of LS-IQ. Values are the public code's unless noted."""
+    """Settings of LS-IQ. Defaults are from the public code unless noted."""
 
     weight: float = opt(0.5, "weight c of the regulariser; rewards are 1 / c and -1 / c", 1e-8)
     expert: Literal["fix", "bootstrap"] = opt(

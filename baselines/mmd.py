@@ -7,17 +7,17 @@ exp(-|u - v|^2 / (2 sigma^2)). With expert transitions e, e' and agent transitio
     loss   = -MMD^2 + 10 E[(|grad D| - 1)^2]
     reward = w(x) = E_e[k(D(x), D(e))] - E_a[k(D(x), D(a))]
 
-The NGT paper gives the kernel and states that MMD replaces the objective of W-DAC. D(x) cannot be
-the reward here, since D, -D and D + c have the same loss. The reward is the witness function w
-instead, for which MMD^2 = E_e[w] - E_a[w].
+The NGT paper gives the kernel and states that MMD replaces the objective of Wasserstein DAC
+(W-DAC). D(x) cannot be the reward here, since D, -D and D + c (for any constant c) have the same
+loss. The reward is the witness function w instead, for which MMD^2 = E_e[w] - E_a[w].
 
 Reward: w(x) with respect to the last expert and agent batch, embedded by the current D; high is
 expert-like.
-Range: (-3, 3), since each sigma contributes between -1 and 1.
+Range: (-3, 3), since the kernel of each sigma contributes between -1 and 1.
 Deviations: D has one output and the penalty is on D, as for W-DAC's critic. Li et al. use more
-outputs, clip the weights, and add the loss of an autoencoder and a rank constraint. Penalising the
-slope of w instead (Bińkowski et al., 2018) is optional. This penalty is not the default because w
-is bounded, so w cannot have slope 1 all the way between raw observations that lie far apart. The
+outputs, clip the weights, and add the loss of an autoencoder and a rank constraint. A penalty on
+the slope of w instead (Bińkowski et al., 2018) is optional. It is not the default because w is
+bounded, so w cannot have slope 1 all the way between raw observations that lie far apart. The
 kernels of the three sigmas are summed, as in Li et al.'s code. Averaging them would be equivalent
 to three times the penalty and a third of the reward. The estimate of MMD^2 includes each row's
 kernel with itself. Leaving these kernels out would only multiply the gradients of the first two
@@ -67,9 +67,9 @@ def rbf_mixture(u: Tensor, v: Tensor, sigmas: Sequence[float]) -> Tensor:
 
 
 def mmd_squared(u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return the biased estimate of MMD^2 between D's outputs (R, B, m) and (R, C, m), shape (R,).
+    """Return the biased estimate of MMD^2 between outputs (R, B, m) and (R, C, m) of D, shape (R,).
 
-    It is biased because it includes each row's kernel with itself.
+    The estimate is biased because it includes each row's kernel with itself.
     """
     sides = (u_expert, u_expert), (u_agent, u_agent), (u_expert, u_agent)
     expert, agent, between = (rbf_mixture(u, v, sigmas).mean(dim=(1, 2)) for u, v in sides)
@@ -77,7 +77,7 @@ def mmd_squared(u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> T
 
 
 def witness(u: Tensor, u_expert: Tensor, u_agent: Tensor, sigmas: Sequence[float]) -> Tensor:
-    """Return u's mean kernel with `u_expert` minus that with `u_agent`, shape (R, B)."""
+    """Return u's mean kernel with `u_expert` minus u's mean kernel with `u_agent`, shape (R, B)."""
     to_expert = rbf_mixture(u, u_expert, sigmas).mean(dim=-1)
     return to_expert - rbf_mixture(u, u_agent, sigmas).mean(dim=-1)
 
@@ -97,12 +97,12 @@ class MmdDac(Adversarial):
         # The loss does not depend on D's offset, so the offset's gradient is only rounding error,
         # which Adam would amplify.
         self.net.layers[-1].bias.requires_grad_(False)
-        # The witness is computed with the last two batches, not with all demonstrations, since D
-        # was trained on these batches and their cost is constant.
+        # The witness is computed with the last expert and agent batches, not with all
+        # demonstrations, since D was trained on these batches and their size is constant.
         shape = len(spec.seeds), spec.batch, self.net.layers[0].weight.shape[-2]
         self.expert: Tensor
         self.agent: Tensor
-        # Both are zero before the first update, so the reward is 0 at first.
+        # Both batches are zero before the first update, so the first rewards are 0.
         self.register_buffer("expert", torch.zeros(shape))
         self.register_buffer("agent", torch.zeros(shape))
 
@@ -121,7 +121,7 @@ class MmdDac(Adversarial):
         return self.penalty(x_agent, x_expert) - mmd2
 
     def slope(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the unweighted gradient penalty on D or on the witness, shape (R,)."""
+        """Return the gradient penalty on D or on the witness, without its weight, shape (R,)."""
         if self.config.penalise == "net":
             return super().slope(x_agent, x_expert)
         u_expert, u_agent = self.net(x_expert), self.net(x_agent)

@@ -1,8 +1,8 @@
 """Proximal point imitation learning, P2IL (Viano et al., 2022).
 
 In this primal-dual method, a reward net r and a critic Q descend the same loss. The logistic
-Bellman error replaces the squared one. The gradient of the logistic error weights the Bellman
-errors of a batch by their softmax:
+Bellman error replaces the squared Bellman error. The gradient of the logistic error weights the
+Bellman errors of a batch by their softmax:
 
     V(s)  = min Q(s, a) - alpha log pi(a|s),   a ~ pi(.|s)
     y     = gamma (1 - terminated) V(s')
@@ -10,25 +10,26 @@ errors of a batch by their softmax:
     loss  = -E_expert[r] + sum w (r + y - Q) + E_expert[V(s) - y] + 1/(4 chi2) E_both[r^2 + Q^2]
 
 E_both is the mean over the batches of expert and agent. With `online`, w and the sum are over the
-agent's batch instead of the expert's. The setting `objective` selects the third term, as in
-IQ-Learn. V(s') comes from the critic itself, with gradient, unless `target` is set. The actor
-learns as in SAC, at the states of expert and agent.
+agent's batch instead of the expert's. The setting `objective` selects the third term of the loss,
+as in IQ-Learn. V(s') comes from the critic itself, with gradient, unless `target` is set; then it
+comes from the target critic. The actor learns as in SAC, at the states of expert and agent.
 
 Reward: the net r(s, a); high is expert-like. The agent never uses this reward, since the critic
-learns from the loss above. With `online` off and a small tau, the weights are nearly equal, r has
-almost no gradient, and only the critic distinguishes expert from agent. The logged reward is the
-one that the critic implies, Q - y.
+learns from the loss above. With `online` off and a small tau, the weights w are nearly equal. The
+terms in r then cancel, so r has almost no gradient, and only the critic distinguishes expert from
+agent. The logged reward is the one that the critic implies, Q - y.
 Range: any real number. The regulariser pulls r and Q to 0.
 Deviations: the reward net and the critic take one step per update. The original takes 20 steps on
 each batch, each step with new actions. Here a higher `train.updates_per_step` gives more steps, but
-each of them comes with a step of the actor. Half of the batch of 512 comes from the agent, half
-from the expert. The agent updates once every four env steps, not at every step. There is one reward
-net; the original has two and takes the smaller of their outputs.
+each of these steps includes a step of the actor. Half of the batch of 512 comes from the agent,
+half from the expert. The agent updates once every four env steps, not at every env step. There is
+one reward net; the original has two and takes the smaller of their outputs.
 Traps: the public commands for MuJoCo turn `online` off, so the agent's transitions affect only the
 regulariser and the actor. The commands use 10 whole demonstrations. They set tau to 0.08 on
 HalfCheetah and 1 elsewhere, use no target critics, and choose the objective `value_expert`.
 Sources: Viano et al., "Proximal Point Imitation Learning", NeurIPS 2022; lviano/P2IL (deep_PPIL);
-lionelblonde/ngt.
+lionelblonde/ngt. The public code has no installable package, so the tests compare the loss with the
+formula in float64.
 """
 
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ from ngt.seeding import torch_generator
 
 @dataclass(frozen=True)
 class P2ilConfig(InverseConfig):
-    """Settings of P2IL. Defaults match the public code."""
+    """Settings of P2IL. Defaults are from the public code."""
 
     objective: Objective = opt("value_expert", "form of the policy's term, as in IQ-Learn")
     target: bool = opt(

@@ -1,36 +1,37 @@
 """Primal Wasserstein Imitation Learning, PWIL (Dadashi et al., 2021).
 
 The N expert transitions are atoms, each with an initial mass of 1/N. Each step of an episode of T
-steps takes a mass of 1/T from the atoms. It takes the mass left on the nearest atom, then the mass
-left on the next nearest, and so on, until it has 1/T. Let x_t be the input at step t, e_j atom j,
-take_j the mass that the step takes from this atom, and d the number of dimensions of an input:
+steps takes a mass of 1/T from the atoms. The step takes the mass left on the nearest atom, then the
+mass left on the next nearest, and so on, until it has 1/T. Let x_t be the input at step t, e_j atom
+j, take_j the mass that step t takes from atom j, and d the number of dimensions of an input:
 
     c_t = sum_j take_j |x_t - e_j|        reward r_t = alpha exp(-beta T / sqrt(d) c_t)
 
 x_t and e_j are standardised by the atoms' mean and std. sum_t c_t is the cost of a transport plan
 between the episode and the demonstrations, so it is an upper bound on the Wasserstein-1 distance
-between the two. T cancels, since the masses of a step sum to 1/T: the exponent is -beta / sqrt(d)
-times the mean distance to the mass that the step takes. Nothing is learned, and the masses are
-reset to 1/N when an episode ends.
+between episode and demonstrations. Since the masses that a step takes sum to 1/T, T cancels in the
+exponent: the exponent is -beta / sqrt(d) times the mean distance to the mass that the step takes.
+Nothing is learned, and the masses are reset to 1/N when an episode ends.
 
 Reward: alpha exp(-sigma c_t), sigma = beta T / sqrt(d). The reward is computed when the step is
 taken and then stored, and it depends on the earlier steps of the episode. A high reward is
 expert-like.
-Range: [0, 5]. The reward is alpha = 5 if the input equals an atom with enough mass left. Since the
-reward is never negative, it rewards staying alive if episodes can end early.
-Deviations: in every input mode, d in sigma is the width of an atom. In the original, d is the joint
-width of observation and action even if it compares observations alone. T is the env's time limit.
-The original always uses T = 1000, so the steps of an episode of 100 steps would take only a tenth
-of the mass. Features that are constant up to float32's precision are not scaled; the original
-leaves only exactly constant features unscaled. If too little mass is left for a step, the step's
-reward is 0, as in Acme; the original fails in this case. The agent is the suite's SAC, not D4PG.
-The original first fills the replay buffer with 50 000 expert transitions of reward alpha. This code
-does so only if `prefill` is set, because the NGT paper gives all methods the same backbone. The
-public code of the NGT paper's authors does not fill the buffer either. As in the original, an
-expert transition in the filled buffer leads from an atom to the next, which is `rate` steps later,
-and from the last atom to the first.
+Range: [0, 5]. The reward is alpha = 5 if the input equals an atom that still has a mass of at least
+1/T. Since the reward is never negative, it rewards staying alive if episodes can end early.
+Deviations: in every input mode, d in sigma is the number of dimensions of an atom. In the original,
+d counts the dimensions of observation and action, even if only observations are compared. T is the
+env's time limit. The original always uses T = 1000, so the steps of an episode of 100 steps
+together would take only a tenth of the mass. Features that are constant up to float32's precision
+are not scaled; the original leaves only exactly constant features unscaled. If too little mass is
+left for a step, the step's reward is 0, as in Acme; the original fails in this case. The agent is
+the suite's SAC, not D4PG. The original first fills the replay buffer with 50 000 expert transitions
+of reward alpha. This code fills the buffer only if `prefill` is set, because in the NGT paper all
+methods share the same agent and buffer. The public code of the NGT paper's authors does not fill
+the buffer either. As in the original, an expert transition in the filled buffer leads from one atom
+to the next atom, which is `rate` steps later in the demonstration, and from the last atom to the
+first.
 Traps: with few demonstrations, the filled buffer repeats each transition hundreds of times, and the
-critic learns from jumps that the env never makes.
+critic learns from jumps between states that the env never makes.
 Sources: Dadashi, Hussenot, Geist & Pietquin, "Primal Wasserstein Imitation Learning", ICLR 2021;
 google-research/google-research (pwil), google-deepmind/acme, lionelblonde/ngt.
 """
@@ -43,19 +44,19 @@ from torch import Tensor
 
 from ngt.reward import Batch, RewardModel, Spec, opt
 
-SLACK = 1e-6  # subtracted from 1/T, so that rounding cannot use up the atoms early
+SLACK = 1e-6  # subtracted from 1/T, so that the atoms are not used up early by rounding
 
 # A feature counts as constant if its std is below this fraction of its largest magnitude or of 1,
 # whichever is larger. The relative spacing of float32 numbers is up to 1.2e-7, so rounding alone
-# gives a fraction of up to 1e-6. Acme compares the std itself with 1e-6. Dividing by a std that is
-# only rounding error would turn any deviation of the agent into a million stds, so the reward would
-# be 0.
+# gives a fraction of up to 1e-6. Acme, in contrast, compares the std itself with 1e-6. If a feature
+# were divided by a std that is only rounding error, any deviation of the agent would amount to a
+# million stds, so the reward would be 0.
 CONSTANT = 1e-6
 
 
 @dataclass(frozen=True)
 class PwilConfig:
-    """Settings of PWIL. Names and values are those of the PWIL paper."""
+    """Settings of PWIL. Names and defaults are from the PWIL paper."""
 
     alpha: float = opt(5.0, "largest reward", 0)
     beta: float = opt(5.0, "rate at which the reward falls with the cost", 0)
@@ -63,33 +64,35 @@ class PwilConfig:
 
 
 def couple(distance: Tensor, mass: Tensor, spend: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Spend mass on atoms, nearest first; return the cost (...,), mass spent (...,) and mass left.
+    """Take mass from the nearest atoms; return the cost (...,), mass taken (...,) and mass left.
 
-    `distance`, `mass` and the mass left have shape (..., N).
+    distance: distance from the input to each atom, shape (..., N).
+    mass: mass left on each atom before the step, shape (..., N), like the returned mass left.
+    spend: the mass that the step is to take.
 
     This is PWIL's loop over atoms in closed form. In order of distance, each atom gives the mass
-    that is still to be spent, but at most its own mass. Of equidistant atoms, the one with the
+    that the step still needs, but at most its own mass. Of equidistant atoms, the one with the
     lowest index gives first. All atoms are sorted, since a step may use any number of them. A good
-    imitator leaves a little mass on each atom that it passes. If it comes back to these atoms, one
-    step may use 80 of 200 atoms.
+    imitator leaves a little mass on each atom that it passes. If the imitator comes back to these
+    atoms, one step may use 80 of 200 atoms.
 
-    Sums are sequential. They are therefore rounded the same with and without the atoms of mass 0
-    that pad a run's set when several runs train together.
+    Sums are computed one term after another. When several runs train together, atoms of mass 0 pad
+    the smaller sets of atoms. Such atoms do not change how a sequential sum is rounded.
     """
     near, order = distance.sort(dim=-1, stable=True)
     held = mass.gather(-1, order)
     before = F.pad(held.cumsum(dim=-1)[..., :-1], (1, 0))
-    take = (spend - before).clamp(min=0.0).minimum(held)  # an emptied atom gives exactly its mass
+    take = (spend - before).clamp(min=0.0).minimum(held)  # exactly `held` if an atom is used up
     left = torch.empty_like(mass).scatter_(-1, order, held - take)
     cost, spent = (part.cumsum(dim=-1)[..., -1] for part in (take * near, take))
     return cost, spent, left
 
 
 class Pwil(RewardModel):
-    """The atoms of R runs, and the mass left on them in every env.
+    """The atoms of R runs, and the mass left on each atom in each env.
 
     `mass`, shape (R, n, N) for n envs, is part of a run's state. If a run has fewer atoms than
-    another, its set is padded with atoms of mass 0. Rewards are computed in `observe`.
+    another run, its set of atoms is padded with atoms of mass 0. Rewards are computed in `observe`.
     """
 
     Config = PwilConfig
@@ -120,15 +123,15 @@ class Pwil(RewardModel):
         self.sigma = config.beta * spec.time_limit / spec.input**0.5
 
     def standardise(self, x: Tensor) -> Tensor:
-        """Return (x - mean) / std, (R, B, d). An expert's row gives exactly the row's atom."""
+        """Return (x - mean) / std, (R, B, d). A raw expert transition gives exactly its atom."""
         return (x - self.mean) / self.scale
 
     @torch.no_grad()
     def observe(self, transition: Batch, done: Tensor) -> Tensor:
-        """Return each env's reward, shape (R, n); update its masses, or reset them if done."""
+        """Return rewards, shape (R, n); update the masses, or reset those of envs that are done."""
         x = self.standardise(self.inputs(transition))
-        # |x|^2 - 2 x e + |e|^2 would be cheaper. In float32, however, the reward for an exact match
-        # would differ from alpha by up to 0.4 %.
+        # |x|^2 - 2 x e + |e|^2 would be cheaper to compute. In float32, however, the reward of an
+        # input that equals an atom would then differ from alpha by up to 0.4 %.
         distance = torch.linalg.vector_norm(x[:, :, None] - self.atoms[:, None], dim=-1)
         cost, spent, left = couple(distance, self.mass, self.spend)
         self.mass.copy_(torch.where(done[..., None], self.full, left))

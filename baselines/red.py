@@ -1,19 +1,20 @@
 """RED*: Random Expert Distillation (Wang et al., 2019) with NGT's nets and reward numerics.
 
-RED* is NGT without its agent term. h(x) is the pairing loss between a predictor and a frozen random
-prior, and the predictor is distilled on expert transitions alone:
+RED* is NGT without the term of NGT's loss for agent transitions. h(x) is the pairing loss between a
+predictor and a frozen random prior, and the predictor is trained on expert transitions alone:
 
     loss   = E_expert[h]
     reward = exp(-h), then scaled by batch percentiles
 
-Reward: (r - P5) / (P95 - P5), r = exp(-h), with percentiles of the batch; high is expert-like.
+Reward: (r - P5) / (P95 - P5), r = exp(-h), with the 5th and 95th percentiles P5 and P95 of r in the
+batch; high is expert-like.
 Range: r lies in (0, 1]. The scaled reward lies mostly in [0, 1] and is not clipped.
 Deviations: As in the NGT paper, the predictor takes one step per iteration for as long as the agent
-learns, instead of being fitted for 200 epochs beforehand. Both nets are those of NGT, with the same
-architecture and spectral norm; in RED, the predictor is shallower than the prior. The pairing loss
-is that of NGT. On Humanoid, the pairing loss is HL-Gauss, so h has a floor above zero. Percentiles
-only partly replace RED's temperature, which is tuned per env from 250 to 250 000. For small h,
-exp(-h) is close to the straight line 1 - h. Scaling by percentiles keeps the shape of the rewards'
+learns, instead of being fitted for 200 epochs beforehand. Both nets have NGT's architecture and
+spectral norm; in RED, the predictor is shallower than the prior. The pairing loss is that of NGT.
+On Humanoid, the pairing loss is HL-Gauss, whose minimum is above zero. Scaling by percentiles only
+partly replaces RED's temperature, which is tuned per env from 250 to 250 000. For small h, exp(-h)
+is close to the straight line 1 - h. Scaling by percentiles keeps the shape of the rewards'
 distribution, so nearly all rewards of a batch end up near 1. The setting `rescale` multiplies the
 nets' outputs and thus acts as a temperature.
 Sources: Wang et al., Random Expert Distillation, ICML 2019; RuohanW/RED; lionelblonde/ngt.

@@ -7,32 +7,37 @@ takes its first step, and is then frozen. Each net has k outputs:
     reward = exp(-temperature |f(x) - f'(x)|^2 / k)
 
 The prior is deeper than the predictor. The fit takes 200 passes through the demonstrations in
-batches of 32. Since both nets are then frozen, a reward depends only on its transition, and is
-computed when the env step is taken. If the config sets no `temperature`, each run uses the
-temperature at which the mean error on its demonstrations gives a reward of 0.9. RED's paper chooses
-the temperature so that most of the expert's rewards are close to 1.
+batches of 32. Since both nets are then frozen, the reward of a transition depends on nothing else,
+and is computed when the env step is taken. If the config sets no `temperature`, each run uses the
+temperature at which the mean error on the run's demonstrations gives a reward of 0.9. RED's paper
+chooses the temperature so that most of the expert's rewards are close to 1.
 
 Reward: exp(-temperature * squared error); high is expert-like.
 Range: (0, 1]. Since the reward is positive, it rewards staying alive if episodes can end early.
 Deviations: SAC replaces TRPO, with gamma 0.99 instead of 0.97. The policy is not pretrained; the
 original pretrains it by behavioural cloning on HalfCheetah and Ant. Initial weights are orthogonal
-with gain 1; the original uses Glorot's. Inputs are raw, as in the original, even with
-`normalise_obs`. Demonstrations are subsampled, so the fit takes fewer steps: 1400 for 200
-transitions.
+with gain 1; the original uses Glorot initialisation. Inputs are raw, as in the original, even with
+`normalise_obs`. Demonstrations are subsampled, so the fit takes fewer steps than in the original:
+1400 for 200 transitions.
 Traps: the temperature in the public code is 250 000 for Hopper, Walker2d and Ant, 25 000 for
 HalfCheetah (with nets of width 20) and 2500 for Humanoid. These temperatures suit the public code's
-initial weights and a fit on whole demonstrations. After the 1400 steps of our fit, the mean error
-on four demonstrations is 2e-4 on Hopper and 0.015 on HalfCheetah, so all rewards would be below
-1e-5 at these temperatures. On the transitions that subsampling leaves out, errors are 1.3 times as
-large as on the demonstrations. With noise of std 0.3 on the actions, errors are 2 times as large on
-Hopper and 1.4 times as large on HalfCheetah, so the reward hardly distinguishes such transitions
-from the demonstrations. `epochs: 3600` gives as many steps as in the original. The errors on the
-demonstrations are then 1.2e-5 on Hopper and 0.0027 on HalfCheetah. On the transitions left out, the
-errors are 5 times as large on Hopper and 3 times as large on HalfCheetah; with noise on the
-actions, they are 13 times and 3 times as large. With the temperatures in the public code, the
-demonstrations would earn a reward of 0.12 on Hopper and of 1e-7 on HalfCheetah.
+initial weights and a fit on whole demonstrations. After this code's 1400 steps, the mean error on
+four demonstrations is 2e-4 on Hopper and 0.015 on HalfCheetah. At these temperatures, no reward
+of the demonstrations would exceed 2e-4 on Hopper, or 1e-30 on HalfCheetah. On the transitions that
+subsampling leaves out, errors are 1.3 times as large as on the demonstrations. With noise of std
+0.3 on the actions, errors are 2 times as large on Hopper and 1.4 times as large on HalfCheetah, so
+the reward hardly distinguishes such transitions from the demonstrations. `epochs: 3600` gives as
+many steps as in the original. The errors on the demonstrations are then 1.2e-5 on Hopper and 0.0027
+on HalfCheetah. On the transitions left out, the errors are 5 times as large on Hopper and 3 times
+as large on HalfCheetah; with noise on the actions, they are 13 times and 3 times as large. With the
+temperatures in the public code, the mean reward of the demonstrations would be 0.12 on Hopper and
+1e-7 on HalfCheetah. It exceeds the reward at the mean error, which is 0.05 on Hopper and 1e-29 on
+HalfCheetah, because the few transitions with the smallest errors make up most of it. Half of the
+rewards on HalfCheetah are below 1e-24. `tests/baselines/test_red_original.py` repeats this fit on
+HalfCheetah.
 Sources: Wang et al., "Random Expert Distillation: Imitation Learning via Expert Policy Support
-Estimation", ICML 2019; RuohanW/RED.
+Estimation", ICML 2019; RuohanW/RED. The public code has no installable package, so the tests
+compare the reward and the fit with the formulas in float64.
 """
 
 import math
@@ -48,12 +53,12 @@ from ngt.agent.optim import adam, descend
 from ngt.reward import Batch, RewardModel, Spec, opt
 from ngt.seeding import torch_generator
 
-WORTH = 0.9  # reward at the mean error on the demonstrations, if the config has no temperature
+WORTH = 0.9  # reward at the mean error on the demonstrations, if `temperature` is null
 
 
 @dataclass(frozen=True)
 class RedOriginalConfig:
-    """Settings of RED. The default values are taken from the public code."""
+    """Settings of RED. Defaults are from the public code."""
 
     hidden: tuple[int, ...] = opt((128,), "widths of the predictor", 1)
     prior: tuple[int, ...] = opt((128, 128, 128, 128), "widths of the prior", 1)

@@ -5,15 +5,16 @@ A critic D with a slope of 1 learns to be high on expert transitions and low on 
     loss   = E_agent[D] - E_expert[D] + 10 E[(|grad D| - 1)^2]
     reward = D(x)
 
-The penalty is computed at random points between expert and agent rows. Adding a constant to D does
-not change the loss, so the reward's sign is arbitrary. If episodes can end early, the value of
-staying alive is therefore arbitrary too, unless `absorbing` is set. With absorbing states no
-episode ends, so a constant in the reward adds the same amount to every return.
+The penalty is computed at random points between expert and agent transitions. Adding a constant to
+D does not change the loss, so the reward's sign is arbitrary. If episodes can end early, the value
+of staying alive is therefore arbitrary too, unless `absorbing` is set. With absorbing states, every
+episode continues forever, so a constant in the reward adds the same amount to every return.
 
 Reward: D(x), the critic's raw value; high values are expert-like, and zero has no meaning.
 Range: any real number. The reward has the scale of the inputs, since D has slope 1.
-Deviations: one critic step per iteration, as for every method here; the WGAN papers use five. The
-reward is not clamped, centred or scaled by percentiles. All other deviations are those of DAC.
+Deviations: the critic takes one step per iteration, as for every method here; the WGAN papers use
+five steps. The reward is not clamped, centred or scaled by percentiles. All other deviations are
+the same as for DAC (baselines/dac.py).
 Sources: Arjovsky et al., Wasserstein GAN, ICML 2017; Gulrajani et al., Improved Training of
 Wasserstein GANs, NeurIPS 2017; Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019;
 lionelblonde/ngt.

@@ -6,30 +6,32 @@ From Python:
 - `ngt.expert(env)` trains an expert
 - `ngt.load_policy(path_or_env).predict(obs)` returns an action in the env's units
 - `ngt.load_demos(path_or_env)` reads demonstrations
-- `ngt.load_runs(scale)` returns a table of evaluations
+- `ngt.load_runs(scale)` returns a table of the evaluations of one scale's runs; a scale is a preset
+  of sizes, such as `quick`
 
 The parts of the package:
 
-- `potential.py`: the NGT method, with its prior, predictor, pairings and reward scaling
+- `potential.py`: the NGT method: predictor, frozen prior, their pairing losses, and the scaling of
+  the reward
 - `reward.py`: the interface that NGT and every baseline implement
 - `settings/`: all settings, their defaults, and how a run's settings are resolved
 - `experience/`: envs, rollouts, the replay buffer and demonstrations
 - `agent/`: SAC, its networks and policies on disk
-- `training/`: the paper's Algorithm 1, with learner, collector, trainer, checkpoints and jobs
+- `training/`: the training loop (Algorithm 1 of the paper), checkpoints and training jobs
 - `foreign/`: demonstrations in other projects' formats
-- `runs/`: the keys, files and tables of runs
+- `runs/`: the keys (names) of training runs, and the files and tables of their results
 - `views/`: curves in the terminal, TensorBoard files and videos
 - `bench/`: speed measurements on a CPU and on a GPU
 - `commands/`: one module per command of `ngt`; `cli.py` is the entry point
-- `api/`: what `import ngt` offers
+- `api/`: the functions and classes that `import ngt` offers
 - `seeding.py`, `state.py`, `files.py`, `text.py`, `errors.py`: small tools that all parts use
 """
 
 import importlib
 from typing import Any
 
-# Name -> its module in ngt.api. A module is imported when a name is first used, so that
-# `import ngt` is fast. `__init__.pyi` declares the types.
+# Public name -> the module of ngt.api that defines the name. A module is imported when one of its
+# names is first used, so that `import ngt` is fast. `__init__.pyi` declares the types.
 _API = {
     "Controller": "loading",
     "Run": "training",

@@ -1,4 +1,4 @@
-"""The entry point of `ngt` and `python -m ngt`, which handles signals before the slow imports."""
+"""The entry point of `ngt` and `python -m ngt`; sets signal handlers before the slow imports."""
 
 import importlib
 import os
@@ -19,7 +19,7 @@ def main() -> None:
     """Set the signal handlers, which a trainer replaces later, and run the `ngt` command."""
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         signal.signal(number, stop)
-    importlib.import_module("ngt.cli").main()  # imported after the handlers; it takes seconds
+    importlib.import_module("ngt.cli").main()  # slow, so imported after the handlers are set
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ COMMANDS = {
     "config": "Print the resolved settings of a scale, or of one run.",
 }
 
-# Command -> its module in ngt.commands, for commands whose module has another name.
+# Command -> the name of its module in ngt.commands, where this name differs from the command's.
 MODULES = {
     "import": "exchange.imports",
     "export": "exchange.exports",
@@ -130,15 +130,15 @@ def leave(line: str, code: int) -> NoReturn:
 def refuse(args: argparse.Namespace, line: str) -> NoReturn:
     """Print an error that would recur in a retry, and exit with code 2.
 
-    With the option --outcome, which a workflow's jobs pass, write the error to that file as well
-    and exit with code 0.
+    With the option --outcome FILE, which a workflow's jobs pass, also write the error to FILE, and
+    exit with code 0 instead.
     """
     print(line, file=sys.stderr)
     sys.exit(0 if write_outcome(args, f"{line}\n") else 2)
 
 
 def write_outcome(args: argparse.Namespace, reason: str) -> bool:
-    """Write the reason to the file of --outcome. Return False if the option was not given."""
+    """Write the reason to the file that --outcome names. Return False if --outcome is not given."""
     if args.outcome is None:
         return False
     args.outcome.parent.mkdir(parents=True, exist_ok=True)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 
 class UserError(Exception):
-    """A user's mistake, reported with exit code 2 in one line: the field, the value and the fix."""
+    """A user's mistake. One line reports the field, its value and the fix; the exit code is 2."""
 
 
 class Interrupted(Exception):
-    """Raised when a signal stops training, with the step at which every run has a checkpoint."""
+    """A signal stopped training. The argument is the step at which every run has a checkpoint."""
 
 
 def lacks_memory(error: BaseException) -> bool:
@@ -21,7 +21,7 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def suggest(name: str, known: Sequence[str]) -> str:
-    """Return the fix for an unknown name: the nearest known names, or all if none is near."""
+    """Return text that suggests a fix for an unknown name: similar known names, or all names."""
     if near := difflib.get_close_matches(name, known, n=3, cutoff=0.5):
         return f"did you mean {' or '.join(near)}?"
     return f"known: {', '.join(sorted(known)) or 'none'}"

@@ -16,7 +16,8 @@ from ngt.errors import UserError
 LARGEST = 4_000_000_000  # limit on an archive's unpacked size in bytes
 
 PACKAGE = Path(__file__).resolve().parent
-# An installed package has a copy of parts of the checkout: baselines, configs and shipped experts.
+# An installed package contains copies of parts of the repository's checkout: the baselines, the
+# configs and the shipped experts.
 INSTALLED = (PACKAGE / "checkout").is_dir()
 CHECKOUT = PACKAGE / "checkout" if INSTALLED else PACKAGE.parent
 
@@ -67,7 +68,7 @@ def read_json(path: Path) -> Any | None:
         FileNotFoundError,
         NotADirectoryError,
         IsADirectoryError,
-        ValueError,  # not text, not JSON, or a number too long
+        ValueError,  # not text, not JSON, or a number that is too long
         RecursionError,  # nested too deep
     ):
         return None
@@ -84,7 +85,7 @@ def checksum(content: bytes | Path) -> str:
 
 
 def check_unpacked(archive: ZipFile, where: str) -> None:
-    """Check that an archive unpacks to at most LARGEST bytes; a small file may unpack to more."""
+    """Check that an archive, which may be a small file, unpacks to at most LARGEST bytes."""
     if (size := sum(info.file_size for info in archive.infolist())) > LARGEST:
         raise UserError(
             f"{where}: unpacks to {size:,} bytes, limit {LARGEST:,}; use a file with fewer episodes"

@@ -1,27 +1,28 @@
 """Noise-Guided Transport: a potential learned against a frozen random prior.
 
 A predictor f is trained to match a frozen, randomly initialised prior f'. The potential h(x) is the
-pairing loss between their outputs at a transition x. Training lowers h on expert data and raises it
-on agent data (paper, equation of L):
+pairing loss between the outputs of f and f' at a transition x. Training lowers h on expert data and
+raises h on agent data (paper, equation of L):
 
     loss = E_expert[h] - E_agent[h]        reward r = exp(-h), scaled to (r - P5) / (P95 - P5)
 
-P5 and P95 are the 5th and 95th percentiles of r in the agent's minibatch. The authors' later
-public code scales h by running percentiles instead (`scaling: ema_signed`). In that case P5, P50
-and P95 are moving averages of h's percentiles in the earlier batches:
+P5 and P95 are the 5th and 95th percentiles of r in the agent's minibatch. The authors' later public
+code scales h by running percentiles instead (`scaling: ema_signed`). There, P5, P50 and P95 are
+moving averages of the percentiles of h in earlier batches:
 
     u = (h - P50) / (P95 - P5)          reward = -sign(u) (exp|u| - 1), clamped to [-5, 5]
 
 Reward: exp(-h), scaled by the percentiles of exp(-h) in the batch; high is expert-like.
 Range: exp(-h) lies in (0, 1]. The scaled reward is 0 at P5 and 1 at P95, unless P95 - P5 is below
-its lower bound `gap_floor`. The scaled reward is not clipped, so it can be any real number. With
-running percentiles, the reward lies in [-5, 5].
-Deviations: HL-Gauss targets are squashed into their support by a plain tanh. The paper's 5 tanh,
-read literally, puts most targets outside the support, where a target has neither mass nor gradient.
-The paper leaves five more choices open, which this code makes as follows. All outputs other than
-HL-Gauss targets are squashed by 5 tanh. h is the mean over outputs, or the sum for MSE-softmax. The
-reward of HL-Gauss uses the expert's sigma. Spectral norm is applied after the orthogonal
-initialisation, which would have no effect in the opposite order. The prior is normalised only once.
+the setting `gap_floor`, which then replaces P95 - P5. The scaled reward is not clipped, so it can
+be any real number. With running percentiles, the reward lies in [-5, 5].
+Deviations: HL-Gauss targets are squashed into the support by a plain tanh. Read literally, the
+paper applies 5 tanh, which puts most targets outside the support, where a target has neither mass
+nor gradient. The paper leaves five more choices open. This code chooses as follows. All outputs
+except HL-Gauss targets are squashed by 5 tanh. h is the mean over outputs, or the sum for
+MSE-softmax. With HL-Gauss, the reward uses the expert's sigma. Spectral norm is applied after the
+orthogonal initialisation; in the opposite order, it would have no effect. Spectral norm is applied
+to the prior only once.
 Sources: Blondé, Candido Ramos and Kalousis, "Noise-Guided Transport: Imitation Learning from Random
 Priors", ICML 2026; lionelblonde/ngt, the authors' code, which is later and has other settings.
 """
@@ -46,12 +47,12 @@ from ngt.seeding import torch_generator
 Side = Literal["expert", "agent"]
 Scaling = Literal["percentile", "percentile_offset", "none", "ema_signed", "ema_linear"]
 
-HLG_EPS = 1e-6  # added to the mass that divides HL-Gauss targets, as in the code in the paper
+HLG_EPS = 1e-6  # added to the mass by which HL-Gauss targets are divided, as in the paper's code
 
 
 @dataclass(frozen=True)
 class PotentialConfig:
-    """Settings of NGT. Values are those of the paper's table of defaults unless noted."""
+    """Settings of NGT. Defaults are from the paper's table of defaults unless noted."""
 
     pairing: Literal["huber", "mse_softmax", "hl_gauss", "l1"] = opt(
         "huber", "loss between predictor and prior; the paper uses hl_gauss on Humanoid"
@@ -92,7 +93,7 @@ class PotentialConfig:
 
 
 class Potential(RewardModel):
-    """The predictor f and frozen prior f' of R runs, and the potential h between them."""
+    """The predictors f and frozen priors f' of R runs, and the potential h between f and f'."""
 
     Config = PotentialConfig
     config: PotentialConfig
@@ -102,7 +103,7 @@ class Potential(RewardModel):
         bins = config.bins if config.pairing == "hl_gauss" else 1
         self.predictor = self._net("predictor", config.m * bins, config.spectral_norm)
         self.prior = self._net("prior", config.m, spectral_norm=False)
-        self.prior.freeze(normalise=config.spectral_norm)  # once, since a frozen net cannot drift
+        self.prior.freeze(normalise=config.spectral_norm)  # only once: a frozen net is constant
         edges = hl_gauss_edges(-config.support, config.support, config.bins)
         self.edges: Tensor
         self.register_buffer("edges", edges, persistent=False)
@@ -128,7 +129,8 @@ class Potential(RewardModel):
     def potential(self, x: Tensor, side: Side) -> Tensor:
         """Return h(x) >= 0 for inputs x (R, B, input), shape (R, B).
 
-        side: "expert" or "agent", whose sigma HL-Gauss uses. The other pairings ignore the side.
+        side: "expert" or "agent", the data that x comes from. HL-Gauss uses a different sigma for
+        each of them; the other pairings ignore `side`.
         """
         return self._pair(self.prediction(x), self.target(x), side)
 
@@ -142,7 +144,7 @@ class Potential(RewardModel):
             return self._target(x)
 
     def _target(self, x: Tensor) -> Tensor:
-        """Return the target with its gradient with respect to x, which a gradient penalty needs."""
+        """Return `target` with a gradient with respect to x, which the gradient penalty needs."""
         plain = self.config.pairing == "hl_gauss" and self.config.hlg_target == "tanh"
         return self._squash(self.prior(x), 1.0 if plain else self.config.rescale)
 
@@ -161,12 +163,12 @@ class Potential(RewardModel):
         return hl_gauss(prediction, hl_gauss_target(target, self.edges, sigma))
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
-        """Return L = E_expert[h] - E_agent[h], plus the gradient penalty if it is on, shape (R,).
+        """Return L = E_expert[h] - E_agent[h], plus the gradient penalty if enabled, shape (R,).
 
         Descending this loss lowers h on expert data.
         """
         x_expert, x_agent = self.inputs(expert), self.inputs(agent)
-        x = torch.cat([x_expert, x_agent], dim=1)  # one pass for expert and agent
+        x = torch.cat([x_expert, x_agent], dim=1)  # one pass through the nets for both batches
         split = [x_expert.shape[1], x_agent.shape[1]]
         t_expert, t_agent = self.target(x).split(split, dim=1)
         p_expert, p_agent = self.prediction(x).split(split, dim=1)
@@ -184,7 +186,7 @@ class Potential(RewardModel):
         return {"epsilon": Draw("uniform", (self.spec.batch,))} if self.config.penalty else {}
 
     def _penalty(self, x_agent: Tensor, x_expert: Tensor) -> Tensor:
-        """Return the gradient penalty on the reward's potential, times its weight, shape (R,)."""
+        """Return the gradient penalty on h, with the reward's sigma, times its weight, (R,)."""
         side = self.config.reward_sigma
         slope = gradient_penalty(
             lambda x: self._pair(self.prediction(x), self._target(x), side),
@@ -223,8 +225,8 @@ class Potential(RewardModel):
     def _scale_by_running_percentiles(self, h: Tensor) -> Tensor:
         """Return the clamped reward -sign(u) (exp|u| - 1), or -u, of potentials h, shape (R, B).
 
-        u = (h - P50) / (P95 - P5), with the running percentiles of earlier batches. These are
-        updated with h afterwards.
+        u = (h - P50) / (P95 - P5), with the running percentiles of earlier batches. The running
+        percentiles are then updated with the percentiles of h.
         """
         ordered = h.sort(dim=1).values
         now = torch.cat([quantile(ordered, rank) for rank in (0.05, 0.5, 0.95)], dim=1)
@@ -264,7 +266,8 @@ def hl_gauss_target(target: Tensor, edges: Tensor, sigma: float) -> Tensor:
     """Return the mass in each bin of a Gaussian around each target: (..., m) -> (..., N, m).
 
     Each mass is divided by the mass inside the support plus 1e-6 (in units of erf). A target's
-    masses therefore sum to just under 1, and to less the further it lies outside the support.
+    masses therefore sum to just under 1. For a target outside the support, they sum to less, the
+    further outside it lies.
     """
     z = torch.erf((edges[:, None] - target.unsqueeze(-2)) / (math.sqrt(2.0) * sigma))
     mass = z[..., -1:, :] - z[..., :1, :] + HLG_EPS
@@ -295,7 +298,7 @@ def scale_by_percentiles(raw: Tensor, scaling: str, floor: float) -> Tensor:
     """Return rewards (R, B) scaled by P5 and P95 of each run's B rewards, without clipping."""
     if scaling == "none":
         return raw
-    ordered = raw.sort(dim=1).values  # torch.quantile would copy its ranks from the host
+    ordered = raw.sort(dim=1).values  # torch.quantile would copy its ranks from the CPU to the GPU
     low, high = quantile(ordered, 0.05), quantile(ordered, 0.95)
     gap = (high - low).clamp(min=floor)
     return (raw - low) / gap if scaling == "percentile" else raw / gap - low

@@ -3,11 +3,11 @@
 A method such as NGT is a RewardModel. It defines the functions `loss` and `reward`, or overrides
 some of the following functions:
 
-- `observe`, if the reward is known when the step is taken
-- `fit`, if no env is stepped
-- `feed`, if the agent learns from other transitions than its own
-- `critic_loss`, if the critic learns from the method's own loss instead of a reward
-- `prefill`, if the buffer does not start empty
+- `observe`, if the reward is known at the env step and stored in the buffer
+- `fit`, if the method trains without stepping an env
+- `feed`, if the agent also learns from transitions that are not its own
+- `critic_loss`, if the method defines the critic's loss directly, without a reward
+- `prefill`, if the replay buffer must contain transitions before the first env step
 
 The trainer, the agent and the buffer do not know which method is trained.
 
@@ -51,17 +51,17 @@ __all__ = [
 
 
 class Spec(NamedTuple):
-    """Sizes and settings of the pack, i.e. the R runs, that a model is built for."""
+    """Sizes and settings for building a model for a pack, i.e. R runs that are trained together."""
 
     obs: int
     act: int
     mode: Mode
-    batch: int  # number of agent transitions per update, and of expert transitions
+    batch: int  # number of agent transitions per update; equally many expert transitions
     seeds: Sequence[int]  # one seed per run
     time_limit: int  # maximum number of steps in an episode
     num_envs: int  # number of envs that each run steps in parallel
     gamma: float  # the agent's discount
-    demos: DemoSet | None = None  # all demonstrations, not normalised; None if there are none
+    demos: DemoSet | None = None  # all demonstrations, with raw observations, if any
 
     @property
     def input(self) -> int:
@@ -71,8 +71,10 @@ class Spec(NamedTuple):
 
 
 def checked(value: Any, like: Tensor, name: str, grad: bool = True) -> Tensor:
-    """Return a method's result. Raise UserError unless its shape and type match `like`.
+    """Return the result `value` of a method's function. Raise UserError if it does not fit.
 
+    like: a tensor with the shape and dtype that the result must have.
+    name: the function's name, for the error message.
     grad: True if the result may have a gradient.
     """
     found, fix = "", ""
@@ -101,26 +103,28 @@ def half_each(agent: Batch, expert: Batch) -> Batch:
 
 
 class RewardModel(nn.Module):
-    """The reward of R runs. Subclasses set `Config` and are constructed with (config, spec).
+    """The reward model of R runs. Subclasses set `Config` and are constructed with (config, spec).
 
-    metrics: values for train.csv by name, each (R,), from the last call of `update` or `reward`.
+    metrics: values from the last call of `update` or `reward`, each (R,), by their names in
+    train.csv.
     """
 
     Config: ClassVar[type]
     offline: ClassVar[bool] = False  # True if the class overrides `fit`, so that no env is stepped
     learns: ClassVar[bool] = True  # False if `update` has nothing to do and need not be called
-    # True if the model may read the env's own reward. Otherwise batch.reward is hidden, except that
-    # a model with its own `observe` sees the rewards that `observe` returned.
+    # True if the model may read the env's own reward from batch.reward. Otherwise batch.reward is
+    # hidden, unless the model overrides `observe`; then it holds the rewards that `observe`
+    # returned.
     uses_env_reward: ClassVar[bool] = False
 
     def __init__(self, config: Any, spec: Spec) -> None:
         super().__init__()
         self.config, self.spec = config, spec
         self.metrics: dict[str, Tensor] = {}
-        self.noise: Mapping[str, Tensor] = {}  # this iteration's draws, set by the trainer
+        self.noise: Mapping[str, Tensor] = {}  # random tensors of the iteration, set by the trainer
 
     def draws(self) -> dict[str, Draw]:
-        """Return kind and shape of the random tensors that a run needs per iteration, by name."""
+        """Return, by name, kind and shape of the random tensors that a run needs per iteration."""
         return {}
 
     def loss(self, agent: Batch, expert: Batch) -> Tensor:
@@ -132,10 +136,10 @@ class RewardModel(nn.Module):
         raise self._lacks("reward", "or override `fit` and set offline = True")
 
     def score(self, batch: Batch) -> Tensor:
-        """Return the score by which the logged AUC compares expert and agent batches, shape (R, B).
+        """Return scores (R, B). The logged AUC compares the scores of expert and agent batches.
 
         Override this method if a transition's reward depends on the rest of its batch. A
-        transition's score must not depend on the batch, and its reward must rise with its score.
+        transition's score must not depend on its batch, and its reward must rise with its score.
         """
         return self.reward(batch)
 
@@ -153,20 +157,20 @@ class RewardModel(nn.Module):
     def observe(self, transition: Batch, done: Tensor) -> Tensor:
         """Return the rewards to store with the transitions just taken, shape (R, n) for n envs.
 
-        The default stores the env's own reward, which serves for diagnostics only. `done` (R, n) is
-        True if the step ended the episode, by termination or truncation.
+        By default, these are the env's own rewards, which serve only for diagnostics. `done` (R, n)
+        is True if the step ended the episode, by termination or truncation.
         """
         return transition.reward
 
     @property
     def stores(self) -> bool:
-        """Return True if the buffer stores the model's rewards, i.e. if `observe` is overridden."""
+        """Return True if the model's rewards are stored in the buffer (`observe` is overridden)."""
         return type(self).observe is not RewardModel.observe
 
     def feed(self, agent: Batch, expert: Batch) -> Batch:
         """Return the batch that the agent learns from, with as many rows as each given batch.
 
-        The default is the agent's own batch. The result is then passed to `reward` or
+        By default, this is the agent's own batch. The trainer passes the result to `reward` or
         `critic_loss`.
 
         agent, expert: transitions drawn from the buffer and the demonstrations, (R, B, ·).
@@ -181,31 +185,31 @@ class RewardModel(nn.Module):
     def critic_loss(self, agent: Sac, batch: Batch, noise: Tensor) -> Tensor:
         """Return the loss of the agent's critic, shape (R,).
 
-        In a model that overrides this method, `reward` is never called. The critic takes a step
-        down this loss, and so does the model's `optimiser`, if it has one. The loss's gradients
-        with respect to the actor are not used.
+        If a model overrides this method, its `reward` is never called. The critic takes a step down
+        this loss, and so does the model's `optimiser`, if there is one. The loss's gradients with
+        respect to the actor are not used.
 
         batch: the result of `feed`.
-        noise: standard normal, (R, B, act), for actions at batch.next_obs.
+        noise: standard normal, (R, B, act), from which actions at batch.next_obs are sampled.
         """
         raise self._lacks("critic_loss", "or define `reward`")
 
     @property
     def implicit(self) -> bool:
-        """Return True if the model supplies the critic's loss, so that there is no reward."""
+        """Return True if the model overrides `critic_loss`, so that there is no reward."""
         return type(self).critic_loss is not RewardModel.critic_loss
 
     @classmethod
     def prefilled(cls, config: Any) -> int:
-        """Return how many transitions `prefill` is to make, before rounding up to vector steps."""
+        """Return how many transitions per run `prefill` makes, before rounding to vector steps."""
         return 0
 
     def prefill(self) -> Batch | None:
         """Return transitions (R, P, ·) to store in the buffer before the first step, or None.
 
-        They form whole vector steps, i.e. one transition of every env, then the next of every env,
-        and so on. A transition leads to the next one of the same env, so its `next_obs` is used
-        only if it is the env's last.
+        The transitions form whole vector steps: first one transition of every env, then the next
+        transition of every env, and so on. Each transition starts where the same env's previous one
+        ended. `next_obs` is therefore used only for the last transition of each env.
         """
         return None
 
@@ -227,11 +231,11 @@ class RewardModel(nn.Module):
 
 @dataclass(frozen=True)
 class NoParams:
-    """The settings of a model that has none."""
+    """The settings class of a model without settings."""
 
 
 class EnvReward(RewardModel):
-    """The env's own reward, on which experts are trained."""
+    """The env's own reward, with which experts are trained."""
 
     Config = NoParams
     learns = False
@@ -242,7 +246,7 @@ class EnvReward(RewardModel):
 
 
 class Constant(RewardModel):
-    """A constant reward. It serves as a control that shows what survival alone earns.
+    """A constant reward: a control experiment that shows what survival alone earns.
 
         reward = 1
 

@@ -1,7 +1,8 @@
 """Independent random streams, each derived from a seed and a list of names and numbers (axes).
 
-There is no global generator. A run's random numbers depend only on the run's own key, so they are
-the same whether it trains alone or in a pack, i.e. together with other runs.
+There is no global generator. A run's random numbers depend only on the run's own key, which names
+its env, method, demonstrations and seed. They are the same whether the run trains alone or in a
+pack, i.e. together with other runs in one process.
 """
 
 import hashlib
@@ -33,11 +34,12 @@ def torch_generator(seed: int, *axes: str | int) -> torch.Generator:
 
 
 class Draw(NamedTuple):
-    """The kind and shape of a random tensor that each run consumes in an iteration.
+    """The kind and shape of a random tensor that each run uses up in an iteration.
 
-    Draws of kind `index` are integers in [0, 2^48) that choose rows of a table. They are taken
-    modulo the number of rows when they are used, since this number is not known earlier. Some rows
-    are therefore more likely than others, but by a factor of less than 1 + 2e-8 for 4e6 rows.
+    Draws of kind `index` are integers in [0, 2^48) that choose rows of a table. The number of rows
+    is not known when an integer is drawn, so the integer is taken modulo this number when it is
+    used. Some rows are therefore more likely than others, but by a factor of less than 1 + 2e-8 for
+    4e6 rows.
     """
 
     kind: Literal["normal", "uniform", "index"]
@@ -55,12 +57,13 @@ DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
 class Streams:
     """The random tensors of a pack of R runs, drawn ahead of use, in blocks, into fixed memory.
 
-    Each draw of each run has its own generator, which no other run or draw advances. `next()`
-    returns views of shape (R, *draw.shape) into the current block; the next block overwrites them.
-    For a CUDA device, a thread draws the next block while the device uses the current one.
+    Each run has a generator for each of its draws, so no run or draw changes the numbers of
+    another. `next()` returns views of shape (R, *draw.shape) into the current block. The next block
+    overwrites these views. For a CUDA device, a thread draws the next block while the device uses
+    the current one.
     """
 
-    BLOCK = 64  # iterations drawn at a time
+    BLOCK = 64  # number of iterations in a block
 
     def __init__(
         self, seeds: Sequence[int], draws: Mapping[str, Draw], device: torch.device | str = "cpu"
@@ -80,7 +83,7 @@ class Streams:
         self.cursor = self.BLOCK
         self.thread = ThreadPoolExecutor(1) if cuda else None
         self.ahead: Future[None] | None = None  # the thread's task of drawing the next block
-        self.before = self.after = self._states()  # states before and after the block's draws
+        self.before = self.after = self._states()  # states before and after this block
 
     def next(self) -> dict[str, Tensor]:
         """Return the next iteration's tensors by name, each of shape (R, *draw.shape)."""
@@ -97,7 +100,8 @@ class Streams:
         self.before, self.after = self.after, self._states()
         if self.thread is not None:
             for name, block in self.blocks.items():
-                # This copy is blocking, since the thread overwrites its source afterwards.
+                # This copy must block, since the thread then overwrites self.host, from which it
+                # reads.
                 block.copy_(self.host[name])
             self.ahead = self.thread.submit(self._draw)
         self.cursor = 0
@@ -113,16 +117,16 @@ class Streams:
         return {n: [g.bit_generator.state for g in gs] for n, gs in self.generators.items()}
 
     def state(self, run: int) -> State:
-        """Return the states of one run's generators before the current block, and its position.
+        """Return one run's generator states before the current block, and the block's position.
 
-        The position is the number of iterations of the block that are already used.
+        The position (`cursor`) is the number of iterations of the block that are already used.
         """
         states = self.after if self.cursor == self.BLOCK else self.before
         generators = {name: each[run] for name, each in states.items()}
         return State(data={"cursor": self.cursor, "generators": generators})
 
     def restore(self, states: Sequence[State]) -> None:
-        """Draw the saved block again and move to the saved position, which all runs share."""
+        """Draw the saved block again and move to the saved position, the same for all runs."""
         if self.ahead is not None:
             self.ahead.result()
             self.ahead = None

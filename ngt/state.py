@@ -1,4 +1,4 @@
-"""The states from which a run resumes, one for each part of the training, such as the buffer."""
+"""The saved states from which a run resumes, one for each part of training, such as the buffer."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ class Ring(NamedTuple):
     """The newest items of a growing sequence, stored as rows of a table in any order."""
 
     table: Tensor
-    order: Tensor  # index of each item's row in the table, oldest item first; on the CPU
-    total: int  # number of items so far, including overwritten ones
+    order: Tensor  # row of each item in the table, from the oldest item to the newest; on the CPU
+    total: int  # number of items ever stored, including overwritten ones
 
     def items(self, first: int = 0) -> Tensor:
-        """Return a CPU copy of the items in the ring, without the `first` oldest ones."""
+        """Return a CPU copy of the items in the table, without the `first` oldest ones."""
         return self.table.index_select(0, self.order[first:].to(self.table.device)).cpu()
 
 
 @dataclass(frozen=True)
 class State:
-    """One run's state in one part of the training. `a | b` has the entries of both states."""
+    """The state of one run in one part of training. `a | b` has the entries of states a and b."""
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)  # values that JSON can hold

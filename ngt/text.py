@@ -11,7 +11,7 @@ from ngt.errors import UserError
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 LONGEST = 100  # maximum number of characters in a label
 
-# Characters besides ASCII that both the figures' font and the paper's LaTeX can typeset.
+# Characters outside ASCII that the figures' font and the paper's LaTeX can both typeset.
 LETTERS = frozenset(map(chr, range(0xC0, 0x17F))) - set("ĦħĸĿŀŉŦŧ")
 GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
 SIGNS = "−±×≤≥≈→∞√·∈ℓ∇∂≪“”‘’†–—…°²³⁷"

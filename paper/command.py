@@ -1,4 +1,9 @@
-"""The command `python -m paper NAME`, which makes any artefact and writes its files."""
+"""The command `python -m paper NAME`, which makes any artefact and writes its files.
+
+An artefact is a figure, a table or a document. It is drawn from the runs of a scale, i.e. a config
+in workflow/config/. These runs are the user's own or the published records that ship with the
+suite.
+"""
 
 import argparse
 import sys
@@ -37,7 +42,7 @@ NAME = "paper"  # prefix of error messages if the user names no artefact
 class Options:
     """The user's choices for an artefact, besides the config.
 
-    allow_partial: draw the runs that exist.
+    allow_partial: draw the runs that exist, even if others are missing.
     other_settings: draw published records whose settings differ from the config's.
     notes: keep the notes below the panels in a figure's PDF.
     """
@@ -50,7 +55,7 @@ class Options:
 
 
 class Made(NamedTuple):
-    """An artefact, and the text that the command prints after the name of its file."""
+    """An artefact, and the text that the command prints after the name of the artefact's file."""
 
     content: Figure | Table | bytes
     note: str = ""
@@ -62,7 +67,7 @@ Draw = Callable[[pd.DataFrame, Config, Sequence[RunKey]], Figure]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Make an artefact, or list all of them if no argument is given."""
+    """Make an artefact or, if no argument is given, list all artefacts."""
     given = [*(sys.argv[1:] if argv is None else argv)]
     name = given[0] if given and given[0] in ARTEFACTS else NAME
     one_line_errors(name, lambda: run(given) if given else print(listing()))
@@ -153,13 +158,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layout]:
-    """Return the config, and the layout of the files that it uses."""
+    """Return the config, and the layout, which gives the paths of the config's files."""
     if artefact.scale and not args.planned and "scale" not in user_settings(args):
         args.scale = artefact.scale
     config = load_config(args)
     layout = Layout.of(config, args.results)
     labels.check(config)
-    reference(config)  # raises UserError
+    reference(config)  # raises UserError if the main figure lacks the reference method
     if args.records is None:
         return config, layout
     return replace(config, records="published"), replace(layout, records=args.records)
@@ -168,7 +173,8 @@ def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layo
 def read(config: Config, layout: Layout, options: Options) -> tuple[pd.DataFrame, list[RunKey]]:
     """Return the rows of an artefact's runs and the keys of missing runs.
 
-    The artefact shows a single entry of `figures`. Raise UserError if the scale lacks this entry.
+    The artefact must show exactly one entry of the config's `figures`. Raise UserError if the scale
+    lacks this entry.
     """
     (figure,) = options.artefact.runs
     if figure not in config.figures:
@@ -193,7 +199,7 @@ def figure_of_runs(draw: Draw, config: Config, layout: Layout, options: Options)
 
 
 def other_settings(artefact: Artefact, config: Config, layout: Layout) -> str:
-    """Return a warning if published records have other settings, or else an empty text."""
+    """Return a warning if published records do not have the config's settings, or else ""."""
     keys, envs = artefact.keys(config), artefact.experts_of(config)
     if config.records != "published" or not (keys or envs):
         return ""

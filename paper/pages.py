@@ -1,6 +1,6 @@
 """Read and replace the generated part of a Markdown page.
 
-Each such part is between two marker lines that name the module that generates it.
+A generated part stands between two marker lines, which name the generating module.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ def markers(name: str) -> tuple[str, str]:
 def between(page: str, where: str, name: str) -> tuple[str, str, str]:
     """Split a page into the text before a generated part, the part, and the text after it.
 
-    The marker lines belong to the texts before and after. Raise UserError if they are missing.
+    The texts before and after include the marker lines. Raise UserError if these are missing.
 
     where: the page's path, for the error message.
     name: the module `paper.<name>` that generates the part.

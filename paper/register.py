@@ -21,13 +21,14 @@ ENDINGS: dict[Kind, str] = {"figure": "pdf", "table": "csv", "report": "html", "
 class Artefact:
     """A figure (PDF, PNG), a table (CSV, LaTeX, JSON), or a document that shows all of them.
 
-    make: the function that makes it, as `module:name`, with the signature `paper.command.Maker`.
-    source: the label of its original in the paper's source, or empty if it has none.
-    runs: the entries of the config's `figures` whose runs it shows.
-    experts: show the experts of these entries instead of their runs.
+    make: the function that makes the artefact, as `module:name`; a `paper.command.Maker`.
+    source: the label of the original in the paper's LaTeX source, or empty if there is none.
+    runs: names of entries of the config's `figures`; the artefact shows the runs of these entries.
+    experts: show the experts of the entries in `runs` instead of the runs.
     everything: show all entries of `figures`.
     files: files with other measurements, read if they exist.
-    scale: the scale that it shows by default, or empty for the config's default.
+    scale: the scale (a config in workflow/config/) that the artefact shows by default, or empty for
+        the config's default.
     """
 
     name: str
@@ -51,17 +52,20 @@ class Artefact:
         return [name for name in config.figures if self.everything or name in self.runs]
 
     def at(self, config: Config) -> bool:
-        """Return True if the scale has some of the artefact's runs, or if none are needed."""
+        """Return True if the scale has some of the artefact's runs, or if it needs no runs."""
         if self.experts:
             return bool(self.experts_of(config))
         return not (self.runs or self.everything) or bool(self.shown(config))
 
     def keys(self, config: Config) -> list[RunKey]:
-        """Return the runs that the artefact shows, including runs for comparison."""
+        """Return the keys of all runs that the artefact shows, including runs for comparison."""
         return [] if self.experts else run_table(config, self.shown(config), beside=True)
 
     def experts_of(self, config: Config) -> list[str]:
-        """Return the envs whose experts it shows, without envs that have the user's own file."""
+        """Return the envs whose experts the artefact shows.
+
+        Leave out the envs for which the user provides a file of demonstrations.
+        """
         envs = [env for name in self.shown(config) for env in config.figures[name].envs]
         return [env for env in envs if not own_file(config, env)] if self.experts else []
 

@@ -1,7 +1,7 @@
 r"""The numbers that the paper's LaTeX source gives to theorems, equations, figures and sections.
 
-`python -m paper.handbook.labels FILE.tex` writes them to labels.json, next to this file. In texts,
-a label has the form of MARKS, for example "Th. hlip"; `cite` adds the number.
+`python -m paper.handbook.labels FILE.tex` writes these numbers to labels.json, next to this file.
+The suite's texts refer to a theorem by its label, for example "Th. hlip"; `cite` adds the number.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 
 FILE = Path(__file__).with_name("labels.json")
 
-# The words before a label in a text, and the prefix of the label in the source.
+# The word before each kind of label in the suite's texts, and the prefix of such labels in LaTeX.
 MARKS = {"Fig.": "fig:", "Th.": "th:", "Lemma": "lem:", "Table": "tab:", "Eq.": "", "Sec.": ""}
 
 TOKEN = re.compile(
@@ -35,7 +35,10 @@ class _Counters:
     """LaTeX's counters for an article."""
 
     def __init__(self, theorems: Mapping[str, str]) -> None:
-        """Start at zero. theorems: the counter of each kind of theorem, reset by a section."""
+        """Start all counters at zero.
+
+        theorems: the name of the counter for each kind of theorem. A new section resets them.
+        """
         self.theorems = theorems
         self.count: dict[str, int] = {}
         self.appendix = False
@@ -46,12 +49,12 @@ class _Counters:
         return self.count[name]
 
     def top(self) -> str:
-        """Return the number of the present section, a letter in the appendix."""
+        """Return the number of the current section or, in the appendix, its letter."""
         number = self.count.get("section", 0)
         return string.ascii_uppercase[number - 1] if self.appendix else str(number)
 
     def section(self, kind: str) -> str:
-        """Begin a section of a kind of LEVELS and return its number."""
+        """Begin a section whose kind is in LEVELS, and return its number."""
         self.step(kind)
         level = LEVELS.index(kind)
         below = LEVELS[level + 1 :] + tuple(self.theorems.values()) * (level == 0)
@@ -72,7 +75,7 @@ def numbers(tex: str) -> dict[str, str]:
     tex = re.sub(r"(?<!\\)%.*", "", tex)
     counters = _Counters({name: shared or name for name, shared in THEOREM.findall(tex)})
     found: dict[str, str] = {}
-    outer: list[tuple[str, str]] = []  # the environments around the place, each with its number
+    outer: list[tuple[str, str]] = []  # open environments, and the number in force before each
     current, silent = "", False
     for match in TOKEN.finditer(tex):
         kind, name = str(match.lastgroup), match[str(match.lastgroup)].rstrip("*")
@@ -112,7 +115,7 @@ def _labels() -> Mapping[str, str]:
 
 
 def cite(text: str) -> str:
-    """Return a text with the paper's number before each of its labels: Th. 4.1 (hlip)."""
+    """Return a text with the paper's numbers: "Th. hlip" becomes "Th. 4.1 (hlip)"."""
 
     def numbered(match: re.Match[str]) -> str:
         number = _labels().get(MARKS[match[1]] + match[2])

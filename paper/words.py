@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable
 
-# The word for absent runs, by the config's `records`.
+# What to call runs without results, for each value of the config's `records`.
 ABSENT = {"trained": "missing", "published": "not published"}
 
 

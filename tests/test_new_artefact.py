@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 DOC = (ROOT / "docs" / "new-artefact.md").read_text()
-TREE = ("Snakefile", "environment.yml", "workflow", "ngt", "baselines", "paper", "tests/data")
+TREE = ("Snakefile", "workflow", "ngt", "baselines", "paper", "tests/data")
 
 
 def blocks(language: str) -> list[str]:

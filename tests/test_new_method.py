@@ -129,7 +129,6 @@ def test_the_workflow_plans_it(tmp_path: Path, run_python: Callable[..., str]) -
         "baselines",
         "paper",
         "tests/data",
-        "environment.yml",
     )
     (command,) = (c for c in commands() if c[0] == "snakemake")
     shown = run_python(folder, ["-m", command[0], "--dry-run", *command[1:]])

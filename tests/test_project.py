@@ -67,12 +67,12 @@ def requirements() -> list[Requirement]:
     return [Requirement(text) for text in texts]
 
 
-def conda() -> dict:
-    return yaml.safe_load((ROOT / "environment.yml").read_text())
+def conda(file: str = "environment.yml") -> dict:
+    return yaml.safe_load((ROOT / file).read_text())
 
 
-def conda_pip() -> list[str]:
-    (pip,) = (d["pip"] for d in conda()["dependencies"] if isinstance(d, dict))
+def conda_pip(file: str = "environment.yml") -> list[str]:
+    (pip,) = (d["pip"] for d in conda(file)["dependencies"] if isinstance(d, dict))
     return pip
 
 
@@ -204,6 +204,15 @@ def test_conda_takes_its_pins_from_the_lock() -> None:
     assert all(line.startswith("-") for line in conda_pip()), "environment.yml must have no pins"
 
 
+def test_the_conda_file_of_the_rules_stands_alone_and_has_the_pins_of_the_lock() -> None:
+    file = "workflow/envs/suite.yaml"
+    assert conda_pip(file) == lock_lines(), f"the comment in {file} says how to update it"
+    for part in ("channels", "dependencies"):
+        assert [x for x in conda(file)[part] if isinstance(x, str)] == [
+            x for x in conda()[part] if isinstance(x, str)
+        ]
+
+
 def test_both_container_recipes_install_the_lock_in_the_same_way() -> None:
     docker = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     apptainer = (ROOT / "apptainer.def").read_text(encoding="utf-8")
@@ -303,14 +312,22 @@ def test_make_passes_the_scale_on(checkout: Path) -> None:
 
 
 def scripted_setup(checkout: Path) -> tuple[Path, Path]:
-    """Return a fake Python whose venv and pip only log that they ran, and the log."""
+    """Return a fake Python whose venv and pip only log that they ran, and the log.
+
+    For a call of pip, the log names the last package. pip fails if that package is the one named in
+    the file `record.fail`.
+    """
     record = checkout.parent / "record"
-    inner = f'case "$*" in (*pip*) echo pip >> "{record}"; [ ! -e "{record}.fail" ];; esac'
+    inner = f"""case "$*" in (*"pip install"*)
+for last; do :; done; echo "$last" >> "{record}"
+[ ! -e "{record}.fail" ] || [ "$last" != "$(cat "{record}.fail")" ];; esac"""
     python = fake_python(
         checkout.parent / "python",
         f"""case "$*" in
 (*print*) echo 3.11.5;;
-(*venv*) echo venv >> "{record}"; mkdir -p .venv/bin; cat > .venv/bin/python <<'END'
+(*venv*) echo venv >> "{record}"; mkdir -p .venv/bin
+printf 'version = 3.11.5\ncommand = python -m venv %s\n' "$PWD/.venv" > .venv/pyvenv.cfg
+cat > .venv/bin/python <<'END'
 #!/bin/sh
 {inner}
 END
@@ -322,31 +339,40 @@ esac""",
 
 def test_setup_runs_once_and_again_only_when_needed(checkout: Path) -> None:
     python, record = scripted_setup(checkout)
+    pins = [*(f"package{i:02}==1.{i}" for i in range(24)), "setuptools==1.24"]
+    (checkout / "requirements.lock").write_text("\n".join(pins))
     failing = Path(f"{record}.fail")
+    installed = ["package09==1.9", "package19==1.19", "setuptools==1.24", "."]
 
-    def ran() -> list[str]:
+    def ran(python: Path = python, folder: Path = checkout) -> tuple[list[str], str]:
         record.write_text("")
-        result = make(checkout, "setup", f"PYTHON={python}")
+        result = make(folder, "setup", f"PYTHON={python}")
         assert (result.returncode != 0) == failing.exists(), result.stderr
-        return record.read_text().split()
+        return record.read_text().split(), result.stdout
 
-    failing.touch()
-    assert ran() == ["venv", "pip"]
+    failing.write_text("package19==1.19")
+    calls, said = ran()
+    assert calls == ["venv", *installed[:2]], "nothing may follow a failure"
+    assert " 1 to 10 of 25: package00==1.0 " in said and " 11 to 20 of 25: package10" in said
+    packages = checkout / ".venv/lib/python3.11/site-packages"
+    for name in ("whole-1.dist-info/RECORD", "partly-1.dist-info/METADATA"):
+        (packages / name).parent.mkdir(parents=True)
+        (packages / name).touch()
     failing.unlink()
-    assert ran() == ["venv", "pip", "pip"], "a failed set-up must start again"
-    assert ran() == [], "a second set-up must do nothing"
+    assert ran()[0] == installed, "a failed set-up must keep its environment"
+    assert [p.name for p in packages.iterdir()] == ["whole-1.dist-info"]
+    assert ran()[0] == [], "a second set-up must do nothing"
     for name in ("requirements.lock", "pyproject.toml"):
         later = (checkout / ".venv/.ready").stat().st_mtime + 5
         os.utime(checkout / name, (later, later))
-        assert ran() == ["pip", "pip"], f"pip must run again after a change of {name}"
+        assert ran()[0] == installed, f"pip must run again after a change of {name}"
         os.utime(checkout / name, (0, 0))
     copy = checkout.parent / "copy"
     shutil.copytree(checkout, copy)
-    record.write_text("")
-    assert make(copy, "setup", f"PYTHON={python}").returncode == 0
-    assert record.read_text().split() == ["venv", "pip", "pip"], (
-        "a copy must get its own environment"
-    )
+    assert ran(folder=copy)[0] == ["venv", *installed], "a copy must get its own environment"
+    (checkout / ".venv/.ready").unlink()
+    other = fake_python(checkout.parent / "other", python.read_text().replace("3.11.5", "3.12.1"))
+    assert ran(other)[0] == ["venv", *installed], "another Python must get its own environment"
 
 
 # --- files around the code

@@ -68,6 +68,18 @@ def test_a_study_is_only_a_folder(mine: Path) -> None:
     assert study.published == Path("results/penalties/published/quick.parquet")
 
 
+def test_others_stands_for_the_figures_that_are_not_named(mine: Path) -> None:
+    every = load({}).figures
+    assert set(load(read_yaml(mine)).figures) == {"main_figure"} < set(every)
+    own = {"seeds_figure": {}, "own": {"methods": ["bc"], "envs": ["Pendulum-v1"]}}
+    kept = load({"figures": {"others": None, **own}})
+    assert list(kept.figures) == ["seeds_figure", "own"]
+    assert kept.figures["seeds_figure"] == every["seeds_figure"]
+    assert config_hash(kept) == config_hash(load({"figures": dict.fromkeys(every) | own}))
+    with pytest.raises(UserError, match=r"figures\.others: must be null"):
+        load({"figures": {"others": {}}})
+
+
 @pytest.mark.parametrize("name", ["quick", "Paper", "published", "a/b", "..", "x y"])
 def test_a_study_needs_a_folder_of_its_own(name: str) -> None:
     with pytest.raises(UserError, match="study: "):

@@ -1,11 +1,11 @@
-"""The resources that a plan requests from a cluster, and the cost of all runs of a scale.
+"""The resources that the workflow requests from a cluster, and the cost of all runs of a scale.
 
     python -m workflow.cost paper [--site site.yaml]
 
-prints Markdown tables of GPU-hours (with one pack per job, as in the workflow), core-hours without
-a GPU, totals for larger and smaller grids, and memory per run. The hours follow from the speeds in
-`workflow.resources`, without margins. A dry run of the workflow prints the resources that its jobs
-request, with margins.
+prints Markdown tables of GPU-hours, core-hours without a GPU, totals for larger and smaller grids,
+and memory per run. As in the workflow, each job trains a pack, i.e. a group of runs. The hours
+follow from the speeds in `workflow.resources`, without margins. A dry run of the workflow prints
+the resources that its jobs request, with margins. A scale is a config in workflow/config/.
 """
 
 import argparse
@@ -61,7 +61,7 @@ class Asked(logging.Handler):
     Rules that request no resources are left out; they run on the machine of Snakemake itself.
 
     Args:
-        limited: True if the user's site has a time limit, which no job then exceeds.
+        limited: True if the user's cluster has a time limit, so that no job exceeds this limit.
     """
 
     def __init__(self, *, limited: bool = False) -> None:
@@ -93,7 +93,7 @@ class Asked(logging.Handler):
         return markdown(ASKED, [*rows, _row("total", total, "", "")])
 
     def too_long(self) -> str:
-        """Return a sentence on the jobs above DAY hours if no time limit is known, or no text."""
+        """Return a warning about jobs of more than DAY hours, or "" if a time limit is known."""
         hours = [job["runtime"] / 60 for jobs in self.jobs.values() for job in jobs]
         if self.limited or not (long := [h for h in hours if h > DAY]):
             return ""
@@ -224,7 +224,7 @@ def growth(config: Config, site: Site) -> str:
 def memory(config: Config, method: str) -> str:
     """Return a table of the memory of one run of a method, in GB, by env and buffer size.
 
-    The memory is that on the device that trains the run.
+    This is memory of the device that trains the run.
     """
     rows = []
     for env in sorted({key.env for key in run_table(config)}):

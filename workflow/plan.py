@@ -1,7 +1,7 @@
 """The plan of a scale: its missing runs, the packs in which to train them, and outdated files.
 
-A pack is a group of runs that one job trains together. The plan follows from the config and from
-the content of existing files. It ignores time stamps and Snakemake's records of earlier jobs. The
+A pack is a group of runs that one job trains together. The plan depends on the config and on the
+content of existing files, but not on time stamps or on Snakemake's records of earlier jobs. The
 rules of the workflow query a `Plan`; this module does not import Snakemake.
 """
 
@@ -37,8 +37,8 @@ from workflow.resources import Job, Site, pack_size, recording, site_of, trainin
 from workflow.results import Results
 
 ARTEFACTS = {**FIGURES, **TABLES, REPORT.name: REPORT, PAPER.name: PAPER}
-# For each artefact (a figure, a table, the report or the paper), the endings of those of its files
-# that carry the hash of the artefact's inputs.
+# For each artefact (a figure, a table, the report or the paper), the endings of its files that
+# contain the hash of its inputs.
 STAMPED = {
     **dict.fromkeys(FIGURES, ("pdf", "png")),
     **dict.fromkeys(TABLES, ("json",)),
@@ -115,7 +115,7 @@ class Plan(Results):
         }
 
     def moves(self) -> list[str]:
-        """Return sentences that say how many results move to or from the former results."""
+        """Return sentences on how many results move to or from the folder of former results."""
         former, moves = f"{self.work}/{FORMER}", []
         if replaced := sum(self.statuses[key] in ("stale", "damaged") for key in self.missing):
             moves.append(
@@ -129,7 +129,7 @@ class Plan(Results):
     def check_targets(self, words: Iterable[str]) -> None:
         """Check that no word of the Snakemake command names an artefact outside the study's folder.
 
-        If such a file exists, Snakemake would take it for a source file and do nothing.
+        If a file with this name exists, Snakemake would take it for a source file and do nothing.
         """
         for file in map(Path, words) if self.config.study else ():
             if file.parent == self.layout.root and file.stem in ARTEFACTS:
@@ -198,8 +198,8 @@ class Plan(Results):
     def run(self, name: str) -> Inputs:
         """Return the inputs of the rule that writes a run's receipt: the receipt of its pack.
 
-        There is no input if the run is complete and lacks only its receipt, or if a former result
-        comes back. In the latter case, the rule itself moves this result.
+        There is no input if the run is complete and lacks only its receipt, or if the rule itself
+        moves a former result back (the result of an earlier training, kept in another folder).
         """
         key = RunKey.parse(name)
         receipt = self.run_receipt(key)
@@ -220,7 +220,7 @@ class Plan(Results):
         return self._made("expert", env, self.expert_in_place(env), receipt)
 
     def recording(self, env: str) -> Inputs:
-        """Return the outcome file of an expert's recording, or no input if this is intact."""
+        """Return the outcome file of an expert's recording, or no input if the latter is intact."""
         return self._made("record", env, self.has_recording(env), self.recording_receipt(env))
 
     def _made(self, job: str, env: str, complete: bool, receipt: str) -> Inputs:
@@ -337,14 +337,14 @@ def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = Tr
         user: the user's settings, including the section `cluster`.
         files: the config files of these settings, read again to report duplicate keys, of which
             Snakemake silently keeps the last.
-        main: as for `Plan`.
+        main: the argument of `Plan`.
     """
     for file in files:
         read_yaml(file)
     site = site_of(user)
     config = load({key: value for key, value in user.items() if key != "cluster"})
     labels.check(config)
-    reference(config)  # raises UserError
+    reference(config)  # raises UserError if the main figure lacks the reference method
     if main:
         check_registered(env for figure in config.figures.values() for env in figure.envs)
     return Plan(config, Layout.of(config), site, main=main)

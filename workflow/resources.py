@@ -1,7 +1,8 @@
 """Estimate the resources of a training job from its sizes and from measured speeds.
 
-Time and memory are upper estimates. A job that reaches its time limit loses nothing, because Slurm
-warns it in advance. It then writes a checkpoint and is retried.
+Time and memory are upper estimates. A job that reaches its time limit loses nothing: Slurm warns
+the job in advance, the job writes a checkpoint, and Snakemake retries it. A pack is a group of runs
+that one job trains together.
 """
 
 import math
@@ -17,11 +18,12 @@ from ngt.settings.config import CellConfig, Config
 from ngt.settings.resolve import load_model
 from ngt.settings.schema import opt, parse
 
-# All times are in milliseconds. Those on a CPU are for one thread of a 2-core AMD EPYC with torch
+# All times are in milliseconds. Times on a CPU are for one thread of a 2-core AMD EPYC with torch
 # 2.13 (docs/performance.md).
-# Time of one iteration of a run: a constant, and the time per observation dimension. They are
-# fitted to the slowest methods: 18.4 ms on HalfCheetah-v4 (17 dimensions), 21.1 ms on Ant-v4 (111)
-# and 33.3 ms on Humanoid-v4 (376).
+# Time of one iteration of a run: a constant, and the time per observation dimension. Both numbers
+# are fitted to the slowest methods: 18.4 ms on HalfCheetah-v4 (17 dimensions), 21.1 ms on Ant-v4
+# (111) and 33.3 ms on Humanoid-v4 (376). Five methods are not among those in docs/performance.md
+# and have the same times as an estimate: iq-learn, p2il, ls-iq, sqil and red-original.
 UPDATE = (18.5, 0.04)
 # Time of a gradient step of an offline method: a constant, and the time per observation dimension.
 # Measured times are 1.3 to 2.4 ms on these envs.
@@ -30,8 +32,9 @@ FIT = (1.3, 0.0028)
 # observation dimension. Packs of 12 take 1.67 ms on Walker2d-v4 and 2.68 ms on Humanoid-v4
 # (results/published/gpu.json), plus 0.7 ms for acting and storing.
 GPU_UPDATE = (1.7, 0.05, 0.0002)
-# Time of an env step: 1.5 times that with a random policy, because a standing body takes the solver
-# longer. An env that is not listed is assumed to be as slow as the slowest env in the list.
+# Time of an env step: 1.5 times the time measured with a random policy, because a standing body
+# takes the solver longer. An env that is not listed is assumed to be as slow as the slowest env in
+# the list.
 ENV_STEP = {
     "Ant-v4": 0.32,
     "HalfCheetah-v4": 0.09,
@@ -45,7 +48,7 @@ ENV_STEP = {
     "finger-spin": 0.09,
     "walker-walk": 0.22,
 }
-ACT = 0.1  # time per env step of the policy and of bookkeeping
+ACT = 0.1  # time that the policy and bookkeeping take per env step
 # Number of env processes that step envs as fast as the training thread does without env processes;
 # 12 processes are 2.4 times as fast.
 WORKERS = 5.0
@@ -209,9 +212,9 @@ def used_minutes(cell: CellConfig, runs: int, site: Site) -> float:
 
 
 def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
-    """Return the memory of a job on the host, including buffers that it reads when it resumes."""
+    """Return a job's memory on the host, including the buffers that a resumed job reads."""
     buffer = _buffer_mb(cell)
-    read = (runs + 1) * buffer  # all runs' buffers, and a copy of one buffer while it is assembled
+    read = (runs + 1) * buffer  # all runs' buffers, and a copy of the buffer being assembled
     own = runs * (RUN + ENV * (cell.train.eval_episodes + cell.train.num_envs))
     if site.gpu is None:
         return PROCESS + own + runs * buffer + read
@@ -224,9 +227,10 @@ def device_mb(cell: CellConfig) -> float:
 
 
 def _buffer_mb(cell: CellConfig) -> float:
-    """Return the maximum size of a run's buffer.
+    """Return the maximum size of a run's replay buffer.
 
-    A policy that always falls reaches it, because the buffer also holds final observations.
+    A policy that always falls reaches this size, because the buffer also holds the last observation
+    of each episode.
     """
     task, train = get_task(cell.env), cell.train
     if _offline(cell):

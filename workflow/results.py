@@ -1,6 +1,8 @@
 """The existing results of a scale, and the receipts of runs, experts and recordings.
 
-A receipt is an empty file, with a hash in its name, that marks a result as complete.
+A scale is a config file in workflow/config/. A receipt is an empty file, with a hash in its name,
+that marks a result as complete. A former result is a complete result that was moved to a separate
+folder when the same run or expert was trained again, for example with other settings.
 """
 
 from functools import cache
@@ -18,7 +20,7 @@ from ngt.settings.resolve import config_hash, own_file, resolve_expert
 
 
 class Results:
-    """The results of a scale, including the former results of runs that were trained again.
+    """The results of a scale, including the former results.
 
     Args:
         main: True in the process that plans the workflow; False in the process of a single job,
@@ -52,7 +54,7 @@ class Results:
     def has_demos(self, env: str) -> bool:
         """Return True if an env's demonstrations exist or can be made.
 
-        They cannot if shipped experts are to be imitated and the env has none.
+        With `demos: shipped`, this takes a shipped expert, or a file that the user provides.
         """
         own = bool(own_file(self.config, env))
         return self.config.demos == "trained" or own or shipped.ships(env)
@@ -64,7 +66,7 @@ class Results:
     def _expert_folder(self, env: str) -> Path | None:
         """Return the folder of an env's complete expert, or None if there is none.
 
-        The folder may be that of a former result.
+        The expert may be a former result.
         """
         if not self.main or self.folders.expert_status(env).status in COMPLETE:
             return self.layout.expert(env)

@@ -1,11 +1,12 @@
-"""The gradients of SAC's losses, derived by hand, without an autograd graph.
+"""The gradients of SAC's losses, computed by hand-derived formulas without an autograd graph.
 
 `critic_gradients` and `actor_gradients` return the values of `critic_loss` and `actor_loss` in
-ngt/agent/sac.py and write those losses' gradients to the parameters. The losses there remain the
-definition, and tests compare their gradients with those here in float64. Working without a graph
-saves the time of autograd and its copies. A net's matrix products are computed one run after
-another. Activations therefore stay in the cache, and a run's numbers are the same alone and in a
-pack, i.e. together with other runs. Elementwise operations cover all runs in one call.
+ngt/agent/sac.py and write those losses' gradients to the parameters. The losses in ngt/agent/sac.py
+remain the definition: tests compare their autograd gradients, in float64, with the gradients of
+this module. Computing without a graph saves the time of autograd and of the copies that it makes. A
+net's matrix products are computed one run after another. Activations therefore stay in the cache,
+and a run's numbers are the same whether it trains alone or in a pack, i.e. together with other
+runs. Elementwise operations cover all runs in one call.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ def served(net: PackedMLP, x: Tensor) -> bool:
 
 
 class Run(NamedTuple):
-    """The part of a net that belongs to one run, or to one of its twins, the two critics.
+    """The part of a packed net that belongs to one run or, in a critic, to one twin of a run.
 
-    Tensors are views of the net's tensors, one per layer.
+    A run has two critics, its twins. The tensors are views of the packed net's tensors, one per
+    layer.
     """
 
     weights: list[Tensor]  # (in, out)
     biases: list[Tensor]  # (out,)
-    grads: list[Tensor]  # gradients of each layer's weight and bias in turn; empty if not trained
+    grads: list[Tensor]  # gradients of layer 0's weight and bias, then layer 1's, ...; or empty
     rectifier: Rectifier
 
     def forward(self, x: Tensor, kept: list[Tensor] | None = None) -> Tensor:
@@ -53,7 +55,7 @@ class Run(NamedTuple):
             self.grads[i - 1].copy_(part)
 
     def of_input(self, g: Tensor, kept: list[Tensor], start: int) -> Tensor:
-        """Return the gradient of the input's columns from `start` on, given g as in `backward`."""
+        """Return the gradient of the input's columns from `start` on; g is that of the outputs."""
         weights = [self.weights[0][start:], *self.weights[1:]]
         needed = [True, *[False] * (2 * len(weights))]
         ((_, part),) = backward(g, kept, weights, self.rectifier, needed)
@@ -61,9 +63,9 @@ class Run(NamedTuple):
 
 
 def runs_of(net: PackedMLP, trained: bool = False) -> list[Run]:
-    """Return a net's parts, one per run, or one per twin: run 0 twin 0, run 0 twin 1, and so on.
+    """Return a net's parts per run, or per twin in the order run 0 twin 0, run 0 twin 1, and so on.
 
-    trained: allocate gradients of the parameters, which `Run.backward` writes.
+    trained: also allocate the gradients of the parameters, which `Run.backward` needs.
     """
     assert isinstance(net.activation, Rectifier)
     weights = [layer.weight for layer in net.layers]
@@ -88,7 +90,7 @@ def runs_of(net: PackedMLP, trained: bool = False) -> list[Run]:
 
 
 def _split(tensors: Iterable[Tensor]) -> list[tuple[Tensor, ...]]:
-    """Return each tensor's parts, one per run and twin."""
+    """Split each tensor into its parts, one per run or twin."""
     return [tensor.flatten(0, -3).unbind() for tensor in tensors]
 
 
@@ -123,7 +125,8 @@ class Squashed(NamedTuple):
         """Return the loss's gradient with respect to the net's outputs, shape (R, B, 2 act).
 
         of_action: the gradient with respect to the action.
-        weight: the gradient with respect to each log-probability of a run, (R,).
+        weight: the gradient with respect to each log-probability, the same for all rows of a run,
+        (R,).
         """
         # d action / d u = 1 - action^2, d log pi / d u = 2 action, d log pi / d log-std = -1
         weight = weight[:, None, None]
@@ -138,7 +141,7 @@ class Squashed(NamedTuple):
 def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None = None) -> Tensor:
     """Return the outputs of N runs or twins, shape (N, B, out).
 
-    inputs: shape (N, B, in), or (N / 2, B, in) if the two twins of each pair share an input.
+    inputs: shape (N, B, in), or (N / 2, B, in) if the two twins of each run share an input.
     kept: a list to which each run's layer inputs are appended, or None.
     """
     twins, heads = len(runs) // len(inputs), []
@@ -161,7 +164,7 @@ def critic_gradients(
     noise: Tensor,
     gamma: float,
 ) -> Tensor:
-    """Return `critic_loss` for these arguments, shape (R,), and write the critic's gradients."""
+    """Return the value of `critic_loss`, shape (R,), and write the critic's gradients."""
     runs, size = reward.shape
     next_obs = batch.next_obs.contiguous()
     policy = Squashed.of(outputs(runs_of(actor.net), next_obs), noise, actor)
@@ -174,7 +177,7 @@ def critic_gradients(
     for at, twin in enumerate(runs_of(critic.net, trained=True)):
         kept: list[Tensor] = []
         error = torch.sub(twin.forward(before[at // 2], kept), bellman[at // 2], out=errors[at])
-        twin.backward(error / size, kept)  # while the activations are in the cache
+        twin.backward(error / size, kept)  # now, while the activations are in the cache
     return errors.view(runs, 2, size).square_().mean(dim=2).sum(dim=1).mul_(0.5)
 
 
@@ -182,7 +185,7 @@ def critic_gradients(
 def actor_gradients(
     actor: Actor, critic: Critic, alpha: Tensor, obs: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return `actor_loss` for these arguments, (R,) and (R, B), and write the actor's gradients."""
+    """Return the values of `actor_loss`, (R,) and (R, B), and write the actor's gradients."""
     (runs, size, width), obs = obs.shape, obs.contiguous()
     policies, critics = runs_of(actor.net, trained=True), runs_of(critic.net)
     hidden: list[list[Tensor]] = []

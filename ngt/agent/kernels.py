@@ -1,11 +1,12 @@
 """Kernels of packed nets, i.e. the nets of N runs: layers x W + b with a rectifier between them.
 
-The function `plain` defines the kernels' results. On a CPU the kernels use oneDNN. By default torch
-multiplies float32 matrices with MKL, which uses only old instructions on processors that are not
-Intel's. oneDNN also comes with torch and also computes in float32. It was twice as fast on an AMD
-processor with AVX-512 (docs/performance.md). All layers of one run are computed before the next run
-starts. The run's activations therefore stay in the cache, and its numbers are the same alone and
-together with other runs. In formulas, x' is x transposed.
+The function `plain` defines what the kernels compute. On a CPU the kernels use the library oneDNN.
+By default torch multiplies float32 matrices with the library MKL, which uses only old instructions
+on processors not made by Intel. oneDNN also comes with torch and also computes in float32. It was
+twice as fast on an AMD processor with AVX-512 (docs/performance.md). All layers of one run are
+computed before those of the next run. A run's activations therefore stay in the cache, and a run's
+numbers are the same whether it trains alone or together with other runs. In formulas, x' is x
+transposed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Rectifier:
 
 
 def by_onednn(x: Tensor) -> bool:
-    """Return True if nets process this input with oneDNN."""
+    """Return True if the kernels use oneDNN for this input."""
     return ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32
 
 
@@ -52,7 +53,7 @@ def rectified(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> 
 
 
 def plain(x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier) -> Tensor:
-    """Return the same as `rectified`, using torch's own products."""
+    """Return the same as `rectified`, computed with torch's default matrix products."""
     for depth in range(0, len(parameters), 2):
         weight, bias = parameters[depth : depth + 2]
         x = torch.baddbmm(bias, rectifier(x) if depth else x, weight)
@@ -69,7 +70,7 @@ def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def _outer(x: Tensor, g: Tensor) -> Tensor:
     """Return x' g for x (B, in) and g (B, out), shape (in, out)."""
-    # oneDNN copies a transposed first factor, so the first factor should be the narrow one.
+    # oneDNN copies the first factor if it is transposed, so the narrower matrix should be first.
     if 1 < g.shape[1] <= x.shape[1] // 4:
         return _linear(g.mT, x.mT).mT
     return _linear(x.mT, g.mT)
@@ -85,11 +86,12 @@ def forward(
     """Return the output of one run, (B, out), and append the input of every layer to `kept`.
 
     Shapes: x (B, in) without gaps between rows, each weight (in, out), each bias (out,). If `kept`
-    is None, layer inputs are not kept, and their memory is reused while it is in the cache.
+    is None, the layers' inputs are not stored, so that their memory is reused while it is in the
+    cache.
     """
     for depth, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         if depth:
-            x = rectifier(x)  # by torch, since oneDNN's rectifier would turn NaN into 0
+            x = rectifier(x)  # torch's rectifier, since oneDNN's would turn NaN into 0
         if kept is not None:
             kept.append(x)
         x = _linear(x, weight.mT, bias)
@@ -139,7 +141,7 @@ def _forward(
 
 
 class _Rectified(Function):
-    """A whole net as one node of the autograd graph; second derivatives go through `plain`."""
+    """A whole net as one node of the autograd graph; second derivatives are computed by `plain`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, rectifier: Rectifier, *parameters: Tensor) -> Tensor:

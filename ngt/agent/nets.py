@@ -1,4 +1,4 @@
-"""Packed networks, which hold the nets of R runs and compute all of them in one call.
+"""Packed networks: each holds the nets of R runs and computes the nets of all runs in one call.
 
 The first dimension of every parameter is the run. A layer computes y = x W + b for each run, with
 weights W (R, in, out), biases b (R, 1, out), inputs x (R, B, in) and outputs y (R, B, out). A twin
@@ -59,7 +59,7 @@ class PackedLinear(nn.Module):
         return rectified(x, self.parts(frozen), Rectifier())
 
     def parts(self, frozen: bool = False) -> tuple[Tensor, Tensor]:
-        """Return the weight (N, in, out) and bias (N, 1, out) in use, as constants if frozen."""
+        """Return the weight (N, in, out) and bias (N, 1, out), without gradients if frozen."""
         weight, bias = self.matrix().flatten(0, -3), self.bias.flatten(0, -3)
         return (weight.detach(), bias.detach()) if frozen else (weight, bias)
 
@@ -76,9 +76,10 @@ def unit_(columns: Tensor) -> Tensor:
 class SpectralLinear(PackedLinear):
     """A packed layer whose weight W is divided by its largest singular value, sigma = l' W r.
 
-    l' is l transposed. Power iteration in `step()` tracks the singular vectors l and r, which a
-    forward pass never changes. The weight is initialised first, and divided by sigma in each
-    forward pass. In the opposite order, the initialisation would have no effect.
+    l' is l transposed, and l and r are the singular vectors for sigma. `step()` improves l and r by
+    power iteration; a forward pass never changes them. The weight is initialised first, and then
+    divided by sigma in each forward pass. In the opposite order, the initialisation would have no
+    effect.
     """
 
     def __init__(self, lead: tuple[int, ...], in_dim: int, out_dim: int) -> None:
@@ -129,9 +130,9 @@ class PackedMLP(nn.Module):
 
     The last layer is linear.
 
-    generators: one per run, in order. A run's weights depend on its own generator alone. Biases
-    start at zero, except that a layer with `uniform` initialisation draws biases like weights.
-    layer_norm: normalise the hidden layers before the activation.
+    generators: one per run, in order. A run's initial weights depend only on the run's generator.
+    Biases start at zero, but a layer with `uniform` initialisation draws biases like weights.
+    layer_norm: apply layer norm to each hidden layer before the activation.
     head_init: initialisation of the last layer, or None for `init`.
     head_gain: factor on the initial weight of the last layer.
     """
@@ -169,10 +170,10 @@ class PackedMLP(nn.Module):
         with torch.no_grad():
             self.layers[-1].weight.mul_(head_gain)
         if spectral_norm:
-            self.power_iteration(15)  # enough: the product of the layers' norms is then 1.0 to 1.2
+            self.power_iteration(15)  # suffices: the layers' norms then multiply to 1.0 to 1.2
 
     def forward(self, x: Tensor, frozen: bool = False) -> Tensor:
-        """Return the outputs. If frozen, parameters are constants: only x receives gradients."""
+        """Return the outputs. If frozen, only x receives gradients, not the parameters."""
         if isinstance(self.activation, Rectifier) and not self.norms:
             parts = [part for linear in self.layers for part in linear.parts(frozen)]
             return rectified(x, parts, self.activation)
@@ -208,12 +209,12 @@ class PackedMLP(nn.Module):
 
 
 class ObsNormaliser(nn.Module):
-    """A normaliser of observations, (obs - mean) / std, by each run's running mean and variance.
+    """A normaliser of observations, (obs - mean) / std, by running statistics of each run.
 
-    Mean and variance are updated by Welford's method, one batch at a time. Normalised values are
-    clipped to [-10, 10], as in the later public code of the NGT paper's authors. The state is
+    The mean and variance are updated by Welford's method, one batch at a time. Normalised values
+    are clipped to [-10, 10], as in the later public code of the NGT paper's authors. The state is
     float64. In float32, sums over a million steps would lose terms that are small compared with the
-    mean.
+    sum.
     """
 
     def __init__(self, runs: int, obs: int) -> None:

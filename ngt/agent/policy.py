@@ -1,4 +1,4 @@
-"""Policies and their safetensors files, which hold a run's actor and observation normaliser."""
+"""Policies, i.e. a run's actor and observation normaliser, and their safetensors files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Policy(nn.Module):
         return torch.tanh(mean)[:, : obs.shape[1]]
 
     def normalise(self, obs: Tensor) -> Tensor:
-        """Return observations as the nets receive them: normalised, if there is a normaliser."""
+        """Return observations as the nets need them: normalised, if there is a normaliser."""
         return obs if self.normaliser is None else self.normaliser(obs)
 
     def snapshot(self, run: int) -> dict[str, Tensor]:
@@ -57,7 +57,7 @@ def save(path: Path, tensors: dict[str, Tensor], env: str, sac: SacConfig) -> No
         for name, value in asdict(sac).items()
         if name in ALWAYS or (name in SOMETIMES and value != getattr(SacConfig(), name))
     }
-    # A single key, since safetensors does not keep the order of several keys.
+    # Only one metadata key, since safetensors does not keep the order of several keys.
     meta = {"ngt": json.dumps({"format": 1, "env": env, "sac": settings})}
     with atomic(path) as temporary:
         temporary.write_bytes(to_bytes(tensors, metadata=meta))
@@ -66,7 +66,7 @@ def save(path: Path, tensors: dict[str, Tensor], env: str, sac: SacConfig) -> No
 def load(path: Path) -> tuple[Policy, str]:
     """Return a policy and the id of its env.
 
-    Raise UserError with the file and the field if the file cannot be used.
+    If the file cannot be used, raise a UserError that names the file and the field.
     """
     from safetensors import SafetensorError, safe_open
 

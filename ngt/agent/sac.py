@@ -1,4 +1,4 @@
-"""Soft actor-critic (SAC): its losses and a thin agent, packed over runs.
+"""Soft actor-critic (SAC): its losses, and agents for R runs whose nets are packed together.
 
 Let alpha be the temperature, Q the twin critics and Q' their slowly moving targets:
 
@@ -9,14 +9,15 @@ Let alpha be the temperature, Q the twin critics and Q' their slowly moving targ
     target   : Q' <- (1 - tau) Q' + tau Q
 
 All losses are minimised, and each is one value per run, shape (R,). With `alpha_loss: log_alpha`
-the weight of the temperature's loss is log alpha, as in most public code.
+the loss of alpha has log alpha in place of the first alpha, as in most public code.
 
-Actions lie in [-1, 1], and log pi refers to this squashed action before it is scaled to the env's
-bounds. Let |A| be the number of action dimensions, and b half the width of the bounds. The target
-entropy -|A| refers to the action in the env's own units. Scaling by b adds |A| log b to the
-entropy. The target for the squashed action is therefore -|A| - |A| log b. With `entropy_units:
-tanh` this target is -|A|. In y, log pi always refers to the squashed action. If it referred to the
-action in the env's units, y would differ by a constant, alpha |A| log b per step.
+Actions lie in [-1, 1], and log pi is the log density of this squashed action, before the action is
+scaled to the env's bounds. Let |A| be the number of action dimensions, and b half the width of the
+bounds. The target entropy -|A| applies to the action in the env's own units. Scaling by b adds |A|
+log b to the entropy. The target for the squashed action is therefore -|A| - |A| log b. With
+`entropy_units: tanh`, the target for the squashed action is -|A|. In y, log pi is always that of
+the squashed action. With log pi of the action in the env's units, y would differ by a constant,
+alpha |A| log b per step.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from ngt.seeding import Draw, torch_generator
 if TYPE_CHECKING:
     from ngt.settings.config import SacConfig
 
-ROWS = 32  # this many rows of any width fill whole vector registers
+ROWS = 32  # a tensor with a multiple of 32 rows fills whole vector registers, whatever its width
 
 
 def mlp(
@@ -114,8 +115,9 @@ def critic_loss(
 ) -> Tensor:
     """Return 1/2 E[(Q1 - y)^2] + 1/2 E[(Q2 - y)^2] over the batch, shape (R,).
 
-    y is the soft Bellman target, without gradient. Termination stops the bootstrap; truncation does
-    not. Shapes: alpha (R,), reward (R, B), noise (R, B, act).
+    y is the soft Bellman target, without gradient. y includes the value of the next state unless
+    the episode terminated; truncation is not termination. Shapes: alpha (R,), reward (R, B), noise
+    (R, B, act).
     """
     with torch.no_grad():
         mean, log_std = actor(batch.next_obs)
@@ -138,7 +140,7 @@ def actor_loss(
 
 
 def temperature_loss(weight: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
-    """Return -weight E[log pi + target entropy], (R,), with alpha or log alpha as the weight."""
+    """Return -weight E[log pi + target entropy], (R,); the weight (R,) is alpha or log alpha."""
     return -weight * (log_prob.detach().mean(dim=1) + target_entropy)
 
 
@@ -158,9 +160,9 @@ def target_entropy(act: int, config: SacConfig, half_range: float) -> float:
 
 
 class Sac(nn.Module):
-    """The agents of R runs, with methods `act` and `update`.
+    """The SAC agents of R runs.
 
-    half_range: half the width of the env's action bounds, on which the target entropy depends.
+    half_range: half the width of the env's action bounds; the target entropy depends on it.
     """
 
     def __init__(
@@ -188,12 +190,12 @@ class Sac(nn.Module):
 
     @staticmethod
     def draws(batch: int, act: int) -> dict[str, Draw]:
-        """Return the random tensors that each run consumes in one update."""
+        """Return the random tensors that each run uses up in one update."""
         return {"next_noise": Draw("normal", (batch, act)), "noise": Draw("normal", (batch, act))}
 
     @staticmethod
     def exploration(envs: int, act: int) -> dict[str, Draw]:
-        """Return the random tensors that each run needs for its actions in one vector step."""
+        """Return the random tensors that each run needs to act once in each of its envs."""
         shape = (envs, act)
         return {"explore": Draw("normal", shape), "uniform": Draw("uniform", shape)}
 
@@ -205,7 +207,7 @@ class Sac(nn.Module):
         return torch.tanh(pre_tanh)[:, : obs.shape[1]]
 
     def temperature(self) -> Tensor:
-        """Return alpha, shape (R,), which is exp or softplus of the learned parameter."""
+        """Return alpha, shape (R,): exp or softplus of the learned parameter."""
         softplus = self.config.alpha_form == "softplus"
         return F.softplus(self.log_alpha) if softplus else self.log_alpha.exp()
 
@@ -219,7 +221,7 @@ class Sac(nn.Module):
     def soft_value(self, obs: Tensor, noise: Tensor, target: bool = False) -> Tensor:
         """Return V(s) = min Q(s, a) - alpha log pi(a|s), a ~ pi(.|s), shape (R, B).
 
-        Its gradient passes through Q only.
+        The gradient of V(s) passes through Q only.
 
         target: use Q' instead of Q, without any gradient.
         """
@@ -231,14 +233,14 @@ class Sac(nn.Module):
         return critic(obs, action).min(dim=1).values - cost
 
     def descend_critic(self, loss: Tensor, *further: Optimizer) -> None:
-        """Take one step down a loss (R,) with the critic's optimiser and any `further` ones."""
+        """Take one step down a loss (R,) with the critic's and any `further` optimisers."""
         descend(self.optimisers["critic"], loss, self.config.critic_grad_clip, further)
 
     def _by_hand(self, net: PackedMLP, obs: Tensor) -> bool:
         return self.config.critics == 2 and served(net, obs)
 
     def _update_critic(self, alpha: Tensor, batch: Batch, reward: Tensor, noise: Tensor) -> Tensor:
-        """Take one step down `critic_loss`; return its value."""
+        """Take one step down `critic_loss`; return the loss, shape (R,)."""
         optimiser, limit = self.optimisers["critic"], self.config.critic_grad_clip
         nets, gamma = (self.critic, self.target, self.actor), self.config.gamma
         if self._by_hand(self.critic.net, batch.obs):
@@ -250,7 +252,7 @@ class Sac(nn.Module):
         return loss
 
     def _update_actor(self, alpha: Tensor, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Take one step down `actor_loss`; return its value and log pi."""
+        """Take one step down `actor_loss`; return the loss, (R,), and each row's log pi, (R, B)."""
         optimiser, limit = self.optimisers["actor"], self.config.actor_grad_clip
         nets = (self.actor, self.critic)
         if self._by_hand(self.actor.net, obs):
@@ -266,7 +268,7 @@ class Sac(nn.Module):
     ) -> dict[str, Tensor]:
         """Update critic, actor, temperature and target once; return detached metrics (R,).
 
-        reward: rewards (R, B), used instead of those in the batch.
+        reward: rewards (R, B), used instead of the batch's rewards.
         """
         alpha = self.temperature().detach()
         loss = self._update_critic(alpha, batch, reward, draws["next_noise"])
@@ -295,8 +297,8 @@ class Sac(nn.Module):
 def fill_rows(x: Tensor) -> Tensor:
     """Return x (R, n, d) padded with rows of zeros to a multiple of ROWS.
 
-    The kernels of exp and tanh round a tensor's last elements differently if these do not fill a
-    vector register. With the padding, values of a run are never among these elements, so a run's
-    actions are the same alone and together with other runs.
+    The kernels of exp and tanh round a tensor's last elements differently if these elements do not
+    fill a vector register. With the padding, there are no such elements, so a run's actions are the
+    same whether it trains alone or together with other runs.
     """
     return F.pad(x, (0, 0, 0, -x.shape[1] % ROWS))

@@ -1,1 +1,1 @@
-"""The Python API. `ngt/__init__.py` imports each of its modules when one of their names is used."""
+"""The Python API. `ngt/__init__.py` imports a module of this package when it is first needed."""

@@ -1,4 +1,4 @@
-"""Read policies, demonstrations and tables of runs from Python."""
+"""Functions that load policies, demonstrations and tables of runs from Python."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Controller:
             Actions in the env's own units, within its bounds, shape (act,) or (n, act), float32.
 
         Raises:
-            UserError: obs has another shape; the message names the shape expected.
+            UserError: obs has another shape; the message names the expected shape.
         """
         task = get_task(self.env)
         rows = np.asarray(obs, np.float32)
@@ -84,16 +84,17 @@ def load_demos(source: str | Path, env: str | None = None) -> Demos:
 
     Args:
         source: a demonstration file, or the env id of a shipped expert.
-        env: the env that the demonstrations must be of, or None to accept any.
+        env: the id of the env that the demonstrations must come from, or None to accept any env.
 
     Returns:
-        Whole episodes, one after another. Of T transitions in n episodes, `obs` has shape
-        (T + n, obs) in the env's own units, `action` (T, act) in [-1, 1], and `reward` (T,) is the
-        env's own. `length`, `terminated`, `returns` and `seeds` have shape (n,).
+        Whole episodes, one after another. For n episodes with T transitions in total, `obs` has
+        shape (T + n, obs) and is in the env's own units. `action` has shape (T, act) and lies in
+        [-1, 1]. `reward`, shape (T,), is the env's own reward. `length`, `terminated`, `returns`
+        and `seeds` have shape (n,).
 
     Raises:
-        UserError: the file is missing, damaged, of another env, or of another project; the message
-            then names the `ngt import` command.
+        UserError: the file is missing, damaged, of another env, or in another project's format. In
+            the last case, the message names the `ngt import` command that converts the file.
     """
     path = find(source, shipped.DEMOS)
     refuse_foreign(path, env or "ENV")
@@ -103,7 +104,7 @@ def load_demos(source: str | Path, env: str | None = None) -> Demos:
 def find(source: str | Path, name: str) -> Path:
     """Return the path `source`, or a file of the shipped expert if `source` is an env id.
 
-    name: the name of this file.
+    name: the name of the expert's file.
     """
     env = str(source)
     if Path(source).exists() or not shipped.ships(env):
@@ -119,20 +120,21 @@ def load_runs(
     results: str | Path = "results",
     other_settings: bool = False,
 ) -> pd.DataFrame:
-    """Return the evaluations of a scale's finished runs.
+    """Return the evaluations of the finished runs of a scale, i.e. a set of settings.
 
     Args:
         scale: the name of a scale, such as "quick".
-        settings: further settings, as in a config file. {"records": "published"} reads the records
-            that ship with a checkout.
+        settings: further settings, as in a config file. {"records": "published"} reads the
+            published records instead, i.e. the results of runs that are part of the repository.
         results: the folder of results.
-        other_settings: take published records even if their settings differ from the config's.
+        other_settings: read published records even if their settings differ from those of the
+            config.
 
     Returns:
         A table with one row per evaluation of each finished run. `step` counts env steps, `return`
         is the mean of the evaluation's undiscounted returns, and `score` is the return normalised
-        so that a random policy has 0 and the expert 1. Runs that are missing are left out. Without
-        any run, the table is empty.
+        so that a random policy has 0 and the expert 1. Missing runs are left out. If there are no
+        runs, the table is empty.
 
     Raises:
         UserError: a setting is wrong, or a run's files are damaged.

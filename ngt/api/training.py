@@ -1,4 +1,4 @@
-"""Functions that do the same as the commands `ngt train` and `ngt expert`, and return the run."""
+"""Functions that do the same as the commands `ngt train` and `ngt expert` and return the run."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def imitate(
 
     Args:
         env: the id of a registered env.
-        demos: a demonstration file, demonstrations, or the env id of a shipped expert.
+        demos: a demonstration file, a `Demos` object, or the env id of a shipped expert.
         method: the name of a method in the config.
         steps: the number of env steps, over all parallel envs. Default: the number set by `scale`.
         seed: the seed of the run.
         episodes: the number of episodes to imitate. Default: all episodes in `demos`.
-        rate: keep every n-th transition of an episode. Default: the method's value if it has one,
-            otherwise the suite's value.
+        rate: keep every `rate`-th transition of an episode. Default: the rate that the config sets
+            for the method, otherwise the suite's default.
         mode: the inputs of the learned reward: "state-action", "state-state" or "state-only".
         scale: the name of a scale, i.e. of a set of settings in workflow/config, such as "quick".
         settings: further settings, as in a config file.
@@ -88,7 +88,7 @@ def imitate(
         The finished run. An existing run is not trained again.
 
     Raises:
-        UserError: if the request is one that the command would reject.
+        UserError: `ngt train` would reject these arguments.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:
@@ -104,7 +104,7 @@ def imitate(
 
 
 def _read(demos: str | Path | Demos, env: str, layout: Layout) -> tuple[Demos, Path]:
-    """Return an env's demonstrations and their file.
+    """Return the demonstrations of an env and the file that contains them.
 
     Demonstrations that are passed as an object are first saved to a file.
     """
@@ -142,8 +142,8 @@ def expert(
         The finished run of the expert. An existing expert is not trained again.
 
     Raises:
-        UserError: if the request is one that the command would reject, for example because the env
-            is unknown or the expert exists with other settings.
+        UserError: `ngt expert` would reject these arguments, for example because the env is unknown
+            or the expert exists with other settings.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     if steps is not None:

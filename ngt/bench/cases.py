@@ -1,4 +1,4 @@
-"""The measured cases: learners on filled buffers, whole training steps, and other libraries."""
+"""Functions that the benchmarks time: updates with filled buffers, whole steps, other libraries."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from ngt.settings.config import CellConfig, TrainConfig
 from ngt.training.collector import Collector
 from ngt.training.learner import Learner, Member
 
-FILLED = 10_000  # random transitions in a buffer; their values do not affect speed
+FILLED = 10_000  # number of random transitions in a buffer; their values do not affect speed
 SB3 = "stable-baselines3 SAC"
 MODELS = {
     "SAC": "ngt.reward:EnvReward",
@@ -31,12 +31,12 @@ class Contender(NamedTuple):
     """A function whose calls are timed."""
 
     call: Callable[[], None]
-    runs: int = 1  # number of updates per call, one for each run of a pack (trained together)
-    many: Callable[[int], None] | None = None  # makes a given number of calls with less overhead
+    runs: int = 1  # number of updates per call, one for each run of a pack (runs trained together)
+    many: Callable[[int], None] | None = None  # makes the given number of calls, with less overhead
 
 
 class Pack(NamedTuple):
-    """A learner for the runs of a pack, and a filled buffer."""
+    """A learner for a pack, i.e. runs that are trained together, and a filled buffer."""
 
     learner: Learner
     replay: Replay
@@ -59,9 +59,10 @@ def random_batch(runs: int, rows: int, obs: int, act: int) -> Batch:
 
 
 def cell_of(model: str, env: str, train: TrainConfig | None = None) -> CellConfig:
-    """Return the paper's settings of one of MODELS on an env.
+    """Return the paper's settings for training one of MODELS on an env.
 
-    NGT's pairing is repeated here because base.yaml cannot be read without PyYAML.
+    NGT's pairing loss is set here, although base.yaml sets it too, because base.yaml cannot be read
+    without PyYAML.
     """
     pairing = "hl_gauss" if env == "Humanoid-v4" else PotentialConfig().pairing
     return CellConfig(
@@ -88,7 +89,7 @@ def pack_of(
     graphs: bool = True,
     filled: int = FILLED,
 ) -> Pack:
-    """Return a learner for runs with these seeds, and a filled buffer that is equal on all devices.
+    """Return a learner for runs with these seeds, and a buffer with the same rows on every device.
 
     The buffer holds `filled` random transitions.
     """
@@ -101,7 +102,7 @@ def pack_of(
 
 
 def whole(cell: CellConfig, seeds: Sequence[int]) -> Callable[[], None]:
-    """Return a function that makes one vector step of training: act, update, step envs, store."""
+    """Return a function that makes one training step: act, update, step all envs once, store."""
     pack, num = pack_of(cell, seeds), cell.train.num_envs
     envs = VectorEnv(cell.env, len(seeds) * num)
     explore = Streams(seeds, Sac.exploration(num, envs.task.act), "cpu")
@@ -120,8 +121,9 @@ def whole(cell: CellConfig, seeds: Sequence[int]) -> Callable[[], None]:
 def iteration(cell: CellConfig) -> Callable[[], None]:
     """Return a function that makes one iteration of one run, without stepping envs or acting.
 
-    The iteration stores the transitions of one step of the run's envs with their rewards, then
-    updates the reward model and the agent. For an offline method it is one gradient step.
+    The iteration stores random transitions, one for each of the run's envs, with their rewards,
+    then updates the reward model and the agent. For an offline method, the iteration is one
+    gradient step.
     """
     pack, task = pack_of(cell, [0]), get_task(cell.env)
     model = pack.learner.model
@@ -150,7 +152,7 @@ def stepping(env: str, num: int) -> Callable[[], None]:
 
 
 def peers(env: str) -> dict[str, Contender]:
-    """Return, for each installed peer by its name, a function to time that makes a gradient step.
+    """Return functions that make a gradient step of each installed peer, by the peer's name.
 
     A peer is another library with the same algorithm.
     """
@@ -163,7 +165,7 @@ def peers(env: str) -> dict[str, Contender]:
 def sb3_update(env: str) -> Callable[[], None]:
     """Return a function that makes one gradient step of stable-baselines3's SAC.
 
-    Its nets, batch and buffer have the sizes of the suite's.
+    Its nets, batch and buffer have the same sizes as those of the suite's SAC.
     """
     from stable_baselines3 import SAC
 

@@ -1,4 +1,4 @@
-"""`ngt bench`: updates per second on one thread, compared with peers or between methods."""
+"""`ngt bench`: updates per second on one thread, compared with other libraries or by method."""
 
 import multiprocessing
 import statistics
@@ -15,20 +15,20 @@ from ngt.runs.provenance import provenance
 from ngt.settings.config import CellConfig, Config, TrainConfig
 from ngt.settings.resolve import method_label, method_rate, resolve
 
-# Field of a result row -> the library by whose rate the row's rate is divided in this field.
+# Field of a result row -> a library. The field is the row's rate divided by the library's rate.
 PEERS = {"over_peer": SB3, "over_sbx": next(iter(STEPS))}
 
 
 def bench(
     env: str, *, pack: int, repeats: int, updates: int, theirs: Peers = NONE
 ) -> dict[str, Any]:
-    """Return the rates of SAC, NGT, `pack` NGT runs together and other libraries (peers).
+    """Return the rates of SAC, NGT, `pack` NGT runs together, and other libraries (peers).
 
-    All take turns on one thread. `theirs` are peers that run in another Python environment. In the
-    rows, `updates_per_second` counts the updates of all runs of a pack. `over_floor` is an update's
-    time divided by the time of its matrix products alone. `products_ms` is the part of one run's
-    `update_ms` that these products take. `env_steps_per_second` is the rate of one run in whole
-    training, without evaluations.
+    They take turns on one thread. `theirs` are peers that run in another Python environment. Each
+    has a row with these fields: `updates_per_second` counts the updates of all runs of a pack (runs
+    trained together). `over_floor` is an update's time divided by the time of its matrix products
+    alone. `update_ms` is the time of one run's update, of which these products take `products_ms`.
+    `env_steps_per_second` is the rate of one run in whole training, without evaluations.
     """
     torch.set_num_threads(1)
     models = {"SAC": ("SAC", 1), "NGT": ("NGT", 1), f"NGT, pack of {pack}": ("NGT", pack)}
@@ -72,7 +72,7 @@ def bench(
 
 
 def pack_agreement(env: str) -> list[dict[str, Any]]:
-    """Return the differences between a pack of three runs and the same runs alone."""
+    """Return how much the parameters of three runs differ between training in a pack and alone."""
     cell = cell_of("NGT", env)
     return agreement(
         {
@@ -83,9 +83,9 @@ def pack_agreement(env: str) -> list[dict[str, Any]]:
 
 
 def together(env: str, *, processes: int, repeats: int, updates: int) -> dict[str, Any]:
-    """Return NGT's updates per second in one process and in several together.
+    """Return NGT's updates per second in one process, and in several processes together.
 
-    Each process runs on one thread.
+    Each process uses one thread.
     """
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         job = partial(_rate_here, env, updates)
@@ -110,17 +110,17 @@ def _ngt_here(env: str) -> Contender:
 
 
 def _rate_here(env: str, updates: int, _: int) -> float:
-    """Return NGT's updates per second in this process."""
+    """Return the number of NGT updates per second in this process."""
     return measure({"": _ngt_here(env)}, 1, updates)[""][0]
 
 
 def bench_methods(
     config: Config, env: str, names: Sequence[str], relative_to: str, *, repeats: int, updates: int
 ) -> dict[str, Any]:
-    """Return the iterations per second of these methods and their cost relative to `relative_to`.
+    """Return the named methods' iterations per second, and their cost relative to `relative_to`.
 
-    The cost is the median over rounds of the ratio of the two methods' times per iteration. Each
-    method is measured as a single run on one thread.
+    A method's cost is its time per iteration divided by that of the method `relative_to`; the
+    median over rounds is returned. Each method is measured as a single run on one thread.
     """
     torch.set_num_threads(1)
     every = {name: method_rate(config, name) or CellConfig.rate for name in (*names, relative_to)}

@@ -1,8 +1,8 @@
-"""Measurements of a CUDA device: agreement with the CPU, rates compared with the floor, and memory.
+"""Measurements of a CUDA device: agreement with the CPU, update rates, and memory.
 
 `make gpu-check` runs the tests marked `gpu`, then this module, which writes one JSON file. The
 module needs torch, numpy, einops, gymnasium[mujoco], safetensors and tqdm; the tests also need
-pytest. Neither uses the network.
+pytest. Neither the tests nor the module use the network.
 """
 
 import argparse
@@ -29,10 +29,10 @@ from ngt.training.graphs import Graph
 from ngt.training.trainer import Trainer
 
 DEVICE = "cuda"
-FILLED = 100_000  # transitions in the buffer of a measured learner
+FILLED = 100_000  # number of transitions in the buffer of a measured learner
 REPEATS = 5
-COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # what is timed -> number of updates in a round
-WHOLE = 2000  # env steps of a training run whose memory is measured
+COUNTS = {"eager": 20, "graph": 128, "floor": 100}  # measurement -> number of updates in a round
+WHOLE = 2000  # number of env steps of a training run whose memory is measured
 METHODS = {  # every online method of the paper, except DAC with reward R+
     "ngt": "ngt.potential:Potential",
     "pwil": "baselines.pwil:Pwil",
@@ -42,11 +42,11 @@ METHODS = {  # every online method of the paper, except DAC with reward R+
     "red": "baselines.red:Red",
     "diffail": "baselines.diffail:DiffAil",
 }
-TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # number of runs trained together -> env steps of each
+TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # size of a pack -> number of env steps of each run
 
 
 def agreement(model: str, env: str) -> list[dict[str, Any]]:
-    """Return how far parameters differ between CPU and eager CUDA, and between eager and graph."""
+    """Return how much parameters differ between CPU and eager CUDA, and between eager and graph."""
     sides = {
         name: [pack_of(cell_of(model, env), range(2), device, graphs=name == "graph", filled=5000)]
         for name, device in (("cpu", "cpu"), ("eager", DEVICE), ("graph", DEVICE))
@@ -55,9 +55,10 @@ def agreement(model: str, env: str) -> list[dict[str, Any]]:
 
 
 def floor(model: str, env: str, pack: int) -> Contender:
-    """Return the matrix products of one update on a CUDA device, captured in one graph.
+    """Return only the matrix products of an update, captured in a CUDA graph, as a timed function.
 
-    The products are recorded on the CPU without oneDNN, which a CUDA device does not use.
+    The list of products is recorded on the CPU, with oneDNN switched off, since a CUDA device does
+    not use oneDNN.
     """
     update = pack_of(cell_of(model, env), range(pack), filled=2000).update
     with mock.patch.object(kernels, "ONEDNN", False):
@@ -71,10 +72,11 @@ def milliseconds(name: str, contender: Contender) -> float:
 
 
 def rate(model: str, env: str, pack: int) -> dict[str, Any]:
-    """Return the times and rates of an update, and the memory that it takes.
+    """Return the times and rates of an update of a pack, and the memory that it takes.
 
-    An update is timed in eager mode and as a CUDA graph. `floor_ms` is the time of its matrix
-    products alone.
+    A pack is a number of runs that are trained together. An update is timed in eager mode and as a
+    CUDA graph. `floor_ms` is the time of the update's matrix products alone, a lower bound on its
+    time.
     """
     row: dict[str, Any] = {"model": model, "env": env, "pack": pack}
     row["floor_ms"] = milliseconds("floor", floor(model, env, pack))
@@ -95,7 +97,7 @@ def rate(model: str, env: str, pack: int) -> dict[str, Any]:
 def train(
     cell: CellConfig, pack: int = 1, workers: int = 0, *, graphs: bool = True
 ) -> dict[str, Any]:
-    """Train a pack to its end and return the record of its first run."""
+    """Train a pack of runs to the end and return the contents of the first run's run.json."""
     with tempfile.TemporaryDirectory() as folder:
         members = members_of(cell, range(pack), Path(folder))
         Trainer(cell, members, device=DEVICE, env_workers=workers, graphs=graphs).run("gpu-check")
@@ -107,12 +109,12 @@ def train(
 def training(
     model: str, env: str, pack: int, steps: int, workers: int, *, graphs: bool = True
 ) -> dict[str, Any]:
-    """Return the env steps per second of each run in whole training, without evaluations."""
+    """Return the env steps per second of one run in whole training, without evaluations."""
     settings = TrainConfig(
         steps=steps, buffer=100_000, eval_every=steps, eval_episodes=1, log_every=1000
     )
     run = train(cell_of(model, env, settings), pack, workers, graphs=graphs)
-    (a, start), (b, end) = run["timing"][0], run["timing"][-1]  # without the warm-up interval
+    (a, start), (b, end) = run["timing"][0], run["timing"][-1]  # leaves out the warm-up interval
     return {
         "model": model,
         "env": env,
@@ -127,7 +129,7 @@ def memory(method: str, env: str) -> dict[str, Any]:
     """Return the peak memory of training one of METHODS with a buffer of the paper's size."""
     settings = TrainConfig(steps=WHOLE, eval_every=WHOLE, eval_episodes=1, log_every=WHOLE)
     like = cell_of("NGT", env, settings)
-    shares = method in ("ngt", "red")  # RED has NGT's pairings
+    shares = method in ("ngt", "red")  # RED has NGT's pairing losses
     cell = replace(like, model=METHODS[method], params=like.params if shares else {})
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -179,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             workers = args.workers if pack > 1 else 0
             note("training", training(args.models[0], env, pack, steps, workers))
         for model in args.models:
-            done = model == args.models[0]  # already measured with graphs
+            done = model == args.models[0]  # measured with graphs above
             for graphs in (False,) if done else (True, False):
                 note("training", training(model, env, 1, TRAININGS[1], 0, graphs=graphs))
         for method in METHODS:

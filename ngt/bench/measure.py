@@ -1,4 +1,4 @@
-"""Measurements for the benchmarks: update rates, matrix products alone, agreement and profiles."""
+"""Measurements for the benchmarks: update rates, time of matrix products, agreement, profiles."""
 
 import itertools
 import re
@@ -16,7 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ngt.bench.cases import Contender, Pack
 
-# The kinds of work of torch's operators. The first pattern that matches decides.
+# Kind of work -> pattern for the names of torch's operators. The first pattern that matches an
+# operator decides its kind.
 KINDS = {
     "matrix products": r"aten::(mm|bmm|addmm|baddbmm)$|mkldnn::_linear_pointwise$",
     "optimisers": r"Optimizer|aten::.*(_fused_adam_|lerp|_foreach)",
@@ -58,7 +59,7 @@ def took(contender: Contender, count: int) -> float:
 
 
 def seconds(call: Callable[[], None], count: int) -> float:
-    """Return the seconds that `count` calls take, including their work on a GPU."""
+    """Return the seconds that `count` calls take, including the work that they start on a GPU."""
     wait = torch.cuda.synchronize if torch.cuda.is_initialized() else int
     wait()
     start = time.perf_counter()
@@ -84,18 +85,19 @@ def ratio(
 ) -> float:
     """Return the median over rounds of the ratio of two rates, `ours` / `theirs`.
 
-    A slow phase of the machine changes both rates of a round, so it hardly affects their ratio.
+    If the machine is slow during a round, both rates of the round are lower, and their ratio hardly
+    changes.
 
-    of: the function that reduces the ratios to one number, if not the median.
+    of: the function that reduces the rounds' ratios to one number; by default the median.
     """
     return round(of([a / b for a, b in zip(ours, theirs, strict=True)]), 3)
 
 
-# ---------------------------------------------------------------- the floor
+# ---------------------------------------------------------------- matrix products alone
 
 
 class Products(TorchDispatchMode):
-    """A context that times matrix products and, given a device, records them for replay there."""
+    """A context that times matrix products. Given a device, it also records them for repetition."""
 
     def __init__(self, device: str | None = None) -> None:
         super().__init__()
@@ -106,7 +108,7 @@ class Products(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         product = re.match(KINDS["matrix products"], func.name().removesuffix(".default"))
         if product and self.device is not None:
-            plain = func.namespace == "aten"  # if so, the last two arguments are the factors
+            plain = func.namespace == "aten"  # True if the last two arguments are the factors
             copies = [_like(x, self.device) for x in (args[-2:] if plain else args)]
             self.calls.append((torch.matmul if plain else func, copies))
         start = time.perf_counter()
@@ -127,7 +129,7 @@ def _like(x: Any, device: str) -> Any:
 def floor(update: Callable[[], None], device: str = "cpu") -> Callable[[], None]:
     """Return a function that repeats only the matrix products of one update, on `device`.
 
-    An update cannot be faster than its matrix products.
+    An update cannot be faster than its matrix products, so their time is the floor of its time.
     """
     with Products(device) as noted:
         update()
@@ -140,9 +142,9 @@ def floor(update: Callable[[], None], device: str = "cpu") -> Callable[[], None]
 
 
 def in_place(contender: Contender, updates: int) -> float:
-    """Return the milliseconds that the matrix products take within one run's update.
+    """Return the milliseconds that matrix products take during the update of one run.
 
-    The factors of the products are already in the cache.
+    During an update, the factors of a product are already in the cache.
     """
     count = max(updates // contender.runs, 3)
     with Products() as timed:
@@ -154,7 +156,7 @@ def in_place(contender: Contender, updates: int) -> float:
 
 
 def parameters(learner: Any) -> Tensor:
-    """Return all parameters of each run on the CPU, shape (runs, parameters)."""
+    """Return a CPU copy of all parameters of each run, shape (runs, parameters)."""
     every = itertools.chain(learner.agent.parameters(), learner.model.parameters())
     return torch.cat([p.detach().reshape(len(p), -1).cpu().double() for p in every], dim=1)
 
@@ -162,12 +164,12 @@ def parameters(learner: Any) -> Tensor:
 def agreement(
     sides: Mapping[str, Sequence[Pack]], updates: Sequence[int] = (1, 10, 100)
 ) -> list[dict[str, Any]]:
-    """Update all packs; return how far parameters differ between the sides, i.e. lists of packs.
+    """Update all packs; return how much parameters differ between the sides, i.e. lists of packs.
 
-    A pack is a set of runs that are updated together. All sides hold the same runs, but may divide
-    them into packs differently, or be on other devices.
-    After each number of updates in `updates`, compare each side with the next. The field `a_b` is
-    the largest difference of any parameter between sides a and b.
+    A pack is a set of runs that are updated together. All sides hold the same runs, but two sides
+    may divide the runs into packs differently or be on different devices. After each number of
+    updates in `updates`, compare each side with the next. In the result, the field `a_b` is the
+    largest difference of any parameter between sides a and b.
     """
     rows = []
     for count in range(1, max(updates) + 1):
@@ -194,7 +196,7 @@ def kind(operator: str) -> str:
 
 
 def profile(update: Callable[[], None], updates: int) -> list[dict[str, Any]]:
-    """Return the milliseconds and the share of each kind of work in an update."""
+    """Return the milliseconds of each kind of work in an update, and its share of the update."""
     with torch_profile(activities=[ProfilerActivity.CPU]) as result:
         seconds(update, updates)
     totals = dict.fromkeys(KINDS, 0.0)

@@ -1,6 +1,7 @@
-"""SBX, the JAX version of stable-baselines3, run by a process in another Python environment.
+"""SBX, the JAX version of stable-baselines3, run in a process of another Python environment.
 
-`python -m venv PATH` and `PATH/bin/pip install -r ngt/bench/peers.txt` make the environment.
+To make that environment, run `python -m venv PATH` and `PATH/bin/pip install -r
+ngt/bench/peers.txt`.
 """
 
 import json
@@ -24,11 +25,11 @@ ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "JAX_PLATFORMS": "cpu",
 }
-STEPS = {"SBX SAC": 1, "SBX SAC, 4 steps a call": 4}  # number of gradient steps per call, by name
+STEPS = {"SBX SAC": 1, "SBX SAC, 4 steps a call": 4}  # name -> number of gradient steps per call
 
 
 class Peers(NamedTuple):
-    """Functions to time that call another Python environment, and the library versions there."""
+    """Functions to time that run in another Python environment, and its library versions."""
 
     contenders: Mapping[str, Contender]
     versions: Mapping[str, str]
@@ -39,9 +40,9 @@ NONE = Peers({}, {})
 
 @contextmanager
 def sbx(env: str, python: Path | None) -> Iterator[Peers]:
-    """In this context, run SBX's SAC with this Python; yield functions to time that call it.
+    """Run a process of `python` that trains SBX's SAC; yield functions to time that call it.
 
-    If `python` is None, yield no peers.
+    The process ends with the context. If `python` is None, there is no process and no function.
     """
     if python is None:
         yield NONE
@@ -83,14 +84,14 @@ class Server:
     log: IO[str]  # the standard error of the process
 
     def train(self, steps: int, calls: int) -> None:
-        """Make `calls` calls of `steps` gradient steps each."""
+        """Let the process make `calls` calls of `steps` gradient steps each; wait for its reply."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{steps} {calls}\n")
         self.process.stdin.flush()
         self.answer()
 
     def answer(self) -> str:
-        """Return the next line that the process prints. Raise UserError if it has ended."""
+        """Return the next line that the process prints. Raise UserError if the process ended."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:

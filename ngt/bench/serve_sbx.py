@@ -1,10 +1,10 @@
-"""Run gradient steps of SBX's SAC on request.
+"""A script that runs gradient steps of SBX's SAC on request.
 
 The Python that runs this file needs the packages in `peers.txt`. `python serve_sbx.py OBS ACT`
 makes an agent for observations of size OBS and actions of size ACT, fills its buffer and prints the
 library versions as JSON. For each input line `STEPS CALLS` it then makes CALLS calls of STEPS
-gradient steps each and prints `done`. This file does not import the suite, which need not be
-installed in that Python's environment.
+gradient steps each and prints `done`. This file does not import `ngt`, which that Python's
+environment may lack.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-FILLED, BATCH, HIDDEN = 10_000, 256, [256, 256]  # as in the benchmark's own learners
+FILLED, BATCH, HIDDEN = 10_000, 256, [256, 256]  # as for the suite's own SAC in the benchmarks
 LIBRARIES = ("sbx-rl", "jax", "jaxlib", "flax", "optax", "stable_baselines3", "numpy")
 
 

@@ -1,11 +1,11 @@
-"""The benchmarks' results as text."""
+"""Functions that format the benchmarks' results as text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 def aligned(rows: Sequence[Sequence[object]], left: int = 1) -> list[str]:
-    """Return a line per row; the first `left` columns are left-aligned, the rest right-aligned."""
+    """Return a line per row, with the first `left` columns left-aligned, the rest right-aligned."""
     widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -22,7 +22,7 @@ def fields(row: Mapping[str, Any]) -> str:
 
 
 def spread(row: Mapping[str, Any]) -> str:
-    """Return the range of a row's rates over the rounds, as text."""
+    """Return the lowest and highest rate of a row over the rounds, as text."""
     return f"({row['slowest']}-{row['fastest']})"
 
 

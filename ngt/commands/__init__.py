@@ -1,5 +1,5 @@
 """The commands of `ngt`, with one module per command.
 
-`add(parser)` adds the options of a command and `run(args)` runs it. `ngt.cli` imports
-only the module of the requested command.
+In each module, `add(parser)` adds the command's options and `run(args)` runs the command. `ngt.cli`
+imports only the module of the requested command.
 """

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
     actor, env = policy.load(file)
     data = read_demos(args.demos, env) if args.demos else None
     terminate = resolve_expert(config, env).terminate_when_unhealthy
-    own = read_json(file.parent / "config.json")  # the settings of the run that made the policy
+    own = read_json(file.parent / "config.json")  # the settings of the run that trained the policy
     if "terminate_when_unhealthy" not in user_settings(args) and isinstance(own, dict):
         terminate = bool(own.get("terminate_when_unhealthy", terminate))
     evaluator = Evaluator(env, [(args.seed, 0)], args.episodes, terminate_when_unhealthy=terminate)

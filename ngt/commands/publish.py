@@ -1,4 +1,4 @@
-"""ngt publish: gather the results of a scale's complete runs in one file of records to ship."""
+"""ngt publish: gather the results of all complete runs of a scale in one file to publish."""
 
 import argparse
 from pathlib import Path
@@ -28,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the file of records, and the manifest that lists the settings of the runs."""
+    """Write the file of records, and the manifest, a file that lists the settings of the runs."""
     config = load_config(args)
     if lost := [folder for folder in args.sources if not folder.is_dir()]:
         raise UserError(f"--from: {lost[0]}: no such folder; name a root folder of results")

@@ -63,9 +63,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demos:
-    """Play and return the demonstrations: episodes of the expert, of --policy, or with --random.
+    """Run and return episodes of the expert, of --policy, or with --random, of a random policy.
 
-    The returns of a random policy are part of all of them.
+    With an expert or --policy, also run a random policy, whose returns are stored with the
+    episodes.
     """
     expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
     episodes = args.episodes or expert.episodes
@@ -84,10 +85,10 @@ def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demo
 
 
 def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Policy:
-    """Return the policy to record: that of --policy, or else the env's expert.
+    """Return the policy to record: the one named by --policy, or else the env's expert.
 
-    Raise UserError if the policy was trained on another env, or if the expert is not complete or
-    was trained with other settings than the current ones.
+    Raise UserError if the policy was trained on another env, or if the expert's training is not
+    complete or used settings other than the current ones.
     """
     actor, env = policy.load(policy_file(args.policy or layout.expert(args.env)))
     if env != args.env:

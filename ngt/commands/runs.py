@@ -1,4 +1,4 @@
-"""ngt runs: print the run table, which lists the key and status of every run of a scale."""
+"""ngt runs: print the key (name) and status of every run of a scale, i.e. a preset config."""
 
 import argparse
 from collections import Counter
@@ -10,7 +10,7 @@ from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.status import STATUSES
 from ngt.runs.table import source
 from ngt.settings.config import Config
-from ngt.settings.options import load_config
+from ngt.settings.options import chosen, load_config
 from ngt.text import say
 
 
@@ -40,7 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def add_figure(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Add the option that `chosen_keys` takes. verb: what the command does with the runs."""
+    """Add the option --figure. verb: what the command does with the runs, for the help text."""
     parser.add_argument(
         "--figure",
         action="append",
@@ -49,7 +49,7 @@ def add_figure(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the run table, or with --former, the former results."""
+    """Print the table of runs, or with --former, results that newer results have replaced."""
     config = load_config(args)
     layout = Layout.of(config, args.results)
     keys = chosen_keys(config, args.figure)
@@ -64,25 +64,27 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("--remove: deletes former results; add --former")
     counts: Counter[str] = Counter()
     records = source(layout, config)
-    for key in keys:
-        status = records.status(key)
-        chosen = not args.status or status.status == args.status
-        if chosen and (status.other_source or not args.other_source):
+    statuses = {key: records.status(key) for key in keys}
+    for key, status in statuses.items():
+        wanted = not args.status or status.status == args.status
+        if wanted and (status.other_source or not args.other_source):
             counts[status.status] += 1
             say(str(key) if args.keys else f"{status.status:<9} {key!s:<70} {status.note}".rstrip())
     if not args.keys:
         say(counted(counts, config))
+        if config.records != "published" and all(s.status == "missing" for s in statuses.values()):
+            say(untrained(keys, config))
 
 
 def chosen_keys(config: Config, figures: Sequence[str] | None) -> list[RunKey]:
-    """Return the keys of the runs of the named entries of `figures`, or of all."""
+    """Return the keys of all runs, or only of those that the named entries of `figures` request."""
     for name in figures or []:
         check_known("--figure", name, list(config.figures))
     return run_table(config, figures)
 
 
 def list_former(layout: Layout, status: str | None, *, remove: bool) -> None:
-    """Print the former results, i.e. those of runs that were trained again.
+    """Print the former results, i.e. the earlier results of runs that were trained again.
 
     status: if given, list only results with this status.
     remove: delete the listed results.
@@ -107,7 +109,13 @@ def check_known(option: str, name: str, known: Sequence[str]) -> None:
 
 
 def counted(counts: Counter[str], config: Config) -> str:
-    """Return a line with the number of runs in total and with each status."""
+    """Return a line with the total number of runs and the number with each status."""
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     of = f" of study {config.study}" if config.study else ""
     return f"{counts.total()} runs at scale {config.scale}{of}" + (f": {parts}" if parts else "")
+
+
+def untrained(keys: Sequence[RunKey], config: Config) -> str:
+    """Return a line that says that none of these runs exists, and how to train the first one."""
+    which = f"none of these {len(keys)} runs has been trained yet"
+    return f"{which}; to train one: `ngt train {keys[0]} {chosen(config)}`" if keys else which

@@ -1,4 +1,4 @@
-"""Functions that several commands of `ngt` use to train a policy or to run it."""
+"""Functions that several commands of `ngt` use to train or run policies."""
 
 import argparse
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:
-    """Add the option to refuse demonstrations that the env cannot have produced."""
+    """Add --strict, which refuses demonstrations that the env cannot have produced."""
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -49,7 +49,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
 
 
 def add_outcome(parser: argparse.ArgumentParser) -> None:
-    """Add the option with which a job of the workflow reports that it refuses to run."""
+    """Add --outcome, with which a job of the workflow reports that it refuses to run."""
     parser.add_argument(
         "--outcome",
         type=Path,
@@ -79,7 +79,7 @@ def policy_file(path: Path) -> Path:
 
 
 def say_demos(file: Path, data: Demos) -> None:
-    """Print the number of demonstrations in a file, and the returns of expert and random policy."""
+    """Print a file's number of demonstrations, and the returns of its expert and random policy."""
     say(
         f"{file}: {len(data.length)} episodes, return {data.expert:.1f} "
         f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
@@ -87,17 +87,17 @@ def say_demos(file: Path, data: Demos) -> None:
 
 
 def read_demos(file: Path, env: str, **options: bool) -> Demos:
-    """Return the demonstrations in a file of the suite's format.
+    """Return the demonstrations in a file that has the suite's format.
 
-    If the file has the format of another project, raise a UserError that names the command with
-    which to import it. The options are those of `ngt.experience.demos.load`.
+    If the file has another project's format, raise a UserError that names the command to import the
+    file. The options are those of `ngt.experience.demos.load`.
     """
     refuse_foreign(file, env)
     return load(file, env, **options)
 
 
 def warn_of_scale(data: Demos) -> None:
-    """Print a warning if returns cannot be normalised with the returns in these demonstrations."""
+    """Print a warning if these demonstrations' returns cannot be used to normalise returns."""
     if reason := unscored(reference_of(data)):
         say(f"warning: {data.env}: no return can be normalised: {reason}")
 
@@ -105,9 +105,9 @@ def warn_of_scale(data: Demos) -> None:
 def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.Namespace) -> bool:
     """Return True if a run must be trained.
 
-    If there is a former result with these settings, bring it back instead and return False. Print a
-    line if the run need not be trained, or if its folder holds a result that is damaged or was made
-    with other settings.
+    A former result is an earlier result that a newer one replaced. If there is a former result with
+    these settings, bring it back and return False. Print a line if the run need not be trained, or
+    if its folder holds a result that is damaged or has other settings.
     """
     status, note, _ = job.member_state(cell, member)
     if status in COMPLETE and not args.fresh:
@@ -124,7 +124,7 @@ def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.N
 
 
 def came_back(cell: CellConfig, member: Member) -> bool:
-    """Move a former result with these settings back to the run's folder.
+    """Move a former (replaced) result with these settings back to the run's folder.
 
     Return False if there is no such result.
     """
@@ -144,9 +144,9 @@ def came_back(cell: CellConfig, member: Member) -> bool:
 def train_members(
     cell: CellConfig, members: Sequence[Member], name: str, config: Config, args: argparse.Namespace
 ) -> bool:
-    """Train the runs of a pack together, from their checkpoints if there are any.
+    """Train runs together, as a pack. If there are checkpoints, resume from them.
 
-    Return True if a signal to stop came after the last step, so that the runs are complete.
+    Return True if a signal to stop came after the last step, when the runs were complete.
     """
     return job.train(
         cell,

@@ -1,4 +1,4 @@
-"""ngt ship: copy an expert and its recorded demonstrations to the shipped experts in data/."""
+"""ngt ship: copy an expert and its demonstrations to data/, which is part of the repository."""
 
 import argparse
 

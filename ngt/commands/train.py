@@ -1,6 +1,7 @@
-"""ngt train: imitate demonstrations.
+"""ngt train: train runs that imitate demonstrations.
 
-Runs that differ only in seed and number of demonstrations are trained together, as a pack.
+Runs that differ only in seed and number of demonstrations are trained together, as a pack, in this
+process.
 """
 
 import argparse
@@ -42,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train those of the named runs that are not finished, one pack after another."""
+    """Train the named runs that are not finished, one pack (runs trained together) at a time."""
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
     keys = [RunKey.parse(text) for text in args.keys]
@@ -75,10 +76,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Namespace) -> CellConfig:
-    """Return the settings `cell` of a pack, changed to name these demonstrations as their source.
+    """Return the settings `cell` of a pack with these demonstrations as their `demos_source`.
 
-    Raise UserError if the demonstrations are not of the expert that the settings name and --demos
-    was not given.
+    Without --demos, raise UserError if the demonstrations do not come from the expert that the
+    settings name.
     """
     if cell.demos_source in (data.source, file_hash(source, "demos")):
         return cell
@@ -92,7 +93,7 @@ def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Names
 
 
 def member_of(key: RunKey, data: Demos, source: Path, layout: Layout) -> Member:
-    """Return a run as a member of its pack, with the demonstrations that this run imitates."""
+    """Return a run as a member of its pack, with the demonstrations that the run imitates."""
     return Member(
         layout.run(key),
         key.record,

@@ -1,8 +1,8 @@
 """Demonstrations: how they are recorded, saved, loaded, checked and subsampled.
 
-A demonstration file is a NumPy archive, without pickle, of whole episodes, one after another. It
-also holds a random policy's returns, which normalise scores. An episode of T steps has T + 1
-observations, so that each transition keeps its own next observation.
+A demonstration file is a NumPy archive, without pickle, of whole episodes, one after another. The
+file also contains a random policy's returns, with which scores are normalised. An episode of T
+steps has T + 1 observations, so that the last transition also has a next observation.
 """
 
 import contextlib
@@ -54,17 +54,17 @@ class Demos:
     returns: NDArray[np.float64]
     seeds: NDArray[np.int64]
     random_returns: NDArray[np.float64]
-    source: str  # the expert's config hash, or a description by the user
-    spread: NDArray[np.float32] | None = None  # from measure_spread; None if it was not measured
+    source: str  # hash of the expert's config, or a description by the user
+    spread: NDArray[np.float32] | None = None  # from measure_spread; None if not measured
 
     @property
     def expert(self) -> float:
-        """Return the demonstrations' mean return, which defines score 1."""
+        """Return the demonstrations' mean return, which has the normalised score 1."""
         return float(self.returns.mean())
 
     @property
     def random(self) -> float:
-        """Return the uniform-random policy's mean return, which defines score 0."""
+        """Return the uniform-random policy's mean return, which has the normalised score 0."""
         return float(self.random_returns.mean())
 
     @property
@@ -78,7 +78,7 @@ class Demos:
 
 
 class Episode(NamedTuple):
-    """One episode: obs (T + 1, obs), action (T, act), reward (T,), and if the env terminated it."""
+    """An episode of T steps: obs (T + 1, obs), action (T, act), reward (T,), True if terminated."""
 
     obs: NDArray[Any]
     action: NDArray[Any]
@@ -95,10 +95,10 @@ def from_episodes(
     *,
     actions: str,
 ) -> Demos:
-    """Return demonstrations made from a user's own episodes, with the same checks as for a file.
+    """Return demonstrations made from a user's own episodes, after the same checks as in `load`.
 
-    Warn if the actions could be in either unit. Measure the observations' spread in steps of a
-    random policy.
+    Warn if the actions could be in either unit. Also measure the spread of each observation column
+    under a random policy.
 
     actions: the unit of the episodes' actions, "env" for the env's own or "unit" for [-1, 1].
     """
@@ -170,7 +170,7 @@ def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32
 def record(
     env: str, act: Act, episodes: int, seed: int, *, source: str, terminate_when_unhealthy: bool
 ) -> Demos:
-    """Record episodes of a policy, and the returns of as many of a uniform-random policy.
+    """Record episodes of a policy, and the returns of as many episodes of a random policy.
 
     act: maps observations (1, n, obs) to actions (1, n, act) in [-1, 1].
     """
@@ -184,7 +184,7 @@ def record(
 
 
 def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealthy: bool) -> Demos:
-    """Record the episodes of the uniform-random policy whose returns `record` stores."""
+    """Record the same random episodes as `record`, which stores only their returns."""
     vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
     with contextlib.closing(vec):
         played = play_random(vec, seed, keep=True)
@@ -194,7 +194,7 @@ def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealth
 
 
 def save(path: Path, demos: Demos) -> None:
-    """Write a demonstration file atomically. Raise errors and warn in the same cases as `load`."""
+    """Write a demonstration file atomically, with the same errors and warnings as `load`."""
     where = f"demonstrations {path}"
     check(demos, where)
     tell(demos, where)
@@ -220,11 +220,11 @@ def load(
 ) -> Demos:
     """Read and check a demonstration file.
 
-    Raise UserError for a wrong field; the message has the file, the field, the value found and the
-    value expected. Warn about data that the env cannot have produced; with `strict`, raise
+    Raise UserError for a wrong field; the message names the file, the field, its value and the
+    expected value. Warn about data that the env cannot have produced; with `strict`, raise
     UserError instead.
 
-    terminate_when_unhealthy: the setting of the env used for training.
+    terminate_when_unhealthy: this setting of the env that is used for training.
     """
     where = f"demonstrations {path}"
     data = _read(path, where)
@@ -248,7 +248,7 @@ def load(
 
 
 def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
-    """Return all arrays of the archive by name."""
+    """Return all arrays of the NumPy archive by name."""
     data, name = {}, ""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -294,18 +294,18 @@ def _meta(data: dict[str, NDArray[Any]], where: str) -> dict[str, str]:
 
 
 def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demos") -> Batch:
-    """Return every rate-th transition of the first `count` episodes, as (1, N, ·) on the CPU.
+    """Return every rate-th transition of the first `count` episodes, shape (1, N, ·), on the CPU.
 
     Each episode is subsampled from a random offset below `rate`. The offset depends only on the
-    seed, the env and the episode. All methods therefore get the same transitions, and the set for
-    fewer episodes is the beginning of the set for more.
+    seed, the env and the episode. All methods therefore get the same transitions, and a smaller
+    `count` gives the first part of the transitions of a larger `count`.
     """
     if not 1 <= count <= len(demos.length):
         raise UserError(
             f"{where}: field 'demos': requested {count}, found {len(demos.length)} episodes; "
             f"request 1 to {len(demos.length)}, or record more"
         )
-    starts = np.concatenate([[0], np.cumsum(demos.length + 1)])  # each episode's first row of obs
+    starts = np.concatenate([[0], np.cumsum(demos.length + 1)])  # first row of obs of each episode
     rows, steps, terminal = [], [], []
     for episode in range(count):
         if (length := int(demos.length[episode])) < rate:
@@ -328,7 +328,7 @@ def subsample(demos: Demos, count: int, rate: int, seed: int, where: str = "demo
 
 
 class DemoSet:
-    """The demonstrations of R runs, padded to the largest run's set and drawn with replacement."""
+    """The demonstrations of R runs, padded to the size of the largest; drawn with replacement."""
 
     def __init__(self, sets: Sequence[Batch], device: torch.device | str = "cpu") -> None:
         self.size = torch.tensor([s.obs.shape[1] for s in sets], device=device)[:, None]
@@ -337,12 +337,12 @@ class DemoSet:
         self._run = torch.arange(len(sets), device=device)[:, None]
 
     def sample(self, index: torch.Tensor) -> Batch:
-        """Return rows `index % size` of each run's own set, for integers `index` (R, B)."""
+        """Return rows `index % size` of each run's demonstrations, for integers `index` (R, B)."""
         row = index % self.size
         return type(self.data)(*(field[self._run, row] for field in self.data))
 
     def hidden(self) -> Self:
-        """Return the same sets without the env's reward."""
+        """Return the same demonstrations without the env's reward."""
         out = copy.copy(self)
         out.data = hide(self.data)
         return out

@@ -1,7 +1,8 @@
-"""The tasks and their environments, with flat float32 observations and actions in [-1, 1].
+"""The tasks and their envs, which have flat float32 observations and actions in [-1, 1].
 
-To add a task, register the env with gymnasium (`gym.register`) and its facts with
-`register(Task(...))`. Every new env is compared with these facts.
+A task states the facts of an env, such as its sizes. To add a task, register the env with gymnasium
+(`gym.register`) and the facts with `register(Task(...))`. Every env that is made is compared with
+these facts.
 """
 
 import contextlib
@@ -38,14 +39,17 @@ class Task:
     high: float  # upper action bound of the env itself, the same in every dimension
     time_limit: int  # number of steps after which an episode is truncated
     kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # for gymnasium.make
-    # True if the env accepts `terminate_when_unhealthy` and terminates episodes only if it is True.
-    # False if the env has no such option. The tasks below without the option never terminate.
+    # True if the env accepts the option `terminate_when_unhealthy` and terminates episodes only if
+    # the option is True. False if the env has no such option. The suite's tasks without the option
+    # never terminate.
     can_terminate: bool = False
     # Mean returns published with the NGT authors' code. They are only a guide for the quality of
-    # our experts, because in that code episodes never end early and Ant has 27 observations.
+    # this suite's experts, because in that code episodes never end early and Ant has 27
+    # observations.
     published_random: float | None = None
     published_expert: float | None = None
-    # Mean return that a shipped expert should reach, or None if no expert is meant to ship.
+    # Mean return that the expert in data/ should reach, or None if there should be no expert in
+    # data/.
     aim: float | None = None
 
     @property
@@ -64,7 +68,7 @@ class Task:
 
 TASKS: dict[str, Task] = {}
 
-# For each known but refused id, the reason and the id to use instead.
+# Id of an env that the suite refuses -> the reason, and the id to use instead.
 REFUSED = {
     "Pusher-v4": (
         "gymnasium refuses it on mujoco >= 3 (its object is lighter than air and is never pushed)",
@@ -74,14 +78,14 @@ REFUSED = {
 
 
 def register(task: Task) -> None:
-    """Add a task. Raise UserError if a different task has its id."""
-    check_name(task.id, "task id")  # gym_id may be any text
+    """Add a task. Raise UserError if a different task with the same id exists."""
+    check_name(task.id, "task id")  # gym_id may be any text, so it is not checked
     if TASKS.setdefault(task.id, task) != task:
         raise UserError(f"task id {task.id!r} is already registered; choose another id")
 
 
 def get_task(task_id: str) -> Task:
-    """Return a registered task, or raise UserError with the nearest ids."""
+    """Return a registered task, or raise a UserError that lists the nearest ids."""
     if task_id in TASKS:
         return TASKS[task_id]
     if task_id in REFUSED:
@@ -94,8 +98,8 @@ def get_task(task_id: str) -> Task:
     )
 
 
-# The paper's table gives Ant 111 observations. The authors' public code uses Gymnasium's default,
-# which has no contact forces and 27 observations. Here this variant is Ant-27.
+# In the paper's table, observations of Ant have size 111. The authors' public code uses Gymnasium's
+# default, in which observations have size 27, without contact forces. Here this variant is Ant-27.
 _FORCES = {"use_contact_forces": True}
 
 for _task in (
@@ -108,14 +112,14 @@ for _task in (
     Task("walker-walk", "dm_control/walker-walk-v0", 24, 6, -1.0, 1.0, 1000, aim=800),
     Task("cheetah-run", "dm_control/cheetah-run-v0", 17, 6, -1.0, 1.0, 1000, aim=600),
     Task("finger-spin", "dm_control/finger-spin-v0", 9, 2, -1.0, 1.0, 1000, aim=800),
-    # Ant with 27 observations, an alternative reading of the paper.
+    # Ant with observations of size 27, another interpretation of the paper.
     Task("Ant-27", "Ant-v4", 27, 8, -1.0, 1.0, 1000, {}, True, -62, 6160),
     # Small tasks, for trials and tests.
     Task("Pendulum-v1", "Pendulum-v1", 3, 1, -2.0, 2.0, 200),
     Task("Reacher-v5", "Reacher-v5", 10, 2, -1.0, 1.0, 50),
 ):
     register(_task)
-OURS = frozenset(TASKS)  # the suite's own tasks; its tests make an env of each
+OURS = frozenset(TASKS)  # the suite's own tasks; the tests make an env of each of them
 
 _ENDLESS = frozenset(task.id for task in TASKS.values() if not task.can_terminate)
 
@@ -139,7 +143,7 @@ def _leaves(space: spaces.Space[Any]) -> list[spaces.Space[Any]]:
 def check_space(
     env_id: str, observation_space: spaces.Space[Any], action_space: spaces.Space[Any]
 ) -> None:
-    """Check that the agent supports an env's observations and its bounded box of actions."""
+    """Check that the agent supports an env's observation space and its action space."""
     bad = f"env {env_id!r}: action space {action_space}".replace("\n", " ")
     if not isinstance(action_space, spaces.Box) or action_space.dtype.kind != "f":
         raise UserError(f"{bad} is not continuous: use an env with one float Box of actions")
@@ -163,9 +167,9 @@ def check_space(
 
 @contextlib.contextmanager
 def _renderer(wanted: bool) -> Iterator[None]:
-    """In this context, hide the user's choice of renderer unless a renderer is wanted.
+    """In this context, hide the user's choice of renderer, unless rendering is wanted.
 
-    A wrong choice would otherwise break imports.
+    Otherwise, a renderer that does not work would make imports fail.
     """
     names = ("MUJOCO_GL", "PYOPENGL_PLATFORM")
     before = {name: os.environ[name] for name in names if name in os.environ}
@@ -188,7 +192,7 @@ def _renderer(wanted: bool) -> Iterator[None]:
 
 
 def _import_dm_control(env_id: str) -> None:
-    """Import dm_control. This takes seconds and fixes the renderer, so do it only when needed."""
+    """Import dm_control, only when needed: this takes seconds and fixes the process's renderer."""
     try:
         importlib.import_module("dm_control.suite")
         gym.register_envs(importlib.import_module("shimmy"))
@@ -203,7 +207,7 @@ def _log_mujoco(message: str) -> None:
 
 
 def _catch_mujoco_warnings() -> None:
-    """Log MuJoCo's warnings, which its own handler would write to MUJOCO_LOG.TXT."""
+    """Log MuJoCo's warnings. MuJoCo's own handler would write them to the file MUJOCO_LOG.TXT."""
     with contextlib.suppress(ImportError):  # without MuJoCo there are no such warnings
         importlib.import_module("mujoco").set_mju_user_warning(_log_mujoco)
 
@@ -228,7 +232,7 @@ def _check_live(task: Task, env: gym.Env[Any, Any]) -> None:
 
 
 def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | None = None) -> Env:
-    """Make one env of a task; see `make`."""
+    """Make one env of a task, as `make` does."""
     kwargs = dict(task.kwargs)
     if task.can_terminate:
         kwargs["terminate_when_unhealthy"] = terminate_when_unhealthy
@@ -239,7 +243,7 @@ def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | Non
         warnings.filterwarnings("ignore", message=".*is out of date")  # the paper's ids are v4
         warnings.filterwarnings("ignore", message=".*precision lowered")  # float32 is wanted
         try:
-            if gym.spec(task.gym_id).max_episode_steps is None:  # dm_control truncates by itself
+            if gym.spec(task.gym_id).max_episode_steps is None:  # dm_control truncates itself
                 kwargs["max_episode_steps"] = task.time_limit
             env: gym.Env[Any, Any] = gym.make(
                 task.gym_id, render_mode=render_mode, disable_env_checker=True, **kwargs
@@ -260,7 +264,7 @@ def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | Non
 def make(
     task_id: str, *, terminate_when_unhealthy: bool = True, render_mode: str | None = None
 ) -> Env:
-    """Make one env, which rescales actions in [-1, 1] to its own bounds.
+    """Make one env, which rescales actions in [-1, 1] to the env's own bounds.
 
     `terminate_when_unhealthy` has no effect on a task without this option (`Task.can_terminate`).
     To render without a display, start the process with MUJOCO_GL=egl. dm_control chooses its
@@ -270,9 +274,9 @@ def make(
 
 
 def check_registered(names: Iterable[str]) -> None:
-    """Make an env of each of these tasks, except the suite's own, to find mistakes early.
+    """Make an env of each of these tasks, except the suite's own tasks, to find mistakes early.
 
-    Raise UserError if the agent does not support an env, or if making it raises an exception.
+    Raise UserError if the agent does not support an env, or if making an env raises an exception.
     """
     for name in [n for n in dict.fromkeys(names) if n not in OURS]:
         try:

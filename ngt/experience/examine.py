@@ -1,4 +1,4 @@
-"""Checks of demonstrations for errors, and for doubtful data that causes a warning."""
+"""Checks of demonstrations for errors, and for implausible data, which causes a warning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ngt.text import ranges
 if TYPE_CHECKING:
     from ngt.experience.demos import Demos
 
-SPREAD_STEPS = 1000  # steps of a random policy in `measure_spread`
+SPREAD_STEPS = 1000  # number of steps of a random policy in `measure_spread`
 
 ARRAYS = {  # name -> dtype on disk and number of dimensions
     "obs": ("float32", 2),  # all episodes one after another, T + 1 rows for T steps
@@ -32,8 +32,8 @@ ARRAYS = {  # name -> dtype on disk and number of dimensions
     "seeds": ("int64", 1),  # the env seed of each episode
     "random_returns": ("float64", 1),  # returns of a uniform-random policy
 }
-# A file may lack the array `spread`. The checksum of a file omits this array, since the array does
-# not describe the episodes.
+# A file may lack the array `spread`. A file's checksum does not include this array, since the array
+# does not describe the episodes.
 OPTIONAL = {
     "spread": ("float32", 1)  # spread of each observation column under a random policy
 }
@@ -109,7 +109,7 @@ def _first(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
 
 
 def _row(demos: Demos, name: str, row: int) -> str:
-    """Return, as text, which episode an array's row belongs to and the row's number within it."""
+    """Return, as text, the episode to which an array's row belongs and the row's number in it."""
     if name in ("returns", "random_returns"):
         return f"episode {row}"
     ends = np.cumsum(demos.length + (name == "obs"))
@@ -140,16 +140,16 @@ def to_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
     return cast
 
 
-# ---------------------------------------------------------------- doubts
+# ---------------------------------------------------------------- implausible data
 
 
 def measure_spread(env: str) -> NDArray[np.float32]:
     """Return the range of each observation column within an episode of a random policy.
 
-    The range in an episode is the column's maximum minus its minimum. The result is the median over
-    episodes. A column that is constant in most episodes, such as a goal or the force on a body that
-    seldom touches anything, therefore counts as constant. The seed is fixed, so the same env gives
-    the same numbers.
+    The range in an episode is the column's maximum minus its minimum. The result is the median of
+    these ranges over episodes. A column that is constant in most episodes, such as a goal or the
+    force on a body that seldom touches anything, therefore has a range of 0. The seed is fixed, so
+    the same env gives the same numbers.
     """
     dice = rng(0, "spread", env)
     with contextlib.closing(VectorEnv(env, 1)) as vec:
@@ -166,7 +166,7 @@ def measure_spread(env: str) -> NDArray[np.float32]:
 def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
     """Return one line of text for each kind of data that the env cannot have produced.
 
-    terminate_when_unhealthy: the value of this setting for the env used for training.
+    terminate_when_unhealthy: this setting of the env that is used for training.
     """
     ended = demos.terminated
     absorbing = "an absorbing method would learn a false end; write terminated=False"
@@ -184,8 +184,8 @@ def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
 def _still(demos: Demos) -> list[str]:
     """Return one line of text for each set of observation columns that some episodes never change.
 
-    A block of adjacent columns that never change is reported only if a random policy changes at
-    least one of these columns.
+    A block of adjacent columns that never change is reported only if at least one of its columns
+    changes under a random policy.
     """
     if demos.spread is None:
         return []
@@ -195,7 +195,7 @@ def _still(demos: Demos) -> list[str]:
         still = np.ptp(demos.obs[start : start + length + 1], axis=0) == 0
         columns = list[int]()
         for constant, group in itertools.groupby(range(len(still)), key=lambda c: bool(still[c])):
-            block = list(group)  # reported as a whole, even if the env never changes some columns
+            block = list(group)  # reported whole, even if the env never changes some columns
             if constant and (demos.spread[block] > 0).any():
                 columns += block
         if columns:
@@ -217,7 +217,7 @@ def listed(noun: str, numbers: Iterable[int]) -> str:
 def tell(
     demos: Demos, where: str, *, strict: bool = False, terminate_when_unhealthy: bool = True
 ) -> None:
-    """Warn with every line that `doubts` returns; if `strict`, raise UserError for the first."""
+    """Warn with each line that `doubts` returns; if `strict`, raise UserError with the first."""
     for doubt in doubts(demos, terminate_when_unhealthy):
         if strict:
             raise UserError(f"{where}: {doubt}")

@@ -1,9 +1,9 @@
-"""The reference of normalised scores, in which a random policy scores 0 and the expert 1.
+"""The reference returns of normalised scores: a random policy has score 0, the expert score 1.
 
-`run.json` records it as `reference`, with these fields:
+`run.json` stores the reference as `reference`, with these fields:
 
 - random, expert: mean return of each policy
-- random_error, expert_error: standard error of that mean, if the policy has several episodes
+- random_error, expert_error: standard error of each mean, if the mean is over several episodes
 - demos: checksum of the demonstrations from which both means come
 """
 
@@ -24,14 +24,14 @@ ERRORS = 2.0  # number of standard errors by which the expert must exceed the ra
 
 
 def reference_of(demos: Demos) -> dict[str, Any]:
-    """Return the reference that a run with these demonstrations records."""
+    """Return the reference to store in run.json for a run with these demonstrations."""
     return {**references(demos.random_returns, demos.returns), "demos": demos.checksum}
 
 
 def references(random: NDArray[np.float64], expert: NDArray[np.float64]) -> dict[str, float]:
-    """Return the mean return of the random policy's and of the expert's episodes.
+    """Return the mean of the random policy's returns and the mean of the expert's returns.
 
-    Add the standard error of each mean that comes from several episodes.
+    Also return the standard error of each mean over several episodes.
     """
     out = {"random": float(random.mean()), "expert": float(expert.mean())}
     for name, returns in (("random", random), ("expert", expert)):

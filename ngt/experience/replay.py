@@ -1,4 +1,4 @@
-"""The replay buffer of R runs: a ring of rows for each run, with one row per transition."""
+"""The replay buffer of R runs: a ring buffer of rows for each run, with one row per transition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ngt.errors import UserError
 from ngt.state import Ring, State, slice_of
 
 SLOTS = 4096  # initial size of a run's table of final observations
-MOST = 2**24  # maximum size of this table, since rows store slot numbers in float32
+MOST = 2**24  # maximum size of this table, since rows store its indices as float32
 
 
 class Batch(NamedTuple):
@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 
 class Hidden(Batch):
-    """Transitions without the env's reward.
+    """Transitions whose env reward is hidden.
 
     Entry 3, the reward, is NaN, and the attribute `reward` raises UserError.
     """
@@ -57,22 +57,22 @@ def hide(batch: Batch) -> Batch:
 class Replay:
     """The last `capacity` transitions of each run, in one float32 tensor (R, capacity + envs, row).
 
-    Rows are obs | action | reward | terminated | slot. Each observation is stored once, since a
-    transition's next observation is the obs of the same env's next row. The following example has
-    two envs, a and b; the newest step is 3:
+    Rows are obs | action | reward | terminated | slot. Each observation is stored only once, since
+    a transition's next observation is the obs of the same env's next row. The following example has
+    two envs, a and b. a3 is the row of env a at step 3, the newest step:
 
         place   0   1   2   3   4   5  |  6   7       capacity 6, then one row per env
         row    a3  b3  a1  b1  a2  b2  | a4  b4       (rows after the ring hold only obs)
         after   6   7   4   5   0   1                 place of the next obs
 
     If a transition ends an episode, the env's next row begins another episode. The final
-    observation is then stored in `finals` (R, 1 + slots, obs) at the row's `slot`. All other rows
-    have slot 0, which is never read. Sampling gathers from tensors of fixed shape. Memory is
-    touched only as the buffer fills.
+    observation of the ended episode is then stored in `finals` (R, 1 + slots, obs) at the index
+    `slot` of the transition's row. All other rows have slot 0, which is never read. Sampling
+    gathers rows from tensors of fixed shape. Memory is first used when rows are stored in it.
 
     `reserve` assigns slots before transitions are stored. It frees the slots of overwritten
-    transitions, and doubles `finals` if too few slots are free. A CUDA graph that reads the old
-    tensor must then be captured again.
+    transitions, and replaces `finals` by a tensor of twice the size if too few slots are free. A
+    CUDA graph that reads the old tensor must then be captured again.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Replay:
         self.total = 0  # number of transitions ever added to each run
         # `total` as a tensor, so that a CUDA graph reads its current value.
         self.count = torch.zeros((), dtype=torch.int64, device=device)
-        self.ends = [0] * runs  # number of episodes that ever ended, per run
+        self.ends = [0] * runs  # per run, number of episodes that have ever ended
         # For each run, the number and the slot of each stored transition that ended an episode.
         self._lent: list[deque[tuple[int, int]]] = [deque() for _ in range(runs)]
         self._free = [list(range(SLOTS, 0, -1)) for _ in range(runs)]
@@ -112,11 +112,12 @@ class Replay:
         return self.finals.shape[1] - 1
 
     def add(self, batch: Batch, ended: NDArray[np.bool_] | None = None) -> None:
-        """Store vector steps of every run in order, replacing the oldest ones.
+        """Store vector steps of every run in order, replacing the oldest transitions.
 
         A vector step is one transition of each env. A transition's next_obs is read only if the
-        transition ends an episode or belongs to the last vector step of the batch. In that step,
-        next_obs must equal the obs of the same env's next transition.
+        transition ends an episode or belongs to the last vector step of the batch. In that last
+        vector step, next_obs must equal the obs of the same env's next transition, which is added
+        later.
 
         ended: (R, B), True if an episode terminated or was truncated; None if no episode ended.
         """
@@ -156,7 +157,7 @@ class Replay:
             free[:0] = range(slots, slots // 2, -1)
 
     def store(self, batch: Batch, slot: Tensor) -> None:
-        """Store transitions with their slots from `reserve`, without copying values to the host."""
+        """Store transitions with their slots from `reserve`, without copying from GPU to CPU."""
         columns = [batch.obs, batch.action]
         columns += [x.unsqueeze(-1) for x in (batch.reward, batch.terminated, slot)]
         rows, next_obs = torch.cat(columns, dim=-1).to(self.rows), batch.next_obs.to(self.rows)
@@ -191,7 +192,7 @@ class Replay:
         return Batch(obs, action, next_obs, reward, terminated)
 
     def state(self, run: int) -> State:
-        """Return one run's transitions and their final observations."""
+        """Return the state of one run: its transitions and its episodes' final observations."""
         first, ends = self.total - self.size, self.ends[run]
         slots = [slot for number, slot in self._lent[run] if number >= first]
         order = torch.arange(first, self.total) % self.capacity
@@ -204,7 +205,7 @@ class Replay:
         )
 
     def restore(self, states: Sequence[State]) -> None:
-        """Restore the states of all runs, taken at the same step.
+        """Restore the states of all runs, which were all taken at the same step.
 
         Raise ValueError if the parts of a state do not fit together.
         """
@@ -234,11 +235,11 @@ class Replay:
 
 
 def peak_bytes(capacity: int, obs: int, act: int, ends: int, envs: int = 1) -> int:
-    """Return the largest size in bytes of a run's buffer with at most `ends` ends of episodes.
+    """Return the largest size in bytes of a run's buffer in which at most `ends` episodes end.
 
     The size includes the rows, the table with the place of each row's next row, and the table of
-    final observations. It also includes the old table of final observations, of half the size,
-    which still exists while the new one is filled.
+    final observations. It also includes the previous table of final observations, which has half
+    the size and still exists while the new table is filled.
     """
     slots = SLOTS << (max(-(-ends // SLOTS), 1) - 1).bit_length()
     former = slots // 2 + 1 if slots > SLOTS else 0

@@ -1,4 +1,4 @@
-"""Whole episodes of a policy, for evaluation and recording."""
+"""Functions that run whole episodes of a policy, for evaluation and recording."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ Trace = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], boo
 
 @dataclass
 class Rollout:
-    """One episode in each of R * n envs: returns and lengths, (R, n), and the episodes if kept."""
+    """One episode in each of R * n envs: returns and lengths (R, n); transitions if requested."""
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
@@ -35,10 +35,10 @@ def rollout(
     keep: bool = False,
     device: torch.device | str = "cpu",
 ) -> Rollout:
-    """Reset every env with its own seed and run one whole episode in each.
+    """Reset every env with its own seed and run one whole episode in each env.
 
-    The envs run in lockstep until the last of these episodes has ended. The steps that an env takes
-    after its episode are dropped.
+    All envs step together until the last of these episodes has ended. Steps that an env takes after
+    the end of its episode are dropped.
     """
     total = len(seeds)
     obs = env.reset(seeds)
@@ -68,7 +68,7 @@ def rollout(
 
 
 def play_random(env: VectorEnv, seed: int, *, keep: bool = False) -> Rollout:
-    """Play one episode of a uniform-random policy, which has score 0, in each env."""
+    """Run one episode of a uniform-random policy, which has score 0 by definition, in each env."""
     dice = [rng(seed, "random-action", env.task.id, i) for i in range(env.num)]
 
     def act(obs: Tensor) -> Tensor:
@@ -80,15 +80,16 @@ def play_random(env: VectorEnv, seed: int, *, keep: bool = False) -> Rollout:
 
 
 def random_seeds(env: str, episodes: int, seed: int) -> list[int]:
-    """Return the env seed of each episode that `play_random` plays."""
+    """Return the env seed of each episode that `play_random` runs."""
     return [derive(seed, "random", env, i) for i in range(episodes)]
 
 
 class Evaluator:
-    """An evaluator of R policies together, which starts every episode from a new seed.
+    """An evaluator of the policies of R runs together, which starts every episode from a new seed.
 
-    Seeds depend on the env, the number of demonstrations, the run's seed, the evaluation and the
-    episode. They do not depend on the method, so all methods are evaluated on the same seeds.
+    An episode's seed depends on the env, the run's number of demonstrations and seed, the number of
+    the evaluation and that of the episode. The seed does not depend on the method, so all methods
+    are evaluated on the same seeds.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The shipped experts: their files, and a check that the files are intact.
+"""The shipped experts, i.e. those in the repository's data/, and checks of their files.
 
 data/<env>/
   policy.safetensors  the expert
@@ -21,14 +21,15 @@ POLICY, DEMOS, CURVE, EXPERT = "policy.safetensors", "demos.npz", "curve.csv", "
 
 
 def ships(env: str) -> bool:
-    """Return True if an expert of the env ships."""
+    """Return True if there is a shipped expert of the env."""
     return (DATA / env / EXPERT).exists()
 
 
 def read(env: str) -> dict[str, Any]:
     """Return an env's expert.json after checking its fields and the other files.
 
-    Raise UserError if no expert of the env ships, a field is wrong, or a file was changed.
+    Raise UserError if there is no shipped expert of the env, a field is wrong, or a file was
+    changed.
     """
     folder = DATA / env
     expert = read_json(folder / EXPERT)
@@ -48,7 +49,7 @@ def read(env: str) -> dict[str, Any]:
 
 
 def _fields(env: str, expert: dict[str, Any]) -> dict[str, bool]:
-    """Return, for each field of expert.json that other code reads, True if the field is valid."""
+    """Return, for each field of expert.json that other code reads, whether its value is valid."""
     files, returns, kept = (expert.get(name) for name in ("files", "returns", "kept"))
     count = len(returns) if isinstance(returns, list) else 0
     return {

@@ -47,14 +47,14 @@ def to_unit(
 
 
 def to_env(actions: NDArray[Any], task: Task) -> NDArray[np.float64]:
-    """Return actions in [-1, 1] converted to the env's own units."""
+    """Convert actions in [-1, 1] to the env's own units."""
     return actions.astype(np.float64) * task.half_range + _middle(task)
 
 
 def ambiguity(actions: Sequence[NDArray[Any]], unit: str, task: Task) -> str:
     """Return a warning if actions could be in either of UNITS, otherwise an empty string.
 
-    unit: the one of UNITS in which they were read.
+    unit: the unit, one of UNITS, as which the actions were read.
     """
     given = np.concatenate([array.ravel() for array in actions])
     largest = float(np.abs(given).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""Vectors of envs: many copies of a task that step together, in this or in other processes."""
+"""Vectors of envs: copies of a task's env that step together, in this or in other processes."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -19,11 +19,11 @@ class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
     """An env that gives each episode a seed, so that the episode can be replayed.
 
     The first episode after a reset with a seed uses this seed. The seeds of later episodes are
-    derived from this seed and the episode's number. The infos that gymnasium returns are dropped,
-    since nothing reads them and batching them costs a tenth of the speed.
+    derived from this seed and the episode's number. The info dicts that gymnasium returns are
+    dropped, since nothing reads them and batching them costs a tenth of the speed.
     """
 
-    base, episode = 0, 0  # the last seed passed to `reset`, and the number of episodes since then
+    base, episode = 0, 0  # last seed passed to `reset`; number of episodes since then
     resume: Play | None = None  # episode and actions that the next reset replays
 
     def __init__(self, env: Env, largest_seed: int) -> None:
@@ -49,7 +49,7 @@ class _Episodes(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
 
 
 def _make_seeded(task: Task, terminate_when_unhealthy: bool) -> Env:
-    # dm_control seeds NumPy's RandomState, whose seeds have at most 32 bits.
+    # dm_control passes the seed to NumPy's RandomState, whose seeds have at most 32 bits.
     bits = 32 if task.gym_id.startswith("dm_control/") else 63
     return _Episodes(make_task(task, terminate_when_unhealthy), 2**bits - 1)
 
@@ -67,10 +67,10 @@ class Step(NamedTuple):
 
 
 class VectorEnv:
-    """`num` copies of a task that step together.
+    """`num` copies of a task's env that step together.
 
     An env whose episode ends is reset within the same step (gymnasium's SAME_STEP). Every step
-    therefore gives `num` real transitions, and no action is ignored.
+    therefore gives `num` real transitions, and no action is ignored by an env that only resets.
 
     With workers=0, this process steps the envs one after another. Otherwise the envs are divided
     among `workers` processes. The results are the same with any number of processes.
@@ -134,7 +134,7 @@ class VectorEnv:
         return State({n: torch.from_numpy(array[envs].copy()) for n, array in arrays.items()})
 
     def restore(self, states: Sequence[State]) -> np.ndarray:
-        """Replay every env's episode up to the saved step; return the observations, (num, obs).
+        """Replay each env's episode up to the saved step; return the next observations, (num, obs).
 
         This works for every env whose observations depend only on its seed and the actions.
 

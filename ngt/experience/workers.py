@@ -1,4 +1,4 @@
-"""Groups of envs. The envs of a group are stepped one after another, in this or another process.
+"""Groups of envs. The envs of one group are stepped in turn by one process, this or another.
 
 The inputs and outputs of a step are in arrays at fixed addresses. Several processes share the
 arrays' memory, so each step needs only a short message to and from each process.
@@ -23,20 +23,20 @@ from ngt.errors import UserError
 
 Env = gym.Env[np.ndarray, np.ndarray]
 Shapes = Sequence[tuple[tuple[int, ...], type]]
-Play = tuple[int, NDArray[np.float32]]  # an episode's number and the actions to replay in it
-PATIENCE = 1.0  # seconds between a process's checks that its parent is alive
+Play = tuple[int, NDArray[np.float32]]  # the number of an episode and the actions to replay in it
+PATIENCE = 1.0  # interval at which a process checks that its parent is alive, in seconds
 
 
 class Raised(Exception):
-    """Raised for an env's error in another process; the text describes it."""
+    """Raised for an env's error in another process; the message describes that error."""
 
 
 class Died(Exception):
-    """Raised when a worker process ends before it answers; the text says how it ended."""
+    """Raised when a worker process ends before it answers; the message describes how it ended."""
 
 
 def ending(code: int | None) -> str:
-    """Return in words how a process ended, given its exit code."""
+    """Return a description of how a process ended, given its exit code."""
     if code is None or code >= 0:
         return f"a process that steps envs ended with exit code {code}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -84,7 +84,7 @@ class Group:
         self.envs = [make() for _ in arrays.reward]
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> None:
-        """Start every env from its seed; with `plays`, also replay an episode in each."""
+        """Start every env from its seed; with `plays`, also replay an episode in every env."""
         for i, env in enumerate(self.envs):
             if plays is not None:
                 env.resume = plays[i]  # type: ignore[attr-defined]
@@ -104,10 +104,11 @@ class Group:
 
 
 class Workers:
-    """A `Group` in each of up to `count` processes, which divide `num` envs as equally as possible.
+    """Up to `count` processes with a `Group` each, which share `num` envs as equally as possible.
 
-    The processes end on `close`, or when this process ends for any reason. They ignore signals that
-    are sent to the whole process group, since this process handles these signals.
+    The processes end on `close`, or when this process ends for any reason. The processes ignore
+    SIGINT, SIGTERM and SIGUSR1, which may be sent to the whole process group, since this process
+    handles these signals.
     """
 
     def __init__(self, make: Callable[[], Env], num: int, obs: int, act: int, count: int) -> None:
@@ -132,13 +133,13 @@ class Workers:
         self._answers()
 
     def reset(self, seeds: Sequence[int], plays: Sequence[Play] | None = None) -> None:
-        """Do what `Group.reset` does."""
+        """Reset the envs of all processes, as `Group.reset` does."""
         for pipe, share in zip(self.pipes, self.shares, strict=True):
             self._send(pipe, (seeds[share], None if plays is None else plays[share]))
         self._answers()
 
     def step(self) -> None:
-        """Do what `Group.step` does."""
+        """Step the envs of all processes, as `Group.step` does."""
         for pipe in self.pipes:
             self._send(pipe, None)
         self._answers()
@@ -190,7 +191,7 @@ def _serve(
     make: Callable[[], Env],
     arrays: Callable[[], Arrays],
 ) -> None:
-    """Make a process's envs, then answer each message with None or with the error it caused."""
+    """Make the envs, then answer each message with None or with the error that it caused."""
     other.close()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):  # the parent handles them
         signal.signal(number, signal.SIG_IGN)
@@ -205,7 +206,7 @@ def _serve(
         else:
             group.reset(*message)
 
-    message: Any = None  # the first message is not sent; it makes the envs
+    message: Any = None  # None: in the first call, `follow` makes the envs
     answer: Exception | None
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Reading, writing and recognising demonstrations in other projects' formats.
+"""Functions that read, write and recognise demonstrations in other projects' formats.
 
-Each reader returns a `Found`, which has the file's episodes and notes for the user.
+Each reading function returns a `Found`: the episodes in a file, and notes for the user.
 """

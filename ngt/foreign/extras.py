@@ -1,11 +1,11 @@
-"""The import of libraries that only an extra of the package installs."""
+"""Imports of libraries that are installed only with an extra, such as ngt-suite[video]."""
 
 import importlib
 from typing import Any
 
 from ngt.errors import UserError
 
-# Each extra, with the packages that it installs.
+# Extra -> the packages that it installs.
 EXTRAS = {
     "formats": "h5py 'minari[hdf5]'",
     "tensorboard": "tensorboard",
@@ -16,7 +16,7 @@ EXTRAS = {
 def library(name: str, where: str, extra: str) -> Any:
     """Import a module of an extra, or raise UserError with the command that installs it.
 
-    where: what needs the module, for the message.
+    where: the part of the suite that needs the module, for the message.
     """
     try:
         return importlib.import_module(name)
@@ -27,5 +27,5 @@ def library(name: str, where: str, extra: str) -> Any:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra, in words."""
+    """Return text that names the command to install an extra."""
     return f"pip install {EXTRAS[extra]} (the extra `{extra}`)"

@@ -1,7 +1,7 @@
 """Flat arrays of transitions: D4RL's HDF5 files, and NumPy archives with the same arrays.
 
-In every array, episodes follow one another, with one row per step. A row ends its episode if
-`terminals` or `timeouts` is set in it. The final observation of an episode is in
+In every array, episodes follow one another, with one row per step. An episode ends at a row in
+which `terminals` or `timeouts` is set. The final observation of an episode is in
 `next_observations`, an array that a file may lack.
 """
 
@@ -55,7 +55,7 @@ def read_npz(path: Path, env: str) -> Found:
 
 
 def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Arrays:
-    """Return a file's arrays by their names in NAMES. The file may use the other names there."""
+    """Return a file's arrays by the keys of NAMES. The file may also use the values of NAMES."""
     found, arrays = sorted(names), {}
     for name, others in NAMES.items():
         chosen = [other for other in (name, *others) if other in found]
@@ -102,7 +102,7 @@ def split(arrays: Arrays, where: str) -> Found:
             _check_joined(arrays, first, end, where)
             tail = arrays[OPTIONAL][end : end + 1]
             obs, steps = np.concatenate([arrays["observations"][first : end + 1], tail]), end + 1
-        else:  # the final observation is unknown, so the step that leads to it is useless
+        else:  # the final observation is unknown, so the last step is left out
             obs, steps = arrays["observations"][first : end + 1], end
         if steps > first:
             kept = slice(first, steps)
@@ -114,7 +114,7 @@ def split(arrays: Arrays, where: str) -> Found:
 
 
 def _check_joined(arrays: Arrays, first: int, end: int, where: str) -> None:
-    """Check that next_observations of rows `first` to `end` - 1 are the next rows' observations.
+    """Check that next_observations equals the next row's observations, for an episode's rows.
 
     first, end: the first and the last row of an episode.
     """

@@ -12,7 +12,7 @@ from ngt.experience.demos import Episode
 
 @dataclass
 class Found:
-    """The episodes in a file, with values as in the file, and notes on them for the user."""
+    """The episodes in a file, with unchanged values, and notes on the episodes for the user."""
 
     episodes: list[Episode]
     notes: list[str] = field(default_factory=list)

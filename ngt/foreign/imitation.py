@@ -1,6 +1,6 @@
-"""Trajectories saved by the package `imitation`, a folder of Arrow files with one row per episode.
+"""Trajectories of the package `imitation`: a folder of Arrow files with one row per episode.
 
-They are read with pyarrow, since `imitation` itself needs an older gymnasium.
+The files are read with pyarrow, since `imitation` itself needs an older gymnasium.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def _flat(scalar: Any) -> NDArray[Any]:
 def _terminated(infos: Any, steps: int, env: str) -> bool:
     """Return True if the env itself ended the episode.
 
-    The file's field `terminal` does not show this, since it is also set at the time limit. If infos
-    were saved, the episode's last info shows it.
+    The file's field `terminal` does not show this, since it is also set at the time limit. If the
+    env's info dicts were saved, `TimeLimit.truncated` in the episode's last one shows a time limit.
     """
     if never_terminates(env) or steps >= get_task(env).time_limit:
         return False

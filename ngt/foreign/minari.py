@@ -1,4 +1,4 @@
-"""Minari datasets, read and written with the package minari."""
+"""Functions that read and write Minari datasets, with the package minari."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read(path: Path, env: str) -> Found:
 
 
 def _own_folder(where: str, *name: str) -> Path:
-    """Return Minari's own folder of datasets, or that of the dataset with this name."""
+    """Return Minari's own folder of datasets, or with a name, the folder of that dataset in it."""
     storage = library("minari.storage.datasets_root_dir", where, "formats")
     return Path(storage.get_dataset_path(*name))
 
@@ -67,7 +67,7 @@ def _data_folder(path: Path, where: str) -> Path:
 
 
 def _flat(space: spaces.Space[Any], values: Any, rows: int) -> NDArray[Any]:
-    """Return values of a space as one row per step, flattened like the suite's observations."""
+    """Return values of a space as one flat row per step, as for the suite's observations."""
     if isinstance(space, spaces.Dict):
         parts = [_flat(part, values[name], rows) for name, part in space.spaces.items()]
     elif isinstance(space, spaces.Tuple):
@@ -80,8 +80,8 @@ def _flat(space: spaces.Space[Any], values: Any, rows: int) -> NDArray[Any]:
 def write(demos: Demos, name: str, where: str) -> Path:
     """Write a dataset, with actions in the env's units, to Minari's own folder; return its path.
 
-    The dataset's reference returns are the mean returns of the random policy and the expert in the
-    demonstrations. Minari therefore normalises returns as the suite does.
+    The dataset's reference returns are the demonstrations' mean returns of the random policy and of
+    the expert. Minari therefore normalises returns in the same way as the suite.
     """
     minari = library("minari", where, "formats")
     folder = _own_folder(where, name)
@@ -116,7 +116,7 @@ def write(demos: Demos, name: str, where: str) -> Path:
 def _facts(env_id: str) -> tuple[EnvSpec, spaces.Space[Any], spaces.Space[Any]]:
     """Return an env's spec, its flattened observation space and its action space.
 
-    The spec has none of the suite's wrappers.
+    The suite's wrappers are not part of the spec.
     """
     task = get_task(env_id)
     with contextlib.closing(envs.make(env_id)) as env:  # may also register the env

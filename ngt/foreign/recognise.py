@@ -1,4 +1,4 @@
-"""Recognition of files in other formats, with the command that imports each."""
+"""Functions that recognise files of other projects and name the command that imports them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def refuse_foreign(path: Path, env: str) -> None:
-    """Raise UserError with the import command if a path holds another project's format."""
+    """If a file has another project's format, raise a UserError that names the import command."""
     if not (kind := recognise(path)):
         return
     name, words = kind
@@ -26,7 +26,7 @@ def refuse_foreign(path: Path, env: str) -> None:
 
 
 def recognise(path: Path) -> tuple[str, str] | None:
-    """Return a path's format and its description, or None if it is unknown or the suite's own."""
+    """Return another project's format and its description, or None if no such format is found."""
     if path.is_dir():
         for folder in (path, path / "data"):
             meta = read_json(folder / "metadata.json")

@@ -1,4 +1,4 @@
-"""The status and record of each run and expert, read from their folders."""
+"""The status and results of runs and experts, read from their folders."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ from ngt.settings.resolve import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# The columns of a table of evaluations, which has one row per run and step.
+# Columns of a table of evaluations, which has one row per run and evaluation.
 LOGGED = ("auc", "rank_correlation")  # diagnostics of the learned reward, from train.csv
 VALUES = ("return", "std", "low", "high", "episodes", *LOGGED, "seconds")
 
 
 class Record(NamedTuple):
-    """A complete run: its run.json, and its evaluations with columns step and VALUES.
+    """A complete run: its run.json, and a table of its evaluations with columns step and VALUES.
 
     return, std, low, high: mean, sample standard deviation, minimum and maximum of an evaluation's
     returns.
-    LOGGED: values from train.csv at the same step, or NaN if it lacks the step.
-    seconds: training time from run.json at the same step, or NaN if it lacks the step.
+    auc, rank_correlation: values from train.csv at the same step, or NaN if train.csv lacks the
+    step.
+    seconds: training time up to the same step, from run.json, or NaN if run.json lacks the step.
     """
 
     run: dict[str, Any]
@@ -61,26 +62,26 @@ class Folders:
         self._references: dict[str, dict[str, Any]] = {}
 
     def hashes(self, key: RunKey) -> tuple[str, str]:
-        """Return the hashes of a run's settings and of the code that trains it."""
+        """Return the hash of a run's settings and the hash of the code that trains the run."""
         if key.cell not in self._hashes:
             cell = resolve_key(self.config, key)
             self._hashes[key.cell] = config_hash(cell), source_hash(cell.model)
         return self._hashes[key.cell]
 
     def status(self, key: RunKey) -> Status:
-        """Return the status of a run's folder, compared with the config."""
+        """Return a run's status: whether its folder has a result that fits the config."""
         settings, source = self.hashes(key)
         return status_of(
             self.layout.run(key), key.record, settings, self.reference(key.env), source
         )
 
     def former(self, key: RunKey) -> Path | None:
-        """Return the former result that can replace an incomplete run without a training job.
+        """Return the former result that can replace an incomplete run, so that nothing is trained.
 
-        A former result is a complete one that was replaced (ngt.runs.former).
-        Return None if there is no such result. Also return None if the run in the folder differs
-        only in its demonstrations. The workflow's receipts do not state the demonstrations, so `ngt
-        train` compares these.
+        A former result is a complete result that a newer one replaced (ngt.runs.former). Return
+        None if there is no such result. Also return None if the run's current result differs from
+        the config only in its demonstrations. In that case `ngt train` compares the demonstrations,
+        since the workflow's receipts do not state them.
         """
         settings, _ = self.hashes(key)
         place = _former(self.layout.run(key), key.record, settings)
@@ -90,7 +91,7 @@ class Folders:
         return place if found.status in COMPLETE else None
 
     def expert_status(self, env: str) -> Status:
-        """Return the status of an expert's folder, compared with the config."""
+        """Return an expert's status: whether its folder has a result that fits the config."""
         cell = resolve_expert(self.config, env)
         return status_of(
             self.layout.expert(env),
@@ -100,13 +101,13 @@ class Folders:
         )
 
     def former_expert(self, env: str) -> Path | None:
-        """Return the former result that can replace an incomplete expert, or None."""
+        """Return the former result that can take the place of an incomplete expert, or None."""
         key = expert_key(env, expert_config(self.config, env).seed)
         settings = config_hash(resolve_expert(self.config, env))
         return _former(self.layout.expert(env), key, settings)
 
     def reference(self, env: str) -> dict[str, Any]:
-        """Return the reference that an env's runs should have.
+        """Return the `reference` that should be in run.json of the runs on an env.
 
         Return {} if the env's demonstrations are missing or come from an expert with other
         settings.
@@ -129,7 +130,7 @@ class Folders:
         return record
 
     def has_expert(self, env: str) -> bool:
-        """Return True if the config uses an expert's demonstrations on an env, and one exists."""
+        """Return True if runs on an env imitate an expert that exists, not a user's own file."""
         if own_file(self.config, env):
             return False
         if self.config.demos == "shipped":
@@ -151,8 +152,9 @@ class Folders:
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
         """Return the complete runs that no figure or table of the config requests.
 
-        Runs are left out unless they differ from one of `keys` only in the seed. Raise UserError if
-        a run's folder, on the envs of these keys, holds another run.
+        Only runs that differ from one of `keys` in nothing but the seed are returned. Raise
+        UserError if a run.json on the envs of `keys` belongs to another run than the path of its
+        folder names.
         """
         for key in keys:
             file = self.layout.run(key) / "run.json"
@@ -179,7 +181,7 @@ class Folders:
 
 
 def _former(folder: Path, key: Mapping[str, Any], settings: str) -> Path | None:
-    """Return the newest former result with these settings, or None if the folder's own has them."""
+    """Return the newest former result with these settings, unless the current one has them."""
 
     def fits(place: Path) -> bool:
         return status_of(place, key, settings).status in COMPLETE
@@ -188,12 +190,12 @@ def _former(folder: Path, key: Mapping[str, Any], settings: str) -> Path | None:
 
 
 def expert_key(env: str, seed: int) -> dict[str, Any]:
-    """Return an expert's key in the form used by its run.json."""
+    """Return an expert's key in the form that its run.json uses."""
     return {"env": env, "method": "expert", "seed": seed}
 
 
 def read_folder(folder: Path, name: str) -> Record:
-    """Read a complete folder. Raise UserError if it is not complete."""
+    """Read the folder of a complete run or expert. Raise UserError if it is not complete."""
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
         raise UserError(f"{name}: {folder}/run.json is missing; train it first")
@@ -216,17 +218,17 @@ def read_shipped(env: str) -> Record:
 
 
 def _means(path: Path, name: str) -> pd.DataFrame:
-    """Return the first five of VALUES, which summarise each evaluation's episodes, by step.
+    """Return a table with the first five of VALUES for each evaluation, by step.
 
-    The mean is NaN if a return is not finite.
+    An evaluation's mean is NaN if one of its returns is not finite.
     """
     import pandas as pd
 
-    types = {"step": "int64", "return": "float64"}  # needed if the table has no rows
+    types = {"step": "int64", "return": "float64"}  # needed for a table without rows
     try:
         table = pd.read_csv(path, float_precision="round_trip", dtype=types)
         grouped = table.groupby("step")["return"]
-    except (OSError, ValueError, KeyError, OverflowError) as error:  # pandas' own are ValueErrors
+    except (OSError, ValueError, KeyError, OverflowError) as error:  # pandas raises ValueErrors
         raise UserError(f"{name}: {path}: {' '.join(str(error).split())}; train it again") from None
     means = grouped.agg(["mean", "std", "min", "max", "size"])
     means.columns = pd.Index(VALUES[:5])

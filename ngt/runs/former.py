@@ -1,12 +1,12 @@
 """Former results: complete runs that another run with the same key has replaced.
 
-A run's key is the path of its folder below `runs/`. The result of a run or an expert that is
-replaced moves to `former/<key>/<config hash>-<source hash>/`, beside `runs/` and `experts/`. If the
-old settings are requested again, the old result moves back instead of being trained again. A
-process that moves a result holds the lock on the run's folder.
+A run's key is the path of its folder below `runs/`. When the result of a run or an expert is
+replaced, it moves to `former/<key>/<config hash>-<source hash>/`, in the folder that holds `runs/`
+and `experts/`. If a run with the old settings is requested later, the old result moves back, and
+nothing is trained. A process that moves a result holds the lock on the run's folder.
 
-Files move one by one. The record, run.json, leaves the run's folder last and returns first. An
-interrupted move is therefore completed by the next move.
+Files move one by one. run.json leaves the run's folder last and returns to it first. The next move
+therefore completes an interrupted move.
 """
 
 import shutil
@@ -40,7 +40,7 @@ def former_of(folder: Path) -> Path:
         if parent.name in ("runs", "experts"):
             key = folder.relative_to(parent)
             return parent.parent / FORMER / (key / "expert" if parent.name == "experts" else key)
-    return folder / FORMER  # the run is in no `runs` or `experts` folder
+    return folder / FORMER  # the folder is not below `runs` or `experts`
 
 
 def set_aside(folder: Path) -> Path | None:
@@ -65,7 +65,7 @@ def set_aside(folder: Path) -> Path | None:
 
 
 def _hash(value: Any) -> str:
-    """Return a hash from a record, or "unknown" if the hash cannot be part of a folder's name."""
+    """Return a hash from run.json, or "unknown" if the hash cannot be part of a folder's name."""
     return value if isinstance(value, str) and NAME.fullmatch(value) else "unknown"
 
 
@@ -73,7 +73,7 @@ def find(folder: Path, fits: Callable[[Path], bool]) -> Path | None:
     """Return the folder of a run's newest former result that fits, or None if there is none.
 
     folder: the run's folder.
-    fits: returns True for the folder of a former result that fits.
+    fits: a function that returns True for the folder of a former result that fits.
     """
     records = sorted(
         former_of(folder).glob("*/run.json"), key=lambda file: (-file.stat().st_mtime_ns, file)
@@ -82,7 +82,7 @@ def find(folder: Path, fits: Callable[[Path], bool]) -> Path | None:
 
 
 def bring_back(folder: Path, place: Path) -> Path | None:
-    """Move a former result back into its run's folder, and set aside the result that is there.
+    """Move a former result back into its run's folder, after setting aside the current result.
 
     Return the new folder of the result that was set aside, or None if there was none.
 

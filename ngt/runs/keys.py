@@ -1,6 +1,7 @@
-"""Run keys, the run table, packs (runs to train together), and every path under results/.
+"""Run keys, the table of all runs, packs (runs to train together) and the paths of results.
 
-A run's name identifies the run. It contains no time, host or hyper-parameter.
+A run's key identifies the run: env, method, input mode, number of demonstrations, subsampling rate
+and seed. It contains no time, host or hyper-parameter.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _KEY = re.compile(r"([^/]*)/([^/]*)/([^/]+)-demos(\d+)-rate(\d+)/seed(\d+)")
 
 @dataclass(frozen=True, order=True)
 class RunKey:
-    """The key of a run. Its text is the run's folder: env/method/mode-demosK-rateN/seedS."""
+    """The key of a run. As text, it is the path env/method/mode-demosK-rateN/seedS."""
 
     env: str
     method: str
@@ -39,12 +40,12 @@ class RunKey:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return the key in the form used by run.json."""
+        """Return the key in the form that run.json uses."""
         return {"run": str(self), **asdict(self)}
 
     @property
     def cell(self) -> tuple[str, str, Mode, int]:
-        """Return the cell: the part of the key that runs must share to be trained together."""
+        """Return the cell: the part of the key that must be equal in runs that train together."""
         return (self.env, self.method, self.mode, self.rate)
 
     @staticmethod
@@ -65,11 +66,11 @@ class RunKey:
 
 @dataclass(frozen=True)
 class Layout:
-    """The paths of a scale's results. Those of a study are in a folder of the study's name."""
+    """The paths of results at a scale (a preset config). Each study has a folder of its name."""
 
     scale: str
     root: Path = Path("results")
-    records: Path | None = None  # file of published records, if it is not in `home`
+    records: Path | None = None  # file of published records (results), if not in `home`
     study: str = ""
 
     @staticmethod
@@ -79,7 +80,7 @@ class Layout:
 
     @property
     def home(self) -> Path:
-        """Return the folder of figures, tables and all scales: the root, or the study's folder."""
+        """Return the folder for figures, tables and all scales: the root, or the study's folder."""
         return self.root / self.study
 
     @property
@@ -106,7 +107,7 @@ class Layout:
 
     @property
     def published(self) -> Path:
-        """Return the file of published records; the manifest has the same name with .json."""
+        """Return the file of published records; the manifest is the same path with .json."""
         return self.records or self.home / "published" / f"{self.scale}.parquet"
 
     def demos(self, env: str) -> Path:
@@ -120,7 +121,7 @@ def run_table(
     """Return the sorted keys of all runs that these figures and tables request, without duplicates.
 
     figures: names of figures and tables, or None for every run of the config.
-    beside: include the runs that they draw only for comparison.
+    beside: include the runs that the figures and tables show only for comparison.
     """
     names, beside = (list(config.figures), True) if figures is None else (list(figures), beside)
     keys = set()
@@ -139,7 +140,7 @@ def packs(
 ) -> list[tuple[RunKey, ...]]:
     """Group the distinct keys into packs of at most `size` runs, which are trained together.
 
-    The keys of a pack have the same cell, and the same value of `apart(key)` if it is given.
+    The keys of a pack have the same cell and, if `apart` is given, the same value of `apart(key)`.
     workflow/plan.py chooses `size` and `apart` for the workflow.
     """
     groups: dict[Hashable, list[RunKey]] = {}
@@ -153,9 +154,10 @@ def packs(
 
 
 def pack_name(pack: Sequence[RunKey]) -> str:
-    """Return the name of a pack, which lists the demonstrations and seeds of its runs.
+    """Return a pack's name, which lists its runs' numbers of demonstrations and seeds.
 
-    `1.0-3_4.0,2` means one demonstration with seeds 0 to 3, and four with seeds 0 and 2.
+    `1.0-3_4.0,2` means one demonstration with seeds 0 to 3, and four demonstrations with seeds 0
+    and 2.
     """
     seeds: dict[int, list[int]] = {}
     for key in sorted(pack):
@@ -183,7 +185,7 @@ def _ranges(values: Sequence[int]) -> str:
 
 
 def resolve_key(config: Config, key: RunKey) -> CellConfig:
-    """Return the complete settings of a run's cell."""
+    """Return the complete settings of a run, which all runs with the same cell share."""
     rate = method_rate(config, key.method)
     if rate is not None and rate != key.rate:
         raise UserError(f"run {key}: method {key.method} has rate {rate}; write rate{rate}")

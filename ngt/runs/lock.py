@@ -1,4 +1,4 @@
-"""The lock of a run's folder, held by the only process that may change the folder."""
+"""The lock of a run's folder. Only the process that holds the lock may change the folder."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from ngt.errors import UserError
 
-PATIENCE = 1.0  # seconds to wait for a lock, since its holder may just be finishing
+PATIENCE = 1.0  # seconds to wait for a lock, since another process may be about to release it
 
 
 @contextlib.contextmanager

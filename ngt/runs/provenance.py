@@ -13,7 +13,8 @@ from ngt.files import CHECKOUT, INSTALLED, PACKAGE, sha256
 
 ROOT = CHECKOUT
 
-# A run's numbers depend on the trainer, its model, and all modules of the suite that these import.
+# A run's numbers depend on the trainer, the run's model, and all modules of the suite that the
+# trainer and the model import.
 TRAINER = "ngt.training.trainer"
 MODELS = ("ngt.potential", "ngt.reward")  # and every module of `baselines`
 LIBRARIES = ("torch", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
@@ -23,9 +24,9 @@ LIBRARIES = ("torch", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
 def source_hash(*models: str) -> str:
     """Return a short hash of the code that determines the results of runs with these models.
 
-    The hash covers the models and all modules of the suite that they and the trainer import.
-    If no models are given, it covers every model of the suite. Code is parsed first, so comments,
-    docstrings and layout do not matter.
+    The hash covers the models and all modules of the suite that they and the trainer import. If no
+    models are given, the hash covers every model of the suite. The code is parsed before it is
+    hashed, so comments, docstrings and layout do not matter.
 
     models: paths such as baselines.dac:Dac.
     """
@@ -53,13 +54,13 @@ def sources(root: Path, models: Iterable[str] = ()) -> dict[str, str]:
 
 @functools.cache
 def _parsed(code: bytes) -> tuple[str, list[str]]:
-    """Return a module's canonical text and the names it imports."""
+    """Return a module's canonical text, i.e. that of `canonical`, and the names that it imports."""
     tree = ast.parse(code)
     return canonical(tree), list(imported(tree))
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that a module's import statements may load as modules."""
+    """Yield every name in a module's import statements that may be the name of a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -69,7 +70,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def canonical(node: object) -> str:
-    """Return a syntax tree without docstrings as text that is the same in every Python version."""
+    """Return a syntax tree without docstrings as text, the same text in every Python version."""
     if isinstance(node, ast.AST):
         fields = {n: v for n, v in ast.iter_fields(node) if v not in (None, [])}
         if isinstance(fields.get("body"), list):
@@ -89,7 +90,7 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 @functools.cache
 def provenance(*models: str) -> dict[str, Any]:
-    """Return the source, versions and machine that are recorded in run.json for these models."""
+    """Return what run.json states about code, library versions and machine, for these models."""
     status = _git("status", "--porcelain", "--", "ngt", "baselines")
     return {
         "commit": _git("rev-parse", "HEAD"),

@@ -1,4 +1,4 @@
-"""Published records: a scale's complete runs in one Parquet file, and a manifest.
+"""Published records: the results of a scale's complete runs in a Parquet file and a manifest.
 
 <scale>.parquet   one row per run and evaluation, with the columns run, step and those in
                   `ngt.runs.folder.VALUES`; an env's expert is the run `<env>/expert`
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 COLUMNS = ("run", "step", *VALUES)
-LATER = ("rank_correlation",)  # columns that older records lack
+LATER = ("rank_correlation",)  # columns that records of earlier versions lack
 
 
 def expert_name(env: str) -> str:
-    """Return the name of an env's expert in the records, where it is one of the runs."""
+    """Return the name of an env's expert in the records, which list experts among the runs."""
     return f"{env}/expert"
 
 
 def names(path: Path) -> frozenset[str]:
-    """Return the names of the runs and experts in published records, without any check."""
+    """Return the names of the runs and experts in published records. Do not check the records."""
     beside = path.with_suffix(".json")
     data = read_json(beside) if beside.exists() else None
     runs = data.get("runs") if isinstance(data, dict) else None
@@ -52,7 +52,7 @@ def names(path: Path) -> frozenset[str]:
 
 
 def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
-    """Return nested settings by dotted name."""
+    """Return nested settings as a flat mapping from dotted names to values."""
     out: dict[str, Any] = {}
     for name, value in settings.items():
         out |= flat(value, f"{where}{name}.") if isinstance(value, dict) else {where + name: value}
@@ -62,17 +62,18 @@ def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
 def settings_hash(settings: dict[str, Any]) -> str:
     """Return the `config_hash` of a run's settings, given as plain data.
 
-    They are not parsed, since another version of the suite may have written them.
+    The settings are not parsed, since another version of the suite may have written them.
     """
     return short(sha256(json.dumps(settings, sort_keys=True, separators=(",", ":")).encode()))
 
 
 def difference(made: CellConfig, wanted: CellConfig) -> str:
-    """Return the first setting that differs between records and config, or "" if none differs.
+    """Return text on the first setting that differs between records and config, or "" if none does.
 
-    `demos_source` comes last, since a reader learns little from its hash.
+    `demos_source`, which is a hash, is compared last, since a reader learns little from it.
 
-    made, wanted: a run's settings in the records, and those that the config gives it.
+    made: a run's settings in the records.
+    wanted: the settings that the config gives the run.
     """
     theirs, ours = flat(dataclasses.asdict(made)), flat(dataclasses.asdict(wanted))
     for name in sorted(ours | theirs, key=lambda name: name == "demos_source"):
@@ -85,7 +86,8 @@ def difference(made: CellConfig, wanted: CellConfig) -> str:
 class Published:
     """The runs in published records.
 
-    other_settings: count runs whose settings differ from the config's as complete, not as stale.
+    other_settings: count a run as complete even if its settings differ from those of the config. By
+    default, such a run is stale.
     """
 
     def __init__(self, path: Path, config: Config, *, other_settings: bool = False) -> None:
@@ -134,7 +136,7 @@ class Published:
         return data
 
     def _cell(self, name: str) -> CellConfig:
-        """Return a run's settings."""
+        """Return the settings of a run in the records."""
         at = self.manifest["runs"][name]["cell"]
         try:
             return recorded(self.manifest["cells"][at], f"cells[{at}]")
@@ -144,7 +146,7 @@ class Published:
     def _frames(self) -> dict[str, pd.DataFrame]:
         """Return each run's evaluations, by the run's name.
 
-        The checksum is checked last, so that the earlier errors can name the run that is wrong.
+        The file's checksum is compared last, since the other errors name the run that is wrong.
         """
         import pandas as pd
 
@@ -179,7 +181,7 @@ class Published:
         return Record({**own, **self.manifest["made"][own["made"]]}, self.frames[name])
 
     def difference(self, key: RunKey) -> str:
-        """Return the first setting of a run that differs from the config, or "" if none differs."""
+        """Return text on the first setting of a run that differs from the config, or ""."""
         if (own := self.manifest["runs"].get(str(key))) is None:
             return ""
         place = (key.cell, own["cell"])
@@ -191,9 +193,9 @@ class Published:
         return self._differences[place]
 
     def of_expert(self, env: str) -> str:
-        """Return the first setting of an env's expert that differs from the config.
+        """Return text on the first setting of an env's expert that differs from the config.
 
-        Return "" if none differs, or if the config would not train the expert.
+        Return "" if no setting differs, or if the config does not train an expert of the env.
         """
         name = expert_name(env)
         trained = self.config.demos == "trained" and not own_file(self.config, env)
@@ -202,10 +204,10 @@ class Published:
         return difference(self._cell(name), resolve_expert(self.config, env))
 
     def differences(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> dict[str, str]:
-        """Return, for these runs and experts, the first setting that differs from the config.
+        """Return text on the first setting of each run and expert that differs from the config.
 
-        The result maps names, such as "expert <env>", to settings. A run or expert that does not
-        differ is left out.
+        The result maps names, such as "expert <env>", to texts. Runs and experts whose settings do
+        not differ are left out.
 
         envs: envs whose experts are compared.
         """
@@ -214,7 +216,7 @@ class Published:
         return {name: differs for name, differs in found.items() if differs}
 
     def check(self, keys: Sequence[RunKey], envs: Sequence[str] = ()) -> None:
-        """Raise UserError if the settings of a given run or expert differ from the config's."""
+        """Unless `other_settings` is set, raise UserError if settings differ from the config's."""
         for name, differs in self.differences(keys, envs).items():
             if not self.other_settings:
                 raise UserError(
@@ -223,7 +225,7 @@ class Published:
                 )
 
     def status(self, key: RunKey) -> Status:
-        """Return the status of a run, which is stale if its settings differ from the config's."""
+        """Return the status of a run: stale if its settings differ from those of the config."""
         if (own := self.manifest["runs"].get(str(key))) is None:
             return Status("missing", "not among the published records")
         model = self.manifest["cells"][own["cell"]].get("model", "")
@@ -234,12 +236,12 @@ class Published:
         return Status(status, note + ", other source" * other, other)
 
     def read(self, key: RunKey) -> Record:
-        """Read a run's record."""
+        """Return a run's record. Raise UserError in the same cases as `check`."""
         self.check([key])
         return self._record(str(key))
 
     def read_expert(self, env: str) -> Record:
-        """Read an expert's record."""
+        """Return an expert's record. Raise UserError in the same cases as `check`."""
         if expert_name(env) not in self.manifest["runs"]:
             raise self._fail(f"expert {env} is missing")
         self.check([], [env])
@@ -248,7 +250,7 @@ class Published:
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
         """Return the published runs that no figure or table of the config requests.
 
-        Runs are left out unless they differ from one of `keys` only in the seed.
+        Only runs that differ from one of `keys` in nothing but the seed are returned.
         """
         known = {str(key) for key in run_table(self.config)}
         cells = {str(key).rpartition("/")[0] for key in keys}

@@ -3,10 +3,11 @@
 python -m ngt.runs.receipt RECEIPT...
 
 `<run>/done.<hash>`, `<expert>/done.<hash>` and `<env>.done.<hash>` are the receipts of a run, an
-expert and a recording. The hash identifies the settings. A receipt is written only if the result in
-the same folder is intact and has these settings. Otherwise the command first brings back a former
-result (ngt.runs.former) that is intact and has these settings. If there is none, the command
-reports an error.
+expert and a recording, i.e. an env's demonstration file. The hash identifies the settings. A
+receipt is written only if the result in the same folder is intact and has these settings. Otherwise
+the command looks for a former result, i.e. one that was replaced (ngt.runs.former), that is intact
+and has these settings, and brings it back. If there is no such result, the command reports an
+error.
 """
 
 import sys
@@ -21,12 +22,12 @@ from ngt.runs.status import COMPLETE, changed, described, run_in
 
 
 def receipt_hash(run: str, config_hash: str) -> str:
-    """Return a hash of a run's key and settings, for the name of its receipt."""
+    """Return a hash of a run's key and settings, for the file name of the run's receipt."""
     return sha256(f"{run}{config_hash}".encode())[:16]
 
 
 def certify(receipt: Path) -> None:
-    """Write a receipt. Raise UserError if the result does not match the receipt's name."""
+    """Write a receipt. Raise UserError if the result does not match the hash in its name."""
     stem, _, wanted = receipt.name.rpartition("done.")
     if stem:  # the receipt of a recording
         file = receipt.with_name(f"{stem}npz")
@@ -52,7 +53,7 @@ def fault_in(folder: Path, wanted: str) -> str:
     file, record = folder / "run.json", read_json(folder / "run.json")
     record = record if isinstance(record, dict) else {}
     run, made = run_in(record), str(record.get("config_hash"))
-    found = made if run is None else receipt_hash(run, made)  # an expert's key names no run
+    found = made if run is None else receipt_hash(run, made)  # an expert's key has no field `run`
     if found != wanted:
         what = f"made with {found}" if record else "missing or unreadable"
         return f"{file}: {what}, but {wanted} was planned"

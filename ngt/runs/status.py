@@ -1,8 +1,8 @@
 """The status of a run's folder: finished, diverged, stale, damaged, part or missing.
 
-`status_of` alone decides the status for the commands, the tables and the workflow. It reads the
-content of the folder and ignores time stamps. Published records have no folders, so
-`ngt.runs.published.Published.status` compares their settings instead.
+The commands, the tables and the workflow all use `status_of`. It reads the content of the folder
+and ignores time stamps. Runs in published records have no folders, so
+`ngt.runs.published.Published.status` compares the settings in the records instead.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ngt.files import checksum, read_json
 
-PART = ".part"  # suffix of the names of a run's files until the run is complete
+PART = ".part"  # suffix of a run's file names until the run is complete
 STATUSES = ("finished", "diverged", "stale", "damaged", "part", "missing")
 COMPLETE = STATUSES[:2]
 
@@ -23,7 +23,7 @@ class Status(NamedTuple):
 
     finished  complete
     diverged  complete; training ended because a tensor was not finite
-    stale     complete, but its key, settings or demonstrations are not those wanted now
+    stale     complete, but key, settings or demonstrations differ from those of the config
     damaged   once complete, but a file was removed or changed
     part      started but not complete
     missing   not started
@@ -31,7 +31,7 @@ class Status(NamedTuple):
 
     status: str
     note: str
-    other_source: bool = False  # True if the result was made by other code than the current code
+    other_source: bool = False  # True if a different version of the code made the result
 
 
 def status_of(
@@ -44,9 +44,10 @@ def status_of(
     """Return the status of a run's or an expert's folder.
 
     key, config_hash: the key and the hash of the settings that the run should have.
-    reference: the reference that should normalise the run's returns, or None to skip its
-    comparison. Only the demonstrations' checksum is compared, since it determines the rest.
-    source: hash of the current code, or None to skip its comparison.
+    reference: the `reference` that should be in run.json, or None to skip its comparison. Only the
+    checksum of the demonstrations is compared, since it determines the other fields of the
+    reference.
+    source: hash of the current code, or None to skip the comparison of code.
     """
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
@@ -71,7 +72,7 @@ def status_of(
 
 
 def _unfinished(folder: Path) -> Status:
-    """Return the status of a folder whose run.json is missing or can't be read."""
+    """Return the status of a folder in which run.json is missing or can't be read."""
     begun = [p for p in (folder / f"eval.csv{PART}", folder / "eval.csv") if p.exists()]
     reached = f"last evaluation at step {last_step(begun[0]) if begun else 0}"
     if (folder / "run.json").exists():
@@ -95,11 +96,11 @@ def run_in(record: Any) -> str | None:
 def changed(folder: Path, record: Mapping[str, Any], names: Iterable[str] = ()) -> str:
     """Return a message about a file that does not match run.json, or "" if all files match.
 
-    names: the files to check; by default all that run.json lists.
+    names: the files to check; by default, all files that run.json lists.
     """
     listed = record.get("files")
     sums = listed if isinstance(listed, dict) else {}
-    if not sums and not (folder / "eval.csv").exists():  # older records list no files
+    if not sums and not (folder / "eval.csv").exists():  # run.json of old versions lists none
         return f"{folder / 'eval.csv'} is missing"
     for name in sorted(sums.keys() & set(names or sums)):
         try:
@@ -111,7 +112,7 @@ def changed(folder: Path, record: Mapping[str, Any], names: Iterable[str] = ()) 
 
 
 def drop_receipts(done: Path) -> None:
-    """Remove the receipts `<done>.<hash>` of a result that is being replaced."""
+    """Remove the receipts of a result that is being replaced: the files `<done>.<hash>`."""
     for receipt in done.parent.glob(f"{done.name}.*"):
         receipt.unlink()
 
@@ -119,8 +120,8 @@ def drop_receipts(done: Path) -> None:
 def described(demos: Path) -> dict[str, Any]:
     """Return a demonstration file's env, source and checksum, or {} if it is unreadable.
 
-    NumPy is not needed, since the array `meta` is stored as a header of one line followed by JSON
-    text. `json` detects the encoding of the text.
+    NumPy is not needed to read the array `meta`, since the array is stored as a header of one line
+    followed by JSON text. `json` detects the encoding of that text.
     """
     try:
         with zipfile.ZipFile(demos) as archive:

@@ -1,8 +1,8 @@
-"""The tables from which figures are drawn: all evaluations of a set of runs, with their scores.
+"""The tables from which figures are drawn: all evaluations of a set of runs, with scores.
 
-A run's record comes from its folder, or from published records (`records: published`). In both
-cases an error names a run that is missing, stale (made with other settings or demonstrations), a
-duplicate, or in the folder of another run.
+A run's record, i.e. its run.json and its evaluations, comes from its folder, or from published
+records (`records: published`). In both cases, a run that is missing, stale (made with other
+settings or demonstrations), a duplicate, or in the folder of another run causes an error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Source = Published | Folders  # a source of records
 def source(layout: Layout, config: Config, *, other_settings: bool = False) -> Source:
     """Return the source of records that the config selects.
 
-    other_settings: accept published records whose settings differ from the config's.
+    other_settings: accept published records whose settings differ from those of the config.
     """
     if config.records == "published":
         return Published(layout.published, config, other_settings=other_settings)
@@ -38,7 +38,7 @@ def source(layout: Layout, config: Config, *, other_settings: bool = False) -> S
 
 
 class Runs(NamedTuple):
-    """The requested runs, as far as they are complete, and the status of each."""
+    """The evaluations of those requested runs that are complete, and the status of every run."""
 
     rows: pd.DataFrame | None  # rows as in `read_runs`; None if no run is complete
     statuses: dict[RunKey, Status]
@@ -94,8 +94,8 @@ def read_keys(
     rows = pd.concat(full, ignore_index=True) if full else None
     if rows is not None:
         reasons = {f.attrs["env"]: f.attrs["unscored"] for f in frames if f.attrs["unscored"]}
-        # If one run of an env cannot be scored, no run of the env is. The others may lack a reason,
-        # since older records lack the standard errors that give it.
+        # If one run on an env cannot be scored, no run on the env is. The other runs may lack a
+        # reason, since records of earlier versions lack the standard errors that give the reason.
         rows.loc[rows["env"].isin(reasons), "score"] = float("nan")
         rows.attrs = {"unscored": reasons}
     return Runs(rows, statuses, records)
@@ -121,12 +121,12 @@ def read_runs(
 
     There is one row per run and step. The columns are env, method, mode, rate, demos, seed, step,
     `ngt.runs.folder.VALUES`, score, random, expert and status. The score is the normalised mean
-    return: 0 for a random policy, 1 for the expert, and NaN on `unscored_envs`. A diverged run
-    keeps its rows.
+    return: 0 for a random policy, 1 for the expert, and NaN on `unscored_envs`. The rows of a
+    diverged run are included.
 
-    Raise UserError for a run that is missing, stale, a duplicate, or in the folder of another run;
-    with `allow_partial`, and from published records, missing runs are left out instead. Raise
-    UserError if the settings of published records differ from the config's, unless
+    Raise UserError for a run that is missing, stale, a duplicate, or in the folder of another run.
+    With `allow_partial`, and with published records, missing runs are left out instead. Raise
+    UserError if the settings of published records differ from those of the config, unless
     `other_settings` is set.
 
     figure: name of the figure or table.
@@ -148,7 +148,7 @@ def read_runs(
 
 
 def _check_demos(frames: Sequence[pd.DataFrame]) -> None:
-    """Check that the runs of an env all used the same demonstrations."""
+    """Check that all runs on an env used the same demonstrations."""
     first: dict[str, tuple[str, str]] = {}
     for frame in frames:
         run, env, demos = frame.attrs["run"], frame.attrs["env"], frame.attrs["demos"]
@@ -191,7 +191,7 @@ def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
 
 
 def _number(reference: dict[str, Any], name: str, key: RunKey) -> float:
-    """Return a field of a run's reference. Raise UserError if it is not a finite number."""
+    """Return a field of a run's reference. Raise UserError if its value is not a finite number."""
     value: Any = reference.get(name)
     if type(value) not in (int, float) or not abs(value) < 1e300:
         raise UserError(

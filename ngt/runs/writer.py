@@ -35,8 +35,8 @@ ROWS = ("eval.csv", "train.csv")
 class RunWriter:
     """The writer of one run's folder.
 
-    While the run trains, the names of its files end in `.part`. If the folder holds an earlier
-    result, this result therefore stays until the new run is complete.
+    While the run trains, the names of its files end in `.part`. An earlier result in the folder
+    therefore stays until the new run is complete.
     """
 
     def __init__(self, folder: Path, key: Mapping[str, Any], cell: CellConfig) -> None:
@@ -59,13 +59,13 @@ class RunWriter:
         return self.folder / f"{name}{PART}"
 
     def state(self) -> State:
-        """Return the rows written so far and the seconds since the run started."""
+        """Return the rows that were written so far, and the seconds since the run started."""
         self._flush()
         texts = {name: self._part(name).read_text(encoding="utf-8") for name in ROWS}
         return State(data={**texts, "seconds": round(time.monotonic() - self._clock, 1)})
 
     def restore(self, state: State) -> None:
-        """Replace the rows written so far with those of an interrupted writer."""
+        """Replace the rows that were written so far with the rows of an interrupted writer."""
         for name, file in self._files.items():
             file.seek(0)
             file.truncate()
@@ -97,10 +97,10 @@ class RunWriter:
                 raise OSError(error.errno, error.strerror, file.name) from None
 
     def finish(self, tensors: dict[str, Tensor], record: Mapping[str, Any]) -> None:
-        """Replace the folder's earlier run, if any, by this one. run.json is replaced last.
+        """Complete the run: replace the folder's earlier result, if any. run.json is replaced last.
 
-        The earlier run becomes a former result (ngt.runs.former). It is moved only after all files
-        of the new run are written, so a full disk does not damage it.
+        The earlier result becomes a former result (ngt.runs.former). It is moved only after all
+        files of the new run are written, so a full disk does not damage the earlier result.
         """
         self._flush()
         for file in self._files.values():

@@ -85,9 +85,9 @@ HL_GAUSS = ("sigma_expert", "sigma_agent", "reward_sigma", "bins", "support", "h
 
 
 def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
-    """Return why a setting has no effect on a task, or an empty string if it may have an effect.
+    """Return why a setting has no effect on a task, or an empty string if it may have one.
 
-    settings: all settings of the method on the task, by dotted name.
+    settings: all settings of a method on the task, by dotted name.
     """
     pairing, field = settings.get("params.pairing"), name.removeprefix("params.")
     if field in HL_GAUSS and pairing not in (None, "hl_gauss"):
@@ -107,7 +107,7 @@ def idle(name: str, settings: Mapping[str, Any], task: Task) -> str:
 
 
 def _check_acts(config: Config, method: str, env: str, where: str) -> None:
-    """Raise UserError if all settings that a variant changes have no effect on an env.
+    """Raise UserError if none of the settings that a variant changes has an effect on an env.
 
     A variant is a method whose field `like` names the method that it changes.
     """
@@ -136,8 +136,8 @@ def _check_envs(names: Iterable[str], where: str) -> None:
 def _check_demos(config: Config, env: str, count: int, where: str) -> None:
     """Check that an env has at least `count` demonstrations, or that as many will be recorded.
 
-    If they should ship but no expert of the env does, raise nothing: the error is reported when a
-    run needs the expert.
+    If the config uses shipped experts but there is none for the env, raise no error here: a run
+    that needs the expert reports the error.
     """
     if own_file(config, env):
         demos_source(config, env)  # raises UserError if the file cannot be read

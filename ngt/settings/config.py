@@ -1,10 +1,11 @@
 """All settings and their defaults, as frozen dataclasses. Defaults are defined only here.
 
-A config file holds only differences from these defaults. `load` merges base.yaml, the scale's file
-and the user's settings, of which later ones win, and parses the result strictly. `resolve` merges
-the settings of a cell, i.e. of runs that differ only in demonstrations and seed. An env's settings
-override the shared ones, a method's override the env's, and those of a method on an env override
-all of these.
+A config file contains only differences from these defaults. A scale is a preset such as `quick`,
+with a config file of its name. `load` merges base.yaml, the scale's file and the user's settings,
+in this order, so that later values win, and parses the result strictly. `resolve` returns the
+settings of a cell, i.e. of runs that differ only in demonstrations and seed. `resolve` merges four
+sets of settings: the shared ones, those of the env, those of the method, and those of the method on
+this env. Later sets win.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MODES: tuple[Mode, ...] = typing.get_args(Mode)
 
 @dataclass(frozen=True)
 class SacConfig:
-    """Settings of soft actor-critic. Values are the paper's defaults unless noted."""
+    """Settings of soft actor-critic. Defaults are the paper's unless noted."""
 
     hidden: tuple[int, ...] = opt((256, 256), "widths of actor and critics", 1)
     activation: Literal["relu", "silu"] = opt("relu", "activation of actor and critics")
@@ -68,7 +69,7 @@ class SacConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Settings of Algorithm 1. Values are the paper's defaults unless noted."""
+    """Settings of the training loop, Algorithm 1. Defaults are the paper's unless noted."""
 
     steps: int = opt(10_000_000, "env steps, or gradient steps if a method uses no env", 1)
     num_envs: int = opt(4, "envs stepped together; a vector step counts as this many steps", 1)
@@ -94,12 +95,12 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class CellConfig:
-    """The settings shared by runs that differ only in seed and number of demonstrations."""
+    """The settings of a cell, i.e. runs that differ only in seed and number of demonstrations."""
 
     env: str
     method: str
     model: str = opt("", "dotted path of the reward model, `package.module:Class`")
-    params: dict[str, Any] = field(default_factory=dict)  # every field of the model's Config
+    params: dict[str, Any] = field(default_factory=dict)  # all fields of the model's Config
     mode: Mode = opt("state-action", "input of the reward model: (s,a), (s,s') or (s)")
     rate: int = opt(20, "subsampling rate: keep every rate-th transition of a demonstration", 1)
     terminate_when_unhealthy: bool = opt(True, "end the episode of an unhealthy body")
@@ -113,7 +114,7 @@ class CellConfig:
 
 @dataclass(frozen=True)
 class Override:
-    """Settings that override the shared ones for one env, one method, or a method on an env."""
+    """Settings that override the shared settings for an env, a method, or a method on an env."""
 
     sac: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
@@ -123,7 +124,7 @@ class Override:
 
 @dataclass(frozen=True)
 class ExpertConfig(Override):
-    """Settings of the expert, which override the agent's. It is SAC on the env's own reward."""
+    """Settings of the expert, SAC on the env's own reward; these override the agent's settings."""
 
     seed: int = opt(1000, "the expert's seed, different from every agent's", 0)
     episodes: int = opt(16, "number of recorded episodes; their mean return has score 1", 1)
@@ -131,14 +132,14 @@ class ExpertConfig(Override):
 
 @dataclass(frozen=True)
 class MethodEnvConfig(Override):
-    """Settings of a method on one env, which override the method's own."""
+    """Settings of a method on one env, which override the method's settings for all envs."""
 
     params: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class MethodConfig(MethodEnvConfig):
-    """A method, or a named variant of another method (`like`)."""
+    """A method, or a named variant of the method that `like` names."""
 
     label: str = opt("", "name in figures; if empty, the key")
     like: str = opt("", "method of which this one is a variant")
@@ -149,7 +150,7 @@ class MethodConfig(MethodEnvConfig):
 
 @dataclass(frozen=True)
 class EnvConfig(Override):
-    """Settings on an env, which override the shared ones for its agents and for its expert."""
+    """Settings for an env, which override the shared settings of its agents and its expert."""
 
     expert: dict[str, Any] = field(default_factory=dict)
     demos: str = opt(
@@ -161,7 +162,7 @@ class EnvConfig(Override):
 
 @dataclass(frozen=True)
 class FigureConfig:
-    """The runs of a figure or table: all combinations of its axes. null omits it from a scale."""
+    """The runs of a figure or table: all combinations of its fields. null leaves the figure out."""
 
     methods: tuple[str, ...] = ()
     beside: tuple[str, ...] = opt((), "more methods to draw; another artefact requests their runs")
@@ -180,11 +181,11 @@ class FigureConfig:
 
 @dataclass(frozen=True)
 class StatisticsConfig:
-    """Settings of the intervals' stratified bootstrap, which resamples seeds within each task."""
+    """Settings of the stratified bootstrap of intervals, which resamples seeds within each task."""
 
     # With 2000 repetitions, the ends of an interval vary by 2% of its width between seeds of the
-    # bootstrap. rliable's 50 000 repetitions would take hours, since it takes 9 ms to compute one
-    # probability of improvement over 18 tasks.
+    # bootstrap. The 50 000 repetitions of the package rliable would take hours, since computing one
+    # probability of improvement over 18 tasks takes 9 ms.
     reps: int = opt(2000, "number of repetitions", 1)
     seed: int = opt(0, "seed of the draws", 0)
     reference: str = opt(
@@ -194,7 +195,7 @@ class StatisticsConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """All settings of the workflow at one scale."""
+    """All settings of the workflow at one scale, i.e. preset."""
 
     scale: str = "quick"
     study: str = opt(

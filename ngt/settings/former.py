@@ -1,8 +1,9 @@
-"""Former values: the values of settings in records that are older than these settings.
+"""Former values: the values that settings have in records that are older than these settings.
 
-If a setting is added, or its default changes meaning, add its former value to FORMER. A record that
-lacks the setting is then read with this value, and hashes omit a setting that has its former value.
-The hashes of shipped experts, demonstrations and published runs therefore do not change.
+A record is a file that states the settings of a run or an expert, such as run.json. If a setting is
+added, or its default changes meaning, add its former value to FORMER. A record that lacks the
+setting is then read with this value. Hashes of settings leave out every setting that has its former
+value. The hashes of shipped experts, demonstrations and published runs therefore do not change.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ def _alpha_loss(sac: Mapping[str, Any]) -> str:
     return "alpha" if sac.get("alpha_form") == "softplus" else "log_alpha"
 
 
-# Dataclass -> setting -> former value, or a function that computes the former value from the other
-# settings of the dataclass in a record.
+# Dataclass -> setting -> former value, or a function that computes the former value from the
+# dataclass's other settings in a record.
 FORMER: dict[str, dict[str, Any]] = {
     "ngt.settings.config:SacConfig": {
         "alpha_loss": _alpha_loss,
@@ -39,7 +40,7 @@ def former(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_former(cls: type, data: Any) -> Any:
-    """Return a dataclass's settings in a record, with former values for missing settings."""
+    """Return a dataclass's settings from a record; missing settings get their former values."""
     return {**former(cls, data), **data} if isinstance(data, Mapping) else data
 
 

@@ -15,6 +15,7 @@ from ngt.settings.resolve import config_hash
 from ngt.settings.schema import describe, merge, parse
 
 CONFIG_DIR = CHECKOUT / "workflow" / "config"
+OTHERS = "others"  # key in a user's `figures`
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """A loader that refuses duplicate keys; YAML would silently keep the last one."""
+        """A loader that refuses duplicate keys. PyYAML's would silently keep the last value."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -66,12 +67,31 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
             f"study: {data['study']!r} is the name of a folder under results/ already (scales: "
             f"{', '.join(scales)}); choose another name"
         )
-    merged = merge(base, read_yaml(directory / f"{scale}.yaml"), data)
+    merged = merge(base, read_yaml(directory / f"{scale}.yaml"))
+    merged = merge(merged, _without_others(data, merged))
     for f in dataclasses.fields(Config):
-        # An entry of such a mapping is omitted if its value is null.
+        # In a mapping with `null` in its metadata, an entry with the value null is left out.
         if f.metadata.get("null") and isinstance(merged.get(f.name), dict):
             merged[f.name] = {k: v for k, v in merged[f.name].items() if v is not None}
     return _checked(merged)
+
+
+def _without_others(data: Mapping[str, Any], lower: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a user's settings with the entry `figures.others` written out.
+
+    This entry is always null and stands for all figures of the scale that the user does not name.
+
+    lower: the settings of the scale.
+    """
+    figures = data.get("figures")
+    if not isinstance(figures, Mapping) or OTHERS not in figures:
+        return data
+    if figures[OTHERS] is not None:
+        raise UserError(
+            f"figures.{OTHERS}: must be null, and leaves out all figures that you do not name; "
+            f"found {describe(figures[OTHERS])}"
+        )
+    return {**data, "figures": {**dict.fromkeys(lower.get("figures", {})), **figures}}
 
 
 def _checked(data: Mapping[str, Any]) -> Config:
@@ -83,7 +103,7 @@ def _checked(data: Mapping[str, Any]) -> Config:
 
 
 def to_file(config: Config) -> str:
-    """Return the text of a file with all settings of a config, which `load_file` can read."""
+    """Return all settings of a config as the text of a file that `load_file` can read."""
     return json.dumps(dataclasses.asdict(config), indent=1) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Command-line options for settings, and the config that they select."""
+"""Command-line options for settings, and functions that load the config they select."""
 
 import argparse
 import re
@@ -50,7 +50,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def user_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the user's settings from --config, --set and --scale; later ones of these win."""
+    """Merge the user's settings from --config, --set and --scale, in this order; later ones win."""
     import yaml
 
     data = read_yaml(args.config) if args.config else {}
@@ -76,7 +76,7 @@ def user_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """Return the config that the options of `add_settings` select."""
+    """Return the config that the options from `add_settings` select."""
     if not args.planned:
         return load(user_settings(args))
     if args.scale or args.config or args.settings:

@@ -1,4 +1,4 @@
-"""Functions that resolve a config into the complete settings of a cell, and hash them.
+"""Functions that return the complete settings of a cell, given a config, and hash settings.
 
 A cell is the set of runs with the same env, method, input mode and subsampling rate.
 """
@@ -36,13 +36,13 @@ from ngt.settings.schema import check_partial, merge, parse
 
 
 def check_override(entry: Override, where: str) -> None:
-    """Check the changes that an env or a method makes to the agent and the training loop."""
+    """Check the settings of SAC and of training that an env or a method overrides."""
     check_partial(SacConfig, entry.sac, f"{where}.sac")
     check_partial(TrainConfig, entry.train, f"{where}.train")
 
 
 def find_method(config: Config, name: str, where: str = "method") -> MethodConfig:
-    """Return a method's entry in the config, or raise UserError with the nearest known names."""
+    """Return a method's entry in the config, or raise a UserError that names similar methods."""
     if name not in config.methods:
         raise UserError(f"{where}: {name!r} is not known; {suggest(name, list(config.methods))}")
     return config.methods[name]
@@ -77,7 +77,7 @@ def _lineage(config: Config, name: str) -> list[tuple[str, MethodConfig]]:
 
 
 def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, MethodEnvConfig]]:
-    """Yield a method's overrides on an env, each after its place in the config. Later ones win."""
+    """Yield (place in the config, override) for a method on an env. Later overrides win."""
     for name, entry in _lineage(config, method):
         yield f"methods.{name}", entry
         if env in entry.envs:
@@ -100,7 +100,7 @@ def load_model(path: str, where: str) -> Any:
 
 
 def import_model(name: str) -> ModuleType:
-    """Import a model's module. An installed suite loads `baselines` from its package `ngt`."""
+    """Import a model's module. In an installed suite, `baselines` is inside the package `ngt`."""
     if INSTALLED and name.partition(".")[0] == "baselines":
         folder = CHECKOUT / "baselines"
         if [str(folder)] != list(getattr(sys.modules.get("baselines"), "__path__", ())):
@@ -128,7 +128,7 @@ def model_params(config: Config, method: str, env: str) -> tuple[str, dict[str, 
 
 
 def method_rate(config: Config, method: str) -> int | None:
-    """Return the subsampling rate that a method fixes, or None if it fixes none."""
+    """Return the subsampling rate that the config fixes for a method, or None if there is none."""
     rates = [entry.rate for _, entry in _lineage(config, method) if entry.rate is not None]
     return rates[-1] if rates else None
 
@@ -139,9 +139,10 @@ def method_label(config: Config, method: str) -> str:
 
 
 def _overlay(config: Config, env: str, differences: Sequence[Override]) -> dict[str, Any]:
-    """Return the fields of a cell that can be overridden.
+    """Return those settings of a cell that can be overridden.
 
-    The env's entry in the config overrides the shared settings, and `differences` override both.
+    The env's entry in the config overrides the shared settings; `differences` override the env's
+    entry and the shared settings.
     """
     entries = [*([config.envs[env]] if env in config.envs else []), *differences]
     sac = merge(dataclasses.asdict(config.sac), *(e.sac for e in entries))
@@ -191,16 +192,16 @@ def own_file(config: Config, env: str) -> str:
 
 
 def demos_file(config: Config, env: str) -> str:
-    """Return an env's demonstration file that exists before any job, or "" if a job records it."""
+    """Return an env's demonstration file if it exists before any job, or "" if a job records it."""
     shipping = config.demos == "shipped"
     return own_file(config, env) or (str(shipped.DATA / env / shipped.DEMOS) if shipping else "")
 
 
 def demos_source(config: Config, env: str) -> str:
-    """Return the hash of an env's demonstration file, or of its expert's config.
+    """Return the hash of an env's demonstration file, or of the config of the env's expert.
 
-    The expert's config is hashed if a job records the file. If the file is the user's or a shipped
-    one, raise UserError if it is missing, cannot be read or was changed.
+    The expert's config is hashed if a job records the file. A user's own or a shipped file is
+    hashed itself; raise UserError if that file is missing, cannot be read or was changed.
     """
     if own := own_file(config, env):
         return file_hash(Path(own), f"envs.{env}.demos")
@@ -210,7 +211,7 @@ def demos_source(config: Config, env: str) -> str:
 
 
 def short(sha256: str) -> str:
-    """Shorten a hash to the length used in names and records."""
+    """Shorten a hash to the length that names and records use."""
     return sha256[:16]
 
 
@@ -223,7 +224,7 @@ def file_hash(path: Path, where: str) -> str:
 
 
 def expert_config(config: Config, env: str) -> ExpertConfig:
-    """Return the settings of an env's expert that differ from the agent's."""
+    """Return the settings of an env's expert that override those of the agents."""
     own = config.envs[env].expert if env in config.envs else {}
     return typing.cast(
         ExpertConfig,
@@ -246,14 +247,14 @@ def expert_ships(config: Config, env: str) -> bool:
 
 
 def _sections(data: Mapping[str, Any]) -> dict[str, type]:
-    """Return the dataclass of each section of a cell's settings."""
+    """Return the dataclass of each section of a cell's settings: sac, train and params."""
     model = str(data.get("model", ""))
     own = {"params": load_model(model, "model").Config} if model else {}
     return {"sac": SacConfig, "train": TrainConfig, **own}
 
 
 def recorded(data: Any, where: str) -> CellConfig:
-    """Return the settings of a cell that a record holds as plain data.
+    """Return a cell's settings as a CellConfig, given plain data from a record, such as run.json.
 
     A setting that is newer than the record gets its former value (`ngt.settings.former`), or its
     default if it has no former value.
@@ -269,7 +270,7 @@ def recorded(data: Any, where: str) -> CellConfig:
 
 
 def plain(config: Any) -> dict[str, Any]:
-    """Return settings as plain data, in the form that records and hashes use.
+    """Return settings as plain data, in the form that is stored in records and hashed.
 
     A `CellConfig` is returned without the settings that have their former values
     (`ngt.settings.former`), and a `Config` without the study's name.

@@ -1,4 +1,4 @@
-"""Strict parsing of plain data into frozen dataclasses, and their JSON schema.
+"""Strict parsing of plain data into frozen dataclasses, and the JSON schema of such a dataclass.
 
 An unknown key, a wrong type or a value out of range is an error that names the key.
 """
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ngt.errors import UserError, suggest
 
-type_hints = cache(typing.get_type_hints)  # slow, since it evaluates the annotations' source text
+type_hints = cache(typing.get_type_hints)  # cached, since evaluating annotations is slow
 
 
 def opt(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
@@ -27,7 +27,7 @@ def opt(default: Any, doc: str, low: float | None = None, high: float | None = N
 def parse(cls: type, data: Any, where: str = "") -> Any:
     """Return an instance of dataclass `cls` built from plain data.
 
-    Raise UserError if the data is wrong; the message has the key, the value and the fix.
+    Raise UserError if the data is wrong; the message states the key, the value and the fix.
     """
     _check_mapping(cls, data, where)
     hints = type_hints(cls)
@@ -94,7 +94,7 @@ def _looks_numeric(text: str) -> bool:
 
 def _value(hint: Any, value: Any, path: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union):  # configs have no union but `T | None`
+    if origin in (types.UnionType, typing.Union):  # the only unions in configs are `T | None`
         return None if value is None else _value(args[0], value, path)
     if hint is Any:
         return value

@@ -1,4 +1,4 @@
-"""Checkpoints of a run, each written completely or not at all.
+"""Checkpoints of a run. Each checkpoint is written completely or not at all.
 
 A section is the state of one part of the training, such as the learner. A ring holds the newest
 items of a growing sequence, such as the buffer's transitions. A folder `<run>/checkpoint/` holds
@@ -7,8 +7,9 @@ items of a growing sequence, such as the buffer's transitions. A folder `<run>/c
     state-N.safetensors           every tensor, named section.tensor
     section.ring-A-B.f32          items A to B - 1 of a ring, as raw floats
 
-The newest and the previous checkpoint are kept, with the ring items that they need. The files are
-JSON, safetensors and raw floats, so reading them executes no code.
+Here A and B count all items that were ever added to the ring. The newest and the previous
+checkpoint are kept, with the ring items that they need. The files are JSON, safetensors and raw
+floats, so reading them executes no code.
 """
 
 import contextlib
@@ -34,11 +35,11 @@ def folder_of(run: Path) -> Path:
 
 
 def save(run: Path, made_with: Mapping[str, Any], step: int, sections: Mapping[str, State]) -> None:
-    """Write the checkpoint of a step atomically; keep the previous one and remove older ones.
+    """Write the checkpoint of a step atomically; keep the previous checkpoint, remove older ones.
 
     Ring items that an earlier checkpoint has written are not written again.
 
-    made_with: plain data that must be the same when the run resumes.
+    made_with: plain data, such as settings, that must be the same when the run resumes.
     """
     from safetensors.torch import save as to_bytes
 
@@ -75,7 +76,7 @@ def save(run: Path, made_with: Mapping[str, Any], step: int, sections: Mapping[s
     needed = {f"step-{s}.json" for s in kept}
     needed |= {n for s in kept if (m := _manifest(folder, s)) for n in m["files"]}
     for file in folder.iterdir():
-        if file.name not in needed and not file.is_dir():  # a subfolder is the user's
+        if file.name not in needed and not file.is_dir():  # subfolders are the user's
             file.unlink()
 
 
@@ -88,8 +89,8 @@ def steps(run: Path) -> list[int]:
 def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) -> list[int]:
     """Return the steps of intact checkpoints, newest first; skip damaged ones with a message.
 
-    Raise UserError if an intact checkpoint has another format, or if its settings, code or
-    demonstrations differ; the message names the first difference. Also raise UserError if a file
+    Raise UserError if an intact checkpoint has another format, or was made with other settings,
+    code or demonstrations; the message names the first difference. Also raise UserError if a file
     can't be read, since this problem may be temporary.
     """
     found = []
@@ -142,8 +143,8 @@ def _within(section: str, named: Mapping[str, Any]) -> dict[str, Any]:
 def drop_after(run: Path, step: int | None) -> None:
     """Remove a run's checkpoints of later steps, or all checkpoints if `step` is None.
 
-    Otherwise they would count as the newest checkpoints, and their ring items as items that the
-    resumed run has written.
+    Otherwise a resumed run would treat them as its newest checkpoints, and their ring items as
+    items that it has written itself.
     """
     if step is None:
         remove(run)
@@ -157,7 +158,7 @@ def remove(run: Path) -> None:
     for file in sorted(folder.glob("*"), reverse=True):  # manifests first
         if not file.is_dir():
             file.unlink()
-    with contextlib.suppress(OSError):  # the folder is missing, or has a subfolder of the user
+    with contextlib.suppress(OSError):  # the folder is missing or has a subfolder
         folder.rmdir()
 
 
@@ -215,7 +216,7 @@ def _covers(ring: str, size: Any, files: Mapping[str, Mapping[str, Any]]) -> boo
 
 
 def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
-    """Return the fault in a checkpoint's files, or None. Raise OSError if one can't be read."""
+    """Return the first fault in a checkpoint's files, or None. Raise OSError if a read fails."""
     for name, entry in manifest["files"].items():
         if not (folder / name).is_file():
             return f"{name} is missing"
@@ -230,7 +231,7 @@ def _damage(folder: Path, manifest: Mapping[str, Any]) -> str | None:
 def _check_version(folder: Path, step: int) -> None:
     data = read_json(folder / f"step-{step}.json")
     if not isinstance(data, dict) or data.pop("blake2b", None) != _digest(data):
-        return  # damaged, so its version may be wrong too
+        return  # damaged, so `version` may be wrong, too
     if data.get("format") == FORMAT and data.get("version") != VERSION:
         raise UserError(
             f"checkpoint {folder}: step {step} has format {data.get('version')}, but this code "
@@ -240,7 +241,8 @@ def _check_version(folder: Path, step: int) -> None:
 
 
 def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    # `demos_source` comes last, since it also changes if settings change that the expert shares.
+    # A difference in `demos_source` is reported last, since this hash also changes if settings
+    # change that the expert and the agent share.
     found = sorted(differences(then, now), key=lambda d: d[0] == "config.demos_source")
     for name, before, after in found:
         raise UserError(
@@ -250,7 +252,7 @@ def _check_same(run: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> N
 
 
 def _said(value: Any) -> str:
-    """Return any value as one printable line, of at most about 200 characters."""
+    """Return a value as one printable line of at most about 200 characters."""
     text = str(value)
     return text if text.isprintable() and len(text) < 200 else f"{text[:200]!r}"
 

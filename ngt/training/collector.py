@@ -1,9 +1,10 @@
 """The collector, which acts in the envs and stores transitions in tensors at fixed addresses.
 
 In a vector step, every env takes one step. On CUDA, the device's work before and after the envs'
-step is captured once and then replayed. One copy to the device and one from it go through pinned
-memory. The vector step waits for the device only once, when it reads the actions. At that time, all
-work launched earlier has finished, including the copy to the device in the last vector step.
+step is captured once in CUDA graphs and then replayed. Each vector step copies once to the device
+and once from the device, through pinned memory. It waits for the device only once, when it reads
+the actions. At that time, all work that was launched earlier has finished, including the copy to
+the device in the previous vector step.
 """
 
 import warnings
@@ -32,7 +33,8 @@ class Collector:
         self.obs = torch.zeros(*self.shape, task.obs, device=device)
         self.action = torch.zeros(*self.shape, task.act, device=device)
         self.noise = torch.zeros(*self.shape, task.act, device=device)
-        # Columns copied to the device: next_obs | obs | reward | terminated | slot in the buffer.
+        # Widths of the columns copied to the device: next_obs | obs | reward | terminated | slot,
+        # the last of which is an index into the buffer's table of final observations.
         self.widths = [task.obs, task.obs, 1, 1, 1]
         self.host = torch.zeros(*self.shape, sum(self.widths), pin_memory=device.type == "cuda")
         self.arrived = self.host.to(device)
@@ -49,13 +51,13 @@ class Collector:
         self.obs.copy_(torch.from_numpy(self.env.reset(seeds)).view_as(self.obs))
         if first is not None:
             ended = np.zeros(tuple(first.reward.shape), bool)
-            ended[:, -self.shape[1] :] = True  # the envs' first step does not continue the last
+            ended[:, -self.shape[1] :] = True  # the envs start new episodes after these
             self.replay.add(first, ended)
 
     def act(self, random: bool = False) -> NDArray[np.float32]:
-        """Return the agent's noisy actions for the last observations, or random ones, (R, n, act).
+        """Return the agent's noisy actions for the last observations, shape (R, n, act).
 
-        random: return uniform random actions instead of the agent's.
+        random: return uniform random actions instead of the agent's actions.
         """
         draws = self.explore.next()
         if random:
@@ -81,11 +83,11 @@ class Collector:
         return self.env.step(action.reshape(self.env.num, -1))
 
     def store(self, step: Step) -> None:
-        """Store the transitions of a step, with the model's rewards if `observe` computes them."""
+        """Store the transitions of a step, with rewards from the model's `observe`, if any."""
         ended, table = step.terminated | step.truncated, self.replay.finals
         slot = self.replay.reserve(ended.reshape(self.shape))
         if self.learner.graphs and self.replay.finals is not table:
-            torch.cuda.synchronize()  # graphs that still run may use the old table
+            torch.cuda.synchronize()  # graphs that still run may use the old tensor
             self.learner.graph, self._put = None, self._captured(self._store)
         columns = [step.next_obs, step.obs, step.reward, step.terminated, slot]
         host = self.host.numpy().reshape(self.env.num, -1)
@@ -118,10 +120,10 @@ class Collector:
         )
 
     def restore(self, states: Sequence[State]) -> None:
-        """Restore all runs; the envs replay their episodes.
+        """Restore the state of all runs; the envs replay their current episodes.
 
-        Raise ValueError if the states do not fit. Warn if an env does not reach the same
-        observation again.
+        Raise ValueError if the states do not fit. Warn if an env does not reach its saved
+        observation.
         """
         self.replay.restore(states)
         self.obs.copy_(torch.from_numpy(self.env.restore(states)).view_as(self.obs))
@@ -136,14 +138,14 @@ class Collector:
 
 
 class EpisodeReturns:
-    """Returns of the completed training episodes, for R runs with n envs each."""
+    """Returns of completed training episodes, for R runs with n envs each."""
 
     def __init__(self, runs: int, n: int) -> None:
         self.running = np.zeros((runs, n))
         self.ended = np.zeros((runs, 2))  # sum of returns and number of episodes
 
     def add(self, reward: NDArray[np.float64], done: NDArray[np.bool_]) -> None:
-        """Add the rewards of one vector step; `done` marks the episodes that it ended."""
+        """Add the rewards of one step of all envs; `done` is True for envs whose episodes ended."""
         self.running += reward.reshape(self.running.shape)
         if done.any():
             ends = done.reshape(self.running.shape)

@@ -1,4 +1,4 @@
-"""CUDA graphs. Each captures a step on fixed tensors once and replays it in one launch."""
+"""CUDA graphs. A graph captures a step on fixed tensors once and replays it in one launch."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ class Graph:
     """A step that is captured after `warmup` ordinary calls and then replayed.
 
     Every call takes one step. The step has no arguments and returns nothing. It reads and writes
-    tensors at fixed addresses, so a replay uses their current values. It must not copy a tensor's
-    value to the host, branch on such a value, or make a tensor from Python numbers. In a replay, a
-    Python number has the value that it had when the graph was captured.
+    tensors at fixed addresses, so a replay uses their current values. The step must not copy a
+    tensor's value to the CPU, branch on such a value, or make a tensor from Python numbers. In a
+    replay, a Python number has the value that it had when the graph was captured.
     """
 
     def __init__(self, step: Callable[[], None], warmup: int = 3) -> None:

@@ -1,4 +1,4 @@
-"""Training jobs. They lock the runs' folders, resume from checkpoints, and stop on a signal."""
+"""Training jobs, which lock the runs' folders, resume from checkpoints, and stop on a signal."""
 
 import contextlib
 import signal
@@ -29,9 +29,9 @@ def train(
     fresh: bool,
     restart: bool,
 ) -> bool:
-    """Train runs with the same settings together, or in groups if they resume from other steps.
+    """Train runs with the same settings together, or in groups if they resume at different steps.
 
-    Return True if a stop signal came after the last step. Raise Interrupted if it came earlier.
+    Return True if a stop signal came after the last step. After an earlier one, raise Interrupted.
 
     fresh: also train runs that are finished already.
     restart: remove the runs' checkpoints and start from the beginning.
@@ -39,7 +39,7 @@ def train(
     with contextlib.ExitStack() as locks:
         for member in members:
             locks.enter_context(locked(member.folder))
-        if not fresh:  # checked under the locks, whose last holder may have just finished a run
+        if not fresh:  # checked now: a process that held a lock before may have finished its run
             members = [m for m in members if member_state(cell, m).status not in COMPLETE]
             if not members:
                 return False
@@ -70,15 +70,15 @@ def train(
 
 
 def member_state(cell: CellConfig, member: Member) -> Status:
-    """Return the status of a run's folder, compared with its key, settings and reference."""
+    """Return a run's status: whether its folder has a result with its key, settings, reference."""
     return status_of(member.folder, member.key, config_hash(cell), member.reference)
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
-    """Group runs by the step from which they resume, or None for runs that start anew.
+    """Group runs by the step from which they resume. For runs that start anew, the step is None.
 
-    All runs resume from the newest step at which each has a checkpoint. If there is no such step,
-    each run resumes from its own newest checkpoint.
+    All runs resume from the newest step at which every run has a checkpoint. If there is no such
+    step, each run resumes from its own newest checkpoint.
     """
     steps = [checkpoint.usable(m.folder, made_with(cell, m), say) for m in members]
     for member, found in zip(members, steps, strict=True):
@@ -96,7 +96,7 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
 def stops(trainer: Trainer) -> Iterator[None]:
     """In this context, let SIGTERM, SIGUSR1 or Ctrl-C stop the trainer after a checkpoint.
 
-    A second Ctrl-C stops it immediately.
+    A second Ctrl-C stops the trainer immediately.
     """
 
     def stop(number: int, frame: Any) -> None:

@@ -29,7 +29,7 @@ from ngt.settings.schema import parse
 from ngt.state import State, slice_of
 from ngt.training.graphs import Graph
 
-MOMENTS = ("exp_avg", "exp_avg_sq")  # tensors that Adam keeps per parameter, besides the step
+MOMENTS = ("exp_avg", "exp_avg_sq")  # tensors of Adam's state per parameter
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Member:
     """One of the runs that train together."""
 
     folder: Path
-    key: Mapping[str, Any]  # the run key in the form used by records
+    key: Mapping[str, Any]  # the run's key in the form that run.json uses
     seed: int
     demos: int  # number of demonstrations; 0 if none are used
     data: Batch | None = None  # the subsampled demonstrations, (1, N, ·)
@@ -67,7 +67,7 @@ def build_model(
 
 
 def rewards(model: RewardModel, seam: Literal["reward", "score"], batch: Batch) -> Tensor:
-    """Return a model's `reward` or `score` of a batch after checking its shape and type."""
+    """Return a model's `reward` or `score`, named by `seam`, of a batch. Check shape and type."""
     name = f"{type(model).__name__}.{seam}"
     return checked(getattr(model, seam)(batch), batch.terminated, name, grad=False)
 
@@ -78,22 +78,22 @@ def shown(model: RewardModel, batch: Batch) -> Batch:
 
 
 def drawn(model: RewardModel, batch: Batch) -> Batch:
-    """Return transitions from the buffer, with the reward only if the model set or may read it."""
+    """Return transitions from the buffer; hide rewards that the model neither set nor may read."""
     return batch if model.stores else shown(model, batch)
 
 
 def optimisers(model: RewardModel) -> dict[str, Optimizer]:
-    """Return a model's optimisers by attribute name."""
+    """Return all optimisers among a model's attributes, by attribute name."""
     return {name: value for name, value in vars(model).items() if isinstance(value, Optimizer)}
 
 
 def run_seed(cell: CellConfig, member: Member) -> int:
-    """Return the seed of a run's random streams, which depends on the run's whole key."""
+    """Return the seed of a run's random streams, which depends on every part of the run's key."""
     return derive(member.seed, cell.env, cell.method, cell.mode, cell.rate, member.demos)
 
 
 def auc(expert: Tensor, agent: Tensor) -> Tensor:
-    """Return the probability that an expert's transition outscores an agent's, shape (R,).
+    """Return the probability that an expert transition outscores an agent transition, shape (R,).
 
     A tie counts one half.
 
@@ -106,7 +106,7 @@ def auc(expert: Tensor, agent: Tensor) -> Tensor:
 def rank_correlation(a: Tensor, b: Tensor) -> Tensor:
     """Return Spearman's correlation between the rows of a and b, each (R, B), shape (R,).
 
-    It is 0 if a row is constant. Equal values share their mean rank.
+    The correlation is 0 if a row is constant. Equal values share their mean rank.
     """
 
     def ranks(x: Tensor) -> Tensor:
@@ -119,10 +119,11 @@ def rank_correlation(a: Tensor, b: Tensor) -> Tensor:
 
 
 class Learner:
-    """The agent, reward model, demonstrations and random streams that an update uses.
+    """The agents, reward models, demonstrations and random streams of R runs.
 
-    An iteration is a pure function of tensors with fixed shapes. No value is copied to the host
-    before `drain`. On CUDA an iteration is captured once and replayed, unless `graphs` is False.
+    An iteration only computes tensors from tensors, all with fixed shapes. No value is copied to
+    the CPU before `drain`. On CUDA an iteration is captured once and replayed, unless `graphs` is
+    False.
     """
 
     def __init__(
@@ -158,13 +159,13 @@ class Learner:
         self.streams = Streams(seeds, draws | own, device)
         self.graphs = graphs and self.device.type == "cuda"
         self.graph: Graph | None = None
-        self.drawn: dict[str, Tensor] = {}  # this iteration's draws; graphs read these tensors
+        self.drawn: dict[str, Tensor] = {}  # random tensors of this iteration; graphs read these
         self.sums: dict[str, Tensor] = {}
         self.updates = self.summed = 0
         self.last: tuple[Batch, Batch] | None = None  # expert and agent batch, for diagnostics
 
     def normalise(self, batch: Batch) -> Batch:
-        """Return a batch with the observations that the nets receive."""
+        """Return a batch with observations as the nets need them: normalised, if this is set."""
         if self.normaliser is None:
             return batch
         return batch._replace(
@@ -180,7 +181,7 @@ class Learner:
         self._run(self._fit)
 
     def _run(self, iteration: Callable[[], None]) -> None:
-        """Run an iteration with new draws. On CUDA, all iterations replay one graph."""
+        """Run an iteration with new random tensors. On CUDA, all iterations replay one graph."""
         draws = self.streams.next()
         if not self.graphs:
             self.model.noise = self.drawn = draws
@@ -248,7 +249,7 @@ class Learner:
             name: (total / max(self.summed, 1)).double().cpu().numpy()
             for name, total in self.sums.items()
         }
-        for total in self.sums.values():  # in place, since a graph adds to these tensors
+        for total in self.sums.values():  # in place, since the graph adds to these tensors
             total.zero_()
         self.summed = 0
         if self.last is not None:
@@ -260,8 +261,9 @@ class Learner:
     def diagnostics(self, expert: Batch, agent: Batch) -> dict[str, Tensor]:
         """Return the logged diagnostics of the learned reward by name, each (R,).
 
-        auc: the probability that an expert's transition outscores an agent's.
-        rank_correlation: between the learned and the env's reward, on the agent's batch.
+        auc: the probability that an expert transition outscores an agent transition.
+        rank_correlation: Spearman's correlation of the learned with the env's reward, on the
+        agent's batch.
         """
         kept = dict(self.model.metrics)
         of_expert = rewards(self.model, "score", shown(self.model, expert))
@@ -273,7 +275,7 @@ class Learner:
         }
 
     def non_finite(self, run: int) -> str | None:
-        """Return the name of a parameter of this run that is not finite, or None if all are."""
+        """Return the name of a parameter of this run that is not finite, or None without one."""
         for root, module in (("agent", self.agent), ("reward", self.model)):
             for name, parameter in module.named_parameters():
                 if parameter.shape[0] == self.runs and not parameter[run].isfinite().all():
@@ -281,7 +283,7 @@ class Learner:
         return None
 
     def _trained(self) -> dict[str, tuple[Optimizer, Tensor]]:
-        """Return each trained parameter with its optimiser, by a name that identifies both."""
+        """Return each trained parameter with its optimiser, by a name such as optimiser.actor.0."""
         own = {f"model.{name}": each for name, each in optimisers(self.model).items()}
         return {
             f"optimiser.{name}.{i}": (optimiser, parameter)
@@ -309,7 +311,7 @@ class Learner:
             "updates": self.updates,
             "summed": self.summed,
             "sums": list(self.sums),
-            "steps": {  # number of optimiser steps, for parameters that have had a gradient
+            "steps": {  # optimiser steps of each parameter that has had a gradient
                 name: float(optimiser.state[parameter]["step"])
                 for name, (optimiser, parameter) in self._trained().items()
                 if optimiser.state.get(parameter)

@@ -1,4 +1,4 @@
-"""A display of training progress: step, steps/s, last return and time left."""
+"""A display of training progress: step, steps per second, last return and time left."""
 
 import sys
 import time
@@ -31,7 +31,7 @@ class Progress:
             )
 
     def update(self, step: int) -> None:
-        """Show a step and the text in `note`; off a terminal, only if a plain line is due."""
+        """Show a step and the text in `note`; without a terminal, only if a plain line is due."""
         if self.bar is not None:
             self.bar.set_postfix_str(self.note, refresh=False)
             self.bar.update(step - self.step)

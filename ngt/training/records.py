@@ -1,4 +1,4 @@
-"""The records of a pack (runs that train together): measurements, policies and training time."""
+"""Records of runs that train together (a pack): measurements, policies and training times."""
 
 import contextlib
 import math
@@ -16,15 +16,15 @@ from ngt.training.learner import Learner, Member
 
 
 class Records:
-    """The records of a pack's runs, written to their folders during training."""
+    """The measurements and policies of the runs of a pack, written to each run's folder."""
 
     def __init__(self, cell: CellConfig, members: Sequence[Member], learner: Learner) -> None:
         self.cell, self.members, self.learner = cell, list(members), learner
         self.writers = [RunWriter(m.folder, m.key, cell) for m in members]
-        self.kept = [State()] * len(members)  # best policy of each run so far, if `keep` is "best"
+        self.kept = [State()] * len(members)  # each run's best policy so far, if `keep` is "best"
         self.evaluations = 0
         self.timing: list[tuple[int, float]] = []  # (step, seconds of training so far)
-        self.start = time.monotonic()  # start of training, moved forward by each pause's length
+        self.start = time.monotonic()  # start of training, moved forward by the length of pauses
 
     def seconds(self) -> float:
         """Return the seconds of training so far, without pauses."""
@@ -38,7 +38,7 @@ class Records:
         self.start += time.monotonic() - start
 
     def log(self, run: int, step: int, metrics: Mapping[str, NDArray[np.float64]]) -> None:
-        """Write one run's row of the metrics to its train.csv."""
+        """Write one run's values of the metrics as a row of its train.csv."""
         self.writers[run].training(
             {
                 "step": step,
@@ -48,7 +48,7 @@ class Records:
         )
 
     def evaluated(self, run: int, step: int, result: Rollout) -> None:
-        """Write a run's rows of eval.csv, and keep its policy if it is the best so far."""
+        """Write a run's evaluation to its eval.csv; keep the policy if it is the best so far."""
         returns = result.returns[run]
         self.writers[run].evaluation(step, returns.tolist(), result.lengths[run].tolist())
         mean, best = float(returns.mean()), self.kept[run].data.get("return", -math.inf)
@@ -58,7 +58,7 @@ class Records:
             )
 
     def finish(self, run: int, step: int, broken: str | None = None) -> None:
-        """Write a run's policy and record, which complete its folder.
+        """Write a run's policy and its run.json, after which the run is complete.
 
         broken: the name of the non-finite tensor if the run diverged, otherwise None.
         """
@@ -81,7 +81,7 @@ class Records:
         )
 
     def state(self, run: int) -> State:
-        """Return the state of one run's records, including the policy kept so far."""
+        """Return the state of one run's records, including its best policy if that is kept."""
         return self.writers[run].state() | State(
             self.kept[run].tensors,
             {

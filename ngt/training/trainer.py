@@ -1,20 +1,22 @@
-"""Algorithm 1 for a pack: R runs that differ only in seed and demonstrations train together.
+"""Algorithm 1 for a pack: R runs that differ only in seed and demonstrations, trained together.
 
-In a vector step, every env takes one step. It chooses actions, launches the updates, steps the
-envs, and stores the transitions. The updates therefore use transitions stored before the step, and
-a CUDA device computes them while the envs are stepped. This order is the same on every device and
-with any number of env processes, so a run's numbers depend on neither. The price of this order is
-that the policy lags one vector step behind the buffer.
+In a vector step, every env takes one step. A vector step chooses actions, launches the updates,
+steps the envs, and stores the transitions, in this order. The updates therefore use transitions of
+earlier vector steps, and a CUDA device computes the updates while the envs are stepped. This order
+is the same on every device and with any number of env processes, so a run's numbers depend neither
+on the device nor on the processes. The price of this order is that the policy lags one vector step
+behind the buffer.
 
-Vector steps with random actions make no updates. The first vector step makes none either, because
-the buffer is empty, unless the method fills it beforehand. For all other methods, N vector steps,
-of which the first K have random actions, make (N - max(1, K)) * `updates_per_step` updates. Nothing
-is pending when a step ends. A log row, an evaluation or a checkpoint may therefore follow any step,
-and includes that step's transitions and updates.
+Vector steps with random actions make no updates. The first vector step makes no updates either,
+because the buffer is empty, unless the method fills the buffer beforehand. For methods that do not,
+N vector steps, of which the first K have random actions, make (N - max(1, K)) * `updates_per_step`
+updates. All work of a vector step is complete when the step ends. A log row, an evaluation or a
+checkpoint may therefore follow any vector step, and includes that step's transitions and updates.
 
-The loop is the same for every method. The RewardModel decides what is learned and stored, and
-whether envs are used at all. If a tensor of a run is no longer finite, the run ends, and its record
-has the status `diverged`, the step and the tensor's name. The other runs continue.
+The loop is the same for every method. The method's RewardModel decides what is learned and stored,
+and whether envs are used at all. If a tensor of a run is no longer finite, the run ends, and its
+run.json states the status `diverged`, the step and the tensor's name. The other runs of the pack
+continue.
 """
 
 import contextlib
@@ -47,9 +49,9 @@ Part = Learner | Records | Collector  # each has `state` and `restore`
 
 
 def made_with(cell: CellConfig, member: Member) -> dict[str, Any]:
-    """Return a run's key, settings, code hash and reference (the returns with scores 0 and 1).
+    """Return a run's key, settings, code hash and reference (returns with the scores 0 and 1).
 
-    The run resumes from a checkpoint only if all of these are equal to the checkpoint's.
+    The run resumes from a checkpoint only if all of these are equal to those in the checkpoint.
     """
     return {
         "key": dict(member.key),
@@ -74,7 +76,8 @@ class Trainer:
     ) -> None:
         """Prepare the training of a pack.
 
-        checkpoint_every: env steps between checkpoints; if 0, only a stop signal causes one.
+        checkpoint_every: number of env steps between checkpoints. If it is 0, a checkpoint is
+        written only after a stop signal.
         """
         self.cell, self.members, self.device = cell, list(members), torch.device(device)
         self.runs, self.n = len(members), cell.train.num_envs
@@ -91,11 +94,11 @@ class Trainer:
         self.alive = np.ones(self.runs, bool)
         self.step = 0
         self.stop = False  # set to True, even in a signal handler, to write a checkpoint and stop
-        self.collector: Collector | None = None  # an offline method has none
+        self.collector: Collector | None = None  # None if the method is offline
         self.parts: dict[str, Part] = {"learner": self.learner}  # their states form a checkpoint
 
     def run(self, name: str, resume: int | None = None) -> None:
-        """Train to the end and write every run's folder. Raise Interrupted if `stop` is set.
+        """Train to the end and write every run's folder. Raise Interrupted once `stop` is set.
 
         name: the text that the progress display shows.
         resume: the step of a checkpoint that every run has, or None to start from the beginning.
@@ -110,7 +113,7 @@ class Trainer:
             self._finish(run)
 
     def _offline(self, saved: Sequence[Mapping[str, State]]) -> None:
-        """Fit the policy to demonstrations. Each step is one gradient step."""
+        """Fit the policy to demonstrations without envs. `self.step` counts the gradient steps."""
         if self.learner.normaliser is not None:
             self.learner.normaliser.fit([m.data.obs for m in self.members if m.data is not None])
         if saved:
@@ -121,7 +124,7 @@ class Trainer:
             self._log_evaluate_save(1)
 
     def _online(self, saved: Sequence[Mapping[str, State]]) -> None:
-        """Train in envs. `step` counts the env steps of one run."""
+        """Train in envs. `self.step` counts the env steps of one run."""
         train = self.cell.train
         seeds = [run_seed(self.cell, m) for m in self.members]
         first = self.learner.model.prefill()
@@ -144,10 +147,10 @@ class Trainer:
                 self._log_evaluate_save(self.n)
 
     def _act(self, collector: Collector, random: bool) -> NDArray[np.float32]:
-        """Return actions (R, n, act), and end the runs whose actions are not finite."""
+        """Return the actions (R, n, act) of all envs; end runs whose actions are not finite."""
         action = collector.act(random)
         self._check(action, "action")
-        action[~self.alive] = 0.0  # the env still needs an action
+        action[~self.alive] = 0.0  # envs of runs that have ended still need actions
         return action
 
     def _collector(self, seeds: Sequence[int], first: Batch | None) -> Collector:
@@ -177,12 +180,12 @@ class Trainer:
                 self._diverge(run, self.learner.non_finite(run) or name)
 
     def _due(self, every: int, stride: int) -> bool:
-        """Return True if the last `stride` steps reached a multiple of `every` or the last step."""
+        """Return True if the last `stride` steps include a multiple of `every` or the last step."""
         done = self.step >= self.cell.train.steps
         return done or self.step // every > (self.step - stride) // every
 
     def _log_evaluate_save(self, stride: int) -> None:
-        """Log, evaluate, report progress and write checkpoints, each when due."""
+        """Log, evaluate, report progress and write checkpoints, each if it is due at this step."""
         train = self.cell.train
         if self._due(train.log_every, stride) and self.learner.updates:
             self._log()
@@ -210,7 +213,7 @@ class Trainer:
         broken: dict[int, str] = {}
 
         def act(obs: Tensor) -> Tensor:
-            """Return the policy's actions, with 0 for runs whose actions are not finite."""
+            """Return the policies' actions, or 0 in runs whose actions are not all finite."""
             action: Tensor = self.learner.policy(obs)
             fine = action.isfinite().flatten(1).all(dim=1)
             if fine.all():
@@ -245,7 +248,7 @@ class Trainer:
                 )
 
     def _restore(self, saved: Sequence[Mapping[str, State]]) -> None:
-        """Restore every part. Raise UserError if an intact checkpoint does not fit this run."""
+        """Restore every part of training. Raise UserError if a checkpoint does not fit this run."""
         try:
             for name, part in self.parts.items():
                 part.restore([sections[name] for sections in saved])

@@ -1,1 +1,1 @@
-"""What people look at: the curves of runs in training, TensorBoard files and videos of policies."""
+"""Views of runs and policies: curves in the terminal, TensorBoard files and videos."""

@@ -1,4 +1,4 @@
-"""Clips of one or several policies: side by side, as small GIFs and as mp4 files."""
+"""Video clips of one policy, or of several side by side, as small GIFs and as mp4 files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from PIL import Image, ImageDraw
 from ngt.errors import UserError
 from ngt.foreign.extras import library
 
-LARGEST = 300_000  # bytes of a GIF for each policy that it shows
+LARGEST = 300_000  # maximum size of a GIF in bytes, for each policy that the GIF shows
 
-# (width in pixels for each policy, every n-th frame, colours), best first.
+# Qualities of a GIF, best first: width in pixels for each policy, n to keep every n-th frame,
+# number of colours.
 QUALITY = (
     (320, 1, 64),
     (280, 1, 48),
@@ -35,13 +36,13 @@ class Clip(NamedTuple):
 
     frames: list[NDArray[np.uint8]]
     seconds: float
-    policies: int = 1  # shown side by side
+    policies: int = 1  # number of policies that are shown side by side
 
 
 def beside(clips: Mapping[str, Clip]) -> Clip:
-    """Return one clip of several, from left to right, each with its name in a corner.
+    """Join clips from left to right into one clip, with each clip's name in a corner of its part.
 
-    A shorter clip shows its last frame until the longest ends.
+    A shorter clip shows its last frame until the longest clip ends.
     """
     named = [[_name(frame, name) for frame in clip.frames] for name, clip in clips.items()]
     frames = [
@@ -63,7 +64,7 @@ def _name(frame: NDArray[np.uint8], name: str) -> NDArray[np.uint8]:
 
 
 def gif(clip: Clip, comment: str, largest: int = LARGEST) -> bytes:
-    """Return a GIF at the best quality that fits. Raise UserError if none fits.
+    """Return a GIF of the best quality that is small enough. Raise UserError if none is.
 
     largest: the maximum number of bytes for each policy.
     """
@@ -77,7 +78,7 @@ def gif(clip: Clip, comment: str, largest: int = LARGEST) -> bytes:
 
 
 def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> bytes:
-    """Return a GIF whose frames share one palette, so that unchanged parts take no bytes."""
+    """Return a GIF whose frames share a palette, so that parts that do not change take no bytes."""
     images = [Image.fromarray(frame) for frame in clip.frames[::every]]
     height = round(images[0].height * width / images[0].width)
     small = [image.resize((width, height), Image.Resampling.LANCZOS) for image in images]
@@ -105,7 +106,7 @@ def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> byt
 def mp4(clip: Clip, comment: str) -> bytes:
     """Return an mp4 file with every frame in full size, for any player."""
     av = library("av", "--out: an mp4 file", "video")
-    height, width = (size - size % 2 for size in clip.frames[0].shape[:2])  # H.264 needs even ones
+    height, width = (size - size % 2 for size in clip.frames[0].shape[:2])  # even, for H.264
     out = io.BytesIO()
     with av.open(out, "w", format="mp4") as container:
         container.metadata["comment"] = comment
@@ -119,11 +120,11 @@ def mp4(clip: Clip, comment: str) -> bytes:
     return out.getvalue()
 
 
-FORMATS: dict[str, Callable[[Clip, str], bytes]] = {".gif": gif, ".mp4": mp4}  # by file ending
+FORMATS: dict[str, Callable[[Clip, str], bytes]] = {".gif": gif, ".mp4": mp4}  # suffix -> encoder
 
 
 def check_name(file: Path) -> None:
-    """Raise UserError, before anything is filmed, if a file can't be written in its format."""
+    """Raise UserError if a video can't be written to this file. Call this before filming."""
     if file.suffix not in FORMATS:
         raise UserError(f"--out: {file} is not a video; give a name that ends in .gif or .mp4")
     if file.suffix == ".mp4":

@@ -22,11 +22,11 @@ from ngt.views.progress import Progress, Stamp, Started, stamp, training
 FILES = "events.out.tfevents.*"  # TensorBoard and other readers recognise this name
 VERSION = "brain.Event:2"  # the version of the format, which the first event of a file states
 
-Written = dict[tuple[str, int], int]  # the hash of each row, by ("eval" or "train", step)
+Written = dict[tuple[str, int], int]  # ("eval" or "train", step) -> hash of the row
 
 
 class Events:
-    """The event files in a folder."""
+    """The TensorBoard event files in a folder, and functions to extend them."""
 
     def __init__(self, folder: Path) -> None:
         where, extra = "--tensorboard", "tensorboard"
@@ -44,8 +44,8 @@ class Events:
     def write(self, run: Started, progress: Progress) -> int:
         """Write a run's new rows and return their number.
 
-        If an earlier row has changed, the run has been retrained. An event then tells readers to
-        drop the earlier rows, and all rows are rewritten.
+        If a row that was written before has changed, the run has been trained again. In that case,
+        write an event that tells readers to drop the earlier rows, and write all rows again.
         """
         stamps = stamp(run.eval), stamp(run.train)
         if self._stamps.get(run.name) == stamps:

@@ -1,4 +1,4 @@
-"""Films of a policy's episode, rendered off screen."""
+"""Functions that film an episode of a policy, without a display."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ngt.experience.workers import Env, reason
 from ngt.foreign.extras import install
 from ngt.views.clip import Clip
 
-RATE = 25  # maximum frames per second; a GIF's times are multiples of 0.01 seconds
+RATE = 25  # maximum number of frames per second; a GIF's frame times are multiples of 0.01 seconds
 
 
 def need_no_display() -> None:
-    """Render without a display, unless the user has chosen otherwise: MuJoCo with EGL, pygame too.
+    """Let MuJoCo and pygame render without a display, unless the user has chosen otherwise.
 
     Call this before an env is made.
     """
@@ -40,7 +40,7 @@ def film(
     *,
     terminate_when_unhealthy: bool = True,
 ) -> Clip:
-    """Film a deterministic episode in real time, for `seconds` or until it ends."""
+    """Film a deterministic episode in real time, for `seconds` or until the episode ends."""
     env = make(env_id, terminate_when_unhealthy=terminate_when_unhealthy, render_mode="rgb_array")
     try:
         step = step_seconds(env_id, env)
@@ -60,7 +60,7 @@ def film(
 
 
 def step_seconds(env_id: str, env: Env) -> float:
-    """Return the time that an env's step simulates, from its `dt` or its frames per second."""
+    """Return the seconds that an env simulates per step: its `dt`, or 1 / frames per second."""
     step: Any = getattr(env.unwrapped, "dt", None)
     if step is None and (rate := env.metadata.get("render_fps")):
         step = 1 / rate
@@ -84,12 +84,12 @@ def _prepare(env: Env) -> None:
         return
     dm_control = hasattr(inner, "render_kwargs")
     model = inner._env.physics.model if dm_control else inner.model
-    camera = 0 if model.ncam else -1  # the model's camera, which follows the body, or a free one
+    camera = 0 if model.ncam else -1  # the camera that follows the body, or a free one
     if dm_control:
         inner.render_kwargs = {"camera_id": camera, "width": 480, "height": 360}
     else:
         inner.mujoco_renderer.camera_id = camera
-        if camera < 0:  # the env's own camera is too far away for a small picture
+        if camera < 0:  # the default free camera is too far away for a small picture
             near = {"trackbodyid": -1, "distance": model.stat.extent, "azimuth": 120.0}
             inner.mujoco_renderer.default_cam_config = near
     # On a CPU, shadows and multisampling take 20 times as long as everything else.
@@ -100,7 +100,7 @@ def _prepare(env: Env) -> None:
 
 
 def _render(env_id: str, env: Env) -> NDArray[np.uint8]:
-    """Return a frame (height, width, 3). Raise UserError if the env can't be rendered here."""
+    """Return a frame, shape (height, width, 3). Raise UserError if the env can't be rendered."""
     try:
         frame: Any = env.render()
     except gym.error.DependencyNotInstalled as error:  # such as pygame

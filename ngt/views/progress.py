@@ -1,6 +1,6 @@
 """The progress of runs and experts: their statuses, and the rows of their CSV files so far.
 
-Files are only read, never locked or changed, so training does not notice.
+The files are only read, never locked or changed, so training is not affected.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from ngt.runs.status import COMPLETE, PART
 from ngt.settings.config import Config
 from ngt.settings.resolve import demos_file, own_file
 
-Rows = dict[int, dict[str, float]]  # values by column, by step
-Stamp = tuple[int, int] | None  # a file's time and size; None without the file
+Rows = dict[int, dict[str, float]]  # step -> column -> value
+Stamp = tuple[int, int] | None  # time and size of a file; None if there is no file
 
 
 class Started(NamedTuple):
-    """A run or an expert that has begun, with its own settings."""
+    """A run or an expert that has begun, and some of its settings."""
 
     name: str  # a run's key, or "<env>/expert"
     env: str
-    curve: str  # what the runs of one curve share, such as "ngt/state-action-demos4-rate20"
+    curve: str  # name of the curve that shows the run, such as "ngt/state-action-demos4-rate20"
     steps: int  # step at which training ends
-    episodes: int  # episodes in an evaluation
+    episodes: int  # number of episodes in an evaluation
     eval: Path
     train: Path
     complete: bool
 
 
 class Progress:
-    """The runs with these keys and their experts, looked at again and again."""
+    """The progress of the runs with these keys and of their envs' experts; `look` updates it."""
 
     def __init__(self, layout: Layout, config: Config, keys: Sequence[RunKey]) -> None:
         self.layout, self.config, self.keys = layout, config, list(keys)
         self.statuses: dict[RunKey, str] = {}
-        self.over = False  # True if all runs are complete and none is trained again
-        self._complete: dict[Path, tuple[Stamp, str]] = {}  # run.json and status, if complete
+        self.over = False  # True if all runs are complete and none is being trained again
+        self._complete: dict[Path, tuple[Stamp, str]] = {}  # of complete runs
         self._references: dict[str, tuple[float, float]] = {}
         self._rows: dict[Path, tuple[Stamp, Rows]] = {}
 
     def look(self) -> list[Started]:
-        """Update the statuses, and return what has begun: experts first, then runs."""
+        """Update the statuses; return the experts, then the runs, that have begun."""
         self.folders = Folders(self.layout, self.config)
         found = []
         for env in dict.fromkeys(key.env for key in self.keys):
@@ -68,7 +68,7 @@ class Progress:
         return begun
 
     def _status(self, folder: Path, what: RunKey | str) -> str:
-        """Return a run's or an env's expert's status, without rereading a complete folder."""
+        """Return the status of a run (key) or an expert (env). Read complete folders only once."""
         now = stamp(folder / "run.json")
         known, former = self._complete.get(folder, (None, ""))
         if now and known == now:
@@ -82,7 +82,7 @@ class Progress:
         return status
 
     def evaluations(self, run: Started) -> Rows:
-        """Return the mean return and length of each of a run's evaluations."""
+        """Return the mean return and mean length of each of a run's evaluations."""
         now = stamp(run.eval)
         if run.eval not in self._rows or self._rows[run.eval][0] != now:
             self._rows[run.eval] = now, evaluations(run.eval, run.episodes)
@@ -93,7 +93,7 @@ class Progress:
         if env not in self._references and self.folders.reference(env):
             file = Path(demos_file(self.config, env) or self.layout.demos(env))
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # `ngt train` shows them
+                warnings.simplefilter("ignore")  # `ngt train` shows these warnings
                 data = demos.load(file, env)
             if not unscored(reference_of(data)):
                 self._references[env] = data.random, data.expert
@@ -101,12 +101,12 @@ class Progress:
 
 
 def curve_of(key: RunKey) -> str:
-    """Return the part of a key that the runs of one curve share within an env."""
+    """Return the name of a run's curve: the run's key without env and seed."""
     return str(key).removeprefix(f"{key.env}/").rpartition("/")[0]
 
 
 def started(folder: Path, complete: bool, name: str, env: str, curve: str) -> Started | None:
-    """Return a folder's run or expert: the one in training, else the complete one, else None."""
+    """Return the run or expert in a folder, the one in training if any, or None if none began."""
     ending = PART if (training := (folder / f"eval.csv{PART}").exists()) else ""
     settings = read_json(folder / f"config.json{ending}") if training or complete else None
     if settings is None:
@@ -134,9 +134,9 @@ def stamp(path: Path) -> Stamp:
 
 
 def table(path: Path) -> Iterator[dict[str, float]]:
-    """Yield the rows of a CSV file of numbers up to the first that is not whole yet.
+    """Yield the rows of a CSV file of numbers, up to the first row that is not fully written.
 
-    Yield none if the file has just been renamed.
+    Yield no row if the file is missing, which it is while it is being replaced.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -151,7 +151,7 @@ def table(path: Path) -> Iterator[dict[str, float]]:
 
 
 def evaluations(path: Path, episodes: int) -> Rows:
-    """Return the mean return and length of each evaluation whose episodes are all written."""
+    """Return the mean return and length of each evaluation whose episodes are all in the file."""
     found: dict[int, list[dict[str, float]]] = {}
     for row in table(path):
         found.setdefault(int(row["step"]), []).append(row)

@@ -1,4 +1,4 @@
-"""Learning curves as text: one line per curve, each character a share of the training steps."""
+"""Learning curves as text. Each curve is a line of characters, one per block of training steps."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import NamedTuple
 
 from ngt.views.progress import Progress, Started, curve_of
 
-BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-:=+*#"  # from low to high
-NARROWEST, WIDEST = 10, 60  # characters of a curve
+BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-:=+*#"  # characters for values from low to high
+NARROWEST, WIDEST = 10, 60  # limits on the number of characters of a curve
 
-Curve = dict[int, float]  # mean returns or scores by step
+Curve = dict[int, float]  # step -> mean return or score
 
 
 class Line(NamedTuple):
-    """A curve with its runs."""
+    """A curve, with facts on the runs that it averages."""
 
     name: str
     begun: int  # number of runs that have begun
-    runs: int  # number of runs
-    share: float  # share of all the runs' training steps that is done
-    curve: Curve  # means over the runs that have reached a step
-    last: float  # mean of the runs' last evaluations
+    runs: int  # number of all runs of the curve
+    share: float  # fraction of all runs' training steps that are done
+    curve: Curve  # at each step, the mean over the runs that have reached it
+    last: float  # mean over the runs of the last evaluation's value
     steps: int
     over: bool
 
 
 class Block(NamedTuple):
-    """The curves of an env, and the values at their bottom and their top."""
+    """The curves of an env, and the values that the lowest and the highest character stand for."""
 
     env: str
     low: float
@@ -44,9 +44,9 @@ class Block(NamedTuple):
 def draw(
     progress: Progress, begun: Sequence[Started], head: str, width: int, height: int | None
 ) -> list[str]:
-    """Return the lines of text: a summary, then each env's curves, unfinished ones first.
+    """Return lines of text: a summary, then each env's curves, first those in training.
 
-    height: the maximum number of lines, or None for any.
+    height: the maximum number of lines, or None for any number.
     """
     made = [block(progress, env, begun) for env in dict.fromkeys(run.env for run in begun)]
     made.sort(key=lambda b: all(line.over for line in b.lines))
@@ -60,7 +60,7 @@ def draw(
 
 
 def block(progress: Progress, env: str, begun: Sequence[Started]) -> Block:
-    """Return the curves of an env: scores if its demonstrations give a reference, else returns."""
+    """Return an env's curves: of scores if returns can be normalised, otherwise of returns."""
     reference = progress.reference(env)
     low, high = reference or (0.0, 1.0)
     total = Counter(curve_of(key) for key in progress.keys if key.env == env)
@@ -88,7 +88,7 @@ def block(progress: Progress, env: str, begun: Sequence[Started]) -> Block:
 
 
 def line(name: str, total: int, runs: Sequence[Started], curves: Sequence[Curve]) -> Line:
-    """Return the line of a curve, given those of its runs."""
+    """Return the line of a curve, given the curve of each of its runs."""
     steps = max(run.steps for run in runs)
     done = [
         1.0 if run.complete else max(curve, default=0) / run.steps
@@ -103,7 +103,7 @@ def line(name: str, total: int, runs: Sequence[Started], curves: Sequence[Curve]
 
 
 def show(block: Block, width: int) -> list[str]:
-    """Return an env's lines of text."""
+    """Return the lines of text for an env."""
     marks = BLOCKS if encodable(BLOCKS) else ASCII
     names = max(len(item.name) for item in block.lines)
     counts = max(len(f"{item.begun}/{item.runs}") for item in block.lines)
@@ -134,9 +134,10 @@ def encodable(text: str) -> bool:
 def spark(
     curve: Mapping[int, float], steps: int, low: float, high: float, width: int, marks: str
 ) -> str:
-    """Return a curve as `width` characters, each for an equal share of the training steps.
+    """Return a curve as `width` characters, each for an equal number of training steps.
 
-    A character shows the last evaluation so far. Steps that are not reached yet are blank.
+    A character shows the last evaluation up to the end of its steps. For steps that training has
+    not reached yet, it is blank.
     """
     text, span = "", high - low or 1.0
     for i in range(width):

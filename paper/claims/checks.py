@@ -7,9 +7,9 @@ from typing import NamedTuple
 class Check(NamedTuple):
     """One condition of a claim: its name, the value that was found, and by how much it holds.
 
-    margin: the distance of this value to the threshold. It is positive if the check holds, negative
-    if it fails, and NaN if this is unknown. It is the distance of the interval's nearer end if the
-    value has an interval.
+    margin: the distance of the value from the threshold: positive if the check holds, negative if
+    the check fails, NaN if the result is unknown. If the value has an interval, the distance is
+    that of the interval's end that is closest to failing.
     lean: the distance of the value without its interval, or None if the value has no interval.
     """
 
@@ -26,7 +26,7 @@ class Check(NamedTuple):
 
     @property
     def leans(self) -> bool | None:
-        """Return the same as `holds` for the value without its interval."""
+        """Return True, False or None as `holds` does, but for the value without its interval."""
         return self._passes(self.margin if self.lean is None else self.lean)
 
     def _passes(self, margin: float) -> bool | None:

@@ -1,6 +1,7 @@
 """The claims of the paper's prose, and the rule that judges each of them.
 
-This module contains no verdicts; they are computed from runs.
+This module contains no verdicts, because verdicts are computed from runs. A scale is a config in
+workflow/config/; scale `paper` has all runs of the paper.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Claims about NGT's design: its ablations, its pairing losses, and gradient penalties.
 
-The paper makes the claims on pairing losses and penalties without a figure. "tex line N" is line N
-of the paper's LaTeX source.
+The paper has no figure for its claims on pairing losses and penalties. "tex line N" is line N of
+the paper's LaTeX source. A scale is a config in workflow/config/; scale `paper` has all runs of the
+paper.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def _ablations() -> Iterator[Claim]:
 def _pairings(paper: Config) -> Iterator[Claim]:
     """Yield the claims on the pairing losses Huber, MSE-softmax and L1.
 
-    Those on the pairing loss HL-Gauss are in `_ablations`.
+    The claims on the pairing loss HL-Gauss are in `_ablations`.
     """
     name, where = "pairing_figure", "Method, tex line"
     losses = [
@@ -123,8 +124,8 @@ def _pairings(paper: Config) -> Iterator[Claim]:
 def _penalties(paper: Config) -> Iterator[Claim]:
     """Yield the claims on gradient penalties, and on spectral norm in their place.
 
-    A baseline needs its penalty if it learns with the penalty and fails without it. This is not
-    judged on Humanoid, since the paper says that the baselines fail there even with a penalty.
+    A baseline needs its penalty if it learns with the penalty and fails without it. Such a need is
+    not judged on Humanoid, since the paper says that the baselines fail there even with a penalty.
     """
     name = "penalty_figure"
     yield Claim(

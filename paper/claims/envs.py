@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # The number of observation and action dimensions of each env: in the paper's table "Main
-# Environments", and in the authors' code. This code has Hopper, but no table of the paper lists it.
+# Environments", and in the authors' code. Hopper is in this code, but in no table of the paper.
 PAPER_SIZES = {
     "Ant-v4": (111, 8),
     "HalfCheetah-v4": (17, 6),
@@ -13,8 +13,8 @@ PAPER_SIZES = {
 }
 CODE_SIZES = PAPER_SIZES | {"Ant-v4": (27, 8), "Hopper-v4": (11, 3)}
 
-# The main figure has 720 runs. The paper gives this number but not how it splits up.
-SIXTH = "Hopper-v4"  # results on it are shown, but claims are judged on the paper's five envs
+# The main figure has 720 runs. The paper gives this number, but does not say which runs these are.
+SIXTH = "Hopper-v4"  # shown in results, but claims are judged only on the paper's five envs
 SIXTH_SAID = (
     f"The sixth env, {SIXTH}, is our way to account for the paper's 720 runs (10 methods × 6 envs "
     f"× 3 numbers of demonstrations × 4 seeds). The paper lists five envs; its authors' code also "

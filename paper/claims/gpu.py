@@ -17,9 +17,9 @@ from paper.claims.timing import TimingRule
 from paper.claims.verdicts import Evidence, Outcome, Verdict
 
 GRAPHS = (2.5, 3.5)  # the speed-ups in this range round to the paper's factor of 3
-CARD = "RTX 4090"
-CARD_GB = 24.0
-HOURS = 5.0  # the paper's training time on HUMANOID
+CARD = "RTX 4090"  # the paper's GPU
+CARD_GB = 24.0  # memory of the paper's GPU, in GB
+HOURS = 5.0  # the paper's training time on HUMANOID, in hours
 HUMANOID = "Humanoid-v4"
 # The claim about memory covers all methods listed here.
 METHODS = ("ngt", "pwil", "dac-r", "wdac", "mmd-dac", "red", "diffail")

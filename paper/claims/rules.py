@@ -1,6 +1,7 @@
-"""Rules that judge claims on final scores: a statistic, its threshold, and the rule in words.
+"""Rules that judge claims on final scores.
 
-The paper gives few numbers. Only this module decides which numbers words such as "strong" mean.
+A rule compares a statistic of scores with a threshold, and describes itself in words. The paper
+gives few numbers, so this module chooses the numbers that words such as "strong" stand for.
 paper/claims/verdicts.py turns the outcome of a rule into a verdict.
 """
 
@@ -25,13 +26,13 @@ from paper.numbers.statistics import OURS, Estimate, Scores
 # if the whole confidence interval lies on the right side of its threshold.
 EXPERT = 0.9  # score of an expert; not 1, as two evaluations of a policy may differ by 0.1
 STRONG = 0.75  # score of a strong method, halfway between LEARNS and the expert's score of 1
-LEARNS = 0.5  # a method learns if its interval lies above this score, and fails if it lies below
+LEARNS = 0.5  # a method learns if its interval is above this score, and fails if it is below
 MARGIN = 0.1  # smallest difference between two scores that matters
-TIGHT = 0.1  # a standard deviation over seeds below this is small; checked with its 95% bounds
+TIGHT = 0.1  # a standard deviation over seeds is small if its upper 95% bound is below this
 
 Stat = Literal["mean", "IQM", "std"]
 Sign = Literal["≥", ">", "≤", "<", "±"]  # ±: between minus the level and the level
-Pair = tuple[str, ...]  # one method; or two, for the difference of the first minus the second
+Pair = tuple[str, ...]  # one method, or two methods, whose difference (first minus second) counts
 
 # Functions of the scores of a single method, and of each of two methods that are compared.
 ALONE = {"mean": statistics.mean, "std": statistics.spread}
@@ -64,7 +65,7 @@ class Bound:
         return self.level - found.high if self.sign in "≤<" else found.low - self.level
 
     def check(self, name: str, scores: Scores, pair: Pair, settings: StatisticsConfig) -> Check:
-        """Compare a statistic of the scores on a group of tasks with the level.
+        """Compare a statistic of the scores on a group of tasks with the level of this bound.
 
         name: the name of the group.
         pair: the method whose scores count, or the two methods that are compared.
@@ -94,7 +95,7 @@ class ScoreRule:
     by: how tasks are grouped.
     most: check only that more than half of the groups are within bounds.
     beside: an env on which results are shown but not judged.
-    instead: a verdict that replaces the computed one.
+    instead: a verdict that replaces the computed verdict.
     """
 
     bounds: tuple[Bound, ...]
@@ -194,7 +195,7 @@ class ScoreRule:
         return f"{stat}{over}{minus}"
 
     def scope(self, paper: Config) -> str:
-        """Return words for the groups in which bounds must hold, and for the env only shown."""
+        """Return words for the groups in which bounds must hold, and for the env `beside`."""
         beside = f"; {self.beside} is shown but not judged" if self.beside else ""
         return f" {self._where(paper)}".rstrip() + beside
 
@@ -238,7 +239,7 @@ class Together:
     def judge(self, e: Evidence) -> Outcome:
         """Return an outcome with a single check: of all checks, the one that is closest to failing.
 
-        Its text describes all checks.
+        The outcome's text describes all checks.
         """
         found = [rule.judge(e) for rule in self.rules]
         checks = [check for outcome in found for check in outcome.checks]
@@ -275,9 +276,9 @@ class Together:
 
 
 def _more_than_half(checks: Sequence[Check]) -> list[Check]:
-    """Return a single check that more than half of some checks hold.
+    """Return a single check that more than half of the given checks hold.
 
-    Checks whose result is unknown do not count. Return no check if none has a value.
+    Checks whose result is unknown do not count. Return an empty list if no check has a value.
     """
     known = [check.holds for check in checks if check.holds is not None]
     leans = [check.leans for check in checks if check.leans is not None]

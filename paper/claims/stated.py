@@ -13,7 +13,7 @@ from typing import Any
 
 from paper.numbers.variants import as_text
 
-BACKBONE, EXPERT = "backbone", "expert"  # in place of a method: settings of the agent or expert
+BACKBONE, EXPERT = "backbone", "expert"  # stand for a method: settings of the agent or the expert
 SILENT, AGREE, DIFFERS = "silent", "agree", "differs"
 
 
@@ -37,7 +37,7 @@ class Stated:
         return self.shown or as_text(self.value)
 
     def agreement(self, ours: str, envs: Iterable[str] = ()) -> str:
-        """Compare our value, which applies to these envs, with the paper's.
+        """Compare our value, which applies to these envs, with the paper's value.
 
         Return "agree", "differs" (with the reason if there is one), or "silent" if the paper gives
         no value.

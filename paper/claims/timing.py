@@ -1,4 +1,4 @@
-"""Rules for the claims on speed: the speeds in the paper, and functions that check ours."""
+"""Rules for the claims on speed: the paper's speeds, and functions that check our runs' speeds."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Claims, the runs that decide them, and how checks on these runs become a verdict.
 
-A claim is about some of the runs that the paper needs: those of a method, on some envs, with some
-numbers of demonstrations. It has a verdict only if all of these runs exist at scale `paper`, with
-the paper's settings. Otherwise their scores are shown without a verdict. `Outcome.verdict` decides.
-The rules that produce the checks are in the other modules of this package.
+A claim is about some of the paper's runs, for example those of one method on some envs. A claim has
+a verdict only if all of these runs exist with the settings of scale (config) `paper`. Otherwise the
+scores of similar runs are shown without a verdict. `Outcome.verdict` computes the verdict. The
+rules that produce the checks are in other modules. Published records are results that we ship.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Verdict = Literal[
     "measured, not comparable",  # measured on another GPU than the paper's
     "no verdict",  # measured with another version of the code
     "not run at this scale",
-    "not published",  # not run at this scale, as far as the published records go
+    "not published",  # runs of this scale are not among the published records
 ]
 Tendency = Literal["agrees", "contradicts", "silent"]
 Grouping = Literal["task", "env", "all"]  # a task is an env with a number of demonstrations
 
-# An expert is weak if its return is a smaller share than this of the expert's return that is
-# published with the authors' code. A random policy's return counts as 0.
+# An expert is weak if its return is less than this share of the return published with the authors'
+# code. Both returns are counted from the return of a random policy.
 EXPERT_SHARE = 0.9
 INCOMPARABLE: tuple[Verdict, ...] = ("measured, not comparable", "no verdict")
 FEW = 3  # if a claim has at most this many checks, all of them are shown
@@ -82,7 +82,7 @@ class Cells:
 class Experts(NamedTuple):
     """The experts that some runs imitate, compared with the returns that the authors published.
 
-    weak: for each env whose expert is below EXPERT_SHARE, its share of the published return.
+    weak: for each env whose expert is below EXPERT_SHARE, the expert's share.
     unknown: envs without a published return.
     """
 
@@ -116,8 +116,8 @@ class Outcome:
     instead: Verdict | None = None  # a verdict that replaces the verdict of the checks
     experts: Experts = NO_EXPERTS
     beside: str = ""  # results that are shown but not judged
-    unpublished: bool = False  # runs of this scale are not among the published records
-    elsewhere: bool = False  # the paper's runs are on a single env, and these runs on others
+    unpublished: bool = False  # True if runs of this scale are not among the published records
+    elsewhere: bool = False  # True if the paper's runs are on one env, and all of ours on others
 
     @property
     def verdict(self) -> Verdict:
@@ -135,8 +135,8 @@ class Outcome:
     def tendency(self) -> Tendency:
         """Return the side of the thresholds on which most values lie, without their intervals.
 
-        It is "silent" if no value is known, if the values are split evenly, or if they are not
-        comparable with the paper's or on its env. It never affects the verdict.
+        The tendency is "silent" if no value is known, if as many values lie on each side, or if the
+        values are on other envs or not comparable with the paper's. It never affects the verdict.
         """
         known = [check.leans for check in self.checks if check.leans is not None]
         side = 2 * sum(known) - len(known)
@@ -187,7 +187,7 @@ class Evidence:
 
     config: the config of the scale whose runs are judged.
     paper: the config of scale `paper`.
-    runs: all existing runs of the first config.
+    runs: all existing runs of `config`.
     gpu: the measurements of `make gpu-check`, if there are any.
     """
 
@@ -196,7 +196,7 @@ class Evidence:
     runs: Runs
     gpu: Mapping[str, Any] | None = None
     scores: dict[RunKey, float] = field(init=False)
-    silent: frozenset[RunKey] = field(init=False)  # diverged before their first evaluation
+    silent: frozenset[RunKey] = field(init=False)  # runs that diverged before an evaluation
 
     def __post_init__(self) -> None:
         """Compute the final scores of all runs, which all rules use."""
@@ -209,7 +209,7 @@ class Evidence:
     def decisive(self) -> frozenset[RunKey]:
         """Return the paper's runs that exist, have a score and have the settings of scale `paper`.
 
-        Their demonstrations may be other ones.
+        The demonstrations of these runs may come from another source than the paper's.
         """
         if self.config.window != self.paper.window:
             return frozenset()
@@ -229,12 +229,12 @@ class Evidence:
         return all(key in self.decisive for some in cells for key in some.keys(self.paper))
 
     def lacks(self, *cells: Cells) -> bool:
-        """Return True if runs of these cells at this scale are not among the published records."""
+        """Return True if selected runs of this scale are not among the published records."""
         absent = set(self.runs.absent) if self.config.records == "published" else set()
         return any(key in absent for some in cells for key in some.keys(self.config))
 
     def elsewhere(self, *cells: Cells) -> bool:
-        """Return True if the paper's runs of these cells are on one env, and ours are on others."""
+        """Return True if the paper's selected runs are on one env, and ours are on other envs."""
         theirs = {key.env for some in cells for key in some.keys(self.paper)}
         return len(theirs) == 1 and not theirs & {k.env for some in cells for k in self.keys(some)}
 
@@ -293,7 +293,7 @@ class Evidence:
         return frozenset(k.env for some in cells for k in some.keys(self.config) if k.env in lack)
 
     def clocks(self, cells: Cells) -> dict[RunKey, tuple[Array, Array]]:
-        """Return the steps and seconds of each selected run with times, from `speed.clock`."""
+        """Return steps and seconds, by `speed.clock`, of each selected run that logged times."""
         rows = self.runs.rows
         if rows is None:
             return {}
@@ -338,9 +338,9 @@ class Claim:
 
     key: a short name.
     text: the claim in our words.
-    where: its place in the paper.
+    where: the place of the claim in the paper.
     source: the paper's words or numbers.
-    rule: the rule that judges it.
+    rule: the rule that judges the claim.
     """
 
     key: str

@@ -15,7 +15,7 @@ from paper.drawing import style
 from paper.numbers import curves
 from paper.register import CURVES
 
-POINTS = 200  # maximum number of points per curve; they are about four CSS pixels apart
+POINTS = 200  # maximum number of points per curve, about four CSS pixels from each to the next
 UNIT = 10_000  # scores are rounded to multiples of 1 / UNIT, which is finer than a screen shows
 
 
@@ -27,19 +27,20 @@ def keys(config: Config) -> list[RunKey]:
 def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
     """Return the data for the chart's script.
 
-    Each entry of `cells` is a learning curve: that of the runs that differ only in the seed. Its
-    `mean` and `std` are from `curves.curve`; if the method steps no env, each is a single number.
-    Its `steps` is an index into the list `steps`. Its `rate` is null if the method has a fixed
-    subsampling rate; such a method is drawn at every rate.
+    Each entry of `cells` is the learning curve of the runs that differ only in the seed:
 
-    Returns are left out, because a run's return is random + score * (expert - random). An env
-    without scores has returns instead of scores, and its `unscored` gives the reason.
+    - `mean` and `std` are from `curves.curve`; if the method steps no env, each is a single number
+    - `steps` is an index into the payload's list `steps`, whose items are lists of env steps
+    - `rate` is null if the method has a fixed subsampling rate; its curve is drawn at every rate
+
+    Returns are left out, because a run's return is random + score * (expert - random). If an env
+    has no scores, its curves show returns instead, and the env's `unscored` gives the reason.
 
     In `methods`, `on` marks the methods of the first figure, which are drawn when the page opens.
 
     runs: the rows of `ngt.runs.table.read_keys`.
     """
-    # Methods are in the order of the figures. Those drawn for comparison (`beside`) come last.
+    # Methods are in the order of the figures. Methods drawn for comparison (`beside`) come last.
     methods = list(dict.fromkeys([*_values(config, "methods"), *_values(config, "beside")]))
     steps: list[list[int]] = []
     cells = [_cell(rows, config, cell, steps) for cell, rows in _cells(runs, set(keys(config)))]
@@ -104,7 +105,7 @@ def _cell(
 ) -> dict[str, Any]:
     """Return the learning curve of runs that differ only in the seed.
 
-    If its list of env steps is not in `steps` yet, append this list.
+    Append the curve's list of env steps to `steps` unless `steps` has this list already.
     """
     env, method, mode, rate, demos = cell
     if curves.offline(config, method, env):
@@ -143,6 +144,6 @@ def _whole(score: float) -> int:
 def thin(length: int) -> NDArray[np.intp]:
     """Return the indices of at most POINTS points of a curve of this length.
 
-    They are evenly spread and include both ends.
+    The indices are evenly spread and include both ends.
     """
     return np.unique(np.linspace(0, length - 1, min(POINTS, length)).round().astype(np.intp))

@@ -1,4 +1,7 @@
-"""What the runs show, in a few sentences that are computed from the tables of a scale."""
+"""What the runs of a scale show, in a few sentences that are computed from the scale's tables.
+
+A scale is a config in workflow/config/.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,9 +37,9 @@ def estimate(row: Row, key: str) -> Estimate | None:
 def sentences(
     config: Config, runs: Runs, aggregates: Sequence[Row], claims: Sequence[Row], gaps: int
 ) -> Iterator[str]:
-    """Yield what was run, how the methods compare, how sure this is, the claims, and what lacks.
+    """Yield sentences on what was run, how the methods compare, the claims, and what is missing.
 
-    aggregates, claims: rows of aggregate_table and of claims_table, or none if it is missing.
+    aggregates, claims: rows of aggregate_table and of claims_table; empty if the table is missing.
     gaps: the number of missing figures and tables.
     """
     yield _run(config, runs)
@@ -77,7 +80,7 @@ def _rank(label: str, means: Mapping[str, Estimate]) -> str:
 
 
 def _pairs(label: str, rows: Mapping[str, Row]) -> Iterator[str]:
-    """Yield which methods the reference beats, loses to, or can't be told from."""
+    """Yield a sentence that compares the reference method, `label`, with each other method."""
     groups: dict[str, list[str]] = {"ahead of": [], "behind": [], "not told apart from": []}
     for method, row in rows.items():
         if (chance := estimate(row, "better")) is None:
@@ -90,8 +93,8 @@ def _pairs(label: str, rows: Mapping[str, Row]) -> Iterator[str]:
     if parts:
         yield (
             f"{label} is {'; '.join(parts)}. The numbers are the probability that a run of {label} "
-            f"scores higher on the same task, with its 95% interval, which decides if it lies on "
-            f"one side of 0.5."
+            f"scores higher on the same task, with its 95% interval. Two methods are told apart if "
+            f"the whole interval lies on one side of 0.5."
         )
 
 

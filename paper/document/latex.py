@@ -14,7 +14,7 @@ TOOL, BIBLIOGRAPHY = "pdflatex", "bibtex"
 INSTALL = "on Debian: apt-get install texlive-latex-recommended texlive-fonts-recommended"
 ROUNDS = 6  # maximum number of LaTeX runs until references and widths settle; usually two or three
 
-# With these, LaTeX writes the same bytes each time.
+# With OPTIONS, HEAD and EPOCH, LaTeX writes the same bytes each time.
 OPTIONS = ("-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "-jobname=main")
 HEAD = r"\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1\input{main.tex}"
 EPOCH = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}

@@ -1,9 +1,12 @@
-r"""Write macros.tex: every number and every outcome in the text of main.tex.
+r"""Write macros.tex, which has every number and every outcome in the text of main.tex as a macro.
 
 \Name           a number, a name or a clause; empty if unknown (see \given in main.tex)
 \csname KIND@X  a text on the artefact X. KIND is `title`, `caption`, `origin` (its number in the
                 paper), `gap` (the reason why X is missing) or `says` (a summary of the claims that
                 X decides).
+
+A scale is a config in workflow/config/. An artefact is a figure or a table of a scale's results.
+Published records are results that ship with the suite.
 """
 
 import math
@@ -37,8 +40,8 @@ MACHINE = "machine"  # the key of claims about a machine's measurements, which h
 def macros(config: Config, runs: Runs, found: Sequence[Item], warning: str = "") -> str:
     """Return the text of macros.tex.
 
-    found: the scale's artefacts.
-    warning: a warning about records with other settings.
+    found: the scale's figures and tables.
+    warning: a warning about published records that do not have the config's settings, or empty.
     """
     tables = {item.anchor: item.table for item in found if item.table is not None}
     values = {
@@ -66,10 +69,10 @@ def _named(kind: str, name: str, text: str) -> str:
     return rf"\expandafter\def\csname {kind}@{name}\endcsname{{{body}}}"
 
 
-# The verdicts that are counted separately.
+# The verdicts that the report counts one by one. All other verdicts are counted together.
 COUNTED = ("reproduced", "partly", "not reproduced", *UNDECIDED)
 
-# The columns that are read from each table.
+# The columns that this module reads from each table.
 COLUMNS = {
     "claims_table": {"claim", "ours", "verdict", "artefact"},
     "theory_table": {"verdict"},
@@ -79,7 +82,10 @@ COLUMNS = {
 
 
 def rows_of(tables: Tables, name: str) -> Sequence[Row]:
-    """Return a table's rows, or none if it is missing. Check that it has the needed columns."""
+    """Return the rows of the table `name`, or no rows if the table is missing.
+
+    Raise UserError if the table lacks one of COLUMNS.
+    """
     if name not in tables:
         return ()
     if absent := sorted(COLUMNS[name] - set(tables[name].columns)):
@@ -110,7 +116,7 @@ def of_scale(config: Config) -> dict[str, Any]:
         "ExpertEpisodes": config.expert.episodes,
         "Reps": config.statistics.reps,
         "Coverage": caution(
-            seeds, "mean", "IQM", tasks=sum(len(p.envs) * len(p.demos) for p in plans)
+            seeds, "mean", "IQM", "P", tasks=sum(len(p.envs) * len(p.demos) for p in plans)
         ),
     }
 
@@ -145,7 +151,7 @@ def of_verdicts(tables: Tables) -> dict[str, Any]:
 
 
 def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
-    """Return the reference's interquartile mean, and how the other methods compare with it."""
+    """Return the reference method's interquartile mean, and how other methods compare with it."""
     name = reference(config)
     label = method_label(config, name) if name else ""
     ours = {str(r["demos"]): estimate(r, "iqm") for r in rows if r["method"] == label}
@@ -185,7 +191,7 @@ def of_source() -> dict[str, str]:
 def of_artefact(
     config: Config, artefact: Artefact, gaps: Mapping[str, str], captions: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield an artefact's title, origin and caption, and the reason why it may be missing."""
+    """Yield the macros for an artefact's title, origin and caption, and why it is missing."""
     needed = "expert of this suite" if artefact.experts else "runs"
     absent = f"scale {config.scale} has no {needed} for it"
     yield _named("title", artefact.name, artefact.title)
@@ -204,9 +210,13 @@ def claims_by_artefact(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return up to FEW claims with verdict and evidence, or count the verdicts of more claims."""
+    """Return a text on some claims.
+
+    Up to FEW claims are listed with verdict and evidence. If there are more claims, the text counts
+    their verdicts.
+    """
     if len(rows) <= FEW:
-        # A result that does not decide is kept apart from the verdict.
+        # The results of claims without a decision are listed apart, after the verdicts.
         judged = [row["verdict"] not in UNDECIDED for row in rows]
         each = "; ".join(
             f"{row['claim']} – {row['verdict']}" + f" ({row['ours']})" * bool(row["ours"] and known)

@@ -11,20 +11,20 @@ from PIL import Image, UnidentifiedImageError
 from ngt.errors import UserError
 from paper.drawing.style import HEIGHT_OF_NOTES
 
-# (maximum width in pixels, number of colours), best first. A figure as wide as the text has 1350
-# pixels.
+# (maximum width in pixels, number of colours), best first. A figure as wide as the text of the
+# paper is 1350 pixels wide.
 QUALITY = ((1350, 256), (1350, 64), (1100, 48), (900, 32), (700, 24), (500, 16))
 VIDEOS = Path(__file__).resolve().parents[2] / "docs" / "experts"  # made by `ngt video`
-SHOWN = 0.7  # CSS pixels per pixel of the PNG: 945 for a figure as wide as the text
+SHOWN = 0.7  # CSS pixels per pixel of the PNG; a figure as wide as the text takes 945 CSS pixels
 
 
 class Picture(NamedTuple):
     """An image for HTML."""
 
     uri: str
-    width: int  # pixels
-    height: int
-    shown: int  # CSS pixels across, at every quality
+    width: int  # of the image, in pixels
+    height: int  # of the image, in pixels
+    shown: int  # width in the page, in CSS pixels; the same at every quality
 
 
 def embed(files: Mapping[str, Path], budget: int) -> dict[str, Picture]:

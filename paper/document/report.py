@@ -1,4 +1,8 @@
-"""A scale's figures, tables and runs as one web page that needs no network."""
+"""A scale's figures, tables and runs as one web page that needs no network.
+
+A scale is a config in workflow/config/. An artefact is a figure or a table of a scale's results.
+Published records are results that ship with the suite.
+"""
 
 import json
 import os
@@ -26,7 +30,7 @@ from paper.drawing import table as tables
 from paper.drawing.table import Cell, Table
 from paper.register import CURVES, FIGURES, MAIN, REPORT, TABLES, Artefact, envs
 
-LIMIT = 5_000_000  # bytes without videos; a page of this size can be mailed, and opens at once
+LIMIT = 5_000_000  # bytes without videos, so that the page can be mailed and opens quickly
 VIDEOS = 3_000_000  # bytes of all videos
 PAGE = Path(__file__).with_name("page")
 TEMPLATES = Environment(
@@ -41,7 +45,7 @@ FIRST = (*MAIN, "claims_table")  # the artefacts at the start of the page
 UNPUBLISHED = "none of its runs is published"
 FORMS = {"pdf": "PDF", "png": "PNG", "csv": "CSV", "tex": "LaTeX", "json": "JSON"}
 
-# The mark that the page shows next to the words of a verdict.
+# The CSS class of a verdict's table cell; the page shows a mark for each class.
 VERDICTS = {
     "reproduced": "good",
     "holds": "good",
@@ -57,10 +61,10 @@ VERDICTS = {
 class Item:
     """A figure or a table in the page.
 
-    files: form and link of each file, relative to the page.
+    files: the form of each of the artefact's files, such as PDF, and its path relative to the page.
     about: a description of the figure for readers who cannot see it.
-    gap: the reason why the artefact is missing.
-    command: the command that makes it.
+    gap: the reason why the artefact is missing, or empty if the artefact exists.
+    command: the command that makes a missing artefact.
     """
 
     artefact: Artefact
@@ -92,8 +96,9 @@ def items(
 ) -> list[Item]:
     """Return every figure and table of the scale.
 
-    picture: the file type of figures, png or pdf.
     Raise UserError for a missing file unless `allow_partial`.
+
+    picture: the file type of figures, png or pdf.
     """
     drawn = {artefact.name for artefact in stamps.drawable(config, layout)}
     return [
@@ -147,7 +152,7 @@ def of_scale(file: Path, scale: str) -> bool:
 
 
 def about(config: Config, artefact: Artefact) -> tuple[str, str]:
-    """Return a figure's description, and the caption of a picture that has no own."""
+    """Return a figure's description, and a caption to use if the figure has no caption file."""
     names = [name for name in artefact.shown(config) if not artefact.experts]
     plans = [config.figures[name] for name in names]
 
@@ -232,13 +237,15 @@ def page(
     allow_partial: bool = False,
     other_settings: bool = False,
 ) -> str:
-    """Return the page for the file `out`. Its pictures are compressed to fit LIMIT bytes.
+    """Return the web page, with pictures compressed so that the page fits into LIMIT bytes.
 
     The page also has videos of the shipped experts, and the GIFs in the folder videos/ next to the
     scale's figures, as far as they fit VIDEOS bytes.
 
-    Raise UserError for a missing run or file unless `allow_partial`, and for published records with
-    other settings unless `other_settings`.
+    Raise UserError for a missing run or file unless `allow_partial`, and for published records
+    without the config's settings unless `other_settings`.
+
+    out: the file that the page will be written to; links in the page are relative to this file.
     """
     found = items(config, layout, out, allow_partial=allow_partial)
     runs = read_keys(
@@ -267,7 +274,7 @@ def page(
 
 
 def make(config: Config, layout: Layout, options: command.Options) -> command.Made:
-    """Make the page."""
+    """Make the web page."""
     text = page(
         config,
         layout,

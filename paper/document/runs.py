@@ -16,7 +16,7 @@ from paper.drawing.table import Cell, Column, Table
 from paper.register import FIGURES, TABLES
 from paper.words import yes_or_no
 
-UNKNOWN = "not recorded"  # shown for a field that a run's record lacks
+UNKNOWN = "not recorded"  # shown for a field that a run's run.json lacks
 
 MEANING = {
     "finished": "",
@@ -27,7 +27,7 @@ MEANING = {
     "missing": "",
 }
 
-Record = Mapping[str, Any]
+Record = Mapping[str, Any]  # the content of a run's run.json
 
 
 class Fact(NamedTuple):
@@ -53,8 +53,8 @@ def tables(config: Config, runs: Runs) -> dict[str, Table]:
 def counts(config: Config, statuses: Mapping[RunKey, Status]) -> Table:
     """Return a table of the number of runs by artefact (figure or table) and status.
 
-    A run that several artefacts show counts in the row of each of them, but only once in the last
-    row.
+    If several artefacts show a run, the run counts in the row of each artefact, but only once in
+    the last row.
     """
     titles = {a.name: a.title for a in (*TABLES.values(), *FIGURES.values())}
     groups = {
@@ -84,7 +84,7 @@ def incomplete(statuses: Mapping[RunKey, Status]) -> Table:
 
 
 def _tally(records: Sequence[Record], fields: Sequence[str]) -> list[dict[str, Cell]]:
-    """Return one row per combination of values of `fields`, with the number of its records.
+    """Return one row per combination of values of `fields`, with the number of such records.
 
     The most frequent combination comes first.
     """
@@ -170,9 +170,10 @@ def _times(config: Config, env: str, method: str, records: Sequence[Record]) -> 
 
 
 def hours(records: Sequence[Record]) -> float | None:
-    """Return the hours that the training of all runs took, or None if those of a run are unknown.
+    """Return the hours that the training of all runs took, or None if a run's hours are unknown.
 
-    If one process trained several runs (a pack), each run counts with an equal share of its hours.
+    If one process trained several runs (a pack), each of them counts with an equal share of the
+    process's hours.
     """
     if any(r.get("train_seconds") is None for r in records):
         return None
@@ -203,8 +204,8 @@ def facts(config: Config, runs: Runs) -> list[Fact]:
 def _code(runs: Runs) -> Fact:
     """Return a fact about the code that made the runs.
 
-    It is a warning if some runs were made by other code than the present code, or with uncommitted
-    changes.
+    The fact is a warning if some runs were made by other code than the present code, or with
+    uncommitted changes.
     """
     others = sum(runs.statuses[key].other_source for key in runs.records)
     dirty = sum(bool(record.get("dirty")) for record in runs.records.values())

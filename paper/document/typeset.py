@@ -1,6 +1,7 @@
 """Make results/paper.pdf, a LaTeX report of a scale's results.
 
-All numbers in the report are computed from the results.
+All numbers in the report are computed from the results. A scale is a config in workflow/config/.
+Published records are results that ship with the suite.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""The caption of a figure, in a file next to its picture: what it shows and how to read it."""
+"""The caption of a figure, in a file next to the picture: its title, and how to read the figure."""
 
 from pathlib import Path
 
@@ -33,6 +33,6 @@ def file(picture: Path, ending: str) -> Path:
 
 
 def read(picture: Path) -> str:
-    """Return the caption next to a picture, or an empty text for a picture without one."""
+    """Return the caption of a picture, or an empty text if the picture has no caption file."""
     source = file(picture, ".md")
     return source.read_text(encoding="utf-8").partition("\n")[0] if source.exists() else ""

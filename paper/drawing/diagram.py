@@ -32,7 +32,7 @@ FLOWS: dict[Flow, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Box:
-    """A box centred on (x, y), in inches. The first line of its text is its title."""
+    """A box centred on (x, y), in inches. The first line of the text is the title."""
 
     x: float
     y: float
@@ -44,7 +44,7 @@ class Box:
     def at(self, side: Side, shift: float = 0.0) -> tuple[float, float]:
         """Return the middle of a side of the box, moved by `shift` inches.
 
-        Points on the left and right side move up, and those at the top and bottom to the right.
+        A point on the left or right side moves up; a point at the top or bottom moves to the right.
         """
         if side in ("left", "right"):
             return self.x + self.width / 2 * (1 if side == "right" else -1), self.y + shift

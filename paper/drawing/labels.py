@@ -32,7 +32,7 @@ def labels(config: Config, methods: Sequence[str], envs: Sequence[str]) -> dict[
     Return the config's labels instead if
 
     - the methods are not variants of one method
-    - they differ in settings outside `params`, or in more than MAX_SETTINGS settings
+    - the methods differ in settings outside `params`, or in more than MAX_SETTINGS settings
     - two names would be the same, or figures cannot show a name
     """
     own_labels = {name: method_label(config, name) for name in methods}
@@ -109,7 +109,7 @@ def describe(names: Sequence[str], cell: Settings) -> str:
 
 
 def _root(config: Config, method: str) -> str:
-    """Return the method that a variant is based on, which may be a variant of a variant."""
+    """Return the method on which a variant is based, directly or through other variants."""
     while like := find_method(config, method).like:
         method = like
     return method

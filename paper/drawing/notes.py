@@ -10,13 +10,13 @@ from matplotlib.patches import Patch
 
 from ngt.runs.keys import RunKey
 from ngt.runs.table import unscored_envs
-from ngt.settings.config import Config
+from ngt.settings.config import Config, FigureConfig
 from ngt.settings.resolve import method_label
 from paper.drawing import panels
 from paper.drawing.panels import AUC, BANDS, RETURN, SCORE, Cut, Measure, Panel, Series
 from paper.drawing.style import Note
 from paper.numbers import curves, statistics
-from paper.words import ABSENT, show
+from paper.words import ABSENT, listed, show
 
 MEANING = {  # how to read the y axis
     SCORE: "0 is the return of a random policy, 1 the expert's.",
@@ -31,7 +31,10 @@ MEANING = {  # how to read the y axis
 def handles(
     config: Config, series: Iterable[Series], env: str, measures: Collection[Measure], crosses: bool
 ) -> list[Artist]:
-    """Return the legend entries: series, references and, if runs diverged, crosses."""
+    """Return the legend's entries for lines, reference returns and diverged runs.
+
+    crosses: True if the figure has crosses, which mark diverged runs.
+    """
     out: list[Artist] = []
     for one in series:
         marker = "none" if curves.offline(config, one.method, env) else one.look.marker
@@ -58,14 +61,16 @@ def reading(
     seeds: Iterable[int],
     measures: Iterable[Measure],
     *,
+    plan: FigureConfig,
     of: Sequence[str] = (),
     each: bool = False,
 ) -> Note:
-    """Explain how to read lines and bands, and give the number of seeds.
+    """Return a note that explains how to read lines and bands, and gives the number of seeds.
+
+    In the texts of this function, `~` stands for a no-break space.
 
     of: texts on what all panels have in common.
-    each: True if the thin lines are single seeds.
-    In the texts of this function, `~` stands for a no-break space.
+    each: True if each thin line shows a single seed.
     """
     window, counts = config.window, sorted(set(seeds))
     n = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0] if counts else 0)
@@ -76,6 +81,8 @@ def reading(
         *(MEANING[measure] for measure in measures),
         _kept(config, series),
     ]
+    if some := _elsewhere(plan, series):
+        text.append(some)
     crowded = len(series) > BANDS
     if len(flat) < len(series):
         text.append(_lines(window, each, series[0].label if crowded else ""))
@@ -100,7 +107,7 @@ def reading(
 def _lines(window: int, each: bool, only: str) -> str:
     """Explain the lines of methods that have a learning curve.
 
-    only: the label of the only method with thin lines, or an empty text if all have them.
+    only: the label of the only method with thin lines, or an empty text if all methods have them.
     """
     whose = f" ({only} only)" * bool(only)
     one = f"run's running mean over {window} evaluations" if window > 1 else "run's evaluations"
@@ -130,6 +137,18 @@ def _kept(config: Config, series: Sequence[Series]) -> str:
     return text + (f" ({'; '.join(others)})." if others else ".")
 
 
+def _elsewhere(plan: FigureConfig, series: Iterable[Series]) -> str:
+    """Say which methods run on some of the figure's envs only, or return an empty text."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for one in series:
+        found.setdefault(tuple(plan.envs_of(one.method)), []).append(one.label)
+    return " ".join(
+        f"Only on {listed(envs)}: {'; '.join(labels)}."
+        for envs, labels in found.items()
+        if len(envs) < len(plan.envs)
+    )
+
+
 def nth(n: int) -> str:
     """Return the word that follows "every", such as one, 2nd or 10th."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10 if n % 100 not in (11, 12, 13) else 0, "th")
@@ -143,7 +162,11 @@ def lacking(
     title: str,
     keys: Iterable[RunKey],
 ) -> str | None:
-    """Name the runs among `keys` that belong to a panel, or return None if there are none."""
+    """Return a text that names the runs among `keys` that belong to a panel, or None if none does.
+
+    title: the words at the start of the text.
+    series: the lines whose methods run on the panel's env.
+    """
     here = [key for key in keys if panel.place.holds(key)]
     if len(here) == len(series) * len(seeds):
         return f"{title}: all runs"
@@ -171,7 +194,7 @@ def warnings(
     silent: diverged runs without an evaluation.
     cut: values beyond the axes.
     absent: the keys of missing runs.
-    lack: the word for them, from ABSENT.
+    lack: the word for missing runs, from ABSENT.
     """
     notes = []
     if unscored_envs(runs):
@@ -190,13 +213,13 @@ def warnings(
     if cut:
         notes.append(Note(f"▼ ▲: cut. {' '.join(_reach(cut))}"))
     if absent:
-        text = f"PARTIAL: {len(absent)} of {total} runs are {lack}; each panel names its own."
+        text = f"PARTIAL: {len(absent)} of {total} runs are {lack}; see the texts above the panels."
         notes.append(Note(text, alert=True))
     return notes
 
 
 def _reach(cut: Sequence[Cut]) -> Iterator[str]:
-    """Yield a sentence for each unit of the axes: how far the data reach."""
+    """Yield a sentence for each unit of the y axes that says how far the data reach."""
     groups: dict[tuple[Measure, str], list[Cut]] = {}
     for one in cut:
         env = one.place.env if one.place.measure == RETURN else ""

@@ -27,9 +27,10 @@ CROSS: dict[str, Any] = {"markersize": 4.5, "markeredgewidth": 1.2}
 
 REMARK_SIZE = 5.5  # font size of the text above a panel, in points
 THIN = 0.45  # width of background lines, in points
-# The largest number of lines that all have a band and a thin line. Beyond it, only the first has,
-# because overlapping bands hide the lines. Labels at the ends of ten lines would overlap, as most
-# methods end within 0.1 of each other, and a panel for each method would make 180 at scale `paper`.
+# In a panel with up to this many lines, each line has a band and a thin line. With more lines, only
+# the first line has them, because overlapping bands hide the lines. Other layouts are no better:
+# labels at the ends of ten lines would overlap, as most methods end within 0.1 of each other, and
+# one panel per method would make 180 panels at scale `paper`.
 BANDS = 4
 
 SHOWN = (-0.1, 1.1)  # smallest y range of a panel, in normalised returns
@@ -37,7 +38,7 @@ LIMIT = (-0.5, 1.5)  # largest y range of a panel, in normalised returns
 
 
 def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates")) -> FigureConfig:
-    """Return an artefact's entry of `figures`. Check that each axis in `one` has a single value."""
+    """Return an artefact's entry of `figures`. Check that each field in `one` has one value."""
     plan = config.figures[name]
     for axis in one:
         values = getattr(plan, axis)
@@ -55,7 +56,7 @@ def demonstrations(count: int) -> str:
 class Measure(NamedTuple):
     """The quantity on the y axis.
 
-    column: its column in the rows of `ngt.runs.table.read_runs`.
+    column: the quantity's column in the rows of `ngt.runs.table.read_runs`.
     label: the label of the axis.
     tick: the distance between ticks; None lets matplotlib choose.
     """
@@ -85,7 +86,7 @@ class Cut(NamedTuple):
 
     place: "Place"
     value: float
-    above: bool  # True if it is above the axes
+    above: bool  # True if the value is above the axes
 
 
 class Place(NamedTuple):
@@ -97,7 +98,7 @@ class Place(NamedTuple):
     measure: Measure = SCORE
 
     def cell(self, series: Series) -> tuple[str, str, Mode, int, int]:
-        """Return the values of `curves.CELL` for a series in this panel."""
+        """Return the values in the columns `curves.CELL` that select a series' rows here."""
         return (self.env, series.method, self.mode, series.rate, self.demos)
 
     def holds(self, key: RunKey) -> bool:
@@ -107,12 +108,12 @@ class Place(NamedTuple):
 
 @dataclass(eq=False)
 class Panel:
-    """The axes of a place, and what is drawn in them.
+    """The axes of a panel, and what is drawn in them.
 
     ends: the returns of a random policy and of the expert, if they are drawn as lines.
-    scored: True if returns can be normalised by the ends.
+    scored: True if returns can be normalised with the returns of a random policy and the expert.
     last: the largest env step.
-    seeds: the number of runs of each cell.
+    seeds: the number of runs of each series.
     lines: look, x and y of every curve, thin line and edge of a band.
     means: keywords, x and y of every curve.
     levels: look and band of every horizontal line.
@@ -140,7 +141,7 @@ class Panel:
     ) -> None:
         """Draw series `number` of `count`. The first series lies on top, and markers are staggered.
 
-        runs: the cell's rows, with the panel's measure in column `score`.
+        runs: the rows of the series, with the panel's measure in column `score`.
         each: if True, thin lines show single seeds; otherwise a thin line shows the unsmoothed
         mean.
         BANDS says which series have a band and thin lines.
@@ -203,7 +204,7 @@ class Panel:
     def unit(self) -> tuple[Measure, str]:
         """Return a key that is equal for panels with comparable y values.
 
-        Returns compare only within one env.
+        Returns can be compared only within one env.
         """
         measure = self.place.measure
         return measure, self.place.env if measure == RETURN else ""
@@ -233,10 +234,10 @@ class Panel:
         return low, min(max(shown[1], values.max() + pad), limit[1])
 
     def finish(self, steps: float, low: float, high: float) -> list[Cut]:
-        """Set the limits, and draw references, crosses, and an arrow at each series that is cut.
+        """Set the limits, and draw references, crosses, and an arrow at each line that is cut.
 
-        A mean beyond the limits is drawn along the edge. Return the most extreme values that are
-        cut.
+        A mean beyond the limits is drawn along the edge. Return the most extreme values beyond the
+        limits.
         """
         self.axes.set(xlim=(0, steps), ylim=(low, high))
         if self.place.measure == AUC:
@@ -267,7 +268,7 @@ class Panel:
     ) -> dict[tuple[Look, bool], tuple[float, float]]:
         """Return each line's point farthest below the limits, and its point farthest above them.
 
-        A key is the line's look, and True for the point above. Lines within the limits have none.
+        A key is the line's look, and True for a point above. Lines within the limits are left out.
         """
         worst: dict[tuple[Look, bool], tuple[float, float]] = {}
         levels = [
@@ -286,9 +287,9 @@ Rows = Sequence[Sequence[Panel]]
 
 
 def finish(rows: Rows) -> list[Cut]:
-    """Set limits and ticks. Panels of a row that have the same unit share them.
+    """Set limits and ticks. Panels with the same unit in a row share their y limits.
 
-    Return the most extreme values that are cut.
+    Return the most extreme values beyond the limits.
     """
     cut: list[Cut] = []
     lasts = [max(panel.last for panel in row) for row in rows]

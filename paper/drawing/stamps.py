@@ -1,7 +1,10 @@
-"""Stamps: hashes of what a figure, table or report was made from, written into each of its files.
+"""Stamps: hashes of the inputs of an artefact, written into each of the artefact's files.
+
+An artefact is a figure, a table or a report of a scale's runs. A scale is a config in
+workflow/config/. Published records are results that ship with the suite.
 
 The workflow compares the stamp in a file with the stamp of the current inputs. Whether the file is
-up to date therefore depends neither on time stamps nor on Snakemake's records.
+up to date therefore depends neither on time stamps nor on Snakemake's records of earlier jobs.
 """
 
 import hashlib
@@ -21,7 +24,7 @@ from paper.register import FIGURES, TABLES, Artefact
 def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path]:
     """Yield the files from which an artefact is made, besides the settings.
 
-    Of each run, only run.json is needed, because it holds the checksums of the run's other files.
+    Of each run, only run.json is needed, because run.json has checksums of the run's other files.
     """
     yield from map(Path, artefact.files)
     names = artefact.shown(config)
@@ -39,7 +42,10 @@ def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path
 
 
 def drawable(config: Config, layout: Layout) -> list[Artefact]:
-    """Return the figures and tables of a scale, without those of which nothing is published."""
+    """Return the figures and tables of a scale that can be drawn.
+
+    If the config uses published records, leave out artefacts whose runs are all unpublished.
+    """
     every = [a for a in (*FIGURES.values(), *TABLES.values()) if a.at(config)]
     if config.records != "published":
         return every
@@ -48,7 +54,7 @@ def drawable(config: Config, layout: Layout) -> list[Artefact]:
 
 
 def check_drawable(config: Config, layout: Layout, artefact: Artefact) -> None:
-    """Raise UserError if nothing of a figure or table is among the published records."""
+    """Raise UserError if a figure or table can't be drawn, since none of its runs is published."""
     if artefact.kind in ("figure", "table") and artefact not in drawable(config, layout):
         raise UserError(
             f"{layout.home / artefact.name}: none of its runs is published in {layout.published}; "

@@ -76,7 +76,7 @@ LOOKS: dict[str, Look] = {
     "ngt-hlg-rescaled": Look("#CC79A7", (5, 1.5), "p"),
     "ngt-hlg-agent": Look("#56B4E9", (2.2, 1), "<"),
     "ngt-offset": Look("#000000", (2.2, 1), "X"),
-    # Controls: each has the colour of the method that it modifies.
+    # Controls, i.e. variants that test a single cause: each has the colour of the modified method.
     "constant": Look("#000000", (1.2, 1.2), "h"),
     "ngt-no-termination": Look("#0072B2", (2.2, 1), "v"),
     "ngt-norm": Look("#0072B2", (6, 2.2), "s"),
@@ -129,7 +129,7 @@ def ramp(count: int) -> list[Look]:
 
 
 def on_dark(color: str) -> str:
-    """Lighten a colour until it contrasts with DARK as much as it did with white."""
+    """Return a colour that is lightened until it contrasts with DARK as `color` does with white."""
     goal, white = _contrast(color, "white"), 0.0
     mixed = to_hex(color)
     while white < 1.0 and _contrast(mixed, DARK) < goal:
@@ -152,7 +152,8 @@ def _luminance(color: str) -> float:
     return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
-# Apply the style sheet to matplotlib's defaults and ignore the user's. Also works as a decorator.
+# Apply the style sheet to matplotlib's defaults and ignore the user's style. `context` is also a
+# decorator.
 context = partial(matplotlib.style.context, ["default", str(SHEET)])
 
 
@@ -164,7 +165,10 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def letter(axes: Axes, number: int, pad: float | None = None) -> None:
-    """Write a panel's letter in bold, left of its title. pad: the title's distance, in points."""
+    """Write a panel's letter in bold, left of its title.
+
+    pad: the distance of the title from the axes, in points.
+    """
     name = "".join(string.ascii_lowercase[i] for i in (number // 26 - 1, number % 26) if i >= 0)
     axes.set_title(f"{name} ", loc="left", x=0.0, ha="right", fontweight="bold", pad=pad)
 
@@ -183,7 +187,7 @@ class Note(NamedTuple):
 
 
 NOTE, WARNING = "note", "warning"  # gids of the texts below the panels
-HEIGHT_OF_NOTES = "Notes"  # in the metadata of a PNG: the pixels that its notes take
+HEIGHT_OF_NOTES = "Notes"  # key in a PNG's metadata; the value is the notes' height in pixels
 
 
 def footer(figure: Figure, handles: Sequence[Artist], notes: Sequence[Note]) -> None:
@@ -272,7 +276,10 @@ def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "no
 
 
 def made_of(scale: str) -> str:
-    """Return the text in a file that names its scale. No other scale's text begins with it."""
+    """Return the text that names the scale in the metadata of a file.
+
+    The text of one scale never begins with the text of another scale.
+    """
     return f"scale {scale}, Noise-Guided Transport"
 
 
@@ -287,9 +294,11 @@ def save(
 ) -> None:
     """Write the figure atomically, with the same bytes each time, then clear it.
 
+    The metadata of both files contain `scale` and `stamp`. The metadata of the PNG also contain the
+    height of the notes.
+
     scale: the scale of the figure's runs.
     stamp: the text from `stamps.stamp`.
-    The metadata of the files contain both. The PNG's also contain the height of its notes.
     notes: False leaves the notes out of the PDF. The PNG, which is for the screen, keeps them.
     """
     about = {"Title": made_of(scale)} if scale else {}

@@ -69,8 +69,8 @@ def _spelling(match: re.Match[str]) -> str:
 def format_table(table: Table) -> str:
     r"""Return a LaTeX table with caption and notes, for \input into a one-column document.
 
-    The document needs the package booktabs. If a column has a width, it also needs array; if the
-    rows fill more than a page, it also needs longtable.
+    The document needs the package booktabs. It also needs the package array if a column has a
+    width, and longtable if the rows fill more than a page.
     """
     rows, below = _rows(table), [*table.notes, *table.marks]
     space = rf"\setlength{{\tabcolsep}}{{{3 if len(_listed(table)) > WIDE_COLUMNS else 4}pt}}"

@@ -22,13 +22,13 @@ from paper.numbers.statistics import Array, Estimate
 from paper.tables.aggregate import Aggregates, collect, notes
 from paper.words import ABSENT
 
-ROW = 0.17  # inches per method
-TAUS = 101  # scores at which a profile is evaluated
+ROW = 0.17  # height of a method's row, in inches
+TAUS = 101  # number of scores at which a performance profile is evaluated
 
 
 @style.context()
 def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-    """Draw IQM, optimality gap and P(reference > method) of each method, above the profiles.
+    """Draw IQM, optimality gap and P(reference > method) of each method, and profiles below them.
 
     runs: rows of `ngt.runs.table.read_runs`.
     absent: the keys of missing runs.
@@ -105,7 +105,7 @@ def _rows(
 
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
-    """Draw the share of runs above each score, with intervals as bands, drawn as BANDS says."""
+    """Draw each method's share of runs above each score. `BANDS` limits which ones have a band."""
     axes.set(
         title="Share of runs that score more than τ",
         ylim=(-0.02, 1.02),
@@ -155,13 +155,13 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
 
 
 def reading(a: Aggregates) -> Note:
-    """Explain how to read the figure."""
+    """Return a note that explains how to read the figure."""
     name = method_label(a.config, a.methods[0])
     bands = "bands" if len(a.methods) <= BANDS else f"{name}'s band"
-    ends = f"Bars and {bands}: intervals. " if a.seeds > 1 else ""
+    ends = f"Bars and {bands}: intervals. The coverage stated below is that of the bars. "
     return Note(
-        f"Top: one value per method over all tasks. Bottom: performance profiles. {ends}Dashed: "
-        f"the expert's return, and an even chance."
+        "Top: one value per method over all tasks. Bottom: performance profiles. "
+        f"{ends * (a.seeds > 1)}Dashed: the expert's return, and an even chance."
     )
 
 

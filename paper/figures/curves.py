@@ -45,7 +45,7 @@ def _title(place: Place, plan: FigureConfig) -> str:
 
 @dataclass(frozen=True)
 class Grid:
-    """What each panel of a figure shows, in rows of panels, and the texts at each panel."""
+    """The panels of a figure, row by row: what each panel shows, and the texts around it."""
 
     rows: list[list[Place]]  # env, input mode, number of demonstrations and measure of each panel
     titles: list[list[str]]  # text above each panel, or ""
@@ -86,8 +86,8 @@ def grid(plan: FigureConfig, measures: Sequence[Measure]) -> Grid:
     return out
 
 
-# A function of a panel's place, of each line with its rows in this panel, and of the config. It
-# returns the remark above the panel.
+# A function that returns the remark above a panel. Its arguments are the panel's place, the lines
+# (each with the rows that it shows in this panel), and the config.
 Remarks = Callable[[Place, Sequence[tuple[Series, "pd.DataFrame"]], Config], Remark]
 
 
@@ -99,8 +99,8 @@ class CurveFigure:
     series: a function that returns the lines in a panel (methods, or settings of a method).
     measures: the quantities on the y axes; each has a separate row of panels.
     each: True to draw each seed as a thin line.
-    remark: a function that returns the text above a panel. Column `score` of the rows that it gets
-    holds the values on the panel's y axis.
+    remark: a function that returns the text above a panel. The rows that this function gets have
+    the values of the panel's y axis in column `score`.
     """
 
     name: str
@@ -144,6 +144,7 @@ class CurveFigure:
                     env,
                     [n for panel in every for n in panel.seeds],
                     measures,
+                    plan=plan,
                     of=laid.shared,
                     each=self.each,
                 ),
@@ -165,15 +166,16 @@ class CurveFigure:
         Missing runs, and runs that diverged before an evaluation, are named only above panels of
         the first measure and of returns.
 
-        here: each line with its rows in this panel.
+        here: each line, with the table rows that it shows in this panel.
         """
-        seeds, series = config.figures[self.name].seeds, [one for one, _ in here]
+        plan, env = config.figures[self.name], panel.place.env
+        series = [one for one, _ in here if env in plan.envs_of(one.method)]
         if not panel.scored:
             panel.remarks.append(("no scores: see below", style.ALERT))
         if panel.place.measure in (self.measures[0], RETURN):
             lack = ABSENT[config.records]
             for title, keys in ((lack, absent), ("diverged, no evaluation", silent)):
-                if text := notes.lacking(panel, series, seeds, title, keys):
+                if text := notes.lacking(panel, series, plan.seeds, title, keys):
                     panel.remarks.append((text, style.ALERT))
         if self.remark and (said := self.remark(panel.place, here, config)):
             panel.remarks.append(said)

@@ -1,4 +1,7 @@
-"""The learning curve of each expert on its env's own reward."""
+"""A figure of each expert's learning curve, i.e. the return of the env's own reward over training.
+
+The experts are the policies whose episodes the other methods imitate.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -31,9 +34,9 @@ class Expert(NamedTuple):
 
 
 def read(config: Config, layout: Layout, *, other_settings: bool = False) -> list[Expert]:
-    """Read the experts of the main figure's envs. Raise UserError if one is not trained.
+    """Read the experts of the main figure's envs. Raise UserError if an expert is not trained.
 
-    Experts that are not among the published records are left out.
+    If the config uses published records, leave out experts that are not among them.
     """
     records = source(layout, config, other_settings=other_settings)
     experts = []
@@ -52,7 +55,7 @@ def read(config: Config, layout: Layout, *, other_settings: bool = False) -> lis
 
 @style.context()
 def draw(experts: Sequence[Expert], config: Config) -> Figure:
-    """Draw a panel per env: evaluations, their ranges, the kept policy, the published return."""
+    """Draw one panel per env: evaluations, their ranges, the kept policy, the published return."""
     if not experts:
         raise UserError(
             "figures.main_figure: no env has demonstrations by an expert of this suite, so "

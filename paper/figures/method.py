@@ -143,7 +143,7 @@ LANE, NUDGE = 0.1, 0.04  # distances between arrows that run side by side, in in
 
 
 def arrows(box: dict[str, Box]) -> list[Arrow]:
-    """Return all arrows of the diagram. Each starts and ends on the edge of a box."""
+    """Return all arrows of the diagram. Each arrow starts and ends on the edge of a box."""
     return [*_reward_arrows(box), *_agent_arrows(box)]
 
 

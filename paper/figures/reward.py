@@ -24,7 +24,7 @@ from paper.numbers.potential import Maps
 from paper.register import POTENTIAL
 from paper.words import ABSENT
 
-NAME = "main_figure"  # the entry of the config's `figures` with the runs
+NAME = "main_figure"  # the entry of the config's `figures` whose runs are shown
 MEASURES = dict(zip(LOGGED, (("AUC of the reward", 0.5), ("rank correlation", 0.0)), strict=True))
 TITLES = dict(zip(LOGGED, ("Expert against agent", "Learned against own reward"), strict=True))
 ANGLE, VELOCITY = "angle (0: upright)", "velocity"
@@ -87,7 +87,7 @@ def _diagnostic(axes: Axes, runs: pd.DataFrame, column: str, looks: dict[str, Lo
 
 
 def _maps(figure: Figure, panels: Any, maps: Maps) -> None:
-    """Draw the potential at each moment, with the expert's and agent's points, on one scale."""
+    """Draw the potential at each moment with the expert's and the agent's transitions."""
     for number, axes in enumerate(panels.flat):
         image = panel(axes, maps, number)
         axes.tick_params(labelbottom=number > 1, labelleft=number % 2 == 0)
@@ -120,7 +120,7 @@ def panel(axes: Axes, maps: Maps, number: int) -> QuadMesh:
 def _notes(
     config: Config, methods: list[str], logged: list[str], absent: Sequence[RunKey], maps: Maps
 ) -> list[Note]:
-    """Explain how to read the panels."""
+    """Return notes that explain how to read the panels."""
     others = ", ".join(method_label(config, m) for m in methods if m not in logged)
     lack = f" No reward is learned by, or logged for: {others}." if others else ""
     episodes, rate = potential.EPISODES, potential.RATE

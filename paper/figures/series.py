@@ -1,4 +1,4 @@
-"""The lines of figures of learning curves, and the remarks above their panels."""
+"""The lines that figures of learning curves show, and the remarks above the panels."""
 
 from collections.abc import Sequence
 
@@ -31,16 +31,19 @@ def compared(config: Config, name: str) -> list[Series]:
 
 
 def variants(config: Config, name: str) -> list[Series]:
-    """Return a line for the method of comparison, then a line for each of its variants.
+    """Return a line for the method that the figure compares with, then a line for each variant.
 
-    Each line is named by the settings that differ.
+    The label of a line names the settings in which the methods differ.
     """
     plan = plan_of(config, name, one=["rates"])
     return _by_method(config, plan, labels(config, [*plan.beside, *plan.methods], plan.envs))
 
 
 def _by_method(config: Config, plan: FigureConfig, named: dict[str, str]) -> list[Series]:
-    """Return a line per method, at its own or the figure's rate. The first line is the widest."""
+    """Return a line per method. The first line is the widest.
+
+    A line shows runs at the method's fixed subsampling rate or, without one, at the figure's rate.
+    """
     looks, (rate,) = style.looks(named), plan.rates
     found = [
         Series(method, method_rate(config, method) or rate, label, looks[method])
@@ -64,14 +67,18 @@ def sizes(config: Config, name: str) -> list[Series]:
 
 
 def rates(config: Config, name: str) -> list[Series]:
-    """Return a line per rate of one method. Rates that keep more transitions are darker."""
+    """Return a line per subsampling rate of the figure's single method.
+
+    Lines of rates that keep more transitions are darker.
+    """
     plan = plan_of(config, name, one=["methods"])
     (method,) = plan.methods
     if plan.beside:
         raise UserError(f"figures.{name}.beside: found {plan.beside[0]}; this figure takes none")
     if (own := method_rate(config, method)) is not None:
         raise UserError(
-            f"figures.{name}.methods: {method} has the fixed rate {own}; name a method without one"
+            f"figures.{name}.methods: {method} has the fixed rate {own}; name a method without a "
+            f"fixed rate"
         )
     ordered = sorted(plan.rates)
     return [
@@ -117,7 +124,10 @@ def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Confi
 
 
 def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
-    """Return the mean milliseconds of a pack's update for each line, without evaluations."""
+    """Return the mean milliseconds per update of a pack for each line, without evaluations.
+
+    A pack is a group of runs that one process trains in lockstep.
+    """
     parts = []
     for one, runs in here:
         ends = runs.sort_values("step").groupby("seed").tail(1).dropna(subset=["seconds"])

@@ -21,7 +21,7 @@ from paper.words import ABSENT
 
 @style.context()
 def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
-    """Draw a panel per env.
+    """Draw one panel of env steps per second for each env.
 
     runs: rows of `ngt.runs.table.read_runs`.
     absent: the keys of missing runs.

@@ -1,4 +1,4 @@
-"""The paper's theorems, computed: each bound next to the value that it bounds."""
+"""A figure of the paper's theorems, computed: each bound next to the value that it bounds."""
 
 import math
 from typing import Any
@@ -83,7 +83,7 @@ def handles() -> list[Artist]:
 
 
 def judged(s: Study, verdicts: Verdicts) -> str:
-    """Return the table's verdict on the statement of each panel."""
+    """Return the verdicts of theory_table on the statements that the panels show, as text."""
     bound = ", ".join(sorted({verdicts[f"hlip_{pairing}"] for pairing in s.trainings}))
     keys = ("pmax", "sigma", "lemma", "pair", "", "reached", "two_sided", "corrected", "learned")
     each = (verdicts[key] if key else f"{bound} as a bound" for key in keys)
@@ -93,7 +93,7 @@ def judged(s: Study, verdicts: Verdicts) -> str:
 
 
 def notes(s: Study, verdicts: Verdicts) -> list[str]:
-    """Explain how to read the figure."""
+    """Return notes that explain how to read the figure."""
     return [
         f"Verdicts of theory_table: {judged(s, verdicts)}. HL-Gauss on [−1, 1]. "
         f"Th. hlip and Eq. emdeq: one potential per pairing (one seed) trained on L over {SAMPLES} "

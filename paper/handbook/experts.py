@@ -1,4 +1,4 @@
-"""The shipped experts, compared with published returns and with this suite's aims.
+"""The shipped experts, compared with published returns and with the returns that we aim at.
 
 python -m paper.handbook.experts
 """
@@ -48,12 +48,12 @@ COLUMNS = {
 
 
 def tasks() -> list[Task]:
-    """Return the tasks of scale `paper`, one per env."""
+    """Return the tasks of workflow/config/paper.yaml, one per env."""
     return [TASKS[env] for env in register.envs(loading.load({"scale": "paper"}))]
 
 
 def row(task: Task, video: bool) -> dict[str, Cell]:
-    """Return the table's row on the shipped expert of a task.
+    """Return the table's row about the shipped expert of a task.
 
     video: True if there is a video of this expert.
     """
@@ -96,12 +96,13 @@ def table(videos: Path = VIDEOS) -> Table:
         COLUMNS,
         [row(task, (videos / f"{task.id}.gif").exists()) for task in ships],
         [
-            "Return: over 16 episodes of the deterministic policy that were not used to choose it; "
-            "std is the sample standard deviation. Random: the mean return of a uniform random "
-            "policy over 16 episodes. Published: the mean return published with the authors' code, "
-            "in which Ant has 27 observations and episodes never end early. Share of published: 0% "
-            "is the random policy's return, 100% the published return. Aim: the return that this "
-            "suite requires of the expert. Hours: training time on one core, with evaluations.",
+            "Return: mean, std (sample standard deviation), worst and best of 16 episodes of the "
+            "deterministic policy; these episodes were not used to choose the policy. Random: the "
+            "mean return of a uniform random policy over 16 episodes. Published: the mean return "
+            "published with the authors' code, in which Ant has 27 observations and episodes never "
+            "end early. Share of published: 0% is the random policy's return, 100% the published "
+            "return. Aim: the return that this suite requires of the expert. Hours: training "
+            "time on one core, with evaluations.",
             *([f"Tasks of the paper without a shipped expert: {absent}."] if absent else []),
         ],
     )

@@ -13,7 +13,7 @@ from paper.source import FILE, numbers
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the numbers of a source file."""
+    """Write the label numbers of the LaTeX file that the arguments name."""
     about = "Write the numbers of the labels in the paper's LaTeX source to labels.json."
     parser = Parser(prog="python -m paper.handbook.labels", description=about)
     parser.add_argument("file", type=Path, metavar="FILE.tex", help="the paper's LaTeX source")

@@ -35,14 +35,19 @@ SHOWN = (*LABELS[:3], *OPTIONAL, *LABELS[3:])
 HEAD = """\
 # The methods
 
-`python -m paper.handbook.methods` writes this page from the methods' own docstrings, settings and
-code, and a test compares the page with them. Values are for scale `paper`. Other scales in
-[workflow/config/](../workflow/config/) may use smaller values. In the equations, "expert" and
-"agent" are the batches of an iteration. Except for FAIRL, the reward is high if a transition is
-like the expert's. [new-method.md](new-method.md) shows how to add a method.
+This page describes every method: its equations, its settings, and its deviations from its sources.
+`python -m paper.handbook.methods` writes the page from the methods' own docstrings, settings and
+code, and a test compares the page with these. Settings are those of scale `paper`, i.e. of the
+paper's full experiments. Other scales in [workflow/config/](../workflow/config/) may use smaller
+values. In the equations, "expert" and "agent" stand for the batches of expert and agent transitions
+in an iteration. Except for FAIRL, the reward is high if a transition is like the expert's.
+[new-method.md](new-method.md) shows how to add a method.
 
-IQ-Learn and the methods after it are not in the paper. Their losses are tested, but none of these
-methods has been trained on a task yet.
+In the first table, "key" is the method's name in commands and config files. "Input" is what the
+method compares: state and action (s, a), state and next state (s, s') or the state alone (s).
+
+IQ-Learn and the methods after it are not in the paper. Their losses are tested. Which of these
+methods learn at scale `quick` is shown by `beyond_figure` ([results](learning.md)).
 """
 
 

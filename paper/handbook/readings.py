@@ -27,18 +27,20 @@ HEAD = ("what", "printed", "the authors' code", "ours", "printed and ours", "the
 
 UNITS = """\
 The last column is the argument of `--set` that selects the other reading. `silent` means that the
-paper says nothing about the choice. The backbone is lionelblonde/sac-td3-cudagraphs-pytorch, the
-nearest public relative of the paper's agent. The release is lionelblonde/ngt, which is later than
-the paper. `hyperparameter_table` has the same columns for every setting, and `readings_figure`
-shows the effect of some choices.
+paper says nothing about the choice. "Backbone" is lionelblonde/sac-td3-cudagraphs-pytorch, the
+public code that is closest to the paper's agent. "Release" is lionelblonde/ngt, which is later than
+the paper. The table `hyperparameter_table` has the same columns for every setting, and the figure
+`readings_figure` shows the effect of some choices.
 
-Only the target entropy uses the env's units. In the critic's target, log π is the log density of
-the action in [-1, 1]. In the env's units, the critic's target would differ by a constant per step:
-α times the sum over dimensions of log b, where b is half the width of the action bounds.
+Only the target entropy is that of actions in the env's units. In the critic's target, log π is the
+log density of the action in [-1, 1]. With actions in the env's units, the critic's target would
+differ by a constant per step: α times the sum over dimensions of log b, where b is half the width
+of the action bounds.
 
 The shipped experts in `data/` were trained with `lr_alpha: 0.0003`, `alpha_loss: log_alpha` and
-`entropy_units: tanh`. Scale `lite` sets these values for its experts. If a record lacks a setting
-that was added later, the setting's former value applies (`ngt/settings/former.py`).
+`entropy_units: tanh`. Scale `lite` sets these values for its experts. If the stored settings of a
+run lack a setting that was added later, the value that was used before applies
+(`ngt/settings/former.py`).
 """
 
 
@@ -108,7 +110,7 @@ READINGS = (
     Reading(
         "the sixth env of 720 runs",
         "five envs are listed",
-        f"{SIXTH} is among its envs",
+        f"{SIXTH} is among the code's envs",
         sixth,
         f"{SILENT}: 720, 72, 92 and the DeepMind Control grid are our accounting",
         "figures.main_figure.envs=[Ant-v4, HalfCheetah-v4, Humanoid-v4, Pusher-v5, Walker2d-v4]",
@@ -123,7 +125,7 @@ READINGS = (
         "[Ant-27, HalfCheetah-v4, Hopper-v4, Humanoid-v4, Pusher-v5, Walker2d-v4]",
     ),
     Reading(
-        "HL-Gauss off Humanoid",
+        "HL-Gauss on envs other than Humanoid",
         "N, support and σ differ by env and are not given",
         "absent",
         elsewhere,

@@ -21,7 +21,7 @@ ENVS = ("HalfCheetah-v4", "Humanoid-v4")
 def table(config: Config, a: str, b: str, envs: Sequence[str] = ENVS) -> str:
     """Return a Markdown table of the settings in which methods a and b differ on these envs.
 
-    If two methods do not differ in a setting on all envs, the row names those on which they do.
+    If the methods differ in a setting on only some of the envs, the row names these envs.
     """
     lines = [["setting", f"`{a}`", f"`{b}`", "meaning"]]
     for row in differences(config, a, b, envs):

@@ -1,7 +1,8 @@
 """The docs site: mkdocs calls these hooks, which mkdocs.yml names. `make docs` builds the site.
 
-The hooks add pages from outside docs/ and generated pages. They also change each link between two
-files of the repository into a link between their pages, or into the file's name.
+The hooks add pages from outside docs/ and generated pages. They also adapt each link to a file of
+the repository: it becomes a link to the file's page or, if the site has no such page, the file's
+name.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ngt.experience.demos import Demos
 from paper import command
 
 ROOT = Path(__file__).resolve().parents[2]
-WIDTH = 100  # of the help texts, in characters
+WIDTH = 100  # width of the help texts, in characters
 
 # Files of the site that come from outside docs/.
 ELSEWHERE = {
@@ -36,12 +37,13 @@ ELSEWHERE = {
 }
 API = """# Python API
 
-The public names of `import ngt`, and the demonstrations that they take and return. In shapes, `obs`
-and `act` are the numbers of columns of a task's observations and actions. A `UserError` is
-`ngt.errors.UserError`; its message is one line that names the field, the value and the fix.
+The public names of `import ngt`, and the class of the demonstrations that these names take and
+return. In shapes, `obs` and `act` are the numbers of columns of a task's observations and actions.
+A `UserError` is `ngt.errors.UserError`; its message is one line that names the field, the value and
+the fix.
 [The notebook](python.ipynb) shows these names in use. `ngt.__version__` is the version."""
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
-log = logging.getLogger("mkdocs.plugins.website")  # its warnings end a strict build
+log = logging.getLogger("mkdocs.plugins.website")  # a warning to this logger ends a strict build
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -54,7 +56,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Return a page whose links lead to pages of the site."""
+    """Return a page's Markdown with links that lead to pages of the site."""
     return relink(markdown, source_of(page.file.src_uri), {source_of(f.src_uri) for f in files})
 
 
@@ -64,7 +66,11 @@ def source_of(name: str) -> str:
 
 
 def relink(markdown: str, source: str, known: set[str]) -> str:
-    """Change the links of a page of the repository; `known` has the sources of the site's files."""
+    """Return the Markdown of a page with its links changed to lead to pages of the site.
+
+    source: the page's path in the repository.
+    known: the repository's paths of all files of the site.
+    """
     names = {repository: name for name, repository in ELSEWHERE.items()}
 
     def link(match: re.Match[str]) -> str:
@@ -110,8 +116,11 @@ def fenced(parser: argparse.ArgumentParser) -> str:
 
 
 def api() -> str:
-    """Return a page with every public name of `import ngt`, whose text mkdocstrings inserts."""
-    names = vars(ngt)["__all__"]  # which the types of `ngt` leave out
+    """Return a page that lists every public name of `import ngt`.
+
+    mkdocstrings inserts the documentation of each name.
+    """
+    names = vars(ngt)["__all__"]  # `ngt.__all__` would be an error for the type checker
     things = {f"ngt.{name}": getattr(ngt, name) for name in names if name != "__version__"}
     things["ngt.experience.demos.Demos"] = Demos
     parts = [f"## {name}\n\n::: {it.__module__}.{it.__name__}" for name, it in things.items()]

@@ -93,6 +93,6 @@ def profile(
 
 
 def iqm_difference(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:
-    """Return the interquartile mean of x minus that of y."""
+    """Return the interquartile mean of x minus the interquartile mean of y."""
     iqm = metrics.aggregate_iqm
     return estimates(lambda a, b: iqm(a) - iqm(b), [x, y], settings, "difference", *axes)[0]

@@ -15,7 +15,7 @@ from paper.numbers.statistics import Array, chi_square_bounds, t_interval
 Kind = Literal["mean", "IQM", "P", "std"]
 Shape = Literal["normal", "skewed", "failing"]
 
-# The distributions of the simulated scores, with the words for each. `draw` defines them.
+# The distributions of the simulated scores, with words for each. `draw` defines the distributions.
 SHAPES: dict[Shape, str] = {
     "normal": "normal scores",
     "skewed": "skewed scores",
@@ -62,7 +62,7 @@ COVERAGE: dict[tuple[Kind, Shape], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ),
 }
 
-# The scale of the spread of scores over seeds, and the share of failing runs, with scores near 0.
+# The scale of the spread of scores over seeds, and the share of runs that fail, i.e. score near 0.
 SPREAD, FAILS = 0.1, 0.1
 DRAWS = {"mean": 20_000, "std": 20_000, "IQM": 1000, "P": 1000}  # number of simulated sets of runs
 REPS = 400  # number of resamples of a bootstrap
@@ -71,10 +71,10 @@ REPS = 400  # number of resamples of a bootstrap
 def caution(seeds: Iterable[int], *kinds: Kind, tasks: int = 1) -> str:
     """Return a sentence per kind of interval that says how often it covers the true value.
 
-    Return an empty text if no interval is over several seeds.
+    Return an empty text if every interval is from a single seed.
 
-    seeds: the numbers of seeds over which the intervals are.
-    tasks: the largest number of tasks over which an interval is.
+    seeds: the numbers of seeds from which the intervals are computed.
+    tasks: the largest number of tasks from which an interval is computed.
     """
     counts = sorted({n for n in seeds if n > 1})
     return " ".join(_sentence(kind, counts, tasks) for kind in kinds if counts)
@@ -98,7 +98,7 @@ def _sentence(kind: Kind, counts: Iterable[int], tasks: int) -> str:
 def _shares(kind: Kind, seeds: int, several: int) -> list[int]:
     """Return the percentages in COVERAGE of a kind of interval, one per distribution.
 
-    For more seeds than the largest number in SEEDS, return those of this number.
+    For more seeds than the largest number in SEEDS, return the percentages of that number.
 
     several: 0 for intervals over one task, 1 for intervals over several tasks.
     """
@@ -150,7 +150,7 @@ def resampled(rng: np.random.Generator, scores: Array) -> Array:
 def truth(kind: Kind, shape: Shape, tasks: int) -> float:
     """Return the value that an interval of this kind should cover.
 
-    It is estimated from 400 000 runs per task.
+    The value is estimated from 400 000 runs per task.
     """
     rng = np.random.default_rng(0)
     x, y = (draw(rng, shape, (400_000, tasks)) for _ in range(2))
@@ -164,7 +164,7 @@ def truth(kind: Kind, shape: Shape, tasks: int) -> float:
 def covered(kind: Kind, shape: Shape, seeds: int, tasks: int = 1, draws: int = 0) -> float:
     """Return the share of simulated sets of runs whose interval covers the true value.
 
-    draws: the number of simulated sets; 0 for that in DRAWS.
+    draws: the number of simulated sets; 0 stands for the number in DRAWS.
     """
     rng, true, size = np.random.default_rng(seeds), truth(kind, shape, tasks), (seeds, tasks)
     hits, draws = [], draws or DRAWS[kind]

@@ -49,8 +49,8 @@ def curve(runs: pd.DataFrame, window: int) -> Curve:
     """Return the learning curve of runs that differ only in the seed.
 
     A running mean covers the last `window` evaluations, or fewer at the start. A diverged run keeps
-    its last value to the end of the curve. Without it, the end of the curve would show only the
-    other runs.
+    its last value to the end of the curve. Otherwise, the end of the curve would leave out this
+    run.
     """
     raw = runs.pivot(index="step", columns="seed", values="score").sort_index()
     smooth = raw.rolling(window, min_periods=1).mean().where(raw.notna())
@@ -87,9 +87,9 @@ def level(runs: pd.DataFrame, window: int) -> Level:
 
 
 def usable(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows whose value in `shown` is finite.
+    """Return the rows for which `shown` has a finite value.
 
-    Raise UserError if another row is not of a diverged run.
+    Raise UserError if any other row belongs to a run that did not diverge.
     """
     finite = np.isfinite(shown(runs).to_numpy(float))
     bad = runs[~finite & (runs["status"] != "diverged").to_numpy()]
@@ -110,7 +110,7 @@ def shown(runs: pd.DataFrame) -> pd.Series:
 def unevaluated(
     runs: pd.DataFrame, keys: Iterable[RunKey], absent: Iterable[RunKey]
 ) -> list[RunKey]:
-    """Return those of the keys whose runs diverged before their first evaluation.
+    """Return the keys of runs that diverged before their first evaluation.
 
     Such runs have no row in `runs`, although they are not missing.
 

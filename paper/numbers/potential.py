@@ -1,7 +1,7 @@
 """Maps of NGT's potential over angle and velocity on Pendulum-v1, at four moments of training.
 
-The training run is short: it takes a few minutes on one core. It is seeded.
-`python -m paper.numbers.potential` wrote the shipped file of maps.
+The training run is seeded and takes a few minutes on one core. `python -m paper.numbers.potential`
+wrote the shipped file of maps.
 """
 
 import contextlib
@@ -120,7 +120,7 @@ def save(path: Path, maps: Maps) -> None:
 
 
 def load(path: Path) -> Maps:
-    """Return the maps in a file. Raise UserError if it is missing or damaged."""
+    """Return the maps in a file. Raise UserError if the file is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             return Maps(**{name: file[name].astype(float) for name in file.files})

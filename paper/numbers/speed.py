@@ -21,7 +21,7 @@ def base(config: Config, method: str) -> str:
 
 
 def clock(run: pd.DataFrame, name: str) -> tuple[Array, Array]:
-    """Return the env steps of a run's evaluations, and the seconds of training until each of them.
+    """Return the env steps of a run's evaluations, and the seconds of training until each of these.
 
     Both arrays start with 0.
 
@@ -58,7 +58,7 @@ def stretches(steps: Array, seconds: Array) -> Array:
 def rates(steps: Array, seconds: Array) -> tuple[Array, Array]:
     """Return the last step of each stretch of a run, and the env steps per second in the stretch.
 
-    There is one stretch per possible end, so stretches overlap.
+    A stretch ends at each evaluation, except for the first few. Stretches therefore overlap.
     """
     n = reach(steps)
     passed = np.maximum(seconds[n:] - seconds[:-n], 1e-9)

@@ -1,8 +1,8 @@
 """Final scores, and statistics over seeds and tasks with 95% intervals.
 
-A task is an env with a number of demonstrations. A score is a run's final score: the mean of its
-last evaluations (paper/numbers/scores.py). Means have t intervals; interquartile means and
-probabilities of improvement have bootstrap intervals (paper/numbers/bootstrap.py).
+A task is an env with a number of demonstrations. A score is the final score of a run: the mean of
+the run's last evaluations (paper/numbers/scores.py). Means have t intervals; interquartile means
+and probabilities of improvement have bootstrap intervals (paper/numbers/bootstrap.py).
 `paper.numbers.coverage` simulates how often the intervals cover the true value.
 """
 
@@ -27,15 +27,15 @@ from paper.numbers.scores import final_scores
 from paper.register import MAIN
 from paper.words import show
 
-OURS = "ngt"  # the method that the paper introduces; its claims are about this method
-UNEVALUATED = 0.0  # score of a run that diverged before an evaluation: that of a random policy
+OURS = "ngt"  # the method that the paper introduces, and that its claims are about
+UNEVALUATED = 0.0  # a run that diverged before an evaluation gets the score of a random policy
 
 Array = NDArray[np.float64]
 Task = tuple[str, int]  # env and number of demonstrations
 
 
 def reference(config: Config) -> str:
-    """Return the method with which others are compared, or "" if the config has none.
+    """Return the method with which all others are compared, or "" if the config has no such method.
 
     Raise UserError if the main figure does not show this method.
     """
@@ -90,8 +90,8 @@ def final_returns(
 ) -> dict[RunKey, float]:
     """Return the final return (not normalised) of each run. For the arguments, see `final`.
 
-    The final return of a run without an evaluation is that of a random policy, or NaN if no run on
-    its env has an evaluation.
+    The final return of a run without an evaluation is the return of a random policy, or NaN if no
+    run on the same env has an evaluation.
     """
     found = _by_run(final_scores(usable(runs), window, "return"))
     random: dict[str, float] = dict(zip(runs["env"], runs["random"], strict=True))
@@ -120,7 +120,7 @@ class Diverged(NamedTuple):
     """Runs that ended early, because a number in training was not finite."""
 
     runs: frozenset[RunKey]
-    silent: frozenset[RunKey]  # the runs among them without an evaluation
+    silent: frozenset[RunKey]  # the diverged runs that have no evaluation
 
     def __str__(self) -> str:
         """Return a sentence about the runs, or an empty text if there are none."""
@@ -133,7 +133,7 @@ class Diverged(NamedTuple):
 
 
 def diverged(runs: pd.DataFrame | None, present: Iterable[RunKey]) -> Diverged:
-    """Return those of the existing runs that diverged. For the arguments, see `final`."""
+    """Return the existing runs that diverged. For the arguments, see `final`."""
     status: dict[RunKey, str] = {}
     if runs is not None:
         rows = runs[[*AXES, "status"]].drop_duplicates().itertuples(index=False, name=None)
@@ -240,7 +240,7 @@ def difference(x: Array, y: Array | None = None) -> Estimate:
 def spread(scores: Array) -> Estimate:
     """Return the standard deviation over seeds of scores (seeds, tasks), pooled over tasks.
 
-    The ends of its interval are chi-square bounds.
+    The ends of the interval are chi-square bounds.
     """
     if len(scores) < 2:
         return Estimate(math.nan, math.nan, math.nan)

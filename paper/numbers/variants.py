@@ -48,7 +48,8 @@ def as_text(value: Any) -> str:
 def cell(config: Config, env: str, method: str) -> CellConfig:
     """Return a method's settings on an env.
 
-    Demonstrations are subsampled at the method's rate, or at the default rate if it has none.
+    Demonstrations are subsampled at the method's rate or, if the method has none, at the default
+    rate.
     """
     rate = method_rate(config, method) or CellConfig.rate
     return resolve(config, env, method, CellConfig.mode, rate)
@@ -62,7 +63,7 @@ def differences(config: Config, a: str, b: str, envs: Sequence[str]) -> list[Dif
 
 
 def compare(sides: Mapping[str, tuple[Settings, Settings]]) -> list[Difference]:
-    """Return every setting whose value differs between two methods on an env, in their order.
+    """Return every setting whose value differs between two methods on an env.
 
     sides: the settings of both methods on each env.
     """

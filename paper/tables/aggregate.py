@@ -73,7 +73,7 @@ class Aggregates:
             yield from ((str(k), self.scores.at(k)) for k in numbers)
 
     def lost(self, method: str, scores: Scores) -> int:
-        """Return how many of the method's runs behind these scores diverged."""
+        """Return how many of a method's runs diverged on the tasks of these scores."""
         return sum(
             key.method == method and (key.env, key.demos) in scores.tasks
             for key in self.diverged.runs
@@ -86,7 +86,7 @@ class Aggregates:
 
         Return (None, None) if there are no scores.
 
-        group: the name of the group of tasks, which the seed of the bootstrap depends on.
+        group: the name of the group of tasks; the bootstrap's random seed depends on it.
         """
         if not scores.tasks:
             return None, None
@@ -171,7 +171,7 @@ def notes(a: Aggregates) -> list[Note]:
         text += (
             f"All intervals are 95%: a t interval for the gap, which is a mean; a stratified "
             f"bootstrap over seeds within each task ({a.config.statistics.reps} repetitions) for "
-            f"the others. "
+            f"the IQM and P. "
             f"{coverage.caution([n], 'mean', 'IQM', 'P', tasks=tasks)}"
         )
     else:

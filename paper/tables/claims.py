@@ -1,4 +1,8 @@
-"""A table of the paper's claims, with the paper's words, our result, the verdict and its rule."""
+"""A table of the paper's claims.
+
+Each row has the paper's words, our result, our verdict, and the rule that gives the verdict. The
+results are those of one scale, i.e. of a config in workflow/config/.
+"""
 
 import typing
 from collections import Counter
@@ -130,14 +134,15 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
         f"the result is more than the paper reports. Expert too weak: an expert of these runs has "
         f"less than {EXPERT_SHARE:.0%} of the return published with the authors' code, counted "
         f"from the random policy's return; envs without a published return are exempt. Measured, "
-        f"not comparable: measured on another card than the paper's. No verdict: measured with "
+        f"not comparable: measured on another GPU than the paper's. No verdict: measured with "
         f"other code. Not run at this scale: runs of scale paper for the claim are missing, have "
         f"other settings, have no scores or, for speeds, are not from one GPU; the available "
         f"results are shown. Not published: runs of the claim are not among the published records.",
         "Tendency here: agrees if most values of this scale lie on the claim's side of their "
-        "thresholds, whatever their intervals; contradicts if most lie on the other side; silent "
-        "if there are no values, as many on each side, or none comparable with the paper's, and if "
-        "the paper's runs are on a single env that these runs lack. It never affects the verdict.",
+        "thresholds, whatever their intervals; contradicts if most lie on the other side. Silent "
+        "if there are no values, if equally many lie on each side, if no value is comparable with "
+        "the paper's, or if the paper's runs are on a single env on which there are no runs here. "
+        "The tendency never affects the verdict.",
         f"Scores: mean of a run's last {config.window} evaluations, normalised: random 0, expert "
         f"1. In brackets: for a mean or a difference of means, the 95% t interval over seeds; for "
         f"a difference of IQMs, the 95% stratified bootstrap ({config.statistics.reps} "
@@ -158,7 +163,7 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
 
 
 def many(found: Sequence[tuple[Claim, Outcome]]) -> str:
-    """Return a sentence that states how many rules are judged together."""
+    """Return a note on how many rules are judged together, and how often their checks can err."""
     checks = sum(len(outcome.checks) for _, outcome in found if outcome.decides)
     return (
         f"{len(found)} rules are judged at once, with {checks} checks behind their verdicts and "

@@ -1,7 +1,7 @@
 """A table of envs: their sizes, action bounds, step limits and reference returns.
 
-It compares the sizes that the paper prints, those in the authors' code, and ours. Ours are read
-from the envs themselves; the others are in `paper.claims.envs`.
+For each env, the table compares the sizes that the paper prints, the sizes in the authors' code,
+and the sizes here. The last are read from the env itself; the first two are in `paper.claims.envs`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Live(NamedTuple):
     obs: int  # number of observation dimensions
     act: int  # number of action dimensions
     low: float  # lower bound of actions, before they are rescaled to [-1, 1]
-    high: float  # upper bound
+    high: float  # upper bound of actions, before they are rescaled
     limit: int  # maximum number of steps in an episode
 
 
@@ -76,9 +76,10 @@ def live(task: Task, terminate_when_unhealthy: bool) -> Live:
 
 
 def paper_id(task_id: str) -> str:
-    """Return the paper's id for a task. It differs from ours if the suite refuses the paper's env.
+    """Return the paper's id for a task.
 
-    The suite then has another version of the env.
+    This id differs from `task_id` if the suite refuses the paper's version of the env and has
+    another version instead.
     """
     return next((old for old, (_, instead) in REFUSED.items() if instead == task_id), task_id)
 
@@ -99,16 +100,20 @@ def bounds(low: float, high: float) -> str:
 
 
 def sizes(both: tuple[int, int] | None) -> str | None:
-    """Return the sizes of observations and actions as text, such as `17 × 6`, or None for None."""
+    """Return the sizes of observations and actions as text, such as `17 × 6`.
+
+    Return None if the sizes are unknown, i.e. if `both` is None.
+    """
     return None if both is None else f"{both[0]} × {both[1]}"
 
 
 def recorded(path: Path) -> References:
     """Return the returns of the random policy and of the expert in published records, by env.
 
-    The result is empty if the manifest `path` of the records does not exist.
+    The result is empty if the manifest `path` of the records is missing.
     """
-    runs = read_json(path)["runs"] if path.exists() else {}
+    manifest = read_json(path) or {"runs": {}}
+    runs = manifest["runs"]
     found = {
         name.partition("/")[0]: run["reference"] for name, run in runs.items() if run["reference"]
     }
@@ -118,7 +123,7 @@ def recorded(path: Path) -> References:
 def row(
     task: Task, config: Config, data: Path, others: References = MappingProxyType({})
 ) -> dict[str, Cell]:
-    """Return the table's row on a task.
+    """Return the table's row about a task.
 
     data: the folder of the shipped experts.
     others: the returns of the random policy and the expert on envs without a shipped expert.
@@ -171,7 +176,7 @@ def table(config: Config, data: Path = DATA, records: Path = Path(register.QUICK
         [
             f"Scale {config.scale}. Sizes, bounds and limits are read from the live envs "
             f"({versions}). The printed sizes are from the paper's appendix, which lists five "
-            f"envs. It gives no sizes for {listed(unlisted)}.",
+            f"envs. The appendix gives no sizes for {listed(unlisted)}.",
             SIXTH_SAID,
             *refused,
             "Ends early: whether an unhealthy body ends the episode (terminate_when_unhealthy). "

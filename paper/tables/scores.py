@@ -1,4 +1,4 @@
-"""Final scores of the main figure's runs, with a row for each task and method."""
+"""A table of final scores in the main figure, by env, number of demonstrations and method."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,10 @@ COLUMNS = {
 
 
 def rows(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Iterator[dict[str, Cell]]:
-    """Yield a row per cell of the figure, in the config's order. A cell without runs is empty."""
+    """Yield one row for each env, number of demonstrations and method, in the config's order.
+
+    If there are no runs for a row, its values are empty.
+    """
     plan = config.figures[FIGURE]
     present = sorted(set(run_table(config, [FIGURE])) - set(absent))
     scores = statistics.final(runs, present, config.window)

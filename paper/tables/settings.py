@@ -1,7 +1,7 @@
 """A table of all settings of the backbone, i.e. the shared agent and trainer, and of each method.
 
-It compares the values that the paper prints, those in the authors' code, and ours. Ours are read
-from the config; the others are in `paper.claims.stated`.
+For each setting, the table compares the value that the paper prints, the value in the authors'
+code, and ours. Our values are read from the config; the others are in `paper.claims.stated`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def sides(config: Config, envs: Sequence[str]) -> dict[str, dict[str, Settings]]
 def like(config: Config, name: str) -> str:
     """Return the method with which the table compares a method's settings.
 
-    This is the method that its entry is `like`, or else BACKBONE. Return "" for BACKBONE itself.
+    This is the method that its config entry names under `like`, or else BACKBONE. Return "" for
+    BACKBONE itself.
     """
     entry = config.methods.get(name)
     return "" if name == BACKBONE else (entry.like if entry else "") or BACKBONE
@@ -90,9 +91,9 @@ def like(config: Config, name: str) -> str:
 def told(
     own: Mapping[str, Settings], other: Mapping[str, Settings], *keys: str
 ) -> list[Difference]:
-    """Return the settings in `own` to show, with their values.
+    """Return the settings of `own` that the table shows, with their values.
 
-    These are the settings named in `keys`, and those in which `own` and `other` differ on an env.
+    These are the settings in `keys`, and all settings in which `own` and `other` differ on an env.
 
     own, other: the settings of two methods, by env.
     """
@@ -105,16 +106,16 @@ def told(
 
 
 def where(on: Sequence[str], envs: Sequence[str]) -> str:
-    """Return a short text for the envs `on`, which are some of `envs`, such as `all but Ant-v4`."""
+    """Return a short text that names the envs `on` out of `envs`, such as `all but Ant-v4`."""
     others = [env for env in envs if env not in on]
     names = ", ".join(on if len(on) <= len(others) else others)
     return "all" if not others else names if len(on) <= len(others) else f"all but {names}"
 
 
 def entropy_targets(own: Mapping[str, Settings]) -> dict[str, float]:
-    """Return target entropies, converted to those of actions in [-1, 1], by env.
+    """Return the target entropy on each env, converted to the entropy of actions in [-1, 1].
 
-    Only envs on which the conversion changes the value are in the result.
+    Leave out envs on which the conversion does not change the value.
 
     own: the settings of the backbone, the expert or a method, by env.
     """
@@ -150,7 +151,7 @@ def rows(
     ours: Mapping[str, Mapping[str, Settings]],
     paper: Mapping[str, Mapping[str, Settings]],
 ) -> Iterator[dict[str, Cell]]:
-    """Yield the table's rows on the backbone, the expert or a method.
+    """Yield the table's rows about the backbone, the expert or a method.
 
     name: BACKBONE, EXPERT or the method.
     ours, paper: the results of `sides` for the config and for scale `paper`.
@@ -190,9 +191,9 @@ def rows(
 
 @functools.cache
 def main_methods() -> tuple[str, ...]:
-    """Return the methods that the paper describes, which are those of its main figure.
+    """Return the methods that the paper describes, i.e. the methods of its main figure.
 
-    All other methods are the paper's ablations or ours.
+    All other methods are ablations from the paper, or additions of this suite.
     """
     return load({"scale": "paper"}).figures["main_figure"].methods
 

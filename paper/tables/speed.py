@@ -1,4 +1,4 @@
-"""A table of the env steps per second of each method, next to those that the paper reports."""
+"""A table of each method's env steps per second, next to the rates that the paper reports."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from paper.words import ABSENT
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
-    """Make a table of env steps per second by method and env, and of ratios to the reference."""
+    """Make a table of env steps per second, and of their ratios to the reference method's."""
     runs, absent = read(config, layout, options)
     plan = plan_of(config, NAME, one=("modes", "rates", "demos"))
     means: dict[tuple[str, str], float] = {}

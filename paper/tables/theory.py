@@ -1,4 +1,7 @@
-"""The paper's theorems, computed: each statement's value, our value, and our verdict."""
+"""A table of the paper's theoretical statements.
+
+Each row has the value that the statement claims, the value that we compute, and our verdict.
+"""
 
 import math
 from collections.abc import Iterator
@@ -25,11 +28,11 @@ COLUMNS = {
 }
 LABELS = {"huber": "Huber", "mse_softmax": "MSE-softmax", "hl_gauss": "HL-Gauss"}
 ROUNDED = 1e-5  # relative tolerance, because weights are initialised in float32
-HAND = (2, WIDTH, 0.5)  # bins, width and sigma for which a normal table disproves Theorem sigma
-# Bins, width and sigma. The bins are far narrower, and the interval far wider, than sigma.
-LIMIT = (10**6, 1000.0, 1.0)
-WIDE = 1e6  # a wide sigma
-FLIPS = 50  # maximum number of samples per side for which coins are enumerated
+# HAND and LIMIT: the number of bins, the width of the interval that they divide, and sigma.
+HAND = (2, WIDTH, 0.5)  # disproves Theorem sigma by hand, with a table of the normal distribution
+LIMIT = (10**6, 1000.0, 1.0)  # bins far narrower than sigma, and an interval far wider
+WIDE = 1e6  # a sigma far wider than the interval
+FLIPS = 50  # largest number of coin flips per sample; all smaller numbers are tried, too
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Statement:
     """A statement of the paper, and the values found for it.
 
     claimed, found: the values of all cases tried, which alone decide the verdict.
-    shown: the pair in the table; by default `claimed` and `found` themselves.
+    shown: the claimed and found value in the table; by default `claimed` and `found` themselves.
     """
 
     key: str
@@ -51,12 +54,12 @@ class Statement:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the verdict of `paper.theory.bounds.judge`."""
+        """Return the verdict of `paper.theory.bounds.judge` on this statement."""
         return bounds.judge(self.claimed, self.found, self.relation, self.tolerance)
 
     @property
     def pair(self) -> tuple[float, float]:
-        """Return the pair that the table shows."""
+        """Return the claimed value and the found value that the table shows."""
         return self.shown or (np.asarray(self.claimed).item(), np.asarray(self.found).item())
 
     def row(self) -> dict[str, str | float]:
@@ -328,10 +331,11 @@ def _share(mask: NDArray[np.bool_]) -> str:
 def table(s: Study) -> Table:
     """Return a table with a row per statement."""
     notes = (
-        "Numbers are the paper's; the names in brackets are its labels. L_n is L of n samples per "
-        "side. source, ours: the statement's value and ours in one of the cases tried. holds: true "
-        f"in all cases, within a factor of {bounds.TIGHT:g}. loose: true in all cases, but further "
-        "off in some. false: there is a counter-example.",
+        "Theorem numbers are the paper's, and the names in brackets are its labels. L_n is L from "
+        "n samples per side, i.e. of expert and agent each. source, ours: the value that the "
+        "statement claims and the value found here, in one of the cases tried. holds: true "
+        f"in all cases, within a factor of {bounds.TIGHT:g}. loose: true in all cases, but off by "
+        "a larger factor in some. false: there is a counter-example.",
         f"Grid: N in {{{', '.join(map(str, BINS))}}}, σ from {SIGMAS[0]:g} to {SIGMAS[-1]:g}, "
         f"support [−1, 1]. Samples: {SAMPLES} transitions of HalfCheetah-v4 demonstrations, and "
         f"{SAMPLES} with noise on the states and uniform actions; one potential per pairing, one "

@@ -29,7 +29,7 @@ def slack(claimed: ArrayLike, found: ArrayLike, relation: Relation) -> float:
     """Return the largest factor by which a bound exceeds the value that it bounds, over all pairs.
 
     claimed, found: arrays of claimed values and of the values found for them.
-    relation: says which of the two is the bound.
+    relation: the claimed relation, which says whether the claimed or the found value is the bound.
     """
     c, f = np.broadcast_arrays(np.asarray(claimed, float), np.asarray(found, float))
     bound, bounded = (f, c) if relation == ">=" else (c, f)
@@ -74,7 +74,7 @@ def hlg_probs(t: ArrayLike, bins: int, width: float, sigma: float) -> Floats:
 def p_max(bins: int, width: float, sigma: float) -> float:
     """Return the largest mass that a bin can have, over all targets t.
 
-    It is the mass of the first bin if t is on the edge of the support, where half of the Gaussian
+    This is the mass of the first bin if t is on the edge of the support, where half of the Gaussian
     is cut off: (Phi(ds/sigma) - 1/2) / (Phi(width/sigma) - 1/2), where Phi is the normal cdf.
     """
     root = math.sqrt(2.0) * sigma
@@ -116,7 +116,7 @@ def bound_sigma(bins: int, width: float, sigma: float) -> float:
 def bound_mass(mass: float) -> float:
     """Return our bound sqrt(1 + p_max) on `hlg_slope`, which is at most sqrt(2).
 
-    It follows from |q - p|^2 <= 1 + |p|^2 and |p|^2 <= p_max.
+    The bound follows from |q - p|^2 <= 1 + |p|^2 and |p|^2 <= p_max.
 
     mass: p_max.
     """
@@ -129,12 +129,13 @@ def hlg_target_slope(sigma: float, logit: float) -> float:
     With logits x_i in [-logit, logit],
     |dl/dt| = |sum_i p_i'(t) x_i| <= logit sum_i |p_i'(t)| <= logit sqrt(2/pi) / sigma. The bound is
     reached if t is on an edge between two bins far from the ends of the support, and the logits
-    have opposite signs on its two sides. Without a limit on the logits, there is no bound.
+    have opposite signs on the two sides of this edge. If the logits have no limit, there is no
+    bound.
     """
     return logit * math.sqrt(2.0 / math.pi) / sigma
 
 
-# --- pairing losses, with the sum or mean over the m outputs that training uses
+# --- pairing losses, summed or averaged over the m outputs as in training
 
 
 class Slopes(NamedTuple):
@@ -153,8 +154,9 @@ class Slopes(NamedTuple):
     def potential(self, predictor: float, prior: float) -> float:
         """Return the bound on the potential's constant Lambda(h) by the chain rule.
 
-        It is at most the paper's Lambda(l) (Lambda(f) + Lambda(f')) (Theorem hlip), where Lambda(l)
-        is the larger of the two constants of the loss, for the norm |u| + |v| of a pair (u, v).
+        This bound is at most the paper's Lambda(l) (Lambda(f) + Lambda(f')) (Theorem hlip). There,
+        Lambda(l) is the larger of the two constants of the loss, for the norm |u| + |v| of a pair
+        (u, v).
 
         predictor, prior: the Lipschitz constants Lambda(f) and Lambda(f') of the nets.
         """
@@ -164,7 +166,7 @@ class Slopes(NamedTuple):
 def huber_slopes(m: int, delta: float = 1.0) -> Slopes:
     """Return the constants of the mean Huber loss over m outputs.
 
-    Its derivative in each output is at most delta / m.
+    The loss's derivative in each output is at most delta / m.
     """
     return Slopes(delta / math.sqrt(m), delta / math.sqrt(m))
 
@@ -215,7 +217,7 @@ def concentration_bound(
 def two_sided_bound(
     epsilon: ArrayLike, n: ArrayLike, slope: float = 1.0, diameter: float = 1.0
 ) -> Floats:
-    """Return McDiarmid's bound on P(|L^ - L| >= eps), which is twice as large, but at most 1."""
+    """Return McDiarmid's bound on P(|L^ - L| >= eps): twice `concentration_bound`, at most 1."""
     return np.minimum(1.0, 2.0 * concentration_bound(epsilon, n, slope, diameter))
 
 

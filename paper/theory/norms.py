@@ -1,8 +1,9 @@
 """How far spectral norm lets the predictor's layers exceed norm 1 during training.
 
-Power iterations estimate the layers' norms, and lag behind updates. `python -m paper.theory.norms`
-trains on demonstrations of HalfCheetah-v4 and prints a table of the product of the exact norms. The
-command takes about five minutes on one core, and its numbers are seeded.
+Spectral norm divides a layer's weights by an estimate of the layer's norm. Power iterations compute
+the estimate, which lags behind updates. `python -m paper.theory.norms` trains on demonstrations of
+HalfCheetah-v4 and prints a table of the product of the exact norms. The command takes about five
+minutes on one core, and its numbers are seeded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The numbers of the theory's table and figure. They are seeded and take about 15 s on one core.
+"""Compute the numbers in the table and the figure that check the paper's theorems.
 
-The expert's samples are transitions of the shipped demonstrations of HalfCheetah-v4. The agent's
-samples have the same states plus noise with the states' standard deviation, and uniform actions.
+The computation is seeded and takes about 15 s on one core. The expert's samples are transitions of
+the shipped demonstrations of HalfCheetah-v4. The agent's samples have the same states plus noise
+with the states' standard deviation, and uniform actions.
 """
 
 import functools
@@ -35,7 +36,7 @@ STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)  # a potential is measured after
 BINS = (2, 5, 21, 51, 101)
 WIDTH = 2.0  # width of the support [-1, 1]
 SIGMAS = np.geomspace(0.01, 10.0, 121)
-SIZES = (5, 10, 20, 40, 64)  # sizes of two samples from the same law
+SIZES = (5, 10, 20, 40, 64)  # sizes of two samples from the same law (distribution)
 DRAWS = 10  # number of pairs of samples from the same law, for each size
 COINS = 20  # number of coin flips, or of uniform numbers, in each sample of the concentration check
 TRIALS = 100_000  # number of trials of the Monte Carlo estimate of the concentration
@@ -89,7 +90,7 @@ class Study:
     hlg: Hlg
     trainings: dict[str, Training]  # by pairing loss
     layers: Layers
-    twin: tuple[float, float]  # bound on and largest slope of h if predictor and prior are equal
+    twin: tuple[float, float]  # bound on Lambda(h) and largest slope of h, if predictor = prior
     target: Floats  # slope of the HL-Gauss loss in its target t by autograd, for each sigma
     target_agent: float  # the same slope at the agent's sigma
     one_law: Floats  # earth mover's distances of two samples from the same law, (SIZES, DRAWS)
@@ -157,7 +158,10 @@ def hlg() -> Hlg:
 
 
 def build(inputs: int, **options: object) -> Potential:
-    """Return an untrained potential of one run in float64. The options are its settings."""
+    """Return an untrained potential of one run in float64.
+
+    options: settings of the potential that differ from the defaults.
+    """
     spec = Spec(inputs, 0, "state-only", SAMPLES, (0,), 1000, 4, 0.99)
     return Potential(PotentialConfig(**options), spec).double()  # type: ignore[arg-type]
 
@@ -165,7 +169,7 @@ def build(inputs: int, **options: object) -> Potential:
 def slopes(model: Potential) -> Slopes:
     """Return the Lipschitz constants of the pairing loss in the nets' outputs before squashing.
 
-    For HL-Gauss, sigma is the one that the reward uses.
+    For HL-Gauss, use the sigma of the reward.
     """
     c = model.config
     if c.pairing == "huber":
@@ -189,7 +193,8 @@ def target_scale(model: Potential) -> float:
 def potential(model: Potential, x: Tensor) -> Tensor:
     """Return the potential h(x) that the reward uses, for inputs x (R, B, input), shape (R, B).
 
-    Its gradient in x is complete. That of `Potential.potential` lacks the part through the prior.
+    The gradient of this h in x is complete. The gradient of `Potential.potential` lacks the part
+    through the prior.
     """
     target = target_scale(model) * torch.tanh(model.prior(x))
     return model._pair(model.prediction(x), target, model.config.reward_sigma)
@@ -281,7 +286,7 @@ def layers(points: Tensor) -> Layers:
 def local_slope(net: PackedMLP, points: Tensor) -> float:
     """Return the largest spectral norm of the Jacobian of a net, over points (n, input).
 
-    The net is that of a single run.
+    net: the net of a single run.
     """
     x = points[None].clone().requires_grad_()
     columns = [torch.autograd.grad(column.sum(), x, retain_graph=True)[0] for column in net(x)[0].T]
@@ -291,8 +296,8 @@ def local_slope(net: PackedMLP, points: Tensor) -> float:
 def target_slope(config: PotentialConfig, sigma: float) -> float:
     """Return |dl/dt| of the HL-Gauss loss l in its target t, computed by autograd.
 
-    t is on an inner edge of the bins. All logits below it have one sign, and all above it the
-    other, so that the slope is large.
+    t is on an inner edge of the bins. Logits below this edge and logits above it have opposite
+    signs, so that the slope is large.
     """
     edges = hl_gauss_edges(-config.support, config.support, config.bins).double()
     inner = config.bins // 2

@@ -197,9 +197,11 @@ class Plain:
         )
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_loss_equals_plain_loops(float64, make_batch, mode):
-    model = build((1, 2), mode)
+@pytest.mark.parametrize(
+    ("mode", "leak"), [*((mode, 0.05) for mode in MODES), ("state-action", 0.2)]
+)
+def test_loss_equals_plain_loops(float64, make_batch, mode, leak):
+    model = build((1, 2), mode, leak=leak)
     agent, expert = make_batch(2, BATCH, OBS, ACT), make_batch(2, BATCH, OBS, ACT, seed=1)
     loss = model.loss(agent, expert)
     for run in (0, 1):

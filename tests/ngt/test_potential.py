@@ -105,6 +105,7 @@ def plain_h(model: Potential, run: int, x: np.ndarray, sigma: float) -> float:
         {"pairing": "mse_softmax", "squash": False},
         {"pairing": "mse_softmax", "rescale": 1.0, "init": "kaiming"},
         {"pairing": "hl_gauss"},
+        {"pairing": "hl_gauss", "sigma_agent": 0.1},
         {"pairing": "hl_gauss", "reward_sigma": "agent", "bins": 7},
         {"pairing": "hl_gauss", "hlg_target": "rescaled", "sigma_expert": 0.4, "sigma_agent": 0.6},
         {"pairing": "hl_gauss", "hlg_target": "rescaled", "support": 5.0, "rescale": 3.0},

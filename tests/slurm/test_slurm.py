@@ -76,8 +76,7 @@ def checkout(folder: Path) -> Path:
     (folder / "tests").mkdir(parents=True)
     for name in ("workflow", "ngt", "baselines", "paper", "data", "tests/data"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("Snakefile", "environment.yml"):
-        shutil.copy(ROOT / name, folder / name)
+    shutil.copy(ROOT / "Snakefile", folder)
     return folder
 
 

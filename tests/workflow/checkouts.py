@@ -27,8 +27,11 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"}
 
 
-def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run Snakemake in a checkout; return the process, with stdout and stderr merged."""
+def snakemake(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run Snakemake in a checkout; return the process, with stdout and stderr merged.
+
+    variables: environment variables, besides those of `environment`.
+    """
     return subprocess.run(
         [sys.executable, "-m", "snakemake", "--cores", "2", *args],
         cwd=folder,
@@ -36,7 +39,7 @@ def snakemake(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         timeout=1800,
-        env=environment(),
+        env=environment() | variables,
     )
 
 
@@ -62,16 +65,7 @@ def unstamped(content: bytes) -> bytes:
 
 def checkout(folder: Path) -> Path:
     """Copy the files that the workflow needs into a new folder; return the folder."""
-    keep = (
-        "Snakefile",
-        "workflow",
-        "ngt",
-        "baselines",
-        "paper",
-        "data",
-        "tests/data",
-        "environment.yml",
-    )
+    keep = ("Snakefile", "workflow", "ngt", "baselines", "paper", "data", "tests/data")
     (folder / "tests").mkdir(parents=True)
     for name in keep:
         source = ROOT / name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.workflow.checkouts import (
     SMALL,
     checkout,
     dry_run,
+    environment,
     jobs,
     run_small,
     small,
@@ -99,6 +101,33 @@ def expert_hash(config: Config) -> str:
 def test_lint() -> None:
     done = snakemake(ROOT, "--lint")
     assert done.returncode == 0, done.stdout
+
+
+CONDA = """#!/bin/sh
+case "$*" in
+(info*) echo '{"conda_prefix": "/conda", "platform": "linux-64"}';;
+(--version) echo conda 99.0.0;;
+(config*) echo '{"get": {"channel_priority": "strict"}}';;
+(env*) echo "$*" >> calls;;
+esac
+"""
+
+
+@pytest.mark.long
+def test_snakemake_makes_a_conda_environment_from_a_copy_that_stands_alone(tmp_path: Path) -> None:
+    """Run Snakemake with a program `conda` that only logs how it is called."""
+    folder = checkout(tmp_path / "suite")
+    (folder / "bin").mkdir()
+    (folder / "bin/conda").write_text(CONDA)
+    (folder / "bin/conda").chmod(0o755)
+    variables = {"PATH": f"{folder / 'bin'}:{environment()['PATH']}"}
+    args = ("--software-deployment-method", "conda", "--conda-create-envs-only")
+    done = snakemake(folder, *args, "--config", "scale=test", "--", FIGURE, **variables)
+    assert done.returncode == 0, done.stdout
+    (call,) = (folder / "calls").read_text().splitlines()
+    (made,) = re.findall(r"--file (\S+)", call)
+    assert Path(made).is_relative_to(folder / ".snakemake/conda")
+    assert Path(made).read_text() == (ROOT / "workflow/envs/suite.yaml").read_text()
 
 
 def test_wrong_setting_is_one_line() -> None:

@@ -1,5 +1,5 @@
-# The plan, which knows the missing runs and files of this scale, and functions with which the rules
-# query it.
+# The plan, which knows the missing runs and files of the chosen scale (a config in
+# workflow/config/), and functions with which the rules query the plan.
 
 import re
 import sys
@@ -10,10 +10,12 @@ sys.path.insert(0, workflow.basedir)  # use the checkout's own packages, even if
 from workflow.plan import UserError, read
 from workflow.resources import check_executor
 
-# Snakemake replaces braces in the paths of rules, so braces in the checkout's path are escaped.
-ENVIRONMENT = f"{workflow.basedir}/environment.yml".replace("{", "{{").replace("}", "}}")
+# With --software-deployment-method conda, each job runs in this environment. By default, jobs run in
+# that of Snakemake itself. Snakemake replaces braces in the paths of rules, so braces in the
+# checkout's path are escaped.
+ENVIRONMENT = f"{workflow.basedir}/workflow/envs/suite.yaml".replace("{", "{{").replace("}", "}}")
 RUN = "{env}/{method}/{mode}-demos{demos}-rate{rate}/seed{seed}"  # the key that names a run
-PACK = "{env}/{method}/{mode}-rate{rate}/{members}"
+PACK = "{env}/{method}/{mode}-rate{rate}/{members}"  # names a pack: runs that one job trains
 
 
 def one_line(function, *args, hint=""):
@@ -22,7 +24,7 @@ def one_line(function, *args, hint=""):
         return function(*args)
     except UserError as error:
         print(f"snakemake: error: {error}{hint if 'found text' in str(error) else ''}", file=sys.stderr)
-        sys.exit(2)  # this also ends Snakemake if an input function was called
+        sys.exit(2)  # this ends Snakemake even if an input function of a rule called `one_line`
 
 
 def read_plan():
@@ -48,8 +50,9 @@ def inputs(find, *args):
 
     find: a method of the plan.
     args: its arguments.
-    Rules call this in their input functions, so it affects only files that a target needs. Without
-    it, Snakemake would decide what to remake by time stamps and by its records of earlier jobs.
+    Rules call this function in their input functions, so the call affects only files that a target
+    needs. Otherwise Snakemake would decide what to remake by time stamps and by its records of
+    earlier jobs.
     """
     found = one_line(find, *args)
     workflow.dag.forcefiles.update(found.outdated)
@@ -62,14 +65,14 @@ def settings_file(_):
 
 
 def settings_to_submit(wildcards):
-    """Return the settings file of a job that a cluster runs; first check that it can be submitted."""
+    """Check that jobs can be submitted, and return the settings file that they read."""
     if workflow.executor_plugin is not None:  # None with --lint, for example
         one_line(check_executor, workflow.executor_plugin.name)
     return settings_file(wildcards)
 
 
 def one_of(values):
-    """Return a regular expression that matches only these values; without any, it never matches."""
+    """Return a regular expression that matches only these values, or nothing if there are none."""
     return "|".join(map(re.escape, values)) or "(?!)"
 
 

@@ -22,7 +22,7 @@ rule record:
 
 
 rule recorded:
-    """Write the receipt of an env's recording if it is of the expert that the plan asks for.
+    """Write the receipt of an env's recording if the recording is of the plan's expert.
 
     The receipt is an empty file, with a hash in its name, that marks the recording as complete.
     """

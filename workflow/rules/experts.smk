@@ -1,4 +1,4 @@
-# Train one SAC expert per env on the env's own reward, and ship experts to data/.
+# Train one SAC expert per env on the env's own reward, and copy experts to data/.
 
 
 rule expert:

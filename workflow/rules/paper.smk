@@ -1,4 +1,4 @@
-# Typeset the report with LaTeX, if it is installed.
+# Typeset the report with LaTeX, if LaTeX is installed.
 
 
 rule paper:

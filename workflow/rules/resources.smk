@@ -14,8 +14,9 @@ RETRIES = PLAN.retries()
 def asked(job):
     """Return the resources of a rule, each as a function of the rule's wildcards.
 
+    GPU resources are left out if the user's config names no GPU.
+
     job: a function that returns the Job for given wildcards.
-    GPU resources are left out if the site has no GPU.
     """
 
     def value_of(name):

@@ -1,9 +1,9 @@
 # Train imitation runs. One job trains a pack of runs, and each run has a receipt: an empty file
 # that marks the run as complete.
 #
-# The plan names the output of a training or recording job as an input only if that job must run, so
-# a time stamp alone never starts such a job. Inputs are not `ancient`, because Snakemake would skip
-# an outdated job whose ancient input is made in the same command.
+# The plan names the output of a training or recording job as an input of a receipt's rule only if
+# that job must run, so a time stamp alone never starts such a job. These inputs are not `ancient`,
+# because Snakemake would skip an outdated job whose ancient input is made in the same command.
 
 
 rule train:

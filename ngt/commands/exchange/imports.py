@@ -53,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Import the demonstrations. Also play a random policy, whose returns the file needs."""
+    """Import demonstrations. Also run a random policy, whose returns the file must contain."""
     one_thread()
     at_least(1, episodes=args.episodes)
     config = load_config(args)

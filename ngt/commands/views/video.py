@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def find(source: str, config: Config, layout: Layout) -> tuple[Path, str]:
-    """Return the policy file of a run, a path or an env's expert, and its name in the video."""
+    """Return the policy file for a run, path or env (its expert), and the policy's label."""
     path = Path(source)
     if path.exists() or path.suffix == ".safetensors":
         return policy_file(path), "policy"
@@ -98,7 +98,7 @@ def find(source: str, config: Config, layout: Layout) -> tuple[Path, str]:
 
 
 def expert_file(env: str, config: Config, layout: Layout) -> Path | None:
-    """Return the policy of an env's expert: the config's own if it exists, else a shipped one."""
+    """Return the policy file of an env's expert, from the results or else from data/, or None."""
     own = layout.expert(env) / "policy.safetensors"
     if config.demos != "shipped" and own.exists():
         return own
@@ -109,5 +109,5 @@ def expert_file(env: str, config: Config, layout: Layout) -> Path | None:
 
 
 def comment_of(*files: Path) -> str:
-    """Return the comment that identifies the policies of a video, from left to right."""
+    """Return the video file's comment, which identifies the policies shown, from left to right."""
     return "policy sha256 " + ", ".join(map(shipped.sha256, files))

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ngt.commands.runs import add_figure, chosen_keys, counted
+from ngt.commands.runs import add_figure, chosen_keys, counted, untrained
 from ngt.errors import UserError
 from ngt.runs.keys import Layout
 from ngt.settings.options import at_least, load_config
@@ -17,8 +17,8 @@ from ngt.views.events import Events
 from ngt.views.progress import Progress
 from ngt.views.sketch import draw
 
-WIDTH = 120  # columns without a terminal
-HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"  # terminal codes: go to, clear
+WIDTH = 120  # number of columns to draw if the output is not a terminal
+HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"  # terminal codes to go to the top, to clear
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -42,32 +42,35 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Look at the runs until all are complete. Without a terminal, draw their curves once."""
+    """Show the runs until all are complete. Without a terminal, draw their curves only once."""
     at_least(1, every=args.every)
     config = load_config(args)
     layout = Layout.of(config, args.results)
-    progress = Progress(layout, config, chosen_keys(config, args.figure))
+    keys = chosen_keys(config, args.figure)
+    progress = Progress(layout, config, keys)
     events = events_in(args.tensorboard, layout)
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     while True:
         begun = progress.look()
         head = counted(Counter(progress.statuses.values()), config)
+        none = not begun and set(progress.statuses.values()) <= {"missing"}
+        hint = [untrained(keys, config)] if none else []
         if events is not None:
             rows = sum(events.write(run, progress) for run in begun)
             say(f"{time.strftime('%H:%M:%S')}  {head}; {rows} new rows in {args.tensorboard}")
         elif terminal:
             size = shutil.get_terminal_size()
-            lines = draw(progress, begun, head, size.columns, size.lines - 1)
+            lines = [*draw(progress, begun, head, size.columns, size.lines - 1), *hint]
             say(HOME + "".join(f"{line}{REST_OF_LINE}\n" for line in lines) + REST)
         else:
-            say("\n".join(draw(progress, begun, head, WIDTH, None)))
+            say("\n".join([*draw(progress, begun, head, WIDTH, None), *hint]))
         if progress.over or not (terminal or events):
             return
         time.sleep(args.every)
 
 
 def events_in(folder: Path | None, layout: Layout) -> Events | None:
-    """Return the event files in a folder, which must not be among the scale's own files."""
+    """Return the event files in `folder`, which must be outside the folder of the results."""
     if folder is None:
         return None
     if folder.resolve().is_relative_to(layout.work.resolve()):

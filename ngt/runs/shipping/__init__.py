@@ -1,1 +1,1 @@
-"""Functions that write the results that the suite ships: published records and experts."""
+"""Functions that write results for the repository: published records, and experts in data/."""

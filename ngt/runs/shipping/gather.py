@@ -20,7 +20,8 @@ from ngt.settings.resolve import resolve_expert, to_json
 if TYPE_CHECKING:
     import pandas as pd
 
-# The fields of run.json that the manifest keeps: OWN for each run, SHARED once for many runs.
+# The fields of run.json that the manifest contains: OWN separately for each run, SHARED once for
+# all runs in which these fields are equal.
 OWN = (
     "config_hash",
     "status",
@@ -53,12 +54,12 @@ def publish(
     sources: Sequence[Layout] = (),
     allow_partial: bool = False,
 ) -> dict[str, Any]:
-    """Write a scale's complete runs and their experts as records; return the manifest.
+    """Write a scale's complete runs and their experts as published records; return the manifest.
 
-    Raise UserError for an incomplete run, unless `allow_partial` is set, and for results that
-    contradict each other.
+    Raise UserError if results contradict each other, or if a run is not complete and
+    `allow_partial` is not set.
 
-    sources: where the runs are, if not all are in `layout`.
+    sources: the folders of results to read. By default, only those of `layout` are read.
     """
     import pandas as pd
 
@@ -95,7 +96,7 @@ def publish(
 
 
 def complete(places: Sequence[Folders], key: RunKey) -> dict[str, Record]:
-    """Return the records of a run's complete folders, by folder."""
+    """Return a run's record from each results folder in which the run is complete, by folder."""
     return {
         str(place.layout.run(key)): place.read(key)
         for place in places
@@ -104,9 +105,9 @@ def complete(places: Sequence[Folders], key: RunKey) -> dict[str, Record]:
 
 
 def the_same(name: str, found: dict[str, Record]) -> Record:
-    """Return the record of a run that is in several folders; raise UserError if they differ."""
+    """Return a run's record; raise UserError if its records in several folders differ."""
     (first, record), *others = found.items()
-    own = record.evaluations.drop(columns="seconds")  # another machine has another speed
+    own = record.evaluations.drop(columns="seconds")  # the speed differs between machines
     for folder, other in others:
         if not own.equals(other.evaluations.drop(columns="seconds")):
             raise UserError(
@@ -117,7 +118,7 @@ def the_same(name: str, found: dict[str, Record]) -> Record:
 
 
 def check_demos(gathered: dict[str, Record]) -> None:
-    """Check that all runs of an env imitate the same demonstrations, so that scores compare."""
+    """Check that all runs on an env imitate the same demonstrations, so that scores compare."""
     first: dict[str, tuple[str, str]] = {}
     for name, record in gathered.items():
         demos = record.run["reference"]["demos"]
@@ -138,7 +139,7 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
 
 
 def describe(config: Config, gathered: dict[str, Record], content: bytes) -> dict[str, Any]:
-    """Return the manifest of these records."""
+    """Return the manifest of gathered records, whose Parquet file has this content."""
     made: list[dict[str, Any]] = []
     cells: list[dict[str, Any]] = []
     runs = {}
@@ -160,7 +161,7 @@ def describe(config: Config, gathered: dict[str, Record], content: bytes) -> dic
 
 
 def index(known: list[dict[str, Any]], one: dict[str, Any]) -> int:
-    """Return the index of a mapping in a list, after appending it if it is new."""
+    """Return the index of the mapping `one` in a list; append the mapping if it is new."""
     if one not in known:
         known.append(one)
     return known.index(one)
@@ -169,8 +170,8 @@ def index(known: list[dict[str, Any]], one: dict[str, Any]) -> int:
 def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
     """Return the complete settings of a run or an expert.
 
-    A shipped expert's record holds the expert's settings. All other records come from complete runs
-    and experts, which have the config's settings.
+    The record of a shipped expert contains the expert's settings. All other records are those of
+    complete runs and experts, whose settings are the config's.
     """
     if "config" in record.run:
         return dict(record.run["config"])
@@ -181,7 +182,7 @@ def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
 
 
 def summary(manifest: dict[str, Any]) -> str:
-    """Return a line that describes a manifest's runs and tells if their source hashes differ."""
+    """Return a line on a manifest's runs: how many, and if several versions of code made them."""
     runs = manifest["runs"].values()
     statuses = sorted(Counter(run["status"] for run in runs).items())
     sources: dict[str, set[str]] = {}  # by model

@@ -1,4 +1,4 @@
-"""Functions that ship a trained and recorded expert (`ngt.experience.shipped`)."""
+"""Functions that ship a trained expert and its recorded episodes, i.e. write them to data/."""
 
 import contextlib
 import tempfile
@@ -22,12 +22,12 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash, resolve_expert
 
 # Size limit of an expert's folder in bytes. Sixteen episodes of most tasks take 1 to 3 million
-# bytes, but those of Humanoid-v4 take 17 million. From such a task, only as many episodes ship as
-# fit.
+# bytes, but those of Humanoid-v4 take 17 million. For such a task, only as many episodes ship as
+# fit into this limit.
 LARGEST = 4_000_000
 
-# Largest difference between a recorded action and the same action computed again. Other kernels or
-# processors round differently.
+# Largest allowed difference between a recorded action and the same action computed again. The
+# difference is not 0, since other kernels or processors round differently.
 SAME_ACTION = 1e-3
 
 
@@ -45,10 +45,10 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
     Raise UserError unless
 
     - the expert is finished and has the current settings
-    - its policy is that of its best evaluation
+    - the expert's policy is that of its best evaluation
     - the recording comes from this policy
     - the expert is better than a random policy
-    - the expert is at least as good as the shipped one, or `replace_better` is set
+    - the expert is at least as good as the expert in data/, or `replace_better` is set
     """
     folder, cell, name = layout.expert(env), resolve_expert(config, env), f"expert {env}"
     run = read_folder(folder, name).run
@@ -65,7 +65,7 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
             f"set it to 'best' and retrain"
         )
     files = Sources(folder / shipped.POLICY, layout.demos(env), folder / "eval.csv")
-    known = run.get("files", {}).get(shipped.POLICY)  # older records lack this checksum
+    known = run.get("files", {}).get(shipped.POLICY)  # run.json of earlier versions lacks it
     if known not in (None, checksum(files.policy)):
         raise UserError(f"{name}: {files.policy} was changed or damaged (checksum); train it again")
     data = demos.load(files.demos, env)
@@ -83,9 +83,9 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
 
 
 def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None:
-    """Check that the episodes in a recording were recorded from this policy.
+    """Check that the recorded episodes `data` are episodes of this policy.
 
-    source: hash of the settings of the expert with this policy.
+    source: hash of the settings with which the policy was trained.
     where: the recording's file.
     """
     far = distance(data, actor)
@@ -97,9 +97,9 @@ def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None
 
 
 def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
-    """Return True if a file holds an intact recording of this policy from this source.
+    """Return True if a demonstration file is intact and was recorded from this policy.
 
-    source: hash of the recorded expert's settings.
+    source: hash of the settings with which the expert was trained.
     policy_file: file of the policy, or None to accept any policy.
     """
     try:
@@ -120,7 +120,7 @@ def distance(data: Demos, actor: Policy) -> float:
 def write(
     env: str, files: Sources, run: dict[str, Any], settings: dict[str, Any], data: Demos
 ) -> str:
-    """Write an expert's files, then replace those in data/; return a line about the expert."""
+    """Write an expert's files to data/<env>, replacing earlier ones; return a line about them."""
     folder, count = shipped.DATA / env, len(data.length)
     for episodes in range(count, 0, -1):
         content = {
@@ -162,7 +162,7 @@ def describe(
         "env": data.env,
         "returns": data.returns.tolist(),  # returns of the deterministic policy in new episodes
         "lengths": data.length.tolist(),
-        "random": data.random,  # mean return of as many uniform-random episodes
+        "random": data.random,  # mean return of as many episodes of a random policy
         "episodes": episodes,  # number of these episodes in demos.npz
         "files": {name: sha256(part) for name, part in content.items()},
         **{name: value for name, value in run.items() if name not in elsewhere},
@@ -172,7 +172,7 @@ def describe(
 
 
 def first(data: Demos, episodes: int) -> Demos:
-    """Return a recording's first episodes, with all of the random policy's returns."""
+    """Return a recording's first episodes, with all of its returns of the random policy."""
     steps = int(data.length[:episodes].sum())
     rows = {"obs": steps + episodes, "action": steps, "reward": steps}
     rows |= dict.fromkeys(("length", "terminated", "returns", "seeds"), episodes)

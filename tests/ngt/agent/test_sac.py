@@ -228,6 +228,22 @@ def test_weight_of_the_temperature_loss(float64, make_batch, alpha_form, alpha_l
     torch.testing.assert_close(agent.log_alpha.detach(), before - 1e-2 * gradient.sign())
 
 
+@pytest.mark.parametrize("rate", [1e-3, 3e-4])
+def test_rate_of_the_temperature(float64, make_batch, rate):
+    """Compare three updates of log alpha with Adam's formulas for a single number."""
+    assert SacConfig().lr_alpha == 1e-3
+    agent = agent_of([1], replace(SMALL, lr_alpha=rate))
+    x, first, second = math.log(0.2), 0.0, 0.0
+    for step in (1, 2, 3):
+        batch = make_batch(1, 8, OBS, ACT, seed=step)
+        metrics = agent.update(batch, torch.zeros(1, 8), noises(1, 8, seed=10 * step))
+        slope = math.exp(x) * (metrics["entropy"].item() + ACT)
+        first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
+        mean, square = first / (1.0 - 0.9**step), second / (1.0 - 0.999**step)
+        x -= rate * mean / (math.sqrt(square) + 1e-8)
+        assert agent.log_alpha.item() == pytest.approx(x, rel=1e-10)
+
+
 def test_adam_does_not_cancel_the_weight(float64):
     """Check that alpha falls more slowly under the paper's loss, whose gradient shrinks with it."""
     found = {}

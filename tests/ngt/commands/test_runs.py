@@ -12,8 +12,10 @@ from ngt.settings.load import load
 def test_runs_counts(ngt: Any, demos_file: str) -> None:
     table = run_table(load({"scale": "test"}))
     said = ngt("runs", "--scale", "test")
-    assert said[-1] == f"{len(table)} runs at scale test: {len(table)} missing"
-    assert [line.split() for line in said[:-1]] == [["missing", str(key)] for key in table]
+    assert said[-2] == f"{len(table)} runs at scale test: {len(table)} missing"
+    assert f"has been trained yet; to train one: `ngt train {table[0]} --scale test`" in said[-1]
+    assert [line.split() for line in said[:-2]] == [["missing", str(key)] for key in table]
+    assert ngt("runs", "--scale", "test", "--status", "finished")[1:] == said[-1:]
 
     done = str(next(key for key in table if key.method == "ngt"))
     own = ["--scale", "test", "--set", f"envs.Pendulum-v1.demos={demos_file}"]

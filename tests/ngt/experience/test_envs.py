@@ -73,6 +73,30 @@ def test_ant_has_its_contact_forces():
         make_task(Task("ant", "Ant-v4", 111, 8, -1, 1, 1000), True)
 
 
+def test_ant_27_is_ant_without_its_contact_forces():
+    """Check that both tasks move alike, and that only Ant-v4 sees contact forces and pays for them.
+
+    With forces f clipped to [-1, 1], Ant-v4 pays 5e-4 |f|^2 per step.
+    """
+    both, few = make("Ant-v4"), make("Ant-27")
+    (seen, _), (own, _) = both.reset(seed=0), few.reset(seed=0)
+    rng, cost, ended = np.random.default_rng(0), 0.0, False
+    for _ in range(100):
+        action = rng.uniform(-1, 1, 8)
+        seen, paid, ended, *_ = both.step(action)
+        own, free, *_ = few.step(action)
+        forces = np.clip(both.unwrapped.data.cfrc_ext, -1, 1)
+        np.testing.assert_array_equal(seen[:27], own)
+        np.testing.assert_array_equal(seen[27:], forces.ravel().astype(np.float32))
+        assert free - paid == pytest.approx(5e-4 * np.square(forces).sum(), abs=1e-12)
+        cost += free - paid
+        if ended:
+            break
+    both.close()
+    few.close()
+    assert cost > 0.0, "the body must have touched the ground"
+
+
 @pytest.mark.parametrize(
     "change, message",
     [

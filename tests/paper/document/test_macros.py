@@ -98,7 +98,9 @@ def test_numbers_are_those_of_runs_and_tables(made: tuple[Any, Runs]) -> None:
     assert macro(text, "ReferenceIqm") == "0.93 {[}0.83, 1.03]"
     assert macro(text, "Demos") == "1 and 4" and macro(text, "Steps") == "60,000"
     assert macro(text, "Window") == "3" and macro(text, "Seeds") == "2"
-    assert r"90\% (skewed scores)" in macro(text, "Coverage") and macro(text, "OtherSettings") == ""
+    stated = macro(text, "Coverage")
+    assert r"90\% (skewed scores)" in stated and "probability of improvement" in stated
+    assert macro(text, "OtherSettings") == ""
     marked = macros(study.config, runs, [], "OTHER SETTINGS.")
     assert macro(marked, "OtherSettings") == "OTHER SETTINGS."
     assert named(text, "says", "references") == r"Pendulum-v1 \ensuremath{-}200 and 300"

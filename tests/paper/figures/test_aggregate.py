@@ -15,6 +15,7 @@ from ngt.runs.table import read_runs
 from paper import command
 from paper.drawing import style
 from paper.figures import aggregate
+from paper.numbers import coverage
 from paper.tables.aggregate import collect, table
 
 Make = Callable[..., Any]
@@ -88,7 +89,10 @@ def test_it_says_how_to_read_it(make_study: Make, fill: Make, seeds: list[int]) 
     study = make_study(seeds=seeds)
     fill(study)
     figure = draw(study)
-    assert ("Bars and bands: intervals." in words(figure)) == (len(seeds) > 1)
+    several = len(seeds) > 1
+    assert ("Bars and bands: intervals. The coverage stated below" in words(figure)) == several
+    stated = coverage.caution([2], "mean", "IQM", "P", tasks=2)
+    assert (stated in words(figure).replace("\u00a0", " ")) == several
     assert "Scale quick: 2 tasks" in words(figure) and "PARTIAL" not in words(figure)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["NGT", "DAC (R)", "BC"]

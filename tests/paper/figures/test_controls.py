@@ -37,6 +37,25 @@ def test_a_panel_shows_the_methods_that_run_there(
     assert counts["Hopper-v4"] == 11
 
 
+def test_a_method_without_a_run_in_some_panel_is_named_with_its_envs(
+    paper_study: Make, fill: Make, drawn: Make
+) -> None:
+    study = paper_study("controls_figure", seeds=[0], envs=["HalfCheetah-v4", "Hopper-v4"])
+    fill(study)
+    said = drawn(study, "controls_figure").notes
+    assert "Only on Hopper-v4: constant reward; NGT (no termination);" in said
+    assert said.count("Only on") == 1, "all other methods run on both envs"
+
+
+def test_a_panel_without_any_run_says_so_whatever_runs_elsewhere(
+    paper_study: Make, fill: Make, drawn: Make
+) -> None:
+    study = paper_study("controls_figure", seeds=[0], envs=["HalfCheetah-v4", "Hopper-v4"])
+    fill(study, skip=[key for key in study.table() if key.env == "HalfCheetah-v4"])
+    seen = drawn(study, "controls_figure", allow_partial=True)
+    assert seen.above(0) == "missing: all runs"
+
+
 def test_the_milliseconds_of_an_update_are_said(paper_study: Make, drawn: Make) -> None:
     """Check that 60 000 env steps in 30 s, four per update, are shown as updates of 2 ms."""
     study = paper_study("penalty_figure", envs=["Hopper-v4"], seeds=[0])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from ngt.runs.keys import run_table
+from ngt.settings.config import Config
 from ngt.settings.load import load
 from ngt.settings.options import Parser, add_settings, load_config
 from paper.claims.envs import SIXTH
@@ -15,12 +17,16 @@ PAPER = load({"scale": "paper"})
 ROWS = {row[0]: row for row in readings.rows(PAPER)}
 
 
-def otherwise(setting: str) -> dict[str, tuple[str, ...]]:
-    """Return the table's rows by name, with one `--set` option given."""
+def with_setting(setting: str) -> Config:
+    """Return the config of scale `paper` with one `--set` option given."""
     parser = Parser()
     add_settings(parser)
-    config = load_config(parser.parse_args(["--scale", "paper", "--set", setting]))
-    return {row[0]: row for row in readings.rows(config)}
+    return load_config(parser.parse_args(["--scale", "paper", "--set", setting]))
+
+
+def otherwise(setting: str) -> dict[str, tuple[str, ...]]:
+    """Return the table's rows by name, with one `--set` option given."""
+    return {row[0]: row for row in readings.rows(with_setting(setting))}
 
 
 def test_every_decision_has_a_row() -> None:
@@ -34,7 +40,7 @@ def test_every_decision_has_a_row() -> None:
         "DiffAIL",
         "sixth env",
         "Ant",
-        "HL-Gauss off Humanoid",
+        "HL-Gauss on envs other than Humanoid",
         "einops",
         "termination",
     ):
@@ -67,9 +73,13 @@ def test_the_target_entropy_is_computed_in_both_units() -> None:
 
 
 def test_the_sixth_env_makes_up_the_number_of_runs() -> None:
-    plan = PAPER.figures["main_figure"]
-    grid = len(plan.methods) * len(plan.envs) * len(plan.demos) * len(plan.seeds)
-    assert grid == 720 and ROWS["the sixth env of 720 runs"][3] == SIXTH
+    """Count methods x envs x demonstrations x seeds, with the sixth env and without it."""
+    *_, shown, _, other = ROWS["the sixth env of 720 runs"]
+    assert shown == SIXTH
+    without = with_setting(other.strip("`"))
+    for config, envs in ((PAPER, 6), (without, 5)):
+        assert len(run_table(config, ["main_figure"])) == 10 * envs * 3 * 4
+    assert len(run_table(PAPER, ["main_figure"])) == 720
 
 
 def test_methods_that_see_the_envs_reward_are_named() -> None:

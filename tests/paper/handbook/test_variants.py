@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ngt.experience.envs import get_task
+from ngt.potential import PotentialConfig
 from ngt.settings.load import load
 from paper import pages
 from paper.handbook import variants
@@ -19,6 +21,21 @@ def test_the_page_shows_what_the_config_holds() -> None:
     _, part, _ = pages.between(PAGE.read_text(), str(PAGE), MODULE)
     remedy = "run: python -m paper.handbook.variants ngt ngt-release --into docs/ngt-release.md"
     assert part == table(load({"scale": "paper"}), "ngt", "ngt-release"), remedy
+
+
+def test_the_page_names_what_the_variant_leaves_out() -> None:
+    """Check the units of actions and the number of power iterations, which are the same for both.
+
+    The table of differences therefore lacks them.
+    """
+    above, _, _ = pages.between(PAGE.read_text(), str(PAGE), MODULE)
+    rows = {line.split(" | ")[0]: line for line in above.splitlines() if line.startswith("| ")}
+    actions = next(line for name, line in rows.items() if "units of the actions" in name)
+    for env in ("Humanoid-v4", "Pusher-v5"):
+        task = get_task(env)
+        assert f"±{task.high:g} on {env.partition('-')[0]}" in actions and task.low == -task.high
+    iterations = next(line for name, line in rows.items() if "power iterations" in name)
+    assert PotentialConfig().power_iterations == 3 and "three per update" in iterations
 
 
 def test_markdown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ngt.runs.table import read_runs
+from paper.numbers import coverage
 from paper.tables import aggregate, pairs
 from paper.tables.aggregate import collect
 
@@ -37,6 +38,15 @@ def test_each_pair_by_hand(make_study: Make) -> None:
     ]
     mirrored = found["NGT", "DAC (R)"]
     assert mirrored["low"] == 1 - ngt["better_high"], "both must use the same draws"
+
+
+def test_tables_with_intervals_state_their_coverage(make_study: Make, fill: Make) -> None:
+    study = make_study(methods=["ngt", "bc"], demos=[1, 4], seeds=[0, 1, 2])
+    fill(study)
+    a = collect(*read_runs(study.layout, study.config, "main_figure")[:1], study.config, [])
+    stated = coverage.caution([3], "mean", "IQM", "P", tasks=2)
+    for table in (aggregate.table(a), pairs.table(a)):
+        assert stated in " ".join(table.notes)
 
 
 def test_one_method_has_no_pair(make_study: Make, fill: Make) -> None:

@@ -38,8 +38,9 @@ def part(folder: str = KEYS[1]) -> None:
 
 
 def test_without_a_terminal_it_draws_once(ngt: Any) -> None:
-    (said,) = ngt("watch", *ONE)
+    said, hint = ngt("watch", *ONE)
     assert said[10:] == "2 runs at scale test: 2 missing"
+    assert f"none of these 2 runs has been trained yet; to train one: `ngt train {KEYS[0]}" in hint
     part()
     head, env, line = ngt("watch", *ONE)
     assert head[10:] == "2 runs at scale test: 1 part, 1 missing"
