@@ -14,7 +14,6 @@ from paper.drawing.style import HEIGHT_OF_NOTES
 # (maximum width in pixels, number of colours), best first. A figure as wide as the text of the
 # paper is 1350 pixels wide.
 QUALITY = ((1350, 256), (1350, 64), (1100, 48), (900, 32), (700, 24), (500, 16))
-VIDEOS = Path(__file__).resolve().parents[2] / "docs" / "experts"  # made by `ngt video`
 SHOWN = 0.7  # CSS pixels per pixel of the PNG; a figure as wide as the text takes 945 CSS pixels
 
 

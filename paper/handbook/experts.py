@@ -19,12 +19,12 @@ from ngt.runs.folder import read_shipped
 from ngt.settings import load as loading
 from ngt.settings.options import Parser
 from paper import command, pages, register
-from paper.document.pictures import VIDEOS
 from paper.drawing import style
 from paper.drawing.table import Cell, Column, Table
 from paper.figures import experts as expert_figure
 from paper.figures.experts import Expert
 from paper.numbers.statistics import share
+from paper.register import VIDEOS
 
 NAME = "experts"
 

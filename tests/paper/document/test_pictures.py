@@ -12,6 +12,7 @@ from PIL import Image
 
 from ngt.errors import UserError
 from paper.document import pictures, report
+from paper.register import VIDEOS
 
 
 def decode(picture: pictures.Picture) -> Image.Image:
@@ -91,7 +92,7 @@ def test_videos_are_embedded_until_the_budget_is_spent(tmp_path: Path) -> None:
 
 
 def test_all_shipped_videos_fit_into_a_report() -> None:
-    files = sorted(pictures.VIDEOS.glob("*.gif"))
+    files = sorted(VIDEOS.glob("*.gif"))
     assert len(files) >= 7
-    assert len(pictures.videos(files, report.VIDEOS)) == len(files)
-    assert report.LIMIT + report.VIDEOS <= 8_000_000
+    assert len(pictures.videos(files, report.LIMIT_OF_VIDEOS)) == len(files)
+    assert report.LIMIT + report.LIMIT_OF_VIDEOS <= 8_000_000
