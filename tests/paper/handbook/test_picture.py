@@ -32,3 +32,13 @@ def test_the_animation_has_a_frame_per_map_and_is_small(maps: Maps, tmp_path: Pa
 def test_the_picture_has_a_panel_per_map(maps: Maps) -> None:
     titles = [axes.get_title() for axes in picture.still(maps).axes]
     assert titles[:2] == ["1,000 env steps", "20,000 env steps"]
+
+
+def test_the_page_shows_both_files_in_few_lines() -> None:
+    text = (CHECKOUT / "docs" / "ngt-in-one-picture.md").read_text()
+    assert len(text.splitlines()) <= 25 and "ngt-in-one-picture.md" in (
+        CHECKOUT / "mkdocs.yml"
+    ).read_text(encoding="utf-8")
+    for name in ("potential.png", "potential.gif"):
+        assert name in text
+        assert (CHECKOUT / "docs" / name).stat().st_size < 500_000
