@@ -76,11 +76,13 @@ def format_table(table: Table) -> str:
     space = rf"\setlength{{\tabcolsep}}{{{3 if len(_listed(table)) > WIDE_COLUMNS else 4}pt}}"
     if _count_lines(table) > LINES_PER_PAGE:
         head = [r"\toprule", _headings(table), r"\midrule"]
-        # Put the notes after the caption; below the table, they would be on its last page.
+        # Below the table, the notes would be on its last page. In the caption, they could not
+        # break across pages.
         lines = [
             rf"\begingroup\footnotesize{space}",
+            *([rf"\noindent {_sentences(below)}", ""] if below else []),
             rf"\begin{{longtable}}{_alignment(table)}",
-            rf"{_caption(table.caption, below)} \\",
+            rf"{_caption(table.caption)} \\",
             *(*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"),
             *(*rows, r"\end{longtable}", r"\par\endgroup"),
         ]
@@ -169,9 +171,8 @@ def _count_lines(table: Table) -> int:
     return count
 
 
-def _caption(caption: str, notes: Sequence[str] = ()) -> str:
-    words = rf". \footnotesize {_sentences(notes)}" if notes else ""
-    return rf"\caption{{{escape(caption.rstrip('.') if words else caption)}{words}}}"
+def _caption(caption: str) -> str:
+    return rf"\caption{{{escape(caption)}}}"
 
 
 def _sentences(notes: Sequence[str]) -> str:
