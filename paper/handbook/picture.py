@@ -28,6 +28,7 @@ from paper.register import POTENTIAL
 NAME = "picture"
 STEM = CHECKOUT / "docs" / "potential"  # the files without their endings
 LARGEST = 500_000  # bytes of the animation
+QUALITY = ((720, 1, 256), (540, 1, 128), (360, 1, 64))  # as in ngt.views.clip
 SECONDS = 12.0  # maximum length of the animation
 EACH = 1.0  # maximum number of seconds for which each map is shown
 
@@ -73,7 +74,7 @@ def animation(maps: Maps) -> bytes:
     """Return a GIF with a frame per map."""
     frames = [frame(maps, number) for number in range(len(maps.step))]
     film = clip.Clip(frames, min(EACH, SECONDS / len(frames)))
-    return clip.gif(film, "NGT's potential over training", LARGEST)
+    return clip.gif(film, "NGT's potential over training", LARGEST, QUALITY)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -26,6 +27,8 @@ def test_the_animation_has_a_frame_per_map_and_is_small(maps: Maps, tmp_path: Pa
     (tmp_path / "a.gif").write_bytes(picture.animation(maps))
     with Image.open(tmp_path / "a.gif") as made:
         assert made.n_frames == 2 and made.info["duration"] == 1000 * picture.EACH
+        red, green, blue = np.moveaxis(np.asarray(made.convert("RGB")).astype(int), -1, 0)
+    assert ((red - green > 50) & (blue < 100)).sum() > 100, "the agent's dots are orange"
     assert picture.LARGEST == 500_000
 
 
