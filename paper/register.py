@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ngt.experience.envs import TASKS
+from ngt.files import CHECKOUT
 from ngt.runs.keys import RunKey, run_table
 from ngt.settings.config import Config
 from ngt.settings.resolve import own_file
 
 GPU = "results/published/gpu.json"  # written by `make gpu-check`
+QUICK = "results/published/quick.json"  # written by `ngt publish`
 POTENTIAL = "results/published/potential.npz"  # written by `python -m paper.numbers.potential`
+VIDEOS = CHECKOUT / "docs" / "experts"  # of the shipped experts, made by `ngt video`
 CURVE_FIGURES = "paper.figures.curves:make"
 
 Kind = Literal["figure", "table", "report", "paper"]
@@ -191,6 +194,7 @@ ARTEFACTS = {
             "paper.tables.environments:make",
             "appendix",
             kind="table",
+            files=(QUICK,),
             scale="paper",
         ),
         Artefact(

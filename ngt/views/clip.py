@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -63,14 +63,20 @@ def _name(frame: NDArray[np.uint8], name: str) -> NDArray[np.uint8]:
     return np.asarray(image)
 
 
-def gif(clip: Clip, comment: str, largest: int = LARGEST) -> bytes:
+def gif(
+    clip: Clip,
+    comment: str,
+    largest: int = LARGEST,
+    quality: Sequence[tuple[int, int, int]] = QUALITY,
+) -> bytes:
     """Encode a clip as a GIF in the best quality that is small enough.
 
     Raise UserError if even the lowest quality is too large.
 
     largest: the maximum number of bytes per policy.
+    quality: the qualities to try, best first.
     """
-    for width, every, colors in QUALITY:
+    for width, every, colors in quality:
         content = encode(clip, width * clip.policies, every, colors, comment)
         if len(content) <= largest * clip.policies:
             return content

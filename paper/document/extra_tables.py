@@ -6,9 +6,14 @@ from ngt.errors import UserError
 from ngt.runs.table import Runs
 from ngt.settings import resolve
 from ngt.settings.config import Config
+from paper import register
+from paper.document import rewards
 from paper.document import runs as report_runs
 from paper.drawing.table import Cell, Column, Table
+from paper.drawing.tex import escape
 from paper.handbook import methods
+from paper.numbers import variants
+from paper.words import listed
 
 MAIN = "main_figure"
 
@@ -22,13 +27,16 @@ def extra_tables(config: Config, runs: Runs) -> dict[str, Table]:
 
 
 def methods_table(config: Config) -> Table:
-    """Return a table of what each method learns and what its reward is, from the docstrings."""
+    """Return a table of what each method learns and what its reward is.
+
+    A method that has the class of an earlier one is described by the settings that differ.
+    """
     columns = {
-        "method": Column("method", width=0.1),
-        "what": Column("what it is", width=0.3),
+        "method": Column("method", width=0.11),
+        "what": Column("what it is", width=0.31),
         "learned": Column("learned", width=0.08),
-        "formed": Column("reward formed", width=0.12),
-        "reward": Column("reward", width=0.33),
+        "formed": Column("reward formed", width=0.11),
+        "reward": Column("reward", width=0.32, latex=True),
     }
     note = "docs/methods.md has equations, sources, and deviations with their reasons."
     return Table("The methods", columns, list(_methods(config)), [note])
@@ -36,21 +44,35 @@ def methods_table(config: Config) -> Table:
 
 def _methods(config: Config) -> Iterator[dict[str, Cell]]:
     plan = config.figures.get(MAIN)
+    before: dict[str, str] = {}  # the first method with each class
     for name in plan.methods if plan else resolve.distinct_methods(config):
-        model = resolve.load_model(resolve.model_params(config, name, "")[0], name)
+        path, params = resolve.model_params(config, name, "")
+        model = resolve.load_model(path, name)
         facts = methods.facts(config, name, model)
         try:
             text = methods.text_of(model)
-            what, reward = text.summary, text.labelled["Reward"]
+            what, reward = text.summary, escape(text.labelled["Reward"])
         except UserError:  # a method that a user added may have a docstring without these parts
             what, reward = (model.__doc__ or "").partition("\n")[0], None
+        first = before.setdefault(path, name)
         yield {
             "method": resolve.method_label(config, name),
-            "what": what.rstrip(".") or None,
+            "what": _variant(config, first, name) if first != name else what.rstrip(".") or None,
             "learned": facts["learned"],
             "formed": facts["reward formed"],
-            "reward": reward and reward.rstrip("."),
+            "reward": rewards.formula(path, params) or (reward and reward.rstrip(".")),
         }
+
+
+def _variant(config: Config, first: str, name: str) -> str:
+    """Return how a method differs from an earlier one with the same class."""
+    changed = dict.fromkeys(
+        (row.name.removeprefix("params."), *row.values)
+        for row in variants.differences(config, first, name, register.envs(config))
+    )
+    parts = [f"{setting} {there} instead of {here}" for setting, here, there in changed]
+    label = resolve.method_label(config, first)
+    return f"as {label}, but with {listed(parts)}" if parts else f"as {label}"
 
 
 def glance_table(config: Config, runs: Runs) -> Table:

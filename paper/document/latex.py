@@ -4,27 +4,32 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from ngt.errors import UserError
 from ngt.files import atomic
 
-TOOL = "pdflatex"
+TOOL, BIBLIOGRAPHY = "pdflatex", "bibtex"
 INSTALL = "on Debian: apt-get install texlive-latex-recommended texlive-fonts-recommended"
 ROUNDS = 6  # maximum number of LaTeX runs until references and widths settle; usually two or three
 
-# With HEAD and EPOCH, LaTeX writes the same bytes each time.
+# With OPTIONS, HEAD and EPOCH, LaTeX writes the same bytes each time.
+OPTIONS = ("-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "-jobname=main")
 HEAD = r"\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1\input{main.tex}"
 EPOCH = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
 
 
 def lacking() -> str:
     """Return a line that says how to install LaTeX, or an empty text if it is installed."""
-    return "" if shutil.which(TOOL) else f"{TOOL} is not installed; {INSTALL}"
+    absent = [tool for tool in (TOOL, BIBLIOGRAPHY) if not shutil.which(tool)]
+    return f"{absent[0]} is not installed; {INSTALL}" if absent else ""
 
 
 def build(folder: Path, log: Path) -> Path:
     """Typeset main.tex in a folder until its references settle, and return the PDF's path.
+
+    If the document has a bibliography, BibTeX makes it from the works that the text cites.
 
     Raise UserError if LaTeX is missing or reports an error. In the latter case, write LaTeX's log
     to the file `log`.
@@ -33,29 +38,27 @@ def build(folder: Path, log: Path) -> Path:
         raise UserError(reason)
     before = None
     for _ in range(ROUNDS):
-        _run(folder, log)
+        _run([TOOL, *OPTIONS, HEAD], folder, folder / "main.log", log)
         after = (folder / "main.aux").read_bytes()  # holds references, table of contents, widths
         if after == before:
             return folder / "main.pdf"
+        if before is None and b"\\bibdata" in after:
+            _run([BIBLIOGRAPHY, "main"], folder, folder / "main.blg", log)
         before = after
-    raise _failed(f"! Page numbers still move after {ROUNDS} runs.\n{_log(folder)}", log)
+    moved = f"! Page numbers still move after {ROUNDS} runs.\n"
+    raise _failed(moved + _read(folder / "main.log"), log)
 
 
-def _run(folder: Path, log: Path) -> None:
-    options = ("-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "-jobname=main")
+def _run(command: Sequence[str], folder: Path, record: Path, log: Path) -> None:
+    """Run a tool in a folder. If it fails, raise UserError and keep the record of its work."""
     done = subprocess.run(
-        [TOOL, *options, HEAD],
-        cwd=folder,
-        env=os.environ | EPOCH,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
+        command, cwd=folder, env=os.environ | EPOCH, stdin=subprocess.DEVNULL, capture_output=True
     )
     if done.returncode:
-        raise _failed(_log(folder) or (done.stdout + done.stderr).decode(errors="replace"), log)
+        raise _failed(_read(record) or (done.stdout + done.stderr).decode(errors="replace"), log)
 
 
-def _log(folder: Path) -> str:
-    file = folder / "main.log"
+def _read(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
 

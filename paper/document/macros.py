@@ -1,8 +1,9 @@
 r"""Write macros.tex, which has every number and every outcome in the text of main.tex as a macro.
 
 \Name           a number, a name or a clause; empty if unknown (see \given in main.tex)
-\csname KIND@X  a text on the artefact X. KIND is `title`, `caption`, `gap` (the reason why X is
-                missing) or `says` (a summary of the claims that X decides).
+\csname KIND@X  a text on the artefact X. KIND is `title`, `caption`, `origin` (its number in the
+                paper), `gap` (the reason why X is missing) or `says` (a summary of the claims that
+                X decides).
 
 A scale is a config in workflow/config/. An artefact is a figure or a table of a scale's results.
 Published records are results that ship with the suite.
@@ -27,6 +28,7 @@ from paper.drawing.tex import escape
 from paper.numbers.coverage import caution
 from paper.numbers.statistics import reference
 from paper.register import FIGURES, TABLES, Artefact, envs
+from paper.source import cite
 from paper.words import listed, show
 
 Row = Mapping[str, Cell]
@@ -189,10 +191,11 @@ def of_source() -> dict[str, str]:
 def of_artefact(
     config: Config, artefact: Artefact, gaps: Mapping[str, str], captions: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the macros for an artefact's title, its caption, and the reason why it is missing."""
+    """Yield the macros for an artefact's title, origin and caption, and why it is missing."""
     needed = "expert of this suite" if artefact.experts else "runs"
     absent = f"scale {config.scale} has no {needed} for it"
     yield _named("title", artefact.name, artefact.title)
+    yield _named("origin", artefact.name, cite(artefact.source))
     caption = captions.get(artefact.name) or about(config, artefact)[1]
     yield _named("caption", artefact.name, caption)
     yield _named("gap", artefact.name, gaps.get(artefact.name, absent))

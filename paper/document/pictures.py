@@ -1,8 +1,8 @@
-"""Figures as PNGs embedded in a page, within a budget of bytes."""
+"""Figures as PNGs, and videos as GIFs, embedded in a page within a budget of bytes."""
 
 import base64
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +41,20 @@ def embed(files: Mapping[str, Path], budget: int) -> dict[str, Picture]:
         f"the {len(files)} figures take {size} bytes at the lowest quality, but only {budget} are "
         f"left for them; leave some out (`figures: {{NAME: null}}`)"
     )
+
+
+def videos(files: Sequence[Path], budget: int) -> dict[str, str]:
+    """Return GIFs as data for HTML, by file name without ending.
+
+    Files that are missing, and those that no longer fit into `budget` bytes together, are left out.
+    """
+    found: dict[str, str] = {}
+    for file in files:
+        if file.exists():
+            uri = f"data:image/gif;base64,{base64.b64encode(file.read_bytes()).decode()}"
+            if len(uri) <= budget:
+                found[file.stem], budget = uri, budget - len(uri)
+    return found
 
 
 def _open(path: Path) -> Image.Image:

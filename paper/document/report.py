@@ -28,9 +28,10 @@ from paper.document import runs as report_runs
 from paper.drawing import caption, stamps, style
 from paper.drawing import table as tables
 from paper.drawing.table import Cell, Table
-from paper.register import CURVES, FIGURES, MAIN, REPORT, TABLES, Artefact
+from paper.register import CURVES, FIGURES, MAIN, REPORT, TABLES, VIDEOS, Artefact, envs
 
-LIMIT = 5_000_000  # maximum size of the page in bytes, so that it can be mailed and opens quickly
+LIMIT = 5_000_000  # bytes without videos, so that the page can be mailed and opens quickly
+LIMIT_OF_VIDEOS = 3_000_000  # bytes of all videos
 PAGE = Path(__file__).with_name("page")
 TEMPLATES = Environment(
     loader=FileSystemLoader(PAGE),
@@ -238,6 +239,9 @@ def page(
 ) -> str:
     """Return the web page, with pictures compressed so that the page fits into LIMIT bytes.
 
+    The page also has videos of the shipped experts, and the GIFs in the folder videos/ next to the
+    scale's figures, as far as they fit into LIMIT_OF_VIDEOS bytes.
+
     Raise UserError for a missing run or file unless `allow_partial`, and for published records
     without the config's settings unless `other_settings`.
 
@@ -260,10 +264,13 @@ def page(
         for item in found
         if item.table is None and not item.gap
     }
-    blank = {name: pictures.Picture("", 9999, 9999, 9999) for name in files}
-    rest = len(TEMPLATES.get_template("page.html").render(content, pictures=blank).encode())
+    template, blank = TEMPLATES.get_template("page.html"), pictures.Picture("", 9999, 9999, 9999)
+    rest = len(template.render(content, pictures=dict.fromkeys(files, blank), videos={}).encode())
     embedded = pictures.embed(files, LIMIT - rest)
-    return TEMPLATES.get_template("page.html").render(content, pictures=embedded)
+    films = [VIDEOS / f"{env}.gif" for env in envs(config)]
+    films += sorted((layout.home / "videos").glob("*.gif"))
+    videos = pictures.videos(films, LIMIT_OF_VIDEOS)
+    return template.render(content, pictures=embedded, videos=videos)
 
 
 def make(config: Config, layout: Layout, options: command.Options) -> command.Made:

@@ -21,6 +21,7 @@ from paper.register import PAPER
 
 NAME = PAPER.name
 MAIN = Path(__file__).with_name("main.tex")
+REFERENCES = Path(__file__).with_name("references.bib")
 
 
 def gather(
@@ -31,7 +32,7 @@ def gather(
     allow_partial: bool,
     other_settings: bool = False,
 ) -> None:
-    """Put main.tex, macros.tex and the scale's figures and tables into a folder.
+    """Put main.tex, references.bib, macros.tex and the scale's figures and tables into a folder.
 
     Raise UserError if a run or file is missing, or if published records were made with other
     settings.
@@ -57,7 +58,8 @@ def gather(
             shutil.copy(layout.home / f"{item.anchor}.pdf", folder)
     text = macros(config, runs, found, command.other_settings(PAPER, config, layout))
     (folder / "macros.tex").write_text(text, encoding="utf-8")
-    shutil.copy(MAIN, folder)
+    for file in (MAIN, REFERENCES):
+        shutil.copy(file, folder)
 
 
 def make(config: Config, layout: Layout, options: command.Options) -> command.Made:

@@ -29,12 +29,16 @@ class Column:
     column per number.
     width: the column's width in LaTeX as a share of the line, 0 to 1. Cells wrap to this width. If
     the width is None, the column is as wide as its longest cell.
+    latex: True if the cells are LaTeX already. Such a table has no other form.
+    group: True if LaTeX shows the values of the column as a heading above the rows that share them.
     """
 
     head: str
     number: str = "{:.2f}"
     width: float | None = None
     several: bool = False
+    latex: bool = False
+    group: bool = False
 
 
 @dataclass(frozen=True)

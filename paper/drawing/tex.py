@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ngt.text import SETTABLE
 
 if TYPE_CHECKING:
-    from paper.drawing.table import Table
+    from paper.drawing.table import Column, Table
 
-# The size of a page in lines and characters of LaTeX's font size \small. Tables of up to
-# SMALL_COLUMNS columns use this font size.
-LINES_PER_PAGE, CHARACTERS_PER_LINE, SMALL_COLUMNS = 50, 110, 10
+# The size of a page, less a caption and notes, in lines and characters of LaTeX's font size \small.
+# Tables of up to SMALL_COLUMNS columns use this font size.
+LINES_PER_PAGE, CHARACTERS_PER_LINE, SMALL_COLUMNS = 40, 110, 10
+WIDE_COLUMNS = 8  # tables with more columns have less space between them
 
 TEXT = {
     "\\": r"\textbackslash{}",
@@ -72,21 +73,24 @@ def format_table(table: Table) -> str:
     width, and longtable if the rows fill more than a page.
     """
     rows, below = _rows(table), [*table.notes, *table.marks]
+    space = rf"\setlength{{\tabcolsep}}{{{3 if len(_listed(table)) > WIDE_COLUMNS else 4}pt}}"
     if _count_lines(table) > LINES_PER_PAGE:
         head = [r"\toprule", _headings(table), r"\midrule"]
-        # Put the notes after the caption; below the table, they would be on its last page.
+        # Below the table, the notes would be on its last page. In the caption, they could not
+        # break across pages.
         lines = [
-            r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
+            rf"\begingroup\footnotesize{space}",
+            *([rf"\noindent {_sentences(below)}", ""] if below else []),
             rf"\begin{{longtable}}{_alignment(table)}",
-            rf"{_caption(table.caption, below)} \\",
+            rf"{_caption(table.caption)} \\",
             *(*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"),
             *(*rows, r"\end{longtable}", r"\par\endgroup"),
         ]
     else:
-        size = r"\footnotesize" if len(table.columns) > SMALL_COLUMNS else r"\small"
+        size = r"\footnotesize" if len(_listed(table)) > SMALL_COLUMNS else r"\small"
         box = rf"\noindent\parbox[t]{{\linewidth}}{{\footnotesize {_sentences(below)}}}"
         lines = [
-            *(r"\begin{table}[p]", rf"\centering{size}\setlength{{\tabcolsep}}{{3pt}}"),
+            *(r"\begin{table}", rf"\centering{size}{space}"),
             *(_caption(table.caption), rf"\begin{{tabular}}{_alignment(table)}"),
             *(r"\toprule", _headings(table), r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"),
             *(["", r"\vspace{3pt}", box] if below else []),
@@ -101,7 +105,12 @@ def _alignment(table: Table) -> str:
             return rf">{{\raggedright\arraybackslash}}p{{{width:g}\linewidth}}"
         return "r" if table.is_numeric(key) else "l"
 
-    return f"{{@{{}}{''.join(map(side, table.columns))}@{{}}}}"
+    return f"{{@{{}}{''.join(map(side, _listed(table)))}@{{}}}}"
+
+
+def _listed(table: Table) -> dict[str, Column]:
+    """Return the columns whose values do not stand in headings above groups of rows."""
+    return {key: column for key, column in table.columns.items() if not column.group}
 
 
 def _headings(table: Table) -> str:
@@ -110,7 +119,7 @@ def _headings(table: Table) -> str:
     A heading of several lines is stacked, unless its column has a width and so wraps by itself.
     """
     cells = []
-    for key, column in table.columns.items():
+    for key, column in _listed(table).items():
         lines = [escape(line) for line in column.head.split("\n")]
         if column.width or len(lines) == 1:
             cells.append(" ".join(lines))
@@ -121,32 +130,49 @@ def _headings(table: Table) -> str:
 
 
 def _rows(table: Table) -> list[str]:
-    widths = [column.width for column in table.columns.values()]
-    return [
-        " & ".join(
-            escape(cell, breakable=width is not None)
-            for cell, width in zip(table.shown(row), widths, strict=True)
+    """Return the rows, with a heading above each group of rows."""
+    listed, lines, before = _listed(table), [], ""
+    for row in table.rows:
+        shown = dict(zip(table.columns, table.shown(row), strict=True))
+        heading = _group(table, shown)
+        if heading != before:
+            if before:
+                lines.append(r"\addlinespace")
+            lines.append(rf"\multicolumn{{{len(listed)}}}{{@{{}}l@{{}}}}{{{heading}}} \\*")
+            before = heading
+        cells = (
+            shown[key] if column.latex else escape(shown[key], breakable=column.width is not None)
+            for key, column in listed.items()
         )
-        + r" \\"
-        for row in table.rows
-    ]
+        lines.append(" & ".join(cells) + r" \\")
+    return lines
+
+
+def _group(table: Table, shown: Mapping[str, str]) -> str:
+    """Return the heading of the group to which a row belongs, empty if the table has no groups."""
+    first, *rest = [key for key, column in table.columns.items() if column.group] or [""]
+    more = (f"{table.columns[key].head} {shown[key]}" for key in rest)
+    words = escape(", ".join([shown.get(first, ""), *more]))
+    return rf"\textbf{{{words}}}" if first else ""
 
 
 def _count_lines(table: Table) -> int:
     """Return an estimate of the number of lines that the table's rows take."""
-    widths = [column.width for column in table.columns.values()]
-    return sum(
-        max(
-            math.ceil(len(cell) / (width * CHARACTERS_PER_LINE)) if width else 1
-            for cell, width in zip(table.shown(row), widths, strict=True)
+    listed, before, count = _listed(table), "", 0
+    for row in table.rows:
+        shown = dict(zip(table.columns, table.shown(row), strict=True))
+        heading = _group(table, shown)
+        count += heading != before
+        before = heading
+        count += max(
+            math.ceil(len(shown[key]) / (column.width * CHARACTERS_PER_LINE)) if column.width else 1
+            for key, column in listed.items()
         )
-        for row in table.rows
-    )
+    return count
 
 
-def _caption(caption: str, notes: Sequence[str] = ()) -> str:
-    words = rf". \footnotesize {_sentences(notes)}" if notes else ""
-    return rf"\caption{{{escape(caption.rstrip('.') if words else caption)}{words}}}"
+def _caption(caption: str) -> str:
+    return rf"\caption{{{escape(caption)}}}"
 
 
 def _sentences(notes: Sequence[str]) -> str:

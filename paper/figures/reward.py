@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -26,6 +27,8 @@ from paper.words import ABSENT
 NAME = "main_figure"  # the entry of the config's `figures` whose runs are shown
 MEASURES = dict(zip(LOGGED, (("AUC of the reward", 0.5), ("rank correlation", 0.0)), strict=True))
 TITLES = dict(zip(LOGGED, ("Expert against agent", "Learned against own reward"), strict=True))
+ANGLE, VELOCITY = "angle (0: upright)", "velocity"
+POTENTIAL_LABEL = "potential h at action 0"
 EXPERT: dict[str, Any] = {"marker": "o", "color": "#FFFFFF", "markeredgecolor": "#000000"}
 EXPERT |= {"linestyle": "none", "markersize": 2.8, "markeredgewidth": 0.6}
 AGENT: dict[str, Any] = {"marker": ".", "color": "#D55E00", "linestyle": "none"}
@@ -84,29 +87,34 @@ def _diagnostic(axes: Axes, runs: pd.DataFrame, column: str, looks: dict[str, Lo
 
 
 def _maps(figure: Figure, panels: Any, maps: Maps) -> None:
-    """Draw a map of the potential at each moment, with the expert's and the agent's transitions.
-
-    All maps share one colour scale.
-    """
-    angles, velocities = potential.ANGLES, potential.VELOCITIES
-    top = float(maps.potential.max())
+    """Draw the potential at each moment with the expert's and the agent's transitions."""
     for number, axes in enumerate(panels.flat):
-        image = axes.pcolormesh(
-            angles, velocities, maps.potential[number], vmin=0.0, vmax=top, rasterized=True,
-            cmap="viridis", shading="gouraud",
-        )  # fmt: skip
-        axes.plot(*maps.agent[number].T, **AGENT)
-        axes.plot(*maps.expert.T, **EXPERT)
-        axes.set_title(f"{maps.step[number]:,.0f} env steps")
-        axes.set_xticks([-np.pi, 0.0, np.pi], ["−π", "0", "π"])
-        axes.set(xlim=(-np.pi, np.pi), ylim=(-8.0, 8.0))
-        axes.grid(visible=False)
+        image = panel(axes, maps, number)
         axes.tick_params(labelbottom=number > 1, labelleft=number % 2 == 0)
     for axes in panels[-1]:
-        axes.set_xlabel("angle (0: upright)")
+        axes.set_xlabel(ANGLE)
     for axes in panels[:, 0]:
-        axes.set_ylabel("velocity")
-    figure.colorbar(image, ax=panels, label="potential h at action 0", shrink=0.8)
+        axes.set_ylabel(VELOCITY)
+    figure.colorbar(image, ax=panels, label=POTENTIAL_LABEL, shrink=0.8)
+
+
+def panel(axes: Axes, maps: Maps, number: int) -> QuadMesh:
+    """Draw the potential at one moment, with the expert's and the agent's points.
+
+    All moments have the same colours. Return the coloured map.
+    """
+    image = axes.pcolormesh(
+        potential.ANGLES, potential.VELOCITIES, maps.potential[number],
+        vmin=0.0, vmax=float(maps.potential.max()),
+        rasterized=True, cmap="viridis", shading="gouraud",
+    )  # fmt: skip
+    axes.plot(*maps.agent[number].T, **AGENT)
+    axes.plot(*maps.expert.T, **EXPERT)
+    axes.set_title(f"{maps.step[number]:,.0f} env steps")
+    axes.set_xticks([-np.pi, 0.0, np.pi], ["−π", "0", "π"])
+    axes.set(xlim=(-np.pi, np.pi), ylim=(-8.0, 8.0))
+    axes.grid(visible=False)
+    return image
 
 
 def _notes(

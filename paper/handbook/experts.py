@@ -24,9 +24,9 @@ from paper.drawing.table import Cell, Column, Table
 from paper.figures import experts as expert_figure
 from paper.figures.experts import Expert
 from paper.numbers.statistics import share
+from paper.register import VIDEOS
 
 NAME = "experts"
-VIDEOS = Path(__file__).resolve().parents[2] / "docs" / "experts"  # made by `ngt video`
 
 COLUMNS = {
     "env": Column("env"),

@@ -5,6 +5,7 @@ maps that ships with the suite. The training run is seeded.
 """
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -55,8 +56,11 @@ def cell(steps: int) -> CellConfig:
     )
 
 
-def train(steps: int = STEPS) -> Maps:
-    """Train one run, and return the maps of its potential."""
+def train(steps: int = STEPS, moments: Sequence[float] = MOMENTS) -> Maps:
+    """Train one run, and return the maps of its potential.
+
+    moments: the moments of the maps, as increasing fractions of the training run.
+    """
     torch.set_num_threads(1)
     settings = cell(steps)
     data = demos.subsample(demos.load(DEMOS), EPISODES, RATE, seed=0)
@@ -67,7 +71,7 @@ def train(steps: int = STEPS) -> Maps:
     explore = Streams([seed], Sac.exploration(n, 1))
     replay = Replay(1, steps + n, obs, 1, envs=n)
     collector = Collector(VectorEnv(ENV, n), learner, replay, explore)
-    due = [max(n, round(part * steps / n) * n) for part in MOMENTS]
+    due = [max(n, round(part * steps / n) * n) for part in moments]
     shown: list[tuple[Floats, Floats]] = []
     with contextlib.closing(collector.env):
         collector.reset([derive(seed, "env", i) for i in range(n)])

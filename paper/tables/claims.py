@@ -29,13 +29,13 @@ from paper.words import ABSENT
 WRONG = 0.025  # share of 95% intervals that lie entirely above (or entirely below) the true value
 
 COLUMNS = {
-    "claim": Column("claim", width=0.13),
-    "verdict": Column("verdict", width=0.09),
-    "tendency": Column("tendency here", width=0.095),
+    "claim": Column("claim", width=0.12),
+    "verdict": Column("verdict", width=0.08),
+    "tendency": Column("tendency here", width=0.085),
     "rule": Column("rule", width=0.115),
     "ours": Column("ours", width=0.13),
     "source": Column("the paper", width=0.11),
-    "where": Column("where", width=0.08),
+    "where": Column("where", width=0.1),
     "runs": Column("runs"),
     "seeds": Column("seeds"),
     "artefact": Column("artefact", width=0.075),

@@ -7,7 +7,9 @@ and the sizes here. The last are read from the env itself; the first two are in 
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gymnasium.spaces import Box
@@ -16,6 +18,7 @@ from gymnasium.wrappers import RescaleAction
 from ngt.experience import demos, envs
 from ngt.experience.envs import REFUSED, TASKS, Task
 from ngt.experience.shipped import DATA, DEMOS
+from ngt.files import read_json
 from ngt.runs.keys import Layout
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.load import load
@@ -43,6 +46,10 @@ COLUMNS = {
     "own_random": Column("ours,\nrandom", "{:.0f}"),
     "own_expert": Column("ours,\nexpert", "{:.0f}"),
 }
+
+
+# The returns of the random policy and of the expert, by env.
+References = Mapping[str, tuple[float, float]]
 
 
 class Live(NamedTuple):
@@ -100,15 +107,32 @@ def sizes(both: tuple[int, int] | None) -> str | None:
     return None if both is None else f"{both[0]} × {both[1]}"
 
 
-def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
+def recorded(path: Path) -> References:
+    """Return the returns of the random policy and of the expert in published records, by env.
+
+    The result is empty if the manifest `path` of the records is missing.
+    """
+    manifest = read_json(path) or {"runs": {}}
+    runs = manifest["runs"]
+    found = {
+        name.partition("/")[0]: run["reference"] for name, run in runs.items() if run["reference"]
+    }
+    return {env: (float(own["random"]), float(own["expert"])) for env, own in found.items()}
+
+
+def row(
+    task: Task, config: Config, data: Path, others: References = MappingProxyType({})
+) -> dict[str, Cell]:
     """Return the table's row about a task.
 
     data: the folder of the shipped experts.
+    others: the returns of the random policy and the expert on envs without a shipped expert.
     """
     facts, source = live(task, config.terminate_when_unhealthy), paper_id(task.id)
     ours, printed = (facts.obs, facts.act), PAPER_SIZES.get(source)
     file = data / task.id / DEMOS
     own = demos.load(file, task.id) if file.exists() else None
+    random, expert = (own.random, own.expert) if own else others.get(task.id, (None, None))
     return {
         "paper_id": source,
         "made": ", ".join([task.gym_id, *(f"{k}={v}" for k, v in task.kwargs.items())]),
@@ -123,15 +147,21 @@ def row(task: Task, config: Config, data: Path) -> dict[str, Cell]:
         "kept": kept(facts.limit, CellConfig.rate),
         "published_random": task.published_random,
         "published_expert": task.published_expert,
-        "own_random": own.random if own else None,
-        "own_expert": own.expert if own else None,
+        "own_random": random,
+        "own_expert": expert,
     }
 
 
-def table(config: Config, data: Path = DATA) -> Table:
-    """Return a table with one row for each env that scale `paper` or the config uses."""
+def table(config: Config, data: Path = DATA, records: Path = Path(register.QUICK)) -> Table:
+    """Return a table with one row for each env that scale `paper` or the config uses.
+
+    data: the folder of the shipped experts.
+    records: the manifest of published records, which have experts that are not shipped.
+    """
     tasks = [TASKS[name] for name in register.envs(load({"scale": "paper"}), config)]
-    rows = [row(task, config, data) for task in tasks]
+    others = recorded(records)
+    rows = [row(task, config, data, others) for task in tasks]
+    borrowed = [t.id for t in tasks if t.id in others and not (data / t.id / DEMOS).exists()]
     refused = [
         f"{source}: {REFUSED[source][0]}."
         for source in (paper_id(task.id) for task in tasks)
@@ -154,7 +184,9 @@ def table(config: Config, data: Path = DATA) -> Table:
             "that ends early has fewer.",
             "Authors': mean returns published with their code, in which no episode ends "
             "early. Ours: mean returns of the shipped expert in data/ and of a uniform-random "
-            "policy.",
+            "policy."
+            + f" On {listed(borrowed)}, the expert is that of the published records."
+            * bool(borrowed),
         ],
     )
 

@@ -30,16 +30,16 @@ from paper.numbers.variants import Difference, Settings, as_text
 TARGET = "sac.target_entropy_scale"  # a setting whose meaning depends on the env
 
 COLUMNS = {
-    "method": Column("method", width=0.088),
-    "like": Column("like", width=0.064),
-    "setting": Column("setting", width=0.12),
-    "envs": Column("on", width=0.07),
-    "printed": Column("printed", width=0.097),
-    "code": Column("the authors' code", width=0.09),
-    "value": Column("ours", width=0.08),
-    "at_paper": Column("ours at scale paper", width=0.07),
-    "agrees": Column("printed and ours", width=0.09),
-    "meaning": Column("meaning", width=0.13),
+    "method": Column("method", group=True),
+    "like": Column("like", group=True),
+    "setting": Column("setting", width=0.13),
+    "envs": Column("on", width=0.08),
+    "printed": Column("printed", width=0.11),
+    "code": Column("the authors' code", width=0.105),
+    "value": Column("ours", width=0.095),
+    "at_paper": Column("ours at scale paper", width=0.075),
+    "agrees": Column("printed and ours", width=0.095),
+    "meaning": Column("meaning", width=0.185),
 }
 
 

@@ -13,6 +13,7 @@ from ngt.runs.keys import run_table
 from ngt.runs.table import Runs, read_keys
 from ngt.settings import load as loading
 from ngt.settings import resolve as resolving
+from paper.document import rewards
 from paper.document.extra_tables import extra_tables, methods_table
 
 
@@ -22,9 +23,30 @@ def test_methods_are_described_by_their_own_docstrings() -> None:
     plan = config.figures["main_figure"].methods
     assert list(rows) == [resolving.method_label(config, name) for name in plan]
     assert "frozen random prior" in str(rows["NGT"]["what"])
-    assert str(rows["NGT"]["reward"]).startswith("exp(-h)")
+    assert "frozen random prior" not in str(rows["RED*"]["what"])
     assert (rows["BC"]["learned"], rows["BC"]["formed"]) == ("the policy", "never")
     assert rows["PWIL"]["formed"] == "when the step is taken"
+
+
+def test_variants_say_how_they_differ_and_rewards_are_formulas() -> None:
+    config = loading.load({"scale": "paper"})
+    rows = {str(row["method"]): row for row in methods_table(config).rows}
+    assert rows["BC(1)"]["what"] == "as BC, but with rate 1 instead of 20"
+    forms = {
+        str(rows[name]["what"]).partition(" but with ")[2] for name in rows if "DAC, R" in name
+    }
+    assert forms - {""} in ({"form logit instead of softplus"}, {"form softplus instead of logit"})
+    formulas = [rows[name]["reward"] for name in ("DAC, R", "DAC, R+")]
+    assert len(set(formulas)) == 2 and all(str(formula).startswith("$") for formula in formulas)
+    assert rows["NGT"]["reward"] == rewards.formula("ngt.potential:Potential", {})
+
+
+def test_each_method_of_the_suite_has_a_formula() -> None:
+    config = loading.load({"scale": "paper"})
+    for name in config.methods:
+        path, params = resolving.model_params(config, name, "")
+        assert rewards.formula(path, params), name
+    assert rewards.formula("mine:Mine", {}) == ""
 
 
 def test_a_method_may_say_less(monkeypatch: pytest.MonkeyPatch) -> None:

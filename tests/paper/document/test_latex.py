@@ -40,6 +40,16 @@ def test_it_runs_until_nothing_moves(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         latex.build(tmp_path, tmp_path / "log")
 
 
+def test_a_bibliography_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = r"echo x >> runs; if [ -e main.bbl ]; then echo done > main.aux; else"
+    fake(tmp_path, script + r" printf %s '\bibdata{references}' > main.aux; fi", monkeypatch)
+    (tmp_path / "bibtex").write_text("#!/bin/sh\necho $1 >> main.bbl\n")
+    (tmp_path / "bibtex").chmod(0o755)
+    latex.build(tmp_path, tmp_path / "log")
+    assert (tmp_path / "main.bbl").read_text() == "main\n"
+    assert (tmp_path / "runs").read_text().count("x") == 3
+
+
 def test_the_first_complaint_of_a_log() -> None:
     log = "(./main.tex\n! Undefined control sequence.\nl.7 \\nosuch\n\n! Emergency stop.\nl.9 x\n"
     assert latex.complaint(log) == "Undefined control sequence (l.7)"

@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from ngt.errors import UserError
-from paper.document import pictures
+from paper.document import pictures, report
+from paper.register import VIDEOS
 
 
 def decode(picture: pictures.Picture) -> Image.Image:
@@ -77,3 +78,21 @@ def test_a_file_that_is_no_picture(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_text("not one")
     with pytest.raises(UserError, match=r"a\.png: not a picture"):
         pictures.embed({"a": tmp_path / "a.png"}, 10**6)
+
+
+def test_videos_are_embedded_until_the_budget_is_spent(tmp_path: Path) -> None:
+    for name, size in (("a", 900), ("b", 3000), ("c", 300)):
+        (tmp_path / f"{name}.gif").write_bytes(b"x" * size)
+    files = [tmp_path / f"{name}.gif" for name in ("a", "b", "absent", "c")]
+    found = pictures.videos(files, 2000)
+    assert list(found) == ["a", "c"]
+    kind, _, text = found["a"].partition(";base64,")
+    assert kind == "data:image/gif" and base64.b64decode(text) == b"x" * 900
+    assert sum(map(len, found.values())) <= 2000
+
+
+def test_all_shipped_videos_fit_into_a_report() -> None:
+    files = sorted(VIDEOS.glob("*.gif"))
+    assert len(files) >= 7
+    assert len(pictures.videos(files, report.LIMIT_OF_VIDEOS)) == len(files)
+    assert report.LIMIT + report.LIMIT_OF_VIDEOS <= 8_000_000

@@ -208,6 +208,20 @@ def test_pictures_shrink_where_the_page_would_be_too_large(
     assert figure["style"] == "width: 945px" and int(figure["width"]) < 1350
 
 
+def test_videos_of_runs_are_in_the_page_and_start_when_opened(study: Any) -> None:
+    assert "videos" not in Page(write(study)).all("h2", "id")
+    folder = study.layout.home / "videos"
+    folder.mkdir(parents=True)
+    Image.new("P", (40, 20)).save(folder / "ngt and expert.gif")
+    page = Page(write(study))
+    assert "videos" in page.all("h2", "id") and "#videos" in page.all("a", "href")
+    (video,) = (a for tag, a in page.elements if tag == "img" and "gif" in a["src"])
+    assert video["src"].startswith("data:image/gif;base64,")
+    assert video["alt"] == "Video: ngt and expert"
+    (details,) = (a for tag, a in page.elements if tag == "details" and a.get("class") == "video")
+    assert "open" not in details
+
+
 def test_published_records_give_the_same_curves(study: Any) -> None:
     made = write(study)
     publish(study.layout, study.config)

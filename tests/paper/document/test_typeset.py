@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,14 +12,22 @@ from typing import Any
 import pytest
 
 from ngt.errors import UserError
+from ngt.runs.table import Runs
+from ngt.settings import resolve
+from ngt.settings.load import load
 from paper import command
 from paper.document import latex, macros
 from paper.document import typeset as paper
+from paper.document.extra_tables import extra_tables
+from paper.document.report import Item
 from paper.drawing import style
 from paper.drawing.table import Column, Table, save
 from paper.register import FIGURES, TABLES
 
 needs_latex = pytest.mark.skipif(bool(latex.lacking()), reason="LaTeX is not installed")
+# Dependencies without a publication of their own.
+NO_PAPER = {"arch", "filelock", "jinja2", "pillow", "pyarrow", "pyyaml", "safetensors", "tqdm"}
+NO_PAPER |= {"snakemake-executor-plugin-slurm"}
 BODY = paper.MAIN.read_text().partition(r"\begin{document}")[2]
 
 
@@ -78,6 +88,49 @@ def test_what_is_missing_is_named(study: Any, tmp_path: Path) -> None:
     assert r"main\_figure.pdf is missing" in numbers
 
 
+def entries() -> dict[str, set[str]]:
+    """Return what each entry of the bibliography covers, by the entry's key."""
+    found = re.findall(r"@\w+\{(\w+),(.*?)\n\n", paper.REFERENCES.read_text() + "\n", re.DOTALL)
+    covers = {key: re.search(r"covers = \{(.*?)\}", text) for key, text in found}
+    return {key: set(re.split(r",\s*", m[1])) if m else set() for key, m in covers.items()}
+
+
+def cited() -> set[str]:
+    """Return the keys that the text cites."""
+    return {
+        key for keys in re.findall(r"\\citep(?:\[.*?\])*{(.*?)}", BODY) for key in keys.split(",")
+    }
+
+
+def test_every_method_and_tool_has_a_reference() -> None:
+    known = entries()
+    assert cited() == set(known)
+    covered = set().union(*known.values())
+    config = load({"scale": "paper"})
+    models = {
+        resolve.model_params(config, name, "")[0].partition(":")[0] for name in config.methods
+    }
+    assert models - {"ngt.reward"} <= covered
+    data = tomllib.loads((paper.MAIN.parents[2] / "pyproject.toml").read_text())
+    needed = {re.match(r"[\w-]+", text)[0] for text in data["project"]["dependencies"]}
+    assert {
+        "torch",
+        "mujoco",
+        "gymnasium",
+        "dm-control",
+        "snakemake",
+        "rliable",
+    } <= needed & covered
+    assert needed - covered == NO_PAPER
+
+
+def test_the_paper_s_figures_are_matched_with_ours() -> None:
+    listed = re.findall(r"\\origin{(\w+)}", BODY)
+    known = {**FIGURES, **TABLES}
+    assert set(listed) == {name for name, artefact in known.items() if artefact.source}
+    assert len(listed) == len(set(listed))
+
+
 def test_without_latex_the_command_is_one_line(
     study: Any,
     as_scale: Callable[..., None],
@@ -117,3 +170,55 @@ def test_nothing_sticks_out_and_no_reference_is_lost(study: Any, tmp_path: Path)
     latex.build(tmp_path, tmp_path / "kept.log")
     log = (tmp_path / "main.log").read_text(errors="replace")
     assert re.findall(r"Overfull.*|.*undefined.*|Missing character.*", log) == []
+
+
+def fill_folder(folder: Path, seed: int, scale: str) -> None:
+    """Put a document into a folder, with figures and tables of random sizes and captions."""
+    config, rng = load({"scale": scale}), random.Random(seed)
+    sentence = "A note says which seeds, bands and intervals a panel shows. "
+    found = []
+    for figure in (artefact for artefact in FIGURES.values() if artefact.at(config)):
+        drawing = style.new_figure(style.TEXT_WIDTH, rng.uniform(1.8, 6.0))
+        style.save(drawing, folder / f"{figure.name}.pdf")
+        found.append(Item(figure, (), caption=sentence * rng.randint(2, 12)))
+    for name in TABLES:
+        keys = [*macros.COLUMNS.get(name, {"demos": 0, "method": 0, "mean": 0})]
+        columns = {key: Column(key, width=0.9 / len(keys)) for key in keys}
+        words = {key: sentence * rng.randint(0, 2) + key for key in keys}
+        rows = [words] * rng.choice([4, 20, 60])
+        made = Table(sentence, columns, rows, [sentence * rng.randint(1, 6)])
+        found.append(Item(TABLES[name], (), table=made))
+        (folder / f"{name}.tex").write_text(made.tex())
+    runs = Runs(None, {}, {})
+    for name, extra in extra_tables(config, runs).items():
+        (folder / f"{name}.tex").write_text(extra.tex())
+    (folder / "macros.tex").write_text(macros.macros(config, runs, found))
+    for file in (paper.MAIN, paper.REFERENCES):
+        (folder / file.name).write_bytes(file.read_bytes())
+
+
+def filled(folder: Path) -> list[float]:
+    """Return the share of the text's height that each page fills, from the top."""
+    height = 9.7 * 72.27 * 65536  # in scaled points, as are the heights in main.aux
+    top = (297 / 25.4 * 72.27 * 65536 + height) / 2
+    lowest: dict[str, int] = {}
+    text = (folder / "main.aux").read_text(errors="replace")
+    for page, at in re.findall(r"\\lowest\{(\d+)\}\{(\d+)\}", text):
+        lowest[page] = min(lowest.get(page, int(at)), int(at))
+    return [(top - at) / height for at in lowest.values()]
+
+
+@needs_latex
+@pytest.mark.long
+@pytest.mark.parametrize(("seed", "scale"), [(0, "quick"), (1, "quick"), (2, "lite")])
+def test_pages_are_full_and_nothing_sticks_out(seed: int, scale: str, tmp_path: Path) -> None:
+    fill_folder(tmp_path, seed, scale)
+    latex.build(tmp_path, tmp_path / "kept.log")
+    log = (tmp_path / "main.log").read_text(errors="replace")
+    over = re.findall(r"Overfull \\[hv]box \((\d+\.\d+)pt", log)
+    assert [size for size in over if float(size) > 5] == []
+    assert re.findall(r".*undefined.*|.*Float too large.*|Missing character.*", log) == []
+    *most, last = filled(tmp_path)
+    assert len(most) >= 10 and min(most) >= 0.5 and last > 0
+    bibliography = (tmp_path / "main.bbl").read_text()
+    assert cited() == set(re.findall(r"\\bibitem\[.*?\]\{(\w+)\}", bibliography, re.DOTALL))

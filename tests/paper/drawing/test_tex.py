@@ -41,7 +41,8 @@ def test_tex_of_a_wide_or_long_table() -> None:
         assert text.count(rf"\begin{{{part}}}") == text.count(rf"\end{{{part}}}") == 1
         assert text.count(r"\begin{") == text.count(r"\end{")
     assert long.count(names) == tex.LINES_PER_PAGE + 1 and long.count(r"\shortstack[l]") == 2
-    assert r"\begin{tabular}" not in long and "N." in long
+    assert r"\begin{tabular}" not in long
+    assert long.index("N.") < long.index(r"\begin{longtable}"), "notes must break across pages"
     assert Table("T", columns, [row]).markdown().startswith("| one two | b c | n (s) |")
 
 
@@ -51,3 +52,20 @@ def test_cells_that_wrap_fill_a_page_sooner() -> None:
     rows = [row] * (tex.LINES_PER_PAGE // 2)
     assert r"\begin{table}" in Table("T", columns, rows).tex()
     assert r"\begin{longtable}" in Table("T", columns, [*rows, rows[0]]).tex()
+
+
+def test_a_group_of_rows_has_a_heading_instead_of_a_column() -> None:
+    columns = {
+        "method": Column("method", group=True),
+        "like": Column("like", group=True),
+        "n": Column("n"),
+        "sum": Column("sum", latex=True),
+    }
+    rows = [{"method": m, "like": "b_c", "n": n, "sum": "$n^2$"} for n, m in enumerate("xxy")]
+    text = Table("T", columns, rows).tex()
+    assert r"\begin{tabular}{@{}rl@{}}" in text and "n & sum" in text
+    first, second = (
+        rf"\multicolumn{{2}}{{@{{}}l@{{}}}}{{\textbf{{{m}, like b\_c}}}}" for m in "xy"
+    )
+    assert text.count(first) == text.count(second) == 1
+    assert text.index("1 & $n^2$") < text.index(r"\addlinespace") < text.index(second)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +127,17 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Pusher-v4: gymnasium refuses it" in out
     assert len((tmp_path / "t.csv").read_text().splitlines()) == 11
     assert (tmp_path / "t.tex").read_text().isascii()
+
+
+def test_an_expert_that_does_not_ship_has_the_published_return(tmp_path: Path) -> None:
+    reference = {"random": -1200.0, "expert": -150.0}
+    runs = {
+        "Pendulum-v1/ngt/seed0": {"reference": reference},
+        "Pendulum-v1/expert": {"reference": {}},
+    }
+    (tmp_path / "quick.json").write_text(json.dumps({"runs": runs}))
+    others = environments.recorded(tmp_path / "quick.json")
+    assert environments.recorded(tmp_path / "absent.json") == {}
+    shown = row(envs.TASKS["Pendulum-v1"], Config(), tmp_path, others)
+    assert (shown["own_random"], shown["own_expert"]) == (-1200.0, -150.0)
+    assert row(envs.TASKS["Pendulum-v1"], Config(), tmp_path)["own_expert"] is None
