@@ -84,17 +84,20 @@ def reading(
     if some := _elsewhere(plan, series):
         text.append(some)
     crowded = len(series) > BANDS
+    ours = next((one.label for one in series if one.reference), "")
     if len(flat) < len(series):
-        text.append(_lines(window, each, series[0].label if crowded else ""))
+        text.append(_lines(window, each, ours if crowded else ""))
     if flat:
         names = ", ".join(one.label for one in flat)
         mean = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
         text.append(
             f"Horizontal line ({names}: no env steps): each run's {mean}, averaged over seeds."
         )
-    if counts and counts[-1] > 1:
+    if crowded and not ours:
+        text.append("There are no bands, because they would hide the lines.")
+    elif counts and counts[-1] > 1:
         alone = "; no band if n~=~1" if counts[0] == 1 else ""
-        of_one = f" ({series[0].label} only)" * crowded
+        of_one = f" ({ours} only)" * crowded
         text.append(
             f"Band{of_one}: mean~±~1 standard deviation over seeds (sample, n~−~1) of the values "
             f"that the line averages{alone}."

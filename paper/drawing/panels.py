@@ -27,10 +27,8 @@ CROSS: dict[str, Any] = {"markersize": 4.5, "markeredgewidth": 1.2}
 
 REMARK_SIZE = 5.5  # font size of the text above a panel, in points
 THIN = 0.45  # width of background lines, in points
-# In a panel with up to this many lines, each line has a band and a thin line. With more lines, only
-# the first line has them, because overlapping bands hide the lines. Other layouts are no better:
-# labels at the ends of ten lines would overlap, as most methods end within 0.1 of each other, and
-# one panel per method would make 180 panels at scale `paper`.
+# In a panel with up to this many lines, each line has a band. With more lines, only the reference
+# has one, because overlapping bands hide the lines (docs/artefacts.md).
 BANDS = 4
 
 SHOWN = (-0.1, 1.1)  # smallest y range of a panel, in normalised returns
@@ -72,13 +70,21 @@ AUC = Measure("auc", "AUC of the reward", 0.25)
 
 
 class Series(NamedTuple):
-    """A line in every panel: a method at a subsampling rate."""
+    """A line in every panel: a method at a subsampling rate.
+
+    reference: True for the line with which all others are compared; it is the widest.
+    """
 
     method: str
     rate: int
     label: str
     look: Look
-    width: float = 1.1  # line width in points
+    reference: bool = False
+
+    @property
+    def width(self) -> float:
+        """Return the width of the line in points."""
+        return 1.5 if self.reference else 1.1
 
 
 class Cut(NamedTuple):
@@ -148,7 +154,7 @@ class Panel:
         """
         if runs.empty:
             return
-        backed = number == 0 or count <= BANDS
+        backed = series.reference or count <= BANDS
         if curves.offline(self.config, series.method, self.place.env):
             self._add_level(curves.level(runs, self.config.window), series, count - number, backed)
         else:

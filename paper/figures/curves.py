@@ -23,7 +23,6 @@ from paper.drawing.panels import (
 )
 from paper.figures.series import (
     Remark,
-    compared,
     cost,
     inverted,
     methods,
@@ -226,9 +225,9 @@ CURVE_FIGURES = {
         CurveFigure("ablation_sigma", series=variants, measures=(SCORE, AUC), remark=inverted),
         CurveFigure("dmc_figure"),
         CurveFigure("pairing_figure"),
-        CurveFigure("penalty_figure", series=compared, remark=cost),
-        CurveFigure("controls_figure", series=compared),
-        CurveFigure("readings_figure", series=compared),
+        CurveFigure("penalty_figure", remark=cost),
+        CurveFigure("controls_figure"),
+        CurveFigure("readings_figure"),
         CurveFigure("beyond_figure"),
     )
 }

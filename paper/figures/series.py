@@ -12,6 +12,7 @@ from paper.drawing.labels import labels
 from paper.drawing.notes import nth
 from paper.drawing.panels import AUC, SCORE, Place, Series, plan_of
 from paper.numbers.scores import final_scores
+from paper.numbers.statistics import reference
 
 # ---------------------------------------------------------------- lines
 
@@ -19,37 +20,31 @@ from paper.numbers.scores import final_scores
 def methods(config: Config, name: str) -> list[Series]:
     """Return a line per method, with the config's label."""
     plan = plan_of(config, name, one=["rates"])
-    named = {method: method_label(config, method) for method in (*plan.methods, *plan.beside)}
-    return _by_method(config, plan, named)
-
-
-def compared(config: Config, name: str) -> list[Series]:
-    """Return a line per method, with the config's label. Methods for comparison come first."""
-    plan = plan_of(config, name, one=["rates"])
-    named = {method: method_label(config, method) for method in (*plan.beside, *plan.methods)}
-    return _by_method(config, plan, named)
+    shown = (*plan.beside, *plan.methods)
+    return _by_method(config, plan, {method: method_label(config, method) for method in shown})
 
 
 def variants(config: Config, name: str) -> list[Series]:
-    """Return a line for the method that the figure compares with, then a line for each variant.
-
-    The label of a line names the settings in which the methods differ.
-    """
+    """Return a line per method, whose label names the settings in which the methods differ."""
     plan = plan_of(config, name, one=["rates"])
     return _by_method(config, plan, labels(config, [*plan.beside, *plan.methods], plan.envs))
 
 
 def _by_method(config: Config, plan: FigureConfig, named: dict[str, str]) -> list[Series]:
-    """Return a line per method. The first line is the widest.
+    """Return a line per method, first the reference.
+
+    The reference is the method with which the statistics compare all others. If the figure lacks
+    this method, the first method is the reference.
 
     A line shows runs at the method's fixed subsampling rate or, without one, at the figure's rate.
     """
     looks, (rate,) = style.looks(named), plan.rates
+    ours = reference(config)
     found = [
-        Series(method, method_rate(config, method) or rate, label, looks[method])
-        for method, label in named.items()
+        Series(method, method_rate(config, method) or rate, named[method], looks[method])
+        for method in sorted(named, key=lambda method: method != ours)
     ]
-    return [found[0]._replace(width=1.5), *found[1:]]
+    return [found[0]._replace(reference=True), *found[1:]]
 
 
 def sizes(config: Config, name: str) -> list[Series]:
@@ -63,7 +58,7 @@ def sizes(config: Config, name: str) -> list[Series]:
 
     ordered = sorted(variants(config, name), key=size)
     looks = reversed(style.ramp(len(ordered)))
-    return [Series(*one[:3], look) for one, look in zip(ordered, looks, strict=True)]
+    return [one._replace(look=look) for one, look in zip(ordered, looks, strict=True)]
 
 
 def rates(config: Config, name: str) -> list[Series]:

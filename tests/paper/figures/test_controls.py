@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 Make = Callable[..., Any]
 NAMES = ["pairing_figure", "penalty_figure", "controls_figure", "readings_figure", "beyond_figure"]
@@ -54,6 +56,22 @@ def test_a_panel_without_any_run_says_so_whatever_runs_elsewhere(
     fill(study, skip=[key for key in study.table() if key.env == "HalfCheetah-v4"])
     seen = drawn(study, "controls_figure", allow_partial=True)
     assert seen.above(0) == "missing: all runs"
+
+
+@pytest.mark.parametrize("name", ["beyond_figure", "main_figure"])
+def test_the_reference_is_first_and_has_the_band(
+    name: str, paper_study: Make, fill: Make, drawn: Make
+) -> None:
+    study = paper_study(name, envs=["HalfCheetah-v4"], demos=[4], seeds=[0, 1])
+    study.settings["statistics"] = {"reference": "dac-r"}
+    fill(study)
+    seen = drawn(study, name)
+    assert seen.legend[0] == "DAC, R"
+    assert "Band (DAC, R only)" in seen.notes
+    first, *others = seen.strong(0)
+    (band,) = seen.figure.axes[0].collections
+    assert np.allclose(band.get_facecolor()[0][:3], to_rgb(first.get_color()))
+    assert all(line.get_linewidth() < first.get_linewidth() for line in others)
 
 
 def test_the_milliseconds_of_an_update_are_said(paper_study: Make, drawn: Make) -> None:
