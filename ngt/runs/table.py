@@ -120,9 +120,10 @@ def read_runs(
     """Return every evaluation of a figure's or table's runs, and the keys of missing runs.
 
     There is one row per run and step. The columns are env, method, mode, rate, demos, seed, step,
-    `ngt.runs.folder.VALUES`, score, random, expert and status. The score is the normalised mean
-    return: 0 for a random policy, 1 for the expert, and NaN on `unscored_envs`. The rows of a
-    diverged run are included.
+    `ngt.runs.folder.VALUES`, score, random, expert, status and pack. The score is the normalised
+    mean return: 0 for a random policy, 1 for the expert, and NaN on `unscored_envs`. The pack is
+    the number of runs that were trained together, or NaN if the run's record lacks it. The rows of
+    a diverged run are included.
 
     Raise UserError for a run that is missing, stale, a duplicate, or in the folder of another run.
     With `allow_partial`, and with published records, missing runs are left out instead. Raise
@@ -180,6 +181,7 @@ def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
         random=random,
         expert=expert,
         status=run.get("status"),
+        pack=run.get("pack", float("nan")),
     )
     frame.attrs = {
         "run": str(key),

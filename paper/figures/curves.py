@@ -26,6 +26,7 @@ from paper.figures.series import (
     cost,
     inverted,
     methods,
+    packs,
     rates,
     sizes,
     spread,
@@ -100,6 +101,7 @@ class CurveFigure:
     each: True to draw each seed as a thin line.
     remark: a function that returns the text above a panel. The rows that this function gets have
     the values of the panel's y axis in column `score`.
+    note: a function that returns a note, given the lines and all rows.
     """
 
     name: str
@@ -107,6 +109,7 @@ class CurveFigure:
     measures: tuple[Measure, ...] = (SCORE,)
     each: bool = False
     remark: Remarks | None = None
+    note: Callable[[Sequence[Series], pd.DataFrame], str] | None = None
 
     @style.context()
     def draw(self, runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
@@ -132,6 +135,7 @@ class CurveFigure:
                 self._say(panel, here, config, absent, silent)
         cut = panels.finish(rows)
         panels.headings(figure, rows, laid.titles)
+        said = self.note(series, runs) if self.note else ""
         env, crosses = plan.envs[0], any(panel.crosses for panel in every)
         style.footer(
             figure,
@@ -147,6 +151,7 @@ class CurveFigure:
                     of=laid.shared,
                     each=self.each,
                 ),
+                *([style.Note(said)] if said else []),
                 *notes.warnings(runs, len(table), silent, cut, absent, ABSENT[config.records]),
             ],
         )
@@ -225,7 +230,7 @@ CURVE_FIGURES = {
         CurveFigure("ablation_sigma", series=variants, measures=(SCORE, AUC), remark=inverted),
         CurveFigure("dmc_figure"),
         CurveFigure("pairing_figure"),
-        CurveFigure("penalty_figure", remark=cost),
+        CurveFigure("penalty_figure", remark=cost, note=packs),
         CurveFigure("controls_figure"),
         CurveFigure("readings_figure"),
         CurveFigure("beyond_figure"),

@@ -1,5 +1,6 @@
 """The lines that figures of learning curves show, and the remarks above the panels."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
@@ -11,6 +12,7 @@ from paper.drawing import style
 from paper.drawing.labels import labels
 from paper.drawing.notes import nth
 from paper.drawing.panels import AUC, SCORE, Place, Series, plan_of
+from paper.numbers.curves import AXES
 from paper.numbers.scores import final_scores
 from paper.numbers.statistics import reference
 
@@ -119,17 +121,52 @@ def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Confi
 
 
 def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
-    """Return the mean milliseconds per update of a pack for each line, without evaluations.
+    """Return each line's mean milliseconds per run and update, without evaluations.
 
-    A pack is a group of runs that one process trains in lockstep.
+    A pack is a group of runs that one process trains in lockstep. The time per run depends on the
+    pack's size. A line has a number only if all its packs have the most common size of the panel's
+    lines, and a dash otherwise.
     """
+    known = {one: ends for one, runs in here if len(ends := _timed(runs))}
+    if not known:
+        return None
+    sizes = {one: _sizes(ends) for one, ends in known.items()}
+    most = Counter(sizes.values()).most_common(1)[0][0]
     parts = []
-    for one, runs in here:
-        ends = runs.sort_values("step").groupby("seed").tail(1).dropna(subset=["seconds"])
-        if len(ends):
-            ms = 1e3 * config.train.num_envs * (ends["seconds"] / ends["step"]).mean()
-            parts.append(f"{one.label.replace(' ', '~')}~{ms:.1f}")
-    return (f"ms per update of a pack: {'; '.join(parts)}", style.GREY) if parts else None
+    for one, ends in known.items():
+        number = "–"
+        if sizes[one] == most and len(most) == 1:
+            per_run = ends["seconds"] / ends["step"] / ends["pack"]
+            number = f"{1e3 * config.train.num_envs * per_run.mean():.1f}"
+        parts.append(f"{one.label.replace(' ', '~')}~{number}")
+    return f"ms per run and update: {'; '.join(parts)}", style.GREY
+
+
+def packs(series: Sequence[Series], runs: pd.DataFrame) -> str:
+    """Name the sizes of the packs in which each line's runs were trained, for `cost`."""
+    found: dict[tuple[int, ...], list[str]] = {}
+    for one in series:
+        if sizes := _sizes(_timed(runs[runs["method"] == one.method])):
+            found.setdefault(sizes, []).append(one.label)
+    if not found:
+        return ""
+    text = "Pack: runs that one process trains together. " + " ".join(
+        f"In packs of {' or '.join(map(str, sizes))}: {'; '.join(names)}."
+        for sizes, names in found.items()
+    )
+    dash = " Dash: the packs are not of the same size as most others, so times are not comparable."
+    return text + dash * (len(found) > 1)
+
+
+def _timed(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the last row of each run whose time and pack are known."""
+    last = runs.sort_values("step").groupby(AXES, observed=True).tail(1)
+    return last.dropna(subset=["seconds", "pack"])
+
+
+def _sizes(ends: pd.DataFrame) -> tuple[int, ...]:
+    """Return the different sizes of packs."""
+    return tuple(sorted({int(size) for size in ends["pack"]}))
 
 
 def _percent(share: float) -> str:
