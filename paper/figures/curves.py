@@ -13,6 +13,7 @@ from paper.command import Made, Options, figure_of_runs
 from paper.drawing import notes, panels, style
 from paper.drawing.panels import (
     AUC,
+    BANDS,
     RETURN,
     SCORE,
     Measure,
@@ -122,7 +123,7 @@ class CurveFigure:
         series, laid = self.series(config, self.name), grid(plan, self.measures)
         runs = curves.usable(runs)
         silent = curves.unevaluated(runs, table, absent)
-        figure, rows = _empty(config, laid, runs)
+        figure, rows = _empty(config, laid, runs, len(series))
         every = [panel for row in rows for panel in row]
         measures = list(dict.fromkeys(panel.place.measure for panel in every))
         for measure in measures:
@@ -185,14 +186,17 @@ class CurveFigure:
             panel.remarks.append(said)
 
 
-def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list[list[Panel]]]:
+def _empty(
+    config: Config, laid: Grid, runs: pd.DataFrame, lines: int
+) -> tuple[Figure, list[list[Panel]]]:
     """Return a figure and its empty panels, in rows.
 
-    A figure with a single column of panels is as wide as a column of the paper's text.
+    A figure with a single column of panels is as wide as a column of the paper's text, unless it
+    has many lines. Panels with many lines are also higher if they fit on a page.
     """
-    across = len(laid.rows[0])
-    height = min(1.9, (style.TEXT_HEIGHT - 1.7) / len(laid.rows))
-    width = style.TEXT_WIDTH if across > 1 else style.COLUMN_WIDTH
+    across, crowded = len(laid.rows[0]), lines > BANDS
+    height = min(2.5 if crowded else 1.9, (style.TEXT_HEIGHT - 1.7) / len(laid.rows))
+    width = style.TEXT_WIDTH if across > 1 or crowded else style.COLUMN_WIDTH
     figure = style.new_figure(width, height * len(laid.rows) + 0.35)
     drawn = figure.subplots(len(laid.rows), across, squeeze=False)
     lack = unscored_envs(runs)

@@ -90,6 +90,8 @@ def test_only_a_few_lines_all_have_a_band(count: int, bands: int) -> None:
         series = Series("ngt", 20, "NGT", LOOK, reference=number == 1)
         crowded.add(runs(0.5), series, number, count)
     assert len(crowded.axes.collections) == bands
+    thin = [line for line in crowded.axes.lines if line.get_alpha()]
+    assert len(thin) == (count if count <= BANDS else 0)
     assert len(crowded.means) == count
 
 
