@@ -84,17 +84,20 @@ def reading(
     if some := _elsewhere(plan, series):
         text.append(some)
     crowded = len(series) > BANDS
+    ours = next((one.label for one in series if one.reference), "")
     if len(flat) < len(series):
-        text.append(_lines(window, each, series[0].label if crowded else ""))
+        text.append(_lines(window, each, crowded, ours))
     if flat:
         names = ", ".join(one.label for one in flat)
         mean = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
         text.append(
             f"Horizontal line ({names}: no env steps): each run's {mean}, averaged over seeds."
         )
-    if counts and counts[-1] > 1:
+    if crowded and not ours:
+        text.append("There are no bands, because they would hide the lines.")
+    elif counts and counts[-1] > 1:
         alone = "; no band if n~=~1" if counts[0] == 1 else ""
-        of_one = f" ({series[0].label} only)" * crowded
+        of_one = f" ({ours} only)" * crowded
         text.append(
             f"Band{of_one}: mean~±~1 standard deviation over seeds (sample, n~−~1) of the values "
             f"that the line averages{alone}."
@@ -104,23 +107,20 @@ def reading(
     return Note(" ".join(text).replace("~", "\u00a0"))
 
 
-def _lines(window: int, each: bool, only: str) -> str:
-    """Explain the lines of methods that have a learning curve.
-
-    only: the label of the only method with thin lines, or an empty text if all methods have them.
-    """
-    whose = f" ({only} only)" * bool(only)
+def _lines(window: int, each: bool, crowded: bool, ours: str) -> str:
+    """Explain the lines of methods that have a learning curve. ours: the label of the reference."""
+    whose = f" ({ours} only)" * crowded
     one = f"run's running mean over {window} evaluations" if window > 1 else "run's evaluations"
     if each:
         last = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
         text = f"Thin lines{whose}: each {one}; strong line: their mean over seeds."
         return f"{text} Final score: a run's {last}."
-    if window > 1:
+    if window > 1 and not crowded:
         return (
             f"Strong line: each {one}, averaged over seeds; "
-            f"thin line{whose}: the evaluations themselves, averaged."
+            f"thin line: the evaluations themselves, averaged."
         )
-    return "Line: evaluations, averaged over seeds."
+    return f"Line: each {one}, averaged over seeds."
 
 
 def _kept(config: Config, series: Sequence[Series]) -> str:

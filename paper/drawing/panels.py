@@ -27,10 +27,8 @@ CROSS: dict[str, Any] = {"markersize": 4.5, "markeredgewidth": 1.2}
 
 REMARK_SIZE = 5.5  # font size of the text above a panel, in points
 THIN = 0.45  # width of background lines, in points
-# In a panel with up to this many lines, each line has a band and a thin line. With more lines, only
-# the first line has them, because overlapping bands hide the lines. Other layouts are no better:
-# labels at the ends of ten lines would overlap, as most methods end within 0.1 of each other, and
-# one panel per method would make 180 panels at scale `paper`.
+# A panel with more lines than this has no thin lines, and only the reference has a band
+# (docs/artefacts.md says why).
 BANDS = 4
 
 SHOWN = (-0.1, 1.1)  # smallest y range of a panel, in normalised returns
@@ -78,7 +76,12 @@ class Series(NamedTuple):
     rate: int
     label: str
     look: Look
-    width: float = 1.1  # line width in points
+    reference: bool = False  # True for the line with which all others are compared
+
+    @property
+    def width(self) -> float:
+        """Return the width of the line in points."""
+        return 1.5 if self.reference else 1.1
 
 
 class Cut(NamedTuple):
@@ -144,18 +147,18 @@ class Panel:
         runs: the rows of the series, with the panel's measure in column `score`.
         each: if True, thin lines show single seeds; otherwise a thin line shows the unsmoothed
         mean.
-        BANDS says which series have a band and thin lines.
         """
         if runs.empty:
             return
-        backed = number == 0 or count <= BANDS
+        backed = series.reference or count <= BANDS
         if curves.offline(self.config, series.method, self.place.env):
             self._add_level(curves.level(runs, self.config.window), series, count - number, backed)
         else:
             c = curves.curve(runs, self.config.window)
             self._add_curve(c, series, number, count)
             if backed:
-                self._add_background(c, series.look, count - number, each)
+                thin = c.each if each else [c.raw] * (self.config.window > 1 and count <= BANDS)
+                self._add_background(c, series.look, count - number, thin)
 
     def _add_curve(self, c: Curve, series: Series, number: int, count: int) -> None:
         look, front = series.look, count - number
@@ -174,12 +177,11 @@ class Panel:
         self.seeds.append(c.seeds)
         self.last = max(self.last, float(c.step[-1]))
 
-    def _add_background(self, c: Curve, look: Look, front: int, each: bool) -> None:
-        """Draw the thin lines and the band behind a curve."""
-        behind = [*c.each] if each else [c.raw] if self.config.window > 1 else []
-        thin: dict[str, Any] = {"color": look.color, "linewidth": THIN, "zorder": 200 + front}
-        for y in behind:
-            self.axes.plot(c.step, y, **thin, alpha=0.6 if each else 0.35)
+    def _add_background(self, c: Curve, look: Look, front: int, thin: Iterable[Array]) -> None:
+        """Draw thin lines and the band behind a curve."""
+        for y in thin:
+            alpha, zorder = 0.35 if y is c.raw else 0.6, 200 + front
+            self.axes.plot(c.step, y, color=look.color, linewidth=THIN, alpha=alpha, zorder=zorder)
             self.lines.append((look, c.step, y))
         if c.seeds > 1:
             low, high = c.mean - c.std, c.mean + c.std

@@ -89,6 +89,15 @@ LOOKS: dict[str, Look] = {
     "wdac-no-penalty": Look("#009E73", (1.2, 2.4), "p"),
     "wdac-sn": Look("#009E73", (2.2, 1), "P"),
     "diffail-norm": Look("#882255", (), "s"),
+    # Methods beyond the paper; a variant of a method above has the colour of that method.
+    "iq-learn": Look("#000000", (6, 2.2), "h"),
+    "p2il": Look("#56B4E9", (4, 1, 1.2, 1, 1.2, 1), ">"),
+    "ls-iq": Look("#7A7A7A", (1.2, 2.4), "X"),
+    "sqil": Look("#D55E00", (5, 1.2, 1.2, 1.2), "^"),
+    "red-original": Look("#7F7F1A", (6, 2.2), "p"),
+    "fairl": Look("#009E73", (4, 1, 1.2, 1, 1.2, 1), "D"),
+    "pwil-prefill": Look("#CC79A7", (5, 1.2, 1.2, 1.2), "s"),
+    "dac-absorbing": Look("#E69F00", (4, 1, 1.2, 1, 1.2, 1), "<"),
 }
 
 # Dashes and markers for the values of an ordered setting, whose colours are from RAMP.

@@ -127,7 +127,7 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
         value, lower, upper = np.array(
             bootstrap.profile(a.scores.of[method], taus, a.config.statistics, method)
         ).T
-        if place == 0 or len(a.methods) <= BANDS:
+        if method == a.reference or len(a.methods) <= BANDS:
             axes.fill_between(
                 taus,
                 lower,
@@ -143,7 +143,7 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
             taus,
             value,
             **look.line,
-            linewidth=1.5 if place == 0 else 1.1,
+            linewidth=1.5 if method == a.reference else 1.1,
             zorder=400 + front,
             drawstyle="steps-post",
             marker=look.marker,
@@ -156,8 +156,7 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
 
 def reading(a: Aggregates) -> Note:
     """Return a note that explains how to read the figure."""
-    name = method_label(a.config, a.methods[0])
-    bands = "bands" if len(a.methods) <= BANDS else f"{name}'s band"
+    bands = "bands" if len(a.methods) <= BANDS else f"{a.label}'s band"
     ends = f"Bars and {bands}: intervals. The coverage stated below is that of the bars. "
     return Note(
         "Top: one value per method over all tasks. Bottom: performance profiles. "

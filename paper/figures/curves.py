@@ -13,6 +13,7 @@ from paper.command import Made, Options, figure_of_runs
 from paper.drawing import notes, panels, style
 from paper.drawing.panels import (
     AUC,
+    BANDS,
     RETURN,
     SCORE,
     Measure,
@@ -23,10 +24,10 @@ from paper.drawing.panels import (
 )
 from paper.figures.series import (
     Remark,
-    compared,
     cost,
     inverted,
     methods,
+    packs,
     rates,
     sizes,
     spread,
@@ -101,6 +102,7 @@ class CurveFigure:
     each: True to draw each seed as a thin line.
     remark: a function that returns the text above a panel. The rows that this function gets have
     the values of the panel's y axis in column `score`.
+    note: a function that returns a note, given the lines and all rows.
     """
 
     name: str
@@ -108,6 +110,7 @@ class CurveFigure:
     measures: tuple[Measure, ...] = (SCORE,)
     each: bool = False
     remark: Remarks | None = None
+    note: Callable[[Sequence[Series], pd.DataFrame], str] | None = None
 
     @style.context()
     def draw(self, runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
@@ -120,7 +123,7 @@ class CurveFigure:
         series, laid = self.series(config, self.name), grid(plan, self.measures)
         runs = curves.usable(runs)
         silent = curves.unevaluated(runs, table, absent)
-        figure, rows = _empty(config, laid, runs)
+        figure, rows = _empty(config, laid, runs, len(series))
         every = [panel for row in rows for panel in row]
         measures = list(dict.fromkeys(panel.place.measure for panel in every))
         for measure in measures:
@@ -133,6 +136,7 @@ class CurveFigure:
                 self._say(panel, here, config, absent, silent)
         cut = panels.finish(rows)
         panels.headings(figure, rows, laid.titles)
+        said = self.note(series, runs) if self.note else ""
         env, crosses = plan.envs[0], any(panel.crosses for panel in every)
         style.footer(
             figure,
@@ -148,6 +152,7 @@ class CurveFigure:
                     of=laid.shared,
                     each=self.each,
                 ),
+                *([style.Note(said)] if said else []),
                 *notes.warnings(runs, len(table), silent, cut, absent, ABSENT[config.records]),
             ],
         )
@@ -181,14 +186,17 @@ class CurveFigure:
             panel.remarks.append(said)
 
 
-def _empty(config: Config, laid: Grid, runs: pd.DataFrame) -> tuple[Figure, list[list[Panel]]]:
+def _empty(
+    config: Config, laid: Grid, runs: pd.DataFrame, lines: int
+) -> tuple[Figure, list[list[Panel]]]:
     """Return a figure and its empty panels, in rows.
 
-    A figure with a single column of panels is as wide as a column of the paper's text.
+    A figure with a single column of panels is as wide as a column of the paper's text, unless it
+    has many lines. Panels with many lines are also higher if they fit on a page.
     """
-    across = len(laid.rows[0])
-    height = min(1.9, (style.TEXT_HEIGHT - 1.7) / len(laid.rows))
-    width = style.TEXT_WIDTH if across > 1 else style.COLUMN_WIDTH
+    across, crowded = len(laid.rows[0]), lines > BANDS
+    height = min(2.5 if crowded else 1.9, (style.TEXT_HEIGHT - 1.7) / len(laid.rows))
+    width = style.TEXT_WIDTH if across > 1 or crowded else style.COLUMN_WIDTH
     figure = style.new_figure(width, height * len(laid.rows) + 0.35)
     drawn = figure.subplots(len(laid.rows), across, squeeze=False)
     lack = unscored_envs(runs)
@@ -226,9 +234,9 @@ CURVE_FIGURES = {
         CurveFigure("ablation_sigma", series=variants, measures=(SCORE, AUC), remark=inverted),
         CurveFigure("dmc_figure"),
         CurveFigure("pairing_figure"),
-        CurveFigure("penalty_figure", series=compared, remark=cost),
-        CurveFigure("controls_figure", series=compared),
-        CurveFigure("readings_figure", series=compared),
+        CurveFigure("penalty_figure", remark=cost, note=packs),
+        CurveFigure("controls_figure"),
+        CurveFigure("readings_figure"),
         CurveFigure("beyond_figure"),
     )
 }

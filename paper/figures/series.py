@@ -1,5 +1,6 @@
 """The lines that figures of learning curves show, and the remarks above the panels."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
@@ -11,7 +12,9 @@ from paper.drawing import style
 from paper.drawing.labels import labels
 from paper.drawing.notes import nth
 from paper.drawing.panels import AUC, SCORE, Place, Series, plan_of
+from paper.numbers.curves import AXES
 from paper.numbers.scores import final_scores
+from paper.numbers.statistics import reference
 
 # ---------------------------------------------------------------- lines
 
@@ -19,37 +22,31 @@ from paper.numbers.scores import final_scores
 def methods(config: Config, name: str) -> list[Series]:
     """Return a line per method, with the config's label."""
     plan = plan_of(config, name, one=["rates"])
-    named = {method: method_label(config, method) for method in (*plan.methods, *plan.beside)}
-    return _by_method(config, plan, named)
-
-
-def compared(config: Config, name: str) -> list[Series]:
-    """Return a line per method, with the config's label. Methods for comparison come first."""
-    plan = plan_of(config, name, one=["rates"])
-    named = {method: method_label(config, method) for method in (*plan.beside, *plan.methods)}
-    return _by_method(config, plan, named)
+    shown = (*plan.beside, *plan.methods)
+    return _by_method(config, plan, {method: method_label(config, method) for method in shown})
 
 
 def variants(config: Config, name: str) -> list[Series]:
-    """Return a line for the method that the figure compares with, then a line for each variant.
-
-    The label of a line names the settings in which the methods differ.
-    """
+    """Return a line per method, whose label names the settings in which the methods differ."""
     plan = plan_of(config, name, one=["rates"])
     return _by_method(config, plan, labels(config, [*plan.beside, *plan.methods], plan.envs))
 
 
 def _by_method(config: Config, plan: FigureConfig, named: dict[str, str]) -> list[Series]:
-    """Return a line per method. The first line is the widest.
+    """Return a line per method, first the reference.
+
+    The reference is the method with which the statistics compare all others. If the figure lacks
+    this method, the first method is the reference.
 
     A line shows runs at the method's fixed subsampling rate or, without one, at the figure's rate.
     """
     looks, (rate,) = style.looks(named), plan.rates
+    ours = reference(config)
     found = [
-        Series(method, method_rate(config, method) or rate, label, looks[method])
-        for method, label in named.items()
+        Series(method, method_rate(config, method) or rate, named[method], looks[method])
+        for method in sorted(named, key=lambda method: method != ours)
     ]
-    return [found[0]._replace(width=1.5), *found[1:]]
+    return [found[0]._replace(reference=True), *found[1:]]
 
 
 def sizes(config: Config, name: str) -> list[Series]:
@@ -63,7 +60,7 @@ def sizes(config: Config, name: str) -> list[Series]:
 
     ordered = sorted(variants(config, name), key=size)
     looks = reversed(style.ramp(len(ordered)))
-    return [Series(*one[:3], look) for one, look in zip(ordered, looks, strict=True)]
+    return [one._replace(look=look) for one, look in zip(ordered, looks, strict=True)]
 
 
 def rates(config: Config, name: str) -> list[Series]:
@@ -124,17 +121,52 @@ def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Confi
 
 
 def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
-    """Return the mean milliseconds per update of a pack for each line, without evaluations.
+    """Return each line's mean milliseconds per run and update, without evaluations.
 
-    A pack is a group of runs that one process trains in lockstep.
+    A pack is a group of runs that one process trains in lockstep. The time per run depends on the
+    pack's size. A line has a number only if all its packs have the most common size of the panel's
+    lines, and a dash otherwise.
     """
+    known = {one: ends for one, runs in here if len(ends := _timed(runs))}
+    if not known:
+        return None
+    sizes = {one: _sizes(ends) for one, ends in known.items()}
+    most = Counter(sizes.values()).most_common(1)[0][0]
     parts = []
-    for one, runs in here:
-        ends = runs.sort_values("step").groupby("seed").tail(1).dropna(subset=["seconds"])
-        if len(ends):
-            ms = 1e3 * config.train.num_envs * (ends["seconds"] / ends["step"]).mean()
-            parts.append(f"{one.label.replace(' ', '~')}~{ms:.1f}")
-    return (f"ms per update of a pack: {'; '.join(parts)}", style.GREY) if parts else None
+    for one, ends in known.items():
+        number = "–"
+        if sizes[one] == most and len(most) == 1:
+            per_run = ends["seconds"] / ends["step"] / ends["pack"]
+            number = f"{1e3 * config.train.num_envs * per_run.mean():.1f}"
+        parts.append(f"{one.label.replace(' ', '~')}~{number}")
+    return f"ms per run and update: {'; '.join(parts)}", style.GREY
+
+
+def packs(series: Sequence[Series], runs: pd.DataFrame) -> str:
+    """Name the sizes of the packs in which each line's runs were trained, for `cost`."""
+    found: dict[tuple[int, ...], list[str]] = {}
+    for one in series:
+        if sizes := _sizes(_timed(runs[runs["method"] == one.method])):
+            found.setdefault(sizes, []).append(one.label)
+    if not found:
+        return ""
+    text = "Pack: runs that one process trains together. " + " ".join(
+        f"In packs of {' or '.join(map(str, sizes))}: {'; '.join(names)}."
+        for sizes, names in found.items()
+    )
+    dash = " Dash: the packs are not of the same size as most others, so times are not comparable."
+    return text + dash * (len(found) > 1)
+
+
+def _timed(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the last row of each run whose time and pack are known."""
+    last = runs.sort_values("step").groupby(AXES, observed=True).tail(1)
+    return last.dropna(subset=["seconds", "pack"])
+
+
+def _sizes(ends: pd.DataFrame) -> tuple[int, ...]:
+    """Return the different sizes of packs."""
+    return tuple(sorted({int(size) for size in ends["pack"]}))
 
 
 def _percent(share: float) -> str:

@@ -87,8 +87,11 @@ def test_only_a_few_lines_all_have_a_band(count: int, bands: int) -> None:
     crowded = panel(SCORE, (0.0, 1.0), [0.2])
     crowded.config = load({"scale": "quick"})
     for number in range(count):
-        crowded.add(runs(0.5), Series("ngt", 20, "NGT", LOOK), number, count)
+        series = Series("ngt", 20, "NGT", LOOK, reference=number == 1)
+        crowded.add(runs(0.5), series, number, count)
     assert len(crowded.axes.collections) == bands
+    thin = [line for line in crowded.axes.lines if line.get_alpha()]
+    assert len(thin) == (count if count <= BANDS else 0)
     assert len(crowded.means) == count
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 Make = Callable[..., Any]
 NAMES = ["pairing_figure", "penalty_figure", "controls_figure", "readings_figure", "beyond_figure"]
@@ -56,12 +58,46 @@ def test_a_panel_without_any_run_says_so_whatever_runs_elsewhere(
     assert seen.above(0) == "missing: all runs"
 
 
-def test_the_milliseconds_of_an_update_are_said(paper_study: Make, drawn: Make) -> None:
-    """Check that 60 000 env steps in 30 s, four per update, are shown as updates of 2 ms."""
+@pytest.mark.parametrize("name", ["beyond_figure", "main_figure"])
+def test_the_reference_is_first_and_has_the_band(
+    name: str, paper_study: Make, fill: Make, drawn: Make
+) -> None:
+    study = paper_study(name, envs=["HalfCheetah-v4"], demos=[4], seeds=[0, 1])
+    study.settings["statistics"] = {"reference": "dac-r"}
+    fill(study)
+    seen = drawn(study, name)
+    assert seen.legend[0] == "DAC, R"
+    assert "Band (DAC, R only)" in seen.notes
+    first, *others = seen.strong(0)
+    (band,) = seen.figure.axes[0].collections
+    assert np.allclose(band.get_facecolor()[0][:3], to_rgb(first.get_color()))
+    assert all(line.get_linewidth() < first.get_linewidth() for line in others)
+
+
+@pytest.mark.parametrize("other", [2, 12])
+def test_times_are_compared_within_packs_of_one_size(
+    other: int, paper_study: Make, drawn: Make
+) -> None:
+    """Check that 60 000 env steps in 30 s, four per update, take 2 ms, or 1 ms for one of two runs.
+
+    The time of NGT, whose packs may have another size, is then left out.
+    """
     study = paper_study("penalty_figure", envs=["Hopper-v4"], seeds=[0])
     for key in study.table():
-        seconds = 30.0 if key.method == "ngt" else 60.0
-        study.write(key, [0.5] * 6, timing=[[i * 10_000, i * seconds / 6] for i in range(1, 7)])
-    (axes,) = drawn(study, "penalty_figure").figure.axes
-    said = " ".join(text.get_text() for text in axes.texts).replace("\u00a0", " ")
-    assert "ms per update" in said and "NGT 2.0" in said and "W-DAC (spectral norm) 4.0" in said
+        pack, seconds = (other, 90.0) if key.method == "ngt" else (2, 30.0)
+        timing = [[i * 10_000, i * seconds / 6] for i in range(1, 7)]
+        study.write(key, [0.5] * 6, timing=timing, pack=pack)
+    seen = drawn(study, "penalty_figure")
+    above, same = seen.above(0), other == 2
+    assert ("NGT 3.0;" if same else "NGT –;") in above
+    assert above.startswith("ms per run and update") and "W-DAC (spectral norm) 1.0" in above
+    assert ("In packs of 12: NGT. In packs of 2: DAC, R; W-DAC;" in seen.notes) != same
+    assert ("Dash:" in seen.notes) != same
+
+
+def test_times_of_unknown_packs_are_left_out(paper_study: Make, drawn: Make) -> None:
+    study = paper_study("penalty_figure", envs=["Hopper-v4"], seeds=[0])
+    for key in study.table():
+        study.write(key, [0.5] * 6, timing=[[60_000, 30.0]])
+    seen = drawn(study, "penalty_figure")
+    assert seen.above(0) == "" and "pack" not in seen.notes.lower()
