@@ -32,7 +32,12 @@ SAM draws y anew for each row, but only the mean of y matters. FAIRL's code diff
 in three more points. It also clamps z while D learns, it tunes the scale of the reward and the
 weight of the penalty per env, and it ignores terminations.
 Traps: at z = 10, FAIRL's reward is 22 026 times as large as z. Without a clamp, or with a weak
-penalty, the critic diverges.
+penalty, the critic diverges. The mean of FAIRL's reward is minus the divergence, but the policy
+gradient of the reward is not the divergence's gradient, since the reward contains the density of
+the policy. The right gradient is that of the reward exp(z). At z = 0, where the policy equals the
+expert's, FAIRL's reward falls with slope 1. Even with an exact D, its policy gradient therefore
+leads away from the expert. FAIRL's code tries 64 pairs of scale and weight per env, for 16 million
+env steps each.
 Sources: Kostrikov et al., Discriminator-Actor-Critic, ICLR 2019; Blondé and Kalousis,
 Sample-Efficient Imitation Learning via Generative Adversarial Nets, AISTATS 2019; Gulrajani et al.,
 2017 (penalty); Fu et al., Learning Robust Rewards with Adversarial Inverse Reinforcement Learning,

@@ -22,16 +22,20 @@ Range: [-1 / c, 1 / c], which is [-2, 2]. With `absorbing`, the range of rewards
 wider by a factor of 1 / (1 - gamma). Targets are clipped to the values that such rewards can reach,
 [-200, 200].
 Deviations: the batch of 512 (half from the agent, half from the expert) and the number of updates
-are the same as for IQ-Learn in this suite. The original collects 10 000 steps before it learns;
-this code learns from the start. `absorbing` is on, as in LS-IQ's paper; the public launch scripts
-turn it off. In the second term, `absorbing` multiplies the reward of every terminated transition,
-the agent's and the expert's. The public code multiplies only the agent's rewards; there, the
-expert's terminated transitions keep the reward -1 / c. The public code's variant with a learned
-entropy critic (LS-IQ with H) is omitted.
+are the same as for IQ-Learn in this suite. The original collects 10 000 steps before the critic
+learns, and 15 000 before the actor learns, so the critic makes 5000 updates with the initial
+policy. In this code both learn from the start. `absorbing` is on, as in LS-IQ's paper; the public
+launch scripts turn it off. In the second term, `absorbing` multiplies the reward of every
+terminated transition, the agent's and the expert's. The public code multiplies only the agent's
+rewards; there, the expert's terminated transitions keep the reward -1 / c. The public code's
+variant with a learned entropy critic (LS-IQ with H) is omitted.
 Traps: with gamma 0.99 and c 0.5, the expert's target Q_max is 200. The critic's loss therefore
 starts near 40 000, and the critic's weights need thousands of updates to reach the target. For
-HalfCheetah, the public launch script uses another weight, c = 10. The temperature is fixed, at 0.1
-on Humanoid and at 1e-3 on all other tasks.
+HalfCheetah, the public launch scripts also try c = 10. The temperature is fixed, at 0.1 on Humanoid
+and at 1e-3 on all other tasks. With `agent: value`, the actions that the agent took have no effect
+on the loss. The value of an action that the policy would take now learns from the state that
+followed an earlier action. This is right only as long as the policy changes slowly. The public
+script for Humanoid with one demonstration uses `agent: buffer`.
 Sources: Al-Hafez et al., "LS-IQ: Implicit Reward Regularization for Inverse Reinforcement
 Learning", ICLR 2023; robfiras/ls-iq, with its issue 2. The public code is only
 installed from its repository, so the tests compare the loss with the formula in float64.

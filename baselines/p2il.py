@@ -26,7 +26,10 @@ half from the expert. The agent updates once every four env steps, not at every 
 one reward net; the original has two and takes the smaller of their outputs.
 Traps: the public commands for MuJoCo turn `online` off, so the agent's transitions affect only the
 regulariser and the actor. The commands use 10 whole demonstrations. They set tau to 0.08 on
-HalfCheetah and 1 elsewhere, use no target critics, and choose the objective `value_expert`.
+HalfCheetah and 1 elsewhere, use no target critics, and choose the objective `value_expert`. With
+these settings and equal weights w, V(s') cancels as well, and E_expert[V(s) - Q(s, a)] and the
+regulariser remain. The critic then learns nothing about what an action leads to; it only prefers
+the expert's actions, as behavioural cloning does.
 Sources: Viano et al., "Proximal Point Imitation Learning", NeurIPS 2022; lviano/P2IL (deep_PPIL);
 lionelblonde/ngt. The public code has no installable package, so the tests compare the loss with the
 formula in float64.

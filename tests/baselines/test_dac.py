@@ -146,6 +146,27 @@ def test_fairls_reward_is_bounded_by_a_clamp_of_the_logit(make_batch, z: float):
     assert reward == pytest.approx([-clamped * math.exp(clamped)] * BATCH, rel=1e-6, abs=1e-30)
 
 
+@pytest.mark.parametrize(
+    ("form", "kept"), [("logit", True), ("softplus", True), ("forward_kl", False)]
+)
+def test_an_exact_d_keeps_a_policy_at_the_experts_unless_the_reward_is_fairls(
+    float64, form, kept: bool
+):
+    """Follow the policy gradient of the reward in a task with one state and three actions.
+
+    D is exact at every step: z is the log ratio of the expert's and the policy's probabilities.
+    """
+    model = build(form=form)
+    model.net = torch.nn.Identity()  # the input is z
+    expert = torch.tensor([0.5, 0.3, 0.2])
+    logits = torch.tensor([0.51, 0.295, 0.195]).log()
+    for _ in range(2000):
+        policy = logits.softmax(dim=0)
+        reward = model.value((expert / policy).log()[None, :, None])[0]
+        logits += 0.05 * policy * (reward - (policy * reward).sum())
+    assert torch.allclose(logits.softmax(dim=0), expert, atol=1e-3) == kept
+
+
 @pytest.mark.parametrize("z", [-1e4, -80.0, -20.0, 0.0, 20.0, 80.0, 1e4])
 def test_rewards_do_not_saturate(make_batch, z: float):
     """Check that the reward keeps growing with the logit z where its usual form saturates.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from baselines.lsiq import LsIq
 from ngt.errors import UserError
@@ -50,6 +51,17 @@ def test_the_loss_equals_plain_loops(case, options: dict, critics: int) -> None:
     for run in (0, 1):
         errors = [plain(*made.sides(run), k, options) for k in range(critics)]
         assert float(loss[run].detach()) == pytest.approx(np.sum(errors) / critics, rel=1e-10)
+
+
+@pytest.mark.parametrize(("agent", "used"), [("value", False), ("buffer", True)])
+def test_only_the_second_form_learns_from_the_actions_that_the_agent_took(
+    case, agent: str, used: bool
+) -> None:
+    made = case(LsIq, weight=C, agent=agent)
+    action = made.batch.action.clone()
+    action[:, : action.shape[1] // 2] *= -1.0
+    other = made._replace(batch=made.batch._replace(action=action))
+    assert torch.equal(made.loss, other.loss) != used
 
 
 def test_values_after_a_step_are_clipped_to_what_the_rewards_can_reach(case) -> None:

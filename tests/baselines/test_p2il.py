@@ -62,6 +62,24 @@ def test_the_gradient_is_that_of_the_logistic_error(case) -> None:
     assert torch.allclose(ours, theirs, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.parametrize(("tau", "used"), [(1e-12, False), (TAU, True)])
+def test_the_next_states_teach_the_critic_only_through_unequal_weights(
+    case, tau: float, used: bool
+) -> None:
+    """Check that equal weights leave no trace of s' in the critic's gradient.
+
+    The critic then only learns to prefer the expert's actions, as in behavioural cloning.
+    """
+    made = case(P2il, 2, False, hidden=(5,), tau=tau)
+    weights = [layer.weight for layer in made.agent.critic.net.layers]
+    before = torch.autograd.grad(made.loss.sum(), weights)
+    after = torch.autograd.grad(
+        made._replace(batch=made.batch._replace(next_obs=-made.batch.next_obs)).loss.sum(), weights
+    )
+    same = [torch.allclose(b, a, rtol=1e-8) for b, a in zip(before, after, strict=True)]
+    assert all(same) != used
+
+
 def test_critic_and_reward_take_the_step_together(case) -> None:
     made = case(P2il, 2, False, hidden=(5,))
     before = [p.clone() for p in (*made.agent.parameters(), *made.model.parameters())]
