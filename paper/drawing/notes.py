@@ -67,8 +67,6 @@ def reading(
 ) -> Note:
     """Return a note that explains how to read lines and bands, and gives the number of seeds.
 
-    In the texts of this function, `~` stands for a no-break space.
-
     of: texts on what all panels have in common.
     each: True if each thin line shows a single seed.
     """
@@ -104,7 +102,7 @@ def reading(
         )
     else:
         text.append("One seed has no standard deviation, so there is no band.")
-    return Note(" ".join(text).replace("~", "\u00a0"))
+    return Note(" ".join(text).replace("~", "\u00a0"))  # a no-break space
 
 
 def _lines(window: int, each: bool, crowded: bool, ours: str) -> str:

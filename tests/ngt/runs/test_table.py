@@ -31,6 +31,7 @@ COLUMNS = [
     "random",
     "expert",
     "status",
+    "pack",
 ]
 
 

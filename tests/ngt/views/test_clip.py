@@ -54,16 +54,15 @@ def test_a_gif_has_the_frames_their_time_and_its_words(clip: Clip) -> None:
     assert len(frames_of(half)) == 5 and len(half) < len(content)
 
 
-def test_the_best_quality_that_fits(clip: Clip, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_quality_that_fits(clip: Clip) -> None:
     few = [(80, 1, 32), (60, 1, 16), (40, 2, 8)]
-    monkeypatch.setattr("ngt.views.clip.QUALITY", few)
     sizes = [len(encode(clip, *quality, "")) for quality in few]
-    assert len(gif(clip, "", sizes[0])) == sizes[0]
+    assert len(gif(clip, "", sizes[0], few)) == sizes[0]
     limit = sizes[0] - 1
     first = next(size for size in sizes if size <= limit)
-    assert len(gif(clip, "", limit)) == first
+    assert len(gif(clip, "", limit, few)) == first
     with pytest.raises(UserError, match=r"--seconds: [0-9]+ bytes at a GIF"):
-        gif(clip, "", min(sizes) - 1)
+        gif(clip, "", min(sizes) - 1, few)
 
 
 def test_policies_side_by_side(clip: Clip) -> None:
