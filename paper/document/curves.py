@@ -12,7 +12,9 @@ from ngt.runs.table import unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label, method_rate
 from paper.drawing import style
+from paper.drawing.panels import BANDS
 from paper.numbers import curves
+from paper.numbers.statistics import reference
 from paper.register import CURVES
 
 POINTS = 200  # maximum number of points per curve, about four CSS pixels from each to the next
@@ -36,7 +38,8 @@ def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
     Returns are left out, because a run's return is random + score * (expert - random). If an env
     has no scores, its curves show returns instead, and the env's `unscored` gives the reason.
 
-    In `methods`, `on` marks the methods of the first figure, which are drawn when the page opens.
+    In `methods`, `on` marks the methods of the first figure, which are drawn when the page opens,
+    and `ours` marks the reference. With more than `bands` curves, only the reference has a band.
 
     runs: the rows of `ngt.runs.table.read_keys`.
     """
@@ -49,6 +52,7 @@ def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
     unscored = unscored_envs(runs)
     return {
         "unit": UNIT,
+        "bands": BANDS,
         "envs": [
             {"name": env, "random": pair[0], "expert": pair[1], "unscored": unscored.get(env, "")}
             for env in _values(config, "envs")
@@ -71,6 +75,7 @@ def _methods(config: Config, names: Sequence[str]) -> list[dict[str, Any]]:
             "dark": style.on_dark(looks[name].color),
             "dashes": looks[name].dashes,
             "on": name in first,
+            "ours": name == reference(config),
         }
         for name in names
     ]

@@ -27,6 +27,7 @@ from paper.document import findings, pictures
 from paper.document import runs as report_runs
 from paper.drawing import caption, stamps, style
 from paper.drawing import table as tables
+from paper.drawing.panels import BANDS
 from paper.drawing.table import Cell, Table
 from paper.register import CURVES, FIGURES, MAIN, REPORT, TABLES, VIDEOS, Artefact, envs
 
@@ -216,6 +217,7 @@ def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any
         "partial": len(runs.absent),
         "curves": _script(report_curves.payload(runs.rows, config)),
         "points": report_curves.POINTS,
+        "bands": BANDS,
         "mark": lambda text: VERDICTS.get(str(text).lower(), "none"),
         "verdict_column": verdict_column,
         "dark": style.DARK,

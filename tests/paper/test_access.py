@@ -126,3 +126,18 @@ def test_the_keyboard_visits_the_page_from_top_to_bottom(
         "const one = window.seen.at(-1); return getComputedStyle(one).outlineStyle"
     )
     assert outlines == "solid", "the stop with the focus has an outline"
+
+
+def test_with_many_curves_only_the_reference_and_the_focused_one_have_bands(
+    show: Callable[..., None], browser: webdriver.Chrome
+) -> None:
+    show(1280, "light")
+    bands = (
+        "return [...document.querySelectorAll('.curve')].filter(x => x.querySelector('.band') &&"
+        " getComputedStyle(x.querySelector('.band')).opacity > 0).map(x => x.dataset.method)"
+    )
+    assert browser.execute_script(bands) == ["ngt"]
+    browser.execute_script("document.querySelector('.chart svg').focus()")
+    ActionChains(browser, duration=0).send_keys(Keys.ARROW_RIGHT, Keys.ARROW_DOWN).perform()
+    focused = browser.execute_script("return document.querySelector('.curve.on').dataset.method")
+    assert set(browser.execute_script(bands)) == {"ngt", focused}

@@ -181,6 +181,7 @@
     });
     for (const c of [...curves].reverse()) {
       const group = paint(svg("g", { class: "curve", "data-method": c.cell.method }), c.method);
+      group.classList.toggle("ours", c.method.ours);
       if (banded(c)) {
         const [up, down] = [1, -1].map((sign) => c.mean.map((m, i) => m + sign * c.std[i]));
         group.append(svg("path", {
@@ -202,6 +203,7 @@
     const tip = html("div", { className: "tip", hidden: true });
     tip.setAttribute("role", "status");
     plot.append(dot);
+    plot.classList.toggle("crowded", curves.length > data.bands); // hides most bands
     chart.replaceChildren(plot, tip);
     view = { curves, x, y, plot, dot, tip, width, at: null };
     plot.addEventListener("pointermove", point);

@@ -75,6 +75,7 @@ def test_every_figure_of_curves_once_and_no_other(make_study: Make) -> None:
         study.write(study.key(method), [0.1])
     made = data(study)
     assert [cell["method"] for cell in made["cells"]] == ["ngt", "bc", "dac-r"]
+    assert [m["name"] for m in made["methods"] if m["ours"]] == ["ngt"]
     assert {m["name"]: m["on"] for m in made["methods"]} == {
         "ngt": True,
         "bc": True,
