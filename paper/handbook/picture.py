@@ -28,7 +28,7 @@ from paper.register import POTENTIAL
 NAME = "picture"
 STEM = CHECKOUT / "docs" / "potential"  # the files without their endings
 LARGEST = 500_000  # bytes of the animation
-QUALITY = ((720, 1, 256), (540, 1, 128), (360, 1, 64))  # as in ngt.views.clip
+QUALITY = ((640, 1, 256), (640, 1, 128), (480, 1, 128), (360, 1, 64))  # as in ngt.views.clip
 SECONDS = 12.0  # maximum length of the animation
 EACH = 1.0  # maximum number of seconds for which each map is shown
 
