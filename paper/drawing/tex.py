@@ -81,7 +81,7 @@ def format_table(table: Table) -> str:
         # break across pages.
         lines = [
             rf"\begingroup\footnotesize{space}",
-            *([rf"\noindent {_sentences(below)}", ""] if below else []),
+            *([rf"\medskip\noindent {_sentences(below)}", ""] if below else []),
             rf"\begin{{longtable}}{_alignment(table)}",
             rf"{_caption(table.caption)} \\",
             *(*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"),

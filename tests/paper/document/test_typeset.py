@@ -184,7 +184,7 @@ def fill_folder(folder: Path, seed: int, scale: str) -> None:
         found.append(Item(figure, (), caption=sentence * rng.randint(2, 12)))
     for name in TABLES:
         keys = [*macros.COLUMNS.get(name, {"demos": 0, "method": 0, "mean": 0})]
-        columns = {key: Column(key, width=0.9 / len(keys)) for key in keys}
+        columns = {key: Column(key, width=0.88 / len(keys)) for key in keys}
         words = {key: sentence * rng.randint(0, 2) + key for key in keys}
         rows = [words] * rng.choice([4, 20, 60])
         made = Table(sentence, columns, rows, [sentence * rng.randint(1, 6)])
