@@ -29,7 +29,7 @@ TEXT = {
     **{"\u00a0": "~", "\n": " "},
 }
 # Characters that need LaTeX's mathematics mode, and their commands in the same order.
-MATHEMATICS = "<>−±×≤≥≈→∞√·∈∇∂≪ℓ†°÷αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
+MATHEMATICS = "<>−±×≤≥≈→∞√·∈∇∂≪ℓ†°÷αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ▲▼"
 COMMANDS = re.findall(
     r"\S+",
     r"""
@@ -38,6 +38,7 @@ COMMANDS = re.findall(
     \alpha \beta \gamma \delta \varepsilon \zeta \eta \theta \iota \kappa \lambda \mu \nu \xi \pi
     \rho \sigma \tau \upsilon \varphi \chi \psi \omega
     \Gamma \Delta \Theta \Lambda \Xi \Pi \Sigma \Upsilon \Phi \Psi \Omega
+    \blacktriangle \blacktriangledown
     """,
 )
 SPELLING = TEXT | {
@@ -70,7 +71,7 @@ def format_table(table: Table) -> str:
     r"""Return a LaTeX table with caption and notes, for \input into a one-column document.
 
     The document needs the package booktabs. It also needs the package array if a column has a
-    width, and longtable if the rows fill more than a page.
+    width, longtable if the rows fill more than a page, and amssymb for the marks of cut curves.
     """
     rows, below = _rows(table), [*table.notes, *table.marks]
     space = rf"\setlength{{\tabcolsep}}{{{3 if len(_listed(table)) > WIDE_COLUMNS else 4}pt}}"
@@ -80,7 +81,7 @@ def format_table(table: Table) -> str:
         # break across pages.
         lines = [
             rf"\begingroup\footnotesize{space}",
-            *([rf"\noindent {_sentences(below)}", ""] if below else []),
+            *([rf"\medskip\noindent {_sentences(below)}", ""] if below else []),
             rf"\begin{{longtable}}{_alignment(table)}",
             rf"{_caption(table.caption)} \\",
             *(*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"),

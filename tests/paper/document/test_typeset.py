@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from ngt.errors import UserError
-from ngt.runs.table import Runs
+from ngt.runs.keys import Layout, run_table
+from ngt.runs.table import read_keys
 from ngt.settings import resolve
 from ngt.settings.load import load
 from paper import command
@@ -183,13 +184,15 @@ def fill_folder(folder: Path, seed: int, scale: str) -> None:
         found.append(Item(figure, (), caption=sentence * rng.randint(2, 12)))
     for name in TABLES:
         keys = [*macros.COLUMNS.get(name, {"demos": 0, "method": 0, "mean": 0})]
-        columns = {key: Column(key, width=0.9 / len(keys)) for key in keys}
+        columns = {key: Column(key, width=0.88 / len(keys)) for key in keys}
         words = {key: sentence * rng.randint(0, 2) + key for key in keys}
         rows = [words] * rng.choice([4, 20, 60])
         made = Table(sentence, columns, rows, [sentence * rng.randint(1, 6)])
         found.append(Item(TABLES[name], (), table=made))
         (folder / f"{name}.tex").write_text(made.tex())
-    runs = Runs(None, {}, {})
+    runs = read_keys(
+        Layout(scale, folder), config, run_table(config), "figures", allow_partial=True
+    )
     for name, extra in extra_tables(config, runs).items():
         (folder / f"{name}.tex").write_text(extra.tex())
     (folder / "macros.tex").write_text(macros.macros(config, runs, found))
