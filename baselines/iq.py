@@ -28,11 +28,11 @@ other divergences and its gradient penalty are omitted.
 Traps: the issues of the public code's repository report the following. Training does not converge
 if the temperature is learned, unless the target entropy is far below -|A| (that code uses -4 |A|).
 This suite therefore fixes the temperature at the values in the public scripts. On Pendulum-v1,
-however, runs of 30 000 steps learn only with a learned temperature and higher rates
-(docs/learning.md). The regulariser must cover expert and agent transitions; with expert transitions
-alone, the critic diverges. In some cases, training diverges with the minimum of two critics but not
-with a single critic. The public scripts use one critic, and so does this suite. One user could not
-reach the published returns with one demonstration and reported a return of 3500 on Walker2d.
+however, runs of 30 000 steps learn with a learned temperature and higher rates (docs/learning.md).
+The regulariser must cover expert and agent transitions; with expert transitions alone, the critic
+diverges. In some cases, training diverges with the minimum of two critics but not with a single
+critic. The public scripts use one critic, and so does this suite. One user could not reach the
+published returns with one demonstration and reported a return of 3500 on Walker2d.
 Sources: Garg et al., "IQ-Learn: Inverse soft-Q Learning for Imitation", NeurIPS 2021;
 Div99/IQ-Learn, with its issues 2, 5, 11, 13 and 17; lionelblonde/ngt. The public code has
 no installable package, so the tests compare the loss with the formula in float64.
