@@ -55,7 +55,7 @@ DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
 
 
 class Streams:
-    """The random tensors of a pack of R runs, drawn in advance, in blocks, into fixed memory.
+    """The random tensors of a pack of R runs, drawn in advance into fixed memory, block by block.
 
     Each run has a separate generator for each draw. The numbers of a draw therefore depend neither
     on other runs nor on other draws. `next()` returns views of shape (R, *draw.shape) into the

@@ -113,7 +113,7 @@ def maker(artefact: Artefact) -> Maker:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the options that all artefacts share."""
+    """Return a parser for the options that all artefacts share."""
     parser = Parser(
         prog="python -m paper",
         description="Make a figure, a table or a document from a scale's runs. "

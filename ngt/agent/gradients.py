@@ -66,7 +66,7 @@ class Run(NamedTuple):
 
 
 def runs_of(net: PackedMLP, trained: bool = False) -> list[Run]:
-    """Return a net's parts, one per run or twin, ordered by run and then by twin.
+    """Return a net's parts: one for each run or, for twin nets, for each twin of each run.
 
     trained: also allocate the gradients of the parameters, which `Run.backward` needs.
     """

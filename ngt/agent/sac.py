@@ -210,7 +210,7 @@ class Sac(nn.Module):
         return torch.tanh(pre_tanh)[:, : obs.shape[1]]
 
     def temperature(self) -> Tensor:
-        """Return alpha, shape (R,), which is exp or softplus of the learned parameter."""
+        """Return alpha (R,), i.e. the exponential or the softplus of the learned parameter."""
         softplus = self.config.alpha_form == "softplus"
         return F.softplus(self.log_alpha) if softplus else self.log_alpha.exp()
 

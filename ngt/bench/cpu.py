@@ -7,7 +7,7 @@ fields:
 - `over_floor`: the time of an update, divided by the time of its matrix products alone
 - `update_ms`: milliseconds per update of one run
 - `products_ms`: the part of `update_ms` that matrix products take
-- `env_steps_per_second`: env steps per second of one run in whole training, without evaluations
+- `env_steps_per_second`: env steps per second of one run over a whole training, without evaluations
 """
 
 import multiprocessing

@@ -171,7 +171,7 @@ def _end_to_end(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[np.float32
 def record(
     env: str, act: Act, episodes: int, seed: int, *, source: str, terminate_when_unhealthy: bool
 ) -> Demos:
-    """Record episodes of a policy, and the returns of equally many episodes of a random policy.
+    """Record episodes of a policy, and the returns of as many episodes of a random policy.
 
     act: the policy, which maps observations (1, n, obs) to actions (1, n, act) in [-1, 1].
     """

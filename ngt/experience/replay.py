@@ -66,13 +66,13 @@ class Replay:
         row    a3  b3  a1  b1  a2  b2  | a4  b4       (rows after the ring hold only obs)
         after   6   7   4   5   0   1                 place of the next obs
 
-    If a transition ends an episode, the env's next row begins a new episode. The ended episode's
+    If a transition ends an episode, the env's next row begins a new episode. That episode's
     final observation is then stored in `finals` (R, 1 + slots, obs), at the index `slot` from the
     transition's row. Rows of all other transitions have slot 0, which is never read. Sampling
-    gathers rows from tensors of fixed shape. Memory is not used before rows are stored in it.
+    gathers rows from tensors of fixed shape. A row takes up memory only once it is stored.
 
     `reserve` assigns slots before transitions are stored. It frees the slots of overwritten
-    transitions. If too few slots are free, `reserve` replaces `finals` by a tensor of twice the
+    transitions. If too few slots are free, `reserve` replaces `finals` with a tensor of twice the
     size. A CUDA graph that reads the old tensor must then be captured again.
     """
 
@@ -97,7 +97,7 @@ class Replay:
         # The value of `total` in a tensor, so that a CUDA graph reads the current value.
         self.count = torch.zeros((), dtype=torch.int64, device=device)
         self.ends = [0] * runs  # for each run, how many episodes have ended so far
-        # For each run, the number and slot of every stored transition that ended an episode.
+        # For each run, the index and slot of every stored transition that ended an episode.
         self._lent: list[deque[tuple[int, int]]] = [deque() for _ in range(runs)]
         self._free = [list(range(SLOTS, 0, -1)) for _ in range(runs)]
         self._run = torch.arange(runs, device=device).unsqueeze(1)

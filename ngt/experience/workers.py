@@ -192,7 +192,7 @@ def _serve(
     make: Callable[[], Env],
     arrays: Callable[[], Arrays],
 ) -> None:
-    """Make the envs, then carry out each message and answer with None or with an error."""
+    """Make the envs, then handle each message and reply with None or with an error."""
     other.close()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):  # the parent handles them
         signal.signal(number, signal.SIG_IGN)

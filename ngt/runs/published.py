@@ -211,8 +211,8 @@ class Published:
         The result maps names, such as "expert <env>", to descriptions. Runs and experts whose
         settings do not differ are left out.
 
-        keys: the runs to compare.
-        envs: the envs whose experts to compare.
+        keys: the runs that are compared.
+        envs: the envs whose experts are compared.
         """
         found = {f"run {key}": self.difference(key) for key in keys}
         found |= {f"expert {env}": self.of_expert(env) for env in envs}
@@ -256,7 +256,7 @@ class Published:
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
         """Return the names of published runs that no figure or table of the config requests.
 
-        Only runs that differ from one of `keys` in the seed alone are returned.
+        A run is included only if one of `keys` equals the run's key apart from the seed.
         """
         known = {str(key) for key in run_table(self.config)}
         cells = {str(key).rpartition("/")[0] for key in keys}

@@ -121,9 +121,8 @@ def rank_correlation(a: Tensor, b: Tensor) -> Tensor:
 class Learner:
     """The agents, reward models, demonstrations and random streams of R runs.
 
-    An iteration only computes tensors of fixed shapes from tensors of fixed shapes. No value is
-    copied to the CPU before `drain`. On CUDA, an iteration is captured once and then replayed,
-    unless `graphs` is False.
+    All tensors of an iteration have fixed shapes. No value is copied to the CPU before `drain`. On
+    CUDA, an iteration is captured once and then replayed, unless `graphs` is False.
     """
 
     def __init__(
@@ -241,9 +240,10 @@ class Learner:
                 self.sums[name] = value.clone()
 
     def drain(self) -> dict[str, NDArray[np.float64]]:
-        """Return metrics, averaged since the last call, and diagnostics, each (R,). Reset the sums.
+        """Return the metrics and the diagnostics, each of shape (R,). Reset the sums.
 
-        The diagnostics are computed on the batches of the last update and do not affect training.
+        The metrics are averaged over the updates since the last call. The diagnostics are computed
+        on the batches of the last update and do not affect training.
         """
         means = {
             name: (total / max(self.summed, 1)).double().cpu().numpy()
@@ -259,7 +259,7 @@ class Learner:
 
     @torch.no_grad()
     def diagnostics(self, expert: Batch, agent: Batch) -> dict[str, Tensor]:
-        """Return diagnostics of the learned reward for the log, by name, each (R,).
+        """Return the logged diagnostics of the learned reward by name, each of shape (R,).
 
         auc: the probability that an expert transition scores higher than an agent transition.
         rank_correlation: Spearman's correlation between the learned reward and the env's reward on

@@ -81,7 +81,7 @@ def _mujoco(env: Env) -> bool:
 
 
 def _prepare(env: Env) -> None:
-    """Choose a camera and fast rendering if MuJoCo renders the env.
+    """If MuJoCo renders the env, choose a camera and turn on fast rendering.
 
     Call this function before the first frame.
     """
@@ -100,7 +100,7 @@ def _prepare(env: Env) -> None:
             inner.mujoco_renderer.default_cam_config = near
     # On a CPU, shadows and multisampling take 20 times as long as everything else.
     model.vis.quality.shadowsize = model.vis.quality.offsamples = 0
-    # Reflections and small moving tiles take most of a GIF's bytes.
+    # Reflections and small moving tiles account for most of a GIF's size.
     model.mat_reflectance[:] = 0
     model.mat_texrepeat[:] /= 1 if dm_control else 3
 

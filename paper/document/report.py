@@ -97,7 +97,7 @@ def items(
 ) -> list[Item]:
     """Return every figure and table of the scale.
 
-    Raise UserError for a missing file unless `allow_partial`.
+    Raise UserError if a file is missing, unless `allow_partial` is True.
 
     picture: the file type of figures, png or pdf.
     """
@@ -176,7 +176,7 @@ def verdict_column(table: Table) -> str | None:
 
 
 def verdicts(found: Sequence[Item]) -> Iterator[tuple[Item, str]]:
-    """Yield each table of verdicts, with the counts of its verdicts in words."""
+    """Yield each table of verdicts, with a text that counts them, such as "2 reproduced"."""
     for item in found:
         column = None if item.table is None else verdict_column(item.table)
         if item.table is not None and column is not None:
@@ -241,11 +241,11 @@ def page(
 ) -> str:
     """Return the web page, with pictures compressed so that the page fits into LIMIT bytes.
 
-    The page also has videos of the shipped experts, and the GIFs in the folder videos/ next to the
-    scale's figures, as far as they fit into LIMIT_OF_VIDEOS bytes.
+    The page also has as many videos as fit into LIMIT_OF_VIDEOS bytes: first those of the shipped
+    experts, then the GIFs in the folder videos/ next to the scale's figures.
 
-    Raise UserError for a missing run or file unless `allow_partial`, and for published records
-    without the config's settings unless `other_settings`.
+    Raise UserError if a run or file is missing, unless `allow_partial` is True, or if the settings
+    of published records differ from the config's, unless `other_settings` is True.
 
     out: the file that the page will be written to; links in the page are relative to this file.
     """

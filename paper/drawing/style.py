@@ -132,13 +132,13 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 
 def ramp(count: int) -> list[Look]:
-    """Return looks for an ordered setting's values, from dark to light, even in greyscale."""
+    """Return looks for the values of an ordered setting, from dark to light, also in greyscale."""
     shades = np.linspace(len(RAMP) - 1, 0, count).round().astype(int)
     return [Look(RAMP[shade], *STEPS[place % len(STEPS)]) for place, shade in enumerate(shades)]
 
 
 def on_dark(color: str) -> str:
-    """Return a colour that is lightened until it contrasts with DARK as `color` does with white."""
+    """Lighten a colour until its contrast with DARK is that of the given colour with white."""
     goal, white = _contrast(color, "white"), 0.0
     mixed = to_hex(color)
     while white < 1.0 and _contrast(mixed, DARK) < goal:

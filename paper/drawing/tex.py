@@ -59,7 +59,7 @@ def escape(text: str, breakable: bool = False) -> str:
 
 
 def _spelling(match: re.Match[str]) -> str:
-    """Return how to write a character in LaTeX, or its code point if the fonts lack it."""
+    """Return the LaTeX code of a character, or its code point if the fonts lack it."""
     character = match[0]
     if match[1]:  # the next character is the same, and LaTeX would join the two
         return character + "{}"
@@ -71,7 +71,8 @@ def format_table(table: Table) -> str:
     r"""Return a LaTeX table with caption and notes, for \input into a one-column document.
 
     The document needs the package booktabs. It also needs the package array if a column has a
-    width, longtable if the rows fill more than a page, and amssymb for the marks of cut curves.
+    width, longtable if the rows fill more than a page, and amssymb for the marks of curves that
+    leave the axes.
     """
     rows, below = _rows(table), [*table.notes, *table.marks]
     space = rf"\setlength{{\tabcolsep}}{{{3 if len(_listed(table)) > WIDE_COLUMNS else 4}pt}}"
@@ -110,7 +111,7 @@ def _alignment(table: Table) -> str:
 
 
 def _listed(table: Table) -> dict[str, Column]:
-    """Return the columns whose values do not stand in headings above groups of rows."""
+    """Return the columns whose values are not shown in headings above groups of rows."""
     return {key: column for key, column in table.columns.items() if not column.group}
 
 

@@ -33,7 +33,7 @@ def variants(config: Config, name: str) -> list[Series]:
 
 
 def _by_method(config: Config, plan: FigureConfig, named: dict[str, str]) -> list[Series]:
-    """Return a line per method, first the reference.
+    """Return a line per method, with the reference first.
 
     The reference is the method with which the statistics compare all others. If the figure lacks
     this method, the first method is the reference.
@@ -66,7 +66,7 @@ def sizes(config: Config, name: str) -> list[Series]:
 def rates(config: Config, name: str) -> list[Series]:
     """Return a line per subsampling rate of the figure's single method.
 
-    Lines of rates that keep more transitions are darker.
+    The more transitions a rate keeps, the darker its line.
     """
     plan = plan_of(config, name, one=["methods"])
     (method,) = plan.methods
@@ -124,8 +124,8 @@ def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) 
     """Return each line's mean milliseconds per run and update, without evaluations.
 
     A pack is a group of runs that one process trains in lockstep. The time per run depends on the
-    pack's size. A line has a number only if all its packs have the most common size of the panel's
-    lines, and a dash otherwise.
+    pack's size. A line gets a number only if all its packs have the size that is most common in the
+    panel; otherwise, it gets a dash.
     """
     known = {one: ends for one, runs in here if len(ends := _timed(runs))}
     if not known:
