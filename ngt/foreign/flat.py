@@ -32,6 +32,7 @@ NAMES = {
     "next_observations": ("next_obs",),
 }
 OPTIONAL = "next_observations"
+FLAGS = ("terminals", "timeouts")  # each marks the last row of an episode
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -64,11 +65,12 @@ def _pick(names: Mapping[str, Any], get: Callable[[str], Any], where: str) -> Ar
         chosen = [other for other in (name, *others) if other in found]
         if chosen:
             arrays[name] = numbers(get(chosen[0]), f"{where}: {chosen[0]}")
-        elif name != OPTIONAL:
-            raise UserError(
-                f"{where}: {name!r} is missing, so the file can't be split into episodes; found "
-                f"{', '.join(found) or 'nothing'}"
-            )
+    if missing := [name for name in NAMES if name not in (*arrays, OPTIONAL)]:
+        split_up = ", so the file can't be split into episodes" if {*FLAGS} & {*missing} else ""
+        raise UserError(
+            f"{where}: missing: {', '.join(missing)}{split_up}; found "
+            f"{', '.join(found) or 'nothing'}"
+        )
     return arrays
 
 

@@ -78,13 +78,21 @@ def test_names_of_gymnasium_are_known(tmp_path: Path) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("missing", ["actions", "timeouts", "terminals"])
+@pytest.mark.parametrize("missing", ["timeouts", "terminals", "terminals, timeouts"])
 def test_a_file_that_can_not_be_split_is_refused(format: str, missing: str, tmp_path: Path) -> None:
-    data = arrays()
-    del data[missing]
-    with pytest.raises(UserError, match=rf"'{missing}' is missing.*found .*observations") as caught:
+    """Check that all missing flags are named at once, with the names that were found."""
+    data = {name: array for name, array in arrays().items() if name not in missing.split(", ")}
+    said = rf"missing: {missing}, so the file can't be split into episodes; found .*observations"
+    with pytest.raises(UserError, match=said) as caught:
         written(tmp_path, format, data)
     assert all(name in str(caught.value) for name in data)
+
+
+@BOTH
+def test_a_file_without_actions_and_rewards_is_refused(format: str, tmp_path: Path) -> None:
+    data = {name: array for name, array in arrays().items() if name not in ("actions", "rewards")}
+    with pytest.raises(UserError, match="missing: actions, rewards; found"):
+        written(tmp_path, format, data)
 
 
 @pytest.mark.parametrize(
