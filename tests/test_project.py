@@ -36,7 +36,7 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/test_demonstrations.py": "docs/demonstrations.md, followed step by step",
     "tests/ngt/test_bad_inputs.py": "every user error at the command line",
     "tests/paper/test_page.py": "paper/document/page/: the report in a browser",
-    "tests/paper/test_access.py": "paper/document/page/: whether everybody can read and use the report",
+    "tests/paper/test_access.py": "paper/document/page/: can everybody use the report",
     "tests/paper/test_text.py": "any text of a config through figures, tables and pages",
     "tests/paper/drawing/test_legends.py": "the legends of all curve figures",
     "tests/paper/figures/test_main_figure.py": "the main figure of paper/figures/curves.py",
