@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ngt.text import SETTABLE
@@ -133,21 +133,28 @@ def _headings(table: Table) -> str:
 
 def _rows(table: Table) -> list[str]:
     """Return the rows, with a heading above each group of rows."""
-    listed, lines, before = _listed(table), [], ""
-    for row in table.rows:
-        shown = dict(zip(table.columns, table.shown(row), strict=True))
-        heading = _group(table, shown)
-        if heading != before:
-            if before:
+    listed, lines = _listed(table), []
+    for shown, heading in _grouped(table):
+        if heading:
+            if lines:
                 lines.append(r"\addlinespace")
             lines.append(rf"\multicolumn{{{len(listed)}}}{{@{{}}l@{{}}}}{{{heading}}} \\*")
-            before = heading
         cells = (
             shown[key] if column.latex else escape(shown[key], breakable=column.width is not None)
             for key, column in listed.items()
         )
         lines.append(" & ".join(cells) + r" \\")
     return lines
+
+
+def _grouped(table: Table) -> Iterator[tuple[dict[str, str], str]]:
+    """Yield each row's cells, with the heading of its group if the row is the group's first."""
+    before = ""
+    for row in table.rows:
+        shown = dict(zip(table.columns, table.shown(row), strict=True))
+        heading = _group(table, shown)
+        yield shown, heading if heading != before else ""
+        before = heading
 
 
 def _group(table: Table, shown: Mapping[str, str]) -> str:
@@ -160,17 +167,15 @@ def _group(table: Table, shown: Mapping[str, str]) -> str:
 
 def _count_lines(table: Table) -> int:
     """Return an estimate of the number of lines that the table's rows take."""
-    listed, before, count = _listed(table), "", 0
-    for row in table.rows:
-        shown = dict(zip(table.columns, table.shown(row), strict=True))
-        heading = _group(table, shown)
-        count += heading != before
-        before = heading
-        count += max(
+    columns = _listed(table).items()
+    return sum(
+        bool(heading)
+        + max(
             math.ceil(len(shown[key]) / (column.width * CHARACTERS_PER_LINE)) if column.width else 1
-            for key, column in listed.items()
+            for key, column in columns
         )
-    return count
+        for shown, heading in _grouped(table)
+    )
 
 
 def _caption(caption: str) -> str:
