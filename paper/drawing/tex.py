@@ -133,7 +133,8 @@ def _headings(table: Table) -> str:
 
 def _rows(table: Table) -> list[str]:
     """Return the rows, with a heading above each group of rows."""
-    listed, lines = _listed(table), []
+    listed = _listed(table)
+    lines: list[str] = []
     for shown, heading in _grouped(table):
         if heading:
             if lines:
