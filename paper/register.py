@@ -111,6 +111,7 @@ ARTEFACTS = {
         _curves("controls_figure", "Controls: survival and raw inputs (not in the paper)"),
         _curves("readings_figure", "Choices left open by the paper (not in the paper)"),
         _curves("beyond_figure", "NGT, DAC and methods beyond the paper (not in the paper)"),
+        _curves("humanoid_figure", "Humanoid-v4, with shortened runs (not in the paper)"),
         Artefact(
             "aggregate_figure",
             "Aggregates over tasks (not in the paper)",

@@ -41,9 +41,14 @@ def expert_name(env: str) -> str:
     return f"{env}/expert"
 
 
+def manifest_of(path: Path) -> Path:
+    """Return the path of the manifest of a file of records."""
+    return path.with_suffix(".json")
+
+
 def names(path: Path) -> frozenset[str]:
     """Return the names of the runs and experts in published records, without checking these."""
-    beside = path.with_suffix(".json")
+    beside = manifest_of(path)
     data = read_json(beside) if beside.exists() else None
     runs = data.get("runs") if isinstance(data, dict) else None
     return frozenset(runs if isinstance(runs, dict) else ())
@@ -99,10 +104,13 @@ class Published:
         self._differences: dict[Hashable, str] = {}
 
     def _fail(self, what: str) -> UserError:
-        return UserError(f"records {self.path}: {what}; write them again with `ngt publish`")
+        return UserError(
+            f"records {self.path}: {what}; restore them, or delete them and gather the "
+            f"runs again with `ngt publish`"
+        )
 
     def _manifest(self) -> dict[str, Any]:
-        beside = self.path.with_suffix(".json")
+        beside = manifest_of(self.path)
         for file in (self.path, beside):
             if not file.exists():
                 raise UserError(
@@ -137,11 +145,14 @@ class Published:
                 raise self._fail(f"{beside.name}: run {name} has no valid settings")
         return data
 
+    def settings(self, name: str) -> dict[str, Any]:
+        """Return the settings that a run or expert has in the records, as plain data."""
+        return dict(self.manifest["cells"][self.manifest["runs"][name]["cell"]])
+
     def _cell(self, name: str) -> CellConfig:
         """Return the settings that a run has in the records."""
-        at = self.manifest["runs"][name]["cell"]
         try:
-            return recorded(self.manifest["cells"][at], f"cells[{at}]")
+            return recorded(self.settings(name), f"cells[{self.manifest['runs'][name]['cell']}]")
         except UserError as error:
             raise self._fail(f"run {name}: its settings do not fit this version: {error}") from None
 
@@ -178,7 +189,8 @@ class Published:
             raise self._fail("its checksum differs from the manifest's")
         return frames
 
-    def _record(self, name: str) -> Record:
+    def record(self, name: str) -> Record:
+        """Return the record of a run or expert, whatever its settings."""
         own = self.manifest["runs"][name]
         return Record({**own, **self.manifest["made"][own["made"]]}, self.frames[name])
 
@@ -244,14 +256,14 @@ class Published:
     def read(self, key: RunKey) -> Record:
         """Return a run's record. Raise UserError in the same cases as `check`."""
         self.check([key])
-        return self._record(str(key))
+        return self.record(str(key))
 
     def read_expert(self, env: str) -> Record:
         """Return an expert's record. Raise UserError in the same cases as `check`."""
         if expert_name(env) not in self.manifest["runs"]:
             raise self._fail(f"expert {env} is missing")
         self.check([], [env])
-        return self._record(expert_name(env))
+        return self.record(expert_name(env))
 
     def strays(self, keys: Sequence[RunKey]) -> list[str]:
         """Return the names of published runs that no figure or table of the config requests.

@@ -238,6 +238,7 @@ CURVE_FIGURES = {
         CurveFigure("controls_figure"),
         CurveFigure("readings_figure"),
         CurveFigure("beyond_figure"),
+        CurveFigure("humanoid_figure"),
     )
 }
 

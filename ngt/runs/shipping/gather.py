@@ -12,7 +12,7 @@ from ngt.errors import UserError
 from ngt.files import atomic, sha256, write_json
 from ngt.runs.folder import Folders, Record
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
-from ngt.runs.published import COLUMNS, FORMAT, expert_name
+from ngt.runs.published import COLUMNS, FORMAT, Published, expert_name, manifest_of
 from ngt.runs.status import COMPLETE
 from ngt.settings.config import Config
 from ngt.settings.resolve import resolve_expert, to_json
@@ -56,18 +56,22 @@ def publish(
 ) -> dict[str, Any]:
     """Publish a scale's complete runs and their experts as records, and return the manifest.
 
-    Raise UserError if results contradict each other, or if a run is not complete and
-    `allow_partial` is not set.
+    Runs and experts that were published before are kept if no results folder has them, provided
+    that their settings are still the config's. Raise UserError if results contradict each other, or
+    if a run is not complete and `allow_partial` is not set.
 
     sources: the results folders to read; by default, only the folder of `layout`.
     """
     import pandas as pd
 
     places, keys = [Folders(source, config) for source in sources or (layout,)], run_table(config)
+    before = published_before(layout, config)
     gathered: dict[str, Record] = {}
     for key in keys:
         if found := complete(places, key):
             gathered[str(key)] = the_same(f"run {key}", found)
+        elif before and before.status(key).status in COMPLETE:
+            gathered[str(key)] = with_settings(before, str(key))
         elif not allow_partial:
             raise UserError(
                 f"run {key}: {places[0].status(key).status}; train it first, or publish the "
@@ -82,6 +86,8 @@ def publish(
         }
         if found:
             gathered[expert_name(env)] = the_same(f"expert of {env}", found)
+        elif before and expert_name(env) in before.frames and not before.of_expert(env):
+            gathered[expert_name(env)] = with_settings(before, expert_name(env))
     if not gathered:
         raise UserError(
             f"none of the {len(keys)} runs of scale {config.scale} is complete; train them first"
@@ -91,8 +97,20 @@ def publish(
     manifest = describe(config, gathered, content)
     with atomic(layout.published) as temporary:
         temporary.write_bytes(content)
-    write_json(layout.published.with_suffix(".json"), manifest)
+    write_json(manifest_of(layout.published), manifest)
     return manifest
+
+
+def published_before(layout: Layout, config: Config) -> Published | None:
+    """Read the records that the next ones will replace. Return None if there are none."""
+    file = layout.published
+    return Published(file, config) if file.exists() and manifest_of(file).exists() else None
+
+
+def with_settings(before: Published, name: str) -> Record:
+    """Return the record of a published run or expert, with its settings as published."""
+    record = before.record(name)
+    return record._replace(run={**record.run, "config": before.settings(name)})
 
 
 def complete(places: Sequence[Folders], key: RunKey) -> dict[str, Record]:
@@ -176,8 +194,8 @@ def index(known: list[dict[str, Any]], one: dict[str, Any]) -> int:
 def made_with(config: Config, name: str, record: Record) -> dict[str, Any]:
     """Return the complete settings of a run or an expert.
 
-    The record of a shipped expert contains the expert's settings. All other records belong to
-    complete runs and experts, whose settings are the config's.
+    The record of a shipped expert, or of a run published before, contains the settings. All other
+    records belong to complete runs and experts, whose settings are the config's.
     """
     if "config" in record.run:
         return dict(record.run["config"])

@@ -268,7 +268,8 @@ def test_a_foreign_run_with_its_own_manifest_entry_is_refused(
         (
             ".json",
             b'{"format": 1, "sha256": "", "made": [], "runs": {}}',
-            "found format 1, expected 2; write them again with `ngt publish`",
+            "found format 1, expected 2; restore them, or delete them and gather the runs again "
+            "with `ngt publish`",
         ),
     ],
 )
@@ -416,6 +417,41 @@ def test_runs_of_several_folders_are_gathered(
     here = Folders(apart[0], config).read(RunKey.parse(FIRST)).evaluations
     rows = pd.read_parquet(merged.published)
     assert rows[rows["run"] == FIRST]["return"].tolist() == here["return"].tolist()
+
+
+def test_runs_published_before_are_kept(
+    apart: tuple[Layout, Layout], config: Config, write: Any
+) -> None:
+    """Publish one folder, lose it, and publish another: both are in the records."""
+    trained, other = apart
+    first = publish(trained, config, allow_partial=True)
+    rows = pd.read_parquet(trained.published)
+    shutil.rmtree(trained.run(RunKey.parse(FIRST)).parents[3])
+    shutil.rmtree(trained.expert("Pendulum-v1"))
+    second = publish(trained, config, sources=[other])
+    assert second["missing"] == [] and len(second["runs"]) == 5
+    for name, own in first["runs"].items():
+        kept = second["runs"][name]
+        assert {**kept, "made": None, "cell": None} == {**own, "made": None, "cell": None}
+        assert second["cells"][kept["cell"]] == first["cells"][own["cell"]]
+        assert second["made"][kept["made"]] == first["made"][own["made"]]
+    after = pd.read_parquet(trained.published)
+    same = after[after["run"].isin(first["runs"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(same.astype({"run": "str"}), rows.astype({"run": "str"}))
+    key = RunKey.parse(FIRST)  # trained again: its new result replaces the published one
+    again = {"run": FIRST, **dataclasses.asdict(key)}
+    write(trained.run(key), again, resolve_key(config, key), {200: [-1.0, -2.0]})
+    publish(trained, config)
+    assert Published(trained.published, config).read(key).evaluations["return"].tolist() == [-1.5]
+
+
+def test_runs_published_with_other_settings_are_not_kept(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    changed = load({**SETTINGS, "methods": {"ngt": {"sac": {"gamma": 0.9}}}})
+    with pytest.raises(UserError, match=r"run \S+: stale"):
+        publish(trained, changed)
+    with pytest.raises(UserError, match="none of the 4 runs"):
+        publish(trained, changed, allow_partial=True)
 
 
 def test_a_run_in_two_folders_must_have_one_result(
