@@ -29,7 +29,7 @@ TEXT = {
     **{"\u00a0": "~", "\n": " "},
 }
 # Characters that need LaTeX's mathematics mode, and their commands in the same order.
-MATHEMATICS = "<>−±×≤≥≈→∞√·∈∇∂≪ℓ†°÷αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ▲▼"
+MATHEMATICS = "<>−±×≤≥≈→∞√·∈∇∂≪ℓ†°÷αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ↓↑"
 COMMANDS = re.findall(
     r"\S+",
     r"""
@@ -38,7 +38,7 @@ COMMANDS = re.findall(
     \alpha \beta \gamma \delta \varepsilon \zeta \eta \theta \iota \kappa \lambda \mu \nu \xi \pi
     \rho \sigma \tau \upsilon \varphi \chi \psi \omega
     \Gamma \Delta \Theta \Lambda \Xi \Pi \Sigma \Upsilon \Phi \Psi \Omega
-    \blacktriangle \blacktriangledown
+    \downarrow \uparrow
     """,
 )
 SPELLING = TEXT | {
