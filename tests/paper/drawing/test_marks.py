@@ -32,7 +32,7 @@ def test_no_two_lines_have_markers_at_one_place(count: int) -> None:
     found = np.sort(np.concatenate(every))
     assert len(found) == count * marks.SPOTS
     np.testing.assert_allclose(np.diff(found), 4.0 / len(found))
-    assert 5.0 < found[0] and found[-1] < 9.0
+    assert found[0] > 5.0 and found[-1] < 9.0
 
 
 def test_markers_lie_on_the_curve_between_its_steps() -> None:
