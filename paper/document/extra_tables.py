@@ -132,7 +132,7 @@ def _part(
 ) -> Table:
     """Return a part of the table of settings that is as wide as the line."""
     told = {key: {row[key] for row in rows} - {None, "all"} for key in table.columns}
-    widths = {key: width for key, width in PARTS[name].items() if told[key]}
+    widths = {key: width for key, width in PARTS[name].items() if told.get(key)}
     wide = [width for width in widths.values() if width]
     share = (1 - GAP * (len(wide) - 1)) / sum(wide)
     columns = {
