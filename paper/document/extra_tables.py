@@ -116,7 +116,7 @@ def settings_tables(table: Table) -> dict[str, Table]:
         for inside in (True, False)
     )
     named = [
-        row | {"method": "", "like": ""} if row["method"] == before["method"] else dict(row)
+        {**row, "method": "", "like": ""} if row["method"] == before["method"] else dict(row)
         for before, row in zip([{"method": None}, *second], second, strict=False)
     ]
     caption = f"{table.caption} of variants, and of methods beyond the paper"

@@ -18,7 +18,7 @@ MARKER: dict[str, Any] = {
 }
 # An arrow whose tip is at the origin. No method's marker is an arrow.
 UP = Path([(0, -1), (0, 0), (-0.35, -0.4), (0, 0), (0.35, -0.4)], [1, 2, 1, 2, 2])
-DOWN = Path(-UP.vertices, UP.codes)
+DOWN = Path(-np.asarray(UP.vertices), UP.codes)
 ARROW: dict[str, Any] = {"markersize": 16, "fillstyle": "none", "markeredgewidth": 1.0}
 
 
