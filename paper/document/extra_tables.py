@@ -1,21 +1,39 @@
-"""Tables of the LaTeX report besides the artefacts: the methods, and facts about the runs."""
+"""Tables of the LaTeX report besides the artefacts: methods, settings, and facts about the runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ngt.errors import UserError
 from ngt.runs.table import Runs
 from ngt.settings import resolve
 from ngt.settings.config import Config
 from paper import register
+from paper.claims.stated import BACKBONE, EXPERT
 from paper.document import rewards
 from paper.document import runs as report_runs
 from paper.drawing.table import Cell, Column, Table
 from paper.drawing.tex import escape
 from paper.handbook import methods
 from paper.numbers import variants
+from paper.tables.settings import main_methods
 from paper.words import listed
 
 MAIN = "main_figure"
+
+# The two parts of the table of settings: the columns of each, and their widths in relation to each
+# other. A variant, and a method beyond the paper, has no printed value.
+SETTINGS = "hyperparameter_table"
+PARTS = {
+    SETTINGS: {
+        **{"method": 0.0, "like": 0.0, "setting": 0.15, "envs": 0.13, "printed": 0.13},
+        **{"code": 0.16, "value": 0.11, "at_paper": 0.1, "agrees": 0.11, "meaning": 0.27},
+    },
+    "variant_settings": {
+        **{"method": 0.17, "like": 0.1, "setting": 0.17, "envs": 0.14, "value": 0.17},
+        **{"at_paper": 0.1, "meaning": 0.4},
+    },
+}
+GAP = 8 / 488  # the space between two columns as a share of the line
 
 
 def extra_tables(config: Config, runs: Runs) -> dict[str, Table]:
@@ -84,3 +102,46 @@ def glance_table(config: Config, runs: Runs) -> Table:
     facts = report_runs.facts(config, runs)
     rows: list[dict[str, Cell]] = [{"what": fact.name, "known": fact.text} for fact in facts]
     return Table("The runs at a glance", columns, rows)
+
+
+def settings_tables(table: Table) -> dict[str, Table]:
+    """Split the table of settings into two parts, which take fewer pages than the whole.
+
+    The first part has the backbone, the expert and the paper's methods; the second part has all
+    other methods. Columns that say nothing in a part are left out of it.
+    """
+    known = {BACKBONE, EXPERT, *main_methods()}
+    first, second = (
+        [row for row in table.rows if (row["method"] in known) is inside]
+        for inside in (True, False)
+    )
+    named = [
+        {**row, "method": "", "like": ""} if row["method"] == before["method"] else dict(row)
+        for before, row in zip([{"method": None}, *second], second, strict=False)
+    ]
+    caption = f"{table.caption} of variants, and of methods beyond the paper"
+    parts = {
+        SETTINGS: _part(table, SETTINGS, first, table.notes),
+        "variant_settings": replace(_part(table, "variant_settings", named), caption=caption),
+    }
+    return {name: part for name, part in parts.items() if part.rows}
+
+
+def _part(
+    table: Table, name: str, rows: Sequence[Mapping[str, Cell]], notes: Sequence[str] = ()
+) -> Table:
+    """Return a part of the table of settings that is as wide as the line."""
+    told = {key: {row[key] for row in rows} - {None, "all"} for key in table.columns}
+    widths = {key: width for key, width in PARTS[name].items() if told.get(key)}
+    wide = [width for width in widths.values() if width]
+    share = (1 - GAP * (len(wide) - 1)) / sum(wide)
+    columns = {
+        key: replace(table.columns[key], width=round(width * share, 4) or None, group=not width)
+        for key, width in widths.items()
+    }
+    return replace(
+        table,
+        columns=columns,
+        rows=[{key: row[key] for key in columns} for row in rows],
+        notes=notes,
+    )

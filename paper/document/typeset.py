@@ -14,7 +14,7 @@ from ngt.runs.table import read_keys
 from ngt.settings.config import Config
 from paper import command
 from paper.document import latex, report
-from paper.document.extra_tables import extra_tables
+from paper.document.extra_tables import SETTINGS, extra_tables, settings_tables
 from paper.document.macros import macros
 from paper.drawing import stamps
 from paper.register import PAPER
@@ -51,6 +51,8 @@ def gather(
         other_settings=other_settings,
     )
     tables = {item.anchor: item.table for item in found if item.table is not None}
+    if SETTINGS in tables:
+        tables |= settings_tables(tables[SETTINGS])
     for name, table in {**tables, **extra_tables(config, runs)}.items():
         (folder / f"{name}.tex").write_text(table.tex(), encoding="utf-8")
     for item in found:

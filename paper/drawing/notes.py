@@ -37,10 +37,8 @@ def handles(
     """
     out: list[Artist] = []
     for one in series:
-        marker = "none" if curves.offline(config, one.method, env) else one.look.marker
-        out.append(
-            Line2D([], [], **one.look.line, linewidth=one.width, marker=marker, label=one.label)
-        )
+        look: dict[str, Any] = {**one.look.line, "marker": one.look.marker}
+        out.append(Line2D([], [], **look, linewidth=one.width, label=one.label))
     lines: list[tuple[str, dict[str, Any]]] = []
     if {SCORE, RETURN} & set(measures):
         lines += [("expert", panels.EXPERT), ("random", panels.RANDOM)]
@@ -209,7 +207,7 @@ def warnings(
             )
         )
     if cut:
-        notes.append(Note(f"▼ ▲: cut. {' '.join(_reach(cut))}"))
+        notes.append(Note(f"↓ ↑: cut. {' '.join(_reach(cut))}"))
     if absent:
         text = f"PARTIAL: {len(absent)} of {total} runs are {lack}; see the texts above the panels."
         notes.append(Note(text, alert=True))

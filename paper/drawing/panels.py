@@ -13,7 +13,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 from ngt.errors import UserError
 from ngt.runs.keys import RunKey
 from ngt.settings.config import Config, FigureConfig, Mode
-from paper.drawing import style
+from paper.drawing import marks, style
+from paper.drawing.marks import Mean
 from paper.drawing.style import Look
 from paper.numbers import curves
 from paper.numbers.curves import Array, Curve, Level
@@ -118,9 +119,8 @@ class Panel:
     last: the largest env step.
     seeds: the number of runs of each series.
     lines: look, x and y of every curve, thin line and edge of a band.
-    means: keywords, x and y of every curve.
+    means: every curve and every horizontal line.
     levels: look and band of every horizontal line.
-    flat: keywords and y of every horizontal line.
     crosses: x and y of the points at which runs diverged; an x of None means the right edge.
     remarks: text and colour of each remark above the panel.
     """
@@ -133,9 +133,8 @@ class Panel:
     last: float = 0.0
     seeds: list[int] = field(default_factory=list)
     lines: list[tuple[Look, Array, Array]] = field(default_factory=list)
-    means: list[tuple[dict[str, Any], Array, Array]] = field(default_factory=list)
+    means: list[Mean] = field(default_factory=list)
     levels: list[tuple[Look, Array]] = field(default_factory=list)
-    flat: list[tuple[dict[str, Any], float]] = field(default_factory=list)
     crosses: list[tuple[float | None, float]] = field(default_factory=list)
     remarks: list[tuple[str, str]] = field(default_factory=list)
 
@@ -152,7 +151,8 @@ class Panel:
             return
         backed = series.reference or count <= BANDS
         if curves.offline(self.config, series.method, self.place.env):
-            self._add_level(curves.level(runs, self.config.window), series, count - number, backed)
+            at = curves.level(runs, self.config.window)
+            self._add_level(at, series, number, count, backed=backed)
         else:
             c = curves.curve(runs, self.config.window)
             self._add_curve(c, series, number, count)
@@ -161,27 +161,25 @@ class Panel:
                 self._add_background(c, series.look, count - number, thin)
 
     def _add_curve(self, c: Curve, series: Series, number: int, count: int) -> None:
-        look, front = series.look, count - number
-        every = max(1, round(len(c.step) / 6))
-        marker: dict[str, Any] = {
-            "marker": look.marker,
-            "markeredgecolor": "white",
-            "markeredgewidth": 0.3,
-            "markevery": (number * every // count, every),
-        }
-        strong: dict[str, Any] = {**look.line, "linewidth": series.width, "zorder": 400 + front}
-        self.axes.plot(c.step, c.mean, **strong, **marker)
+        look = series.look
+        strong = self._strong(series, number, count)
+        self.axes.plot(c.step, c.mean, **strong)
         self.lines.append((look, c.step, c.mean))
-        self.means.append((strong, c.step, c.mean))
+        self.means.append(Mean(strong, look, (number, count), c.step, c.mean))
         self.crosses += c.ends
         self.seeds.append(c.seeds)
         self.last = max(self.last, float(c.step[-1]))
+
+    @staticmethod
+    def _strong(series: Series, number: int, count: int) -> dict[str, Any]:
+        """Return the keywords of a strong line."""
+        return {**series.look.line, "linewidth": series.width, "zorder": 400 + count - number}
 
     def _add_background(self, c: Curve, look: Look, front: int, thin: Iterable[Array]) -> None:
         """Draw thin lines and the band behind a curve."""
         for y in thin:
             alpha, zorder = 0.35 if y is c.raw else 0.6, 200 + front
-            self.axes.plot(c.step, y, color=look.color, linewidth=THIN, alpha=alpha, zorder=zorder)
+            self.axes.plot(c.step, y, **look.line, linewidth=THIN, alpha=alpha, zorder=zorder)
             self.lines.append((look, c.step, y))
         if c.seeds > 1:
             low, high = c.mean - c.std, c.mean + c.std
@@ -190,15 +188,17 @@ class Panel:
             )
             self.lines += [(look, c.step, low), (look, c.step, high)]
 
-    def _add_level(self, at: Level, series: Series, front: int, backed: bool) -> None:
+    def _add_level(
+        self, at: Level, series: Series, number: int, count: int, *, backed: bool
+    ) -> None:
         look, spread = series.look, at.std if at.seeds > 1 and backed else 0.0
-        strong: dict[str, Any] = {**look.line, "linewidth": series.width, "zorder": 400 + front}
+        strong, front = self._strong(series, number, count), count - number
         self.axes.axhline(at.mean, **strong)
         band = at.mean + np.array([-1.0, 1.0]) * spread
         if spread:
             self.axes.axhspan(*band, color=look.color, alpha=0.13, linewidth=0, zorder=front)
         self.levels.append((look, band))
-        self.flat.append((strong, at.mean))
+        self.means.append(Mean(strong, look, (number, count), None, np.array([at.mean])))
         self.crosses += [(None, end) for end in at.ends]
         self.seeds.append(at.seeds)
 
@@ -236,7 +236,7 @@ class Panel:
         return low, min(max(shown[1], values.max() + pad), limit[1])
 
     def finish(self, steps: float, low: float, high: float) -> list[Cut]:
-        """Set the limits, and draw references, crosses, and an arrow at each line that is cut.
+        """Set the limits. Draw references, markers, crosses, and an arrow at each line that is cut.
 
         A mean beyond the limits is drawn along the edge. Return the most extreme values beyond the
         limits.
@@ -253,16 +253,11 @@ class Panel:
         cross: dict[str, Any] = {**DIVERGED, **CROSS, "zorder": 800, "clip_on": False}
         for step, score in self.crosses:
             self.axes.plot(steps if step is None else step, np.clip(score, low, high), **cross)
-        levels = [(strong, np.array([0.0, steps]), np.full(2, y)) for strong, y in self.flat]
-        for strong, at, mean in [*self.means, *levels]:
-            edge = np.where((mean < low) | (mean > high), np.clip(mean, low, high), np.nan)
-            if np.isfinite(edge).any():
-                self.axes.plot(at, edge, **{**strong, "zorder": 399}, clip_on=False)
+        for mean in self.means:
+            mean.mark(self.axes, steps, low, high)
         worst = self._cut(steps, low, high)
-        arrow: dict[str, Any] = {"markersize": 4.5, "linestyle": "none", "zorder": 700}
         for (look, above), (x, _) in worst.items():
-            y, marker = (high, "^") if above else (low, "v")
-            self.axes.plot(x, y, color=look.color, marker=marker, clip_on=False, **arrow)
+            marks.arrow(self.axes, x, high if above else low, look, above=above)
         return [Cut(self.place, y, above) for (_, above), (_, y) in worst.items()]
 
     def _cut(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ngt.text import SETTABLE
+from paper.words import show
 
 if TYPE_CHECKING:
     from paper.drawing.table import Column, Table
@@ -29,7 +30,7 @@ TEXT = {
     **{"\u00a0": "~", "\n": " "},
 }
 # Characters that need LaTeX's mathematics mode, and their commands in the same order.
-MATHEMATICS = "<>−±×≤≥≈→∞√·∈∇∂≪ℓ†°÷αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ▲▼"
+MATHEMATICS = "<>−±×≤≥≈→∞√·∈∇∂≪ℓ†°÷αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ↓↑"
 COMMANDS = re.findall(
     r"\S+",
     r"""
@@ -38,7 +39,7 @@ COMMANDS = re.findall(
     \alpha \beta \gamma \delta \varepsilon \zeta \eta \theta \iota \kappa \lambda \mu \nu \xi \pi
     \rho \sigma \tau \upsilon \varphi \chi \psi \omega
     \Gamma \Delta \Theta \Lambda \Xi \Pi \Sigma \Upsilon \Phi \Psi \Omega
-    \blacktriangle \blacktriangledown
+    \downarrow \uparrow
     """,
 )
 SPELLING = TEXT | {
@@ -161,7 +162,8 @@ def _grouped(table: Table) -> Iterator[tuple[dict[str, str], str]]:
 def _group(table: Table, shown: Mapping[str, str]) -> str:
     """Return the heading of the group to which a row belongs, empty if the table has no groups."""
     first, *rest = [key for key, column in table.columns.items() if column.group] or [""]
-    more = (f"{table.columns[key].head} {shown[key]}" for key in rest)
+    known = (key for key in rest if shown[key] != show(None))
+    more = (f"{table.columns[key].head} {shown[key]}" for key in known)
     words = escape(", ".join([shown.get(first, ""), *more]))
     return rf"\textbf{{{words}}}" if first else ""
 

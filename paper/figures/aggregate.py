@@ -14,7 +14,7 @@ from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.command import Made, Options, figure_of_runs
-from paper.drawing import style
+from paper.drawing import marks, style
 from paper.drawing.panels import BANDS, EXPERT, LIMIT, SHOWN
 from paper.drawing.style import Look, Note
 from paper.numbers import bootstrap
@@ -91,17 +91,7 @@ def _rows(
             alpha=0.35,
             solid_capstyle="butt",
         )
-        axes.plot(
-            e.value,
-            y,
-            color=look.color,
-            marker=look.marker,
-            markersize=4.2,
-            markeredgecolor="white",
-            markeredgewidth=0.3,
-            zorder=3,
-            clip_on=False,
-        )
+        marks.draw(axes, np.array([e.value]), np.array([y]), look, 3)
 
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
@@ -138,7 +128,6 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
                 linewidth=0,
                 zorder=front,
             )
-        every = TAUS // 6
         axes.plot(
             taus,
             value,
@@ -146,11 +135,10 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
             linewidth=1.5 if method == a.reference else 1.1,
             zorder=400 + front,
             drawstyle="steps-post",
-            marker=look.marker,
-            markeredgecolor="white",
-            markeredgewidth=0.3,
-            markevery=(place * every // len(a.methods), every),
         )
+        at = marks.spots(place, len(a.methods), low, high)
+        reached = value[np.searchsorted(taus, at, side="right") - 1]
+        marks.draw(axes, at, reached, look, 600 + front)
     axes.set_xlim(low, high)
 
 

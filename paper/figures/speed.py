@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,7 +13,7 @@ from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.command import Made, Options, figure_of_runs
-from paper.drawing import style
+from paper.drawing import marks, style
 from paper.drawing.panels import plan_of
 from paper.drawing.style import Look, Note
 from paper.numbers import curves, speed
@@ -66,17 +67,10 @@ def _panel(axes: Axes, env: str, runs: pd.DataFrame, look_of: Mapping[str, Look]
         repeats = runs[(runs["env"] == env) & (runs["method"] == method)].groupby("seed")
         for _, run in repeats:
             steps, rate = speed.rates(*speed.clock(run, f"{env}/{method}"))
-            every = max(1, round(len(steps) / 6))
-            axes.plot(
-                steps / scale,
-                rate,
-                **look.line,
-                linewidth=1.1,
-                marker=look.marker,
-                markevery=(place * every // len(look_of), every),
-                markeredgecolor="white",
-                markeredgewidth=0.3,
-            )
+            x = steps / scale
+            axes.plot(x, rate, **look.line, linewidth=1.1, zorder=400 - place)
+            at = marks.spots(place, len(look_of), x[0], x[-1])
+            marks.draw(axes, at, np.interp(at, x, rate), look, 600 - place)
     axes.set(title=env, xlabel=f"env steps{word}", xlim=(0, longest / scale), ylim=(0, None))
 
 

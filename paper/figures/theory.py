@@ -47,9 +47,9 @@ SHOWN: dict[int, Look] = {  # looks by number of bins
     101: {"color": "#7F7F1A", "linestyle": (0, (5, 1.2, 1.2, 1.2))},
 }
 PAIRED: dict[str, Look] = {
-    "huber": {"color": "#56B4E9", "marker": "o", "markersize": 2.2},
-    "mse_softmax": {"color": "#CC79A7", "marker": "s", "markersize": 2.2},
-    "hl_gauss": {"color": "#009E73", "marker": "^", "markersize": 2.2},
+    "huber": {"color": "#56B4E9", "marker": "o", "markersize": 2.2, "clip_on": False},
+    "mse_softmax": {"color": "#CC79A7", "marker": "s", "markersize": 2.2, "clip_on": False},
+    "hl_gauss": {"color": "#009E73", "marker": "^", "markersize": 2.2, "clip_on": False},
 }
 P_MAX = r"$p_\mathrm{max}$"
 LEGEND = 5.8  # font size in points
@@ -148,7 +148,7 @@ def _logits(axes: Axes, s: Study) -> None:
         title=f"HL-Gauss: bounds, N = {s.config.bins}",
     )
     _ticks(axes.yaxis, 1, 2, 5, 10, 20)
-    axes.legend(fontsize=LEGEND)
+    axes.legend(fontsize=LEGEND, loc="upper right")
 
 
 def _sigma(axes: Axes, s: Study) -> None:
@@ -167,7 +167,7 @@ def _mass(axes: Axes, s: Study) -> None:
     _over_sigma(axes)
     axes.set(yscale="log", ylabel=f"exact {P_MAX} / estimate", title=cite("Lemma pmax"))
     _ticks(axes.yaxis, 0.1, 1, 2, 10)
-    axes.legend(fontsize=LEGEND)
+    axes.legend(fontsize=LEGEND, loc="lower right")
 
 
 def _target(axes: Axes, s: Study) -> None:

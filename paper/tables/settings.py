@@ -214,7 +214,7 @@ def table(config: Config) -> Table:
     notes = [
         f"Scale {config.scale}, envs {', '.join(envs)}. Settings are named and written as in a "
         f"config file. A method's rows are the settings in which it differs from the method that "
-        f"the second column names. The backbone is the agent and the training loop that all "
+        f"“like” names. The backbone is the agent and the training loop that all "
         f"methods share.",
         f"Of the paper's values, {verdicts.count(AGREE)} agree with ours, "
         f"{verdicts.count(DIFFERS)} differ and {verdicts.count('None')} have no setting here. The "

@@ -225,7 +225,7 @@ class Drawn:
 
     def strong(self, panel: int) -> list[Line2D]:
         """Return a panel's curves in the order of the legend."""
-        curves = [x for x in self.figure.axes[panel].lines if 400 < x.get_zorder() < 700]
+        curves = [x for x in self.figure.axes[panel].lines if 400 < x.get_zorder() < 600]
         return sorted(curves, key=lambda line: -line.get_zorder())
 
 

@@ -14,7 +14,8 @@ from ngt.runs.table import Runs, read_keys
 from ngt.settings import load as loading
 from ngt.settings import resolve as resolving
 from paper.document import rewards
-from paper.document.extra_tables import extra_tables, methods_table
+from paper.document.extra_tables import GAP, SETTINGS, extra_tables, methods_table, settings_tables
+from paper.tables import settings
 
 
 def test_methods_are_described_by_their_own_docstrings() -> None:
@@ -47,6 +48,28 @@ def test_each_method_of_the_suite_has_a_formula() -> None:
         path, params = resolving.model_params(config, name, "")
         assert rewards.formula(path, params), name
     assert rewards.formula("mine:Mine", {}) == ""
+
+
+@pytest.mark.parametrize("scale", ["quick", "lite", "paper"])
+def test_both_parts_of_the_settings_have_every_row_and_no_empty_column(scale: str) -> None:
+    whole = settings.table(loading.load({"scale": scale}))
+    parts = settings_tables(whole)
+    first, second = parts.values()
+    assert list(parts) == [SETTINGS, "variant_settings"]
+    assert len(first.rows) + len(second.rows) == len(whole.rows)
+    assert {"backbone", "expert", "ngt", "bc-full"} <= {row["method"] for row in first.rows}
+    assert "printed" in first.columns and "printed" not in second.columns
+    assert ("envs" in first.columns) is (scale != "quick"), "quick has one env"
+    for part in parts.values():
+        shown = [column for column in part.columns.values() if not column.group]
+        width = sum(column.width or 0.0 for column in shown) + GAP * (len(shown) - 1)
+        assert width == pytest.approx(1.0, abs=1e-3)
+        for key in part.columns:
+            assert {row[key] for row in part.rows} - {None, "all"}, key
+    named = [str(row["method"]) for row in second.rows if row["method"]]
+    assert len(named) == len(set(named)), "a method is named once, beside its first setting"
+    assert {row["method"] for row in whole.rows} == {row["method"] for row in first.rows} | {*named}
+    assert r"\textbf{backbone}" in first.tex() and r"\textbf{bc-full, like bc}" in first.tex()
 
 
 def test_a_method_may_say_less(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,12 @@ from ngt.settings.load import load
 from paper import command
 from paper.document import latex, macros
 from paper.document import typeset as paper
-from paper.document.extra_tables import extra_tables
+from paper.document.extra_tables import PARTS, SETTINGS, extra_tables, settings_tables
 from paper.document.report import Item
 from paper.drawing import style
 from paper.drawing.table import Column, Table, save
 from paper.register import FIGURES, TABLES
+from paper.tables import settings
 
 needs_latex = pytest.mark.skipif(bool(latex.lacking()), reason="LaTeX is not installed")
 # Dependencies without a publication of their own.
@@ -44,6 +45,10 @@ def study(
         row = {key: "reproduced" if key == "verdict" else None for key in keys}
         made_table = Table(f"Caption of {name}, 5 %", {k: Column(k) for k in keys}, [row])
         save(made_table, made.layout.root / f"{name}.csv", made.config.scale)
+    keys = [key for part in PARTS.values() for key in part]
+    rows = [dict.fromkeys(keys, name) for name in ("ngt", "ngt-m8")]
+    columns = {key: Column(key, group=key in ("method", "like")) for key in keys}
+    save(Table("Settings", columns, rows), made.layout.root / f"{SETTINGS}.csv", made.config.scale)
     for i, figure in enumerate(a for a in FIGURES.values() if a.at(made.config)):
         out = made.layout.root / f"{figure.name}.pdf"
         style.save(style.new_figure(2 + 2 * i, 2), out, scale=made.config.scale)
@@ -189,7 +194,9 @@ def fill_folder(folder: Path, seed: int, scale: str) -> None:
         rows = [words] * rng.choice([4, 20, 60])
         made = Table(sentence, columns, rows, [sentence * rng.randint(1, 6)])
         found.append(Item(TABLES[name], (), table=made))
-        (folder / f"{name}.tex").write_text(made.tex())
+        parts = settings_tables(settings.table(config)) if name == SETTINGS else {name: made}
+        for part, shown in parts.items():
+            (folder / f"{part}.tex").write_text(shown.tex())
     runs = read_keys(
         Layout(scale, folder), config, run_table(config), "figures", allow_partial=True
     )

@@ -73,7 +73,7 @@ def test_the_worst_value_cut_has_the_unit_of_the_axis() -> None:
     (note,) = notes.warnings(pd.DataFrame(columns=["status", *AXES]), 1, [], [less, found[0]], [])
     assert note.text.endswith("reach −1,200."), "the farthest value on each side counts"
     (note,) = notes.warnings(pd.DataFrame(columns=["status", *AXES]), 1, [], found, [])
-    assert note.text == "▼ ▲: cut. The returns on Hopper-v4 reach −1,200 and 800."
+    assert note.text == "↓ ↑: cut. The returns on Hopper-v4 reach −1,200 and 800."
 
 
 def runs(value: float) -> pd.DataFrame:
@@ -102,6 +102,15 @@ def test_a_mean_beyond_the_axes_is_drawn_along_the_edge() -> None:
     cut.finish(3.0, *cut.limits())
     (edge,) = (line for line in cut.axes.lines if line.get_zorder() == 399)
     np.testing.assert_array_equal(edge.get_ydata(), [-0.5] * 3)
+
+
+def test_thin_lines_have_the_dashes_of_their_method() -> None:
+    few = panel(SCORE, (0.0, 1.0), [0.2])
+    few.config = load({"scale": "quick"})
+    for number, look in enumerate((LOOK, style.LOOKS["bc"])):
+        few.add(runs(0.5), Series("ngt", 20, "NGT", look), number, 2)
+    thin = [line for line in few.axes.lines if line.get_alpha()]
+    assert [line.get_linestyle() for line in thin] == ["-", "--"]
 
 
 def test_one_value_where_one_is_shown() -> None:

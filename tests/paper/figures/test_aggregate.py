@@ -67,11 +67,13 @@ def test_profiles_by_hand(make_study: Make) -> None:
     for seed, score in enumerate((0.2, 0.4, 0.6, 0.8)):
         study.write(study.key("ngt", seed=seed), [score])
     axes = draw(study).axes[-1]
-    (line,) = (line for line in axes.lines if line.get_color() == style.LOOKS["ngt"].color)
+    line, spots = (line for line in axes.lines if line.get_color() == style.LOOKS["ngt"].color)
     x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
     assert line.get_drawstyle() == "steps-post"
     np.testing.assert_allclose(y, [np.mean(np.array([0.2, 0.4, 0.6, 0.8]) > t) for t in x])
     assert (x[0], x[-1]) == (-0.1, 1.1)
+    at, reached = np.asarray(spots.get_xdata()), np.asarray(spots.get_ydata())
+    np.testing.assert_allclose(reached, [y[x <= spot][-1] for spot in at])
     (band,) = axes.collections
     heights = band.get_paths()[0].vertices[:, 1]
     assert heights.min() >= 0 and heights.max() <= 1

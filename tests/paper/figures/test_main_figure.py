@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from ngt.errors import UserError
 from ngt.runs.table import read_runs
-from paper.drawing import style
+from paper.drawing import marks, style
 from paper.figures.curves import CURVE_FIGURES
 
 Make = Callable[..., Any]
@@ -153,7 +153,7 @@ def test_the_figure_says_how_to_read_it(make_study: Make, fill: Make) -> None:
     assert "Horizontal line (BC: no env steps)" in text
     assert "PARTIAL" not in text
     assert "×" not in text
-    assert "▼" not in text
+    assert "↓" not in text
 
 
 def test_one_seed_has_no_band(make_study: Make, fill: Make) -> None:
@@ -253,9 +253,9 @@ def test_an_outlier_does_not_stretch_the_axes(make_study: Make, fill: Make) -> N
     }
     looks = style.looks(["dac-r", "bc", "red"])
     assert arrows == {
-        (looks["dac-r"].color, "v"),
-        (looks["bc"].color, "v"),
-        (looks["red"].color, "^"),
+        (looks["dac-r"].color, marks.DOWN),
+        (looks["bc"].color, marks.DOWN),
+        (looks["red"].color, marks.UP),
     }
     assert "The axes end at −0.5 and 1.5 (random 0, expert 1); the data reach −40 and 3." in words(
         figure
