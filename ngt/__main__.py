@@ -7,12 +7,19 @@ import sys
 from typing import Any
 
 
+RESUMING = ("expert", "train")  # commands that resume from checkpoints
+
+
 def stop(number: int, frame: Any) -> None:
-    """Report the signal and exit. Training has not begun, so there is nothing to save."""
-    interrupted = number == signal.SIGINT
-    same = "" if interrupted else f" by {signal.Signals(number).name}; the same command resumes"
-    print(f"ngt: {'interrupted' if interrupted else 'stopped'}{same}", file=sys.stderr, flush=True)
-    sys.exit(130 if interrupted else os.EX_TEMPFAIL)
+    """Report the signal and exit. No training is in progress, so there is nothing to save."""
+    if number == signal.SIGINT:
+        line, code = "interrupted", 130
+    else:
+        line, code = f"stopped by {signal.Signals(number).name}", os.EX_TEMPFAIL
+        if sys.argv[1:2] and sys.argv[1] in RESUMING:
+            line += "; the same command resumes"
+    print(f"ngt: {line}", file=sys.stderr, flush=True)
+    sys.exit(code)
 
 
 def main() -> None:
