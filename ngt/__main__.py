@@ -6,7 +6,6 @@ import signal
 import sys
 from typing import Any
 
-
 RESUMING = ("expert", "train")  # commands that resume from checkpoints
 
 

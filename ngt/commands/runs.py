@@ -104,7 +104,9 @@ def list_former(layout: Layout, status: str | None, *, remove: bool) -> None:
             say(f"{line}  {result.status.note}".rstrip())
             if remove:
                 former.remove(result)
-    what = f"{count} former results, {size / 1e6:.1f} MB, in {layout.work / former.FORMER}"
+    what = (
+        f"{amount(count, 'former result')}, {size / 1e6:.1f} MB, in {layout.work / former.FORMER}"
+    )
     say(f"{what}: deleted" if remove else what)
 
 
@@ -114,14 +116,20 @@ def check_known(option: str, name: str, known: Sequence[str]) -> None:
         raise UserError(f"{option}: {name!r} is not known; {suggest(name, known)}")
 
 
+def amount(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 run" or "2 runs"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def counted(counts: Counter[str], config: Config) -> str:
     """Return a line that states the total number of runs and how many have each status."""
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     of = f" of study {config.study}" if config.study else ""
-    return f"{counts.total()} runs at scale {config.scale}{of}" + (f": {parts}" if parts else "")
+    total = amount(counts.total(), "run")
+    return f"{total} at scale {config.scale}{of}" + (f": {parts}" if parts else "")
 
 
 def untrained(keys: Sequence[RunKey], config: Config) -> str:
     """Return a message that no run exists yet, with the command that trains the first run."""
-    which = f"none of these {len(keys)} runs has been trained yet"
+    which = "none of these runs has been trained yet"
     return f"{which}; to train one: `ngt train {keys[0]} {chosen(config)}`" if keys else which
