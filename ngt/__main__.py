@@ -23,6 +23,8 @@ def stop(number: int, frame: Any) -> None:
 
 def main() -> None:
     """Set signal handlers, which are replaced when training begins, and run the `ngt` command."""
+    # As `python -m` does, find the modules in the working folder that a config's `imports` names.
+    sys.path.append("")
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         signal.signal(number, stop)
     importlib.import_module("ngt.cli").main()  # slow, so imported after the handlers are set

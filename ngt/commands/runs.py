@@ -10,7 +10,7 @@ from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.status import STATUSES
 from ngt.runs.table import source
 from ngt.settings.config import Config
-from ngt.settings.options import chosen, load_config
+from ngt.settings.options import given, load_config
 from ngt.text import say
 
 
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     if not args.keys:
         say(counted(counts, config))
         if config.records != "published" and all(s.status == "missing" for s in statuses.values()):
-            say(untrained(keys, config))
+            say(untrained(keys, args))
 
 
 def chosen_keys(config: Config, figures: Sequence[str] | None) -> list[RunKey]:
@@ -129,7 +129,12 @@ def counted(counts: Counter[str], config: Config) -> str:
     return f"{total} at scale {config.scale}{of}" + (f": {parts}" if parts else "")
 
 
-def untrained(keys: Sequence[RunKey], config: Config) -> str:
-    """Return a message that no run exists yet, with the command that trains the first run."""
+def untrained(keys: Sequence[RunKey], args: argparse.Namespace) -> str:
+    """Return a message that no run exists yet, with the command that trains the first run.
+
+    args: the command line, whose settings the command repeats.
+    """
     which = "none of these runs has been trained yet"
-    return f"{which}; to train one: `ngt train {keys[0]} {chosen(config)}`" if keys else which
+    if not keys:
+        return which
+    return f"{which}; to train one: `{f'ngt train {keys[0]} {given(args)}'.strip()}`"

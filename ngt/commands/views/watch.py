@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
         begun = progress.look()
         head = counted(Counter(progress.statuses.values()), config)
         none = not begun and set(progress.statuses.values()) <= {"missing"}
-        hint = [untrained(keys, config)] if none else []
+        hint = [untrained(keys, args)] if none else []
         if events is not None:
             rows = sum(events.write(run, progress) for run in begun)
             if rows or head != said:  # otherwise there is nothing to say
