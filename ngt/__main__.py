@@ -23,7 +23,8 @@ def stop(number: int, frame: Any) -> None:
 
 def main() -> None:
     """Set signal handlers, which are replaced when training begins, and run the `ngt` command."""
-    # As `python -m` does, find the modules in the working folder that a config's `imports` names.
+    # Find the modules in the working folder that a config's `imports` names. The folder is the last
+    # place to look in, so that no file there hides a package of the suite.
     sys.path.append("")
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         signal.signal(number, stop)
