@@ -33,6 +33,7 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/test_python.py": "the names of `import ngt`, and docs/python.ipynb",
     "tests/test_tuning.py": "docs/tuning.md, followed step by step",
     "tests/test_wheel.py": "the wheel, installed and used outside a checkout",
+    "tests/test_new_env.py": "docs/new-env.md, followed step by step",
     "tests/test_new_method.py": "docs/new-method.md, followed step by step",
     "tests/test_demonstrations.py": "docs/demonstrations.md, followed step by step",
     "tests/ngt/test_bad_inputs.py": "every user error at the command line",
