@@ -135,13 +135,18 @@ clean:  ## remove .venv and caches; results stay
 # If a set-up is interrupted, the next one keeps the packages that are installed already, provided
 # that .venv was made in this folder and with the Python that PYTHON names. pip writes a package's
 # file RECORD last. A package without it is only partly copied, so pip must install it again.
-# Packages are installed PORTION at a time, with a line for each portion. $(READY) is written last.
+# Packages are installed PORTION at a time, with a line for each portion. pip takes seconds to find
+# that it has nothing to do, so it is not started for a portion that is there. $(READY) is written last.
 PORTION := 10
 KEPT = grep -qF -- "-m venv $(CURDIR)/$(VENV)" $(VENV)/pyvenv.cfg 2>/dev/null \
   $(if $(PYTHON),&& grep -qx "version = $(word 2,$(PICKED))" $(VENV)/pyvenv.cfg) \
   && $(BIN)/python -m pip --version >/dev/null 2>&1
 PARTLY = for info in $(VENV)/lib/python3*/site-packages/*.dist-info; do \
   [ -e "$$info/RECORD" ] || rm -rf "$$info"; done
+# Exit with 0 if each package is installed in the version given. 2.1+cpu is a build of version 2.1.
+INSTALLED = import sys, importlib.metadata as m; \
+  pins = [pin.split("==") for pin in sys.argv[1:]]; \
+  sys.exit(any(m.version(name).partition("+")[0] != version for name, version in pins))
 
 # PIP_CONSTRAINT pins setuptools, which builds the packages that are distributed as source.
 $(READY): requirements.lock pyproject.toml
@@ -159,6 +164,9 @@ $(READY): requirements.lock pyproject.toml
 	echo "setup 2/3: $$all pinned packages (some minutes the first time; torch takes the longest)"; \
 	grep == requirements.lock | xargs -n $(PORTION) | while read -r some; do \
 	  first=$$((last + 1)); last=$$((last + $(PORTION))); [ $$last -le $$all ] || last=$$all; \
+	  if $(BIN)/python -I -c '$(INSTALLED)' $$some 2>/dev/null </dev/null; then \
+	    echo "  $$first to $$last of $$all: installed already"; continue; \
+	  fi; \
 	  echo "  $$first to $$last of $$all: $$some"; \
 	  PIP_CONSTRAINT=$(VENV)/build.txt $(BIN)/python -m pip install -qq \
 	    --constraint requirements.lock $$some </dev/null || exit 1; \

@@ -6,17 +6,26 @@ import signal
 import sys
 from typing import Any
 
+RESUMING = ("expert", "train")  # commands that resume from checkpoints
+
 
 def stop(number: int, frame: Any) -> None:
-    """Report the signal and exit. Training has not begun, so there is nothing to save."""
-    interrupted = number == signal.SIGINT
-    same = "" if interrupted else f" by {signal.Signals(number).name}; the same command resumes"
-    print(f"ngt: {'interrupted' if interrupted else 'stopped'}{same}", file=sys.stderr, flush=True)
-    sys.exit(130 if interrupted else os.EX_TEMPFAIL)
+    """Report the signal and exit. No training is in progress, so there is nothing to save."""
+    if number == signal.SIGINT:
+        line, code = "interrupted", 130
+    else:
+        line, code = f"stopped by {signal.Signals(number).name}", os.EX_TEMPFAIL
+        if sys.argv[1:2] and sys.argv[1] in RESUMING:
+            line += "; the same command resumes"
+    print(f"ngt: {line}", file=sys.stderr, flush=True)
+    sys.exit(code)
 
 
 def main() -> None:
     """Set signal handlers, which are replaced when training begins, and run the `ngt` command."""
+    # Find the modules in the working folder that a config's `imports` names. The folder is the last
+    # place to look in, so that no file there hides a package of the suite.
+    sys.path.append("")
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         signal.signal(number, stop)
     importlib.import_module("ngt.cli").main()  # slow, so imported after the handlers are set

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 from pathlib import Path
@@ -15,10 +14,9 @@ import pytest
 from ngt import cli
 from ngt.experience import demos
 from ngt.foreign import imitation
+from tests.pages import ROOT, every_block, read
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "demonstrations.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PAGE = read("demonstrations.md")
 
 
 def others(folder: Path) -> None:
@@ -45,7 +43,7 @@ def test_the_page_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     others(tmp_path)
-    for language, block in BLOCKS:
+    for language, block in every_block(PAGE):
         if language == "python":
             exec(compile(block, "docs/demonstrations.md", "exec"), {"__name__": "page"})
         elif not language:

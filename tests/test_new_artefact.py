@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import textwrap
 from collections.abc import Callable
@@ -11,15 +10,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-DOC = (ROOT / "docs" / "new-artefact.md").read_text()
+from tests.pages import ROOT, blocks, commands, read
+
+DOC = read("new-artefact.md")
 TREE = ("Snakefile", "workflow", "ngt", "baselines", "paper", "tests/data")
-
-
-def blocks(language: str) -> list[str]:
-    """Return the code blocks in a language, in order; blocks of commands name no language."""
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
-    return [block for name, block in found if name == language]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +24,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, folder / name)
-    file, entry = blocks("python")
+    file, entry = blocks(DOC, "python")
     assert "`paper/tables/best.py`" in DOC
     (folder / "paper/tables/best.py").write_text(file)
     register = folder / "paper/register.py"
@@ -43,7 +37,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def arguments(number: int) -> list[str]:
     """Return the arguments that one of the page's commands passes to Python."""
-    command = shlex.split([line for block in blocks("") for line in block.splitlines()][number])
+    command = commands(DOC)[number]
     if command[0] == "snakemake":
         command = ["python", "-m", command[0], "--dry-run", *command[1:]]
     return command[1:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -19,28 +18,22 @@ from ngt.settings.resolve import load_model
 from paper import command
 from paper.drawing import style
 from paper.handbook import methods
+from tests.pages import ROOT, blocks, commands, read
 from tests.workflow.checkouts import quick_snakemake
 
-ROOT = Path(__file__).resolve().parents[1]
-DOC = (ROOT / "docs" / "new-method.md").read_text()
+DOC = read("new-method.md")
 README = (ROOT / "README.md").read_text()
 NEW = ("flat", "blur", "blur-strong")
 
 
-def blocks(language: str, text: str = DOC) -> list[str]:
-    """Return the code blocks in a language, in order; blocks of commands name no language."""
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [block for name, block in found if name == language]
-
-
 def files() -> dict[str, str]:
     """Return the contents of the reader's files by path, with the final `mine.yaml`."""
-    flat, blur, _ = blocks("python")
-    return {"baselines/flat.py": flat, "baselines/blur.py": blur, "mine.yaml": blocks("yaml")[-1]}
-
-
-def commands() -> list[list[str]]:
-    return [shlex.split(line) for block in blocks("") for line in block.splitlines()]
+    flat, blur, _ = blocks(DOC, "python")
+    return {
+        "baselines/flat.py": flat,
+        "baselines/blur.py": blur,
+        "mine.yaml": blocks(DOC, "yaml")[-1],
+    }
 
 
 @pytest.fixture
@@ -59,7 +52,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_method_that_is_shown_is_the_one_that_runs() -> None:
-    assert blocks("python")[2] in (ROOT / "baselines" / "sqil.py").read_text()
+    assert blocks(DOC, "python")[2] in (ROOT / "baselines" / "sqil.py").read_text()
 
 
 def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,9 +65,9 @@ def test_the_commands_train_and_draw(reader: Path, monkeypatch: pytest.MonkeyPat
         save(figure, *args, **options)
 
     monkeypatch.setattr(style, "save", watched)
-    (reader / "mine.yaml").write_text(blocks("yaml")[0])
+    (reader / "mine.yaml").write_text(blocks(DOC, "yaml")[0])
     ran = 0
-    for name, *arguments in commands():
+    for name, *arguments in commands(DOC):
         if name == "ngt":
             if "blur" in arguments[1]:
                 (reader / "mine.yaml").write_text(files()["mine.yaml"])
@@ -131,7 +124,7 @@ def test_the_workflow_plans_it(tmp_path: Path) -> None:
         "paper",
         "tests/data",
     )
-    (command,) = (c for c in commands() if c[0] == "snakemake")
+    (command,) = (c for c in commands(DOC) if c[0] == "snakemake")
     done = quick_snakemake(folder, "--dry-run", *command[1:])
     shown = done.stdout
     assert done.returncode == 0, shown
@@ -157,7 +150,7 @@ def test_the_contract_tests_try_it(tmp_path: Path, run_python: Callable[..., str
     text = base.read_text()
     assert text.count("\nmethods:\n") == 1
     base.write_text(text.replace("\nmethods:\n", f"\nmethods:\n{entry}"))
-    (command,) = (c for c in commands() if c[1:3] == ["-m", "pytest"])
+    (command,) = (c for c in commands(DOC) if c[1:3] == ["-m", "pytest"])
     assert command[0] == "python"
     shown = run_python(folder, [*command[1:], "-q", "-p", "no:cacheprovider"])
     passed = re.search(r"(\d+) passed, (\d+) skipped", shown)

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -32,6 +33,7 @@ NOT_MIRRORED: dict[str, str] = {
     "tests/test_python.py": "the names of `import ngt`, and docs/python.ipynb",
     "tests/test_tuning.py": "docs/tuning.md, followed step by step",
     "tests/test_wheel.py": "the wheel, installed and used outside a checkout",
+    "tests/test_new_env.py": "docs/new-env.md, followed step by step",
     "tests/test_new_method.py": "docs/new-method.md, followed step by step",
     "tests/test_demonstrations.py": "docs/demonstrations.md, followed step by step",
     "tests/ngt/test_bad_inputs.py": "every user error at the command line",
@@ -316,12 +318,14 @@ def scripted_setup(checkout: Path) -> tuple[Path, Path]:
     """Return a fake Python whose venv and pip only log that they ran, and the log.
 
     For a call of pip, the log names the last package. pip fails if that package is the one named in
-    the file `record.fail`.
+    the file `record.fail`. The Python of the venv runs other code with the real Python.
     """
     record = checkout.parent / "record"
     inner = f"""case "$*" in (*"pip install"*)
 for last; do :; done; echo "$last" >> "{record}"
-[ ! -e "{record}.fail" ] || [ "$last" != "$(cat "{record}.fail")" ];; esac"""
+[ ! -e "{record}.fail" ] || [ "$last" != "$(cat "{record}.fail")" ];;
+(*"-m pip"*) ;;
+(*) exec "{sys.executable}" "$@";; esac"""
     python = fake_python(
         checkout.parent / "python",
         f"""case "$*" in
@@ -374,6 +378,32 @@ def test_setup_runs_once_and_again_only_when_needed(checkout: Path) -> None:
     (checkout / ".venv/.ready").unlink()
     other = fake_python(checkout.parent / "other", python.read_text().replace("3.11.5", "3.12.1"))
     assert ran(other)[0] == ["venv", *installed], "another Python must get its own environment"
+
+
+def test_setup_starts_pip_only_for_packages_that_are_not_installed(checkout: Path) -> None:
+    """Set up with a portion that is installed, one with a wrong version, and one with no package.
+
+    The first portion contains torch, whose installed version may end in +cpu.
+    """
+    there = sorted(filter(is_installed, lock_lines()), key=lambda pin: not pin.startswith("torch"))
+    wrong = f"{there[19].split('==')[0]}==0.0.1"
+    pins = [*there[:19], wrong, "absent==1.0", "setuptools==0.0.1"]
+    (checkout / "requirements.lock").write_text("\n".join(pins) + "\n")
+    python, record = scripted_setup(checkout)
+    result = make(checkout, "setup", f"PYTHON={python}")
+    assert result.returncode == 0 and "Error" not in result.stderr, result.stderr
+    assert "  1 to 10 of 22: installed already\n" in result.stdout
+    assert f" {wrong}\n" in result.stdout and result.stdout.count("installed already") == 1
+    assert record.read_text().split() == ["venv", wrong, "setuptools==0.0.1", "."]
+
+
+def is_installed(pin: str) -> bool:
+    """Return True if a package is installed in the pinned version, or in a build of it."""
+    name, version = pin.split("==")
+    try:
+        return importlib.metadata.version(name).partition("+")[0] == version
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 # --- files around the code

@@ -14,10 +14,9 @@ from ngt.settings.resolve import config_hash
 from paper import command
 from paper.drawing.table import from_json
 from paper.register import FIGURES, TABLES
+from tests.pages import ROOT, blocks, read
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-(YAML,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+(YAML,) = blocks(read("studies.md"), "yaml")
 RECORDS = ROOT / "results/published/quick.parquet"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import sys
@@ -16,14 +15,13 @@ import pytest
 from ngt import cli
 from ngt.files import read_json
 from paper import command
+from tests.pages import ROOT, blocks, read
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "tuning.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PAGE = read("tuning.md")
 
 
 def block(language: str) -> str:
-    (text,) = (text for name, text in BLOCKS if name == language)
+    (text,) = blocks(PAGE, language)
     return text
 
 
@@ -33,8 +31,7 @@ def test_the_sweep_trains_and_draws_each_variant(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(block("yaml"))
-    for line in next(text for name, text in BLOCKS if not name).splitlines():
-        words = shlex.split(line)
+    for words in map(shlex.split, blocks(PAGE, "")[0].splitlines()):
         if words[0] == "ngt":
             cli.main(words[1:])
         else:

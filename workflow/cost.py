@@ -102,10 +102,9 @@ class Asked(logging.Handler):
         if self.limited or not (long := [h for h in hours if h > DAY]):
             return ""
         return (
-            f"\n{len(long)} of these jobs request more than {DAY} hours, and the longest "
-            f"{max(long):.0f}. If your cluster allows less, write its limit as cluster.max_hours "
-            "in site.yaml (docs/cluster.md). Packs are then split, and longer training becomes "
-            "several jobs.\n"
+            f"\nJobs that request more than {DAY} hours: {len(long)}, the longest {max(long):.0f} "
+            "hours. If your cluster allows less, write its limit as cluster.max_hours in site.yaml "
+            "(docs/cluster.md). Packs are then split, and longer training becomes several jobs.\n"
         )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ngt.agent import policy
+from ngt.commands.runs import amount
 from ngt.commands.shared import one_thread, policy_file, read_demos, warn_of_scale
 from ngt.experience import shipped
 from ngt.experience.reference import reference_of, unscored
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
     for episode, (value, length) in enumerate(episodes):
         say(f"episode {episode}: return {value:.2f}, length {length}")
     mean, std = np.mean(result.returns), np.std(result.returns)
-    say(f"{env}: mean return {mean:.2f} (std {std:.2f}) over {args.episodes} episodes")
+    say(f"{env}: mean return {mean:.2f} (std {std:.2f}) over {amount(args.episodes, 'episode')}")
     if data is None:
         return
     if not unscored(reference_of(data)):

@@ -10,7 +10,7 @@ from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.status import STATUSES
 from ngt.runs.table import source
 from ngt.settings.config import Config
-from ngt.settings.options import chosen, load_config
+from ngt.settings.options import given, load_config
 from ngt.text import say
 
 
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     if not args.keys:
         say(counted(counts, config))
         if config.records != "published" and all(s.status == "missing" for s in statuses.values()):
-            say(untrained(keys, config))
+            say(untrained(keys, args))
 
 
 def chosen_keys(config: Config, figures: Sequence[str] | None) -> list[RunKey]:
@@ -104,7 +104,9 @@ def list_former(layout: Layout, status: str | None, *, remove: bool) -> None:
             say(f"{line}  {result.status.note}".rstrip())
             if remove:
                 former.remove(result)
-    what = f"{count} former results, {size / 1e6:.1f} MB, in {layout.work / former.FORMER}"
+    what = (
+        f"{amount(count, 'former result')}, {size / 1e6:.1f} MB, in {layout.work / former.FORMER}"
+    )
     say(f"{what}: deleted" if remove else what)
 
 
@@ -114,14 +116,25 @@ def check_known(option: str, name: str, known: Sequence[str]) -> None:
         raise UserError(f"{option}: {name!r} is not known; {suggest(name, known)}")
 
 
+def amount(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 run" or "2 runs"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def counted(counts: Counter[str], config: Config) -> str:
     """Return a line that states the total number of runs and how many have each status."""
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
     of = f" of study {config.study}" if config.study else ""
-    return f"{counts.total()} runs at scale {config.scale}{of}" + (f": {parts}" if parts else "")
+    total = amount(counts.total(), "run")
+    return f"{total} at scale {config.scale}{of}" + (f": {parts}" if parts else "")
 
 
-def untrained(keys: Sequence[RunKey], config: Config) -> str:
-    """Return a message that no run exists yet, with the command that trains the first run."""
-    which = f"none of these {len(keys)} runs has been trained yet"
-    return f"{which}; to train one: `ngt train {keys[0]} {chosen(config)}`" if keys else which
+def untrained(keys: Sequence[RunKey], args: argparse.Namespace) -> str:
+    """Return a message that no run exists yet, with the command that trains the first run.
+
+    args: the command line, whose settings the command repeats.
+    """
+    which = "none of these runs has been trained yet"
+    if not keys:
+        return which
+    return f"{which}; to train one: `{f'ngt train {keys[0]} {given(args)}'.strip()}`"

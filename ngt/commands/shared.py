@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from ngt.commands.runs import amount
 from ngt.errors import UserError
 from ngt.experience.demos import Demos, load
 from ngt.experience.reference import reference_of, unscored
@@ -81,7 +82,7 @@ def policy_file(path: Path) -> Path:
 def say_demos(file: Path, data: Demos) -> None:
     """Print a file's number of episodes and the returns of the expert and the random policy."""
     say(
-        f"{file}: {len(data.length)} episodes, return {data.expert:.1f} "
+        f"{file}: {amount(len(data.length), 'episode')}, return {data.expert:.1f} "
         f"(from {data.returns.min():.1f} to {data.returns.max():.1f}), random {data.random:.1f}"
     )
 

@@ -95,7 +95,7 @@ def split(arrays: Arrays, where: str) -> Found:
         )
     found = Found([])
     if rest := rows - int(last[-1]) - 1:
-        found.notes.append(f"the last {rest} rows end with neither flag and were omitted")
+        found.notes.append(f"rows after the last flag, which were omitted: {rest}")
     whole = OPTIONAL in arrays
     if not whole:
         found.notes.append(

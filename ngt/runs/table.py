@@ -146,7 +146,7 @@ def read_runs(
     if runs.rows is None:
         published = config.records == "published"
         where = f"published in {layout.published}" if published else f"finished under {layout.runs}"
-        raise UserError(f"{figure}: none of its {len(keys)} runs is {where}; train them first")
+        raise UserError(f"{figure}: none of its runs is {where}; train them first")
     return runs.rows, runs.absent
 
 

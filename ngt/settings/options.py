@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -87,6 +88,16 @@ def load_config(args: argparse.Namespace) -> Config:
 def chosen(config: Config) -> str:
     """Return, as text, the command-line options that select a config's scale and study."""
     return f"--scale {config.scale}" + f" --set study={config.study}" * bool(config.study)
+
+
+def given(args: argparse.Namespace) -> str:
+    """Return the options of `add_settings` that the user gave, as text for another command."""
+    words = [] if args.scale is None else ["--scale", args.scale]
+    words += ["--config", str(args.config)] if args.config else []
+    words += [word for setting in args.settings for word in ("--set", setting)]
+    words += ["--results", str(args.results)] if args.results != Path("results") else []
+    words += ["--planned", str(args.planned)] if args.planned else []
+    return shlex.join(words)
 
 
 def at_least(low: int, **options: int | None) -> None:

@@ -31,6 +31,10 @@ QUALITY = (
 )
 
 
+# Steps of k-means after the choice of a palette, which otherwise loses the colour of a small body.
+KMEANS = 3
+
+
 class Clip(NamedTuple):
     """Frames of RGB bytes, and the number of seconds for which each frame is shown."""
 
@@ -94,7 +98,7 @@ def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> byt
     strip = Image.new("RGB", (width, height * len(some)))
     for i, image in enumerate(some):
         strip.paste(image, (0, i * height))
-    palette = strip.quantize(colors, dither=Image.Dither.NONE)
+    palette = strip.quantize(colors, kmeans=KMEANS, dither=Image.Dither.NONE)
     # Dithering is off, because its pattern would change from frame to frame and take bytes.
     first, *rest = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in small)
     out = io.BytesIO()

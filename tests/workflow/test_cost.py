@@ -64,7 +64,7 @@ def test_jobs_above_a_day_are_told_unless_the_site_has_a_limit() -> None:
         said = asked.too_long()
         assert bool(said) == told
         assert not told or said.startswith(
-            "\n1 of these jobs request more than 24 hours, and the longest 35."
+            "\nJobs that request more than 24 hours: 1, the longest 35 hours."
         )
 
 

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from ngt.commands.runs import amount
 from ngt.experience import demos
 from ngt.foreign import minari
 from ngt.settings.options import load_config
@@ -24,4 +25,5 @@ def run(args: argparse.Namespace) -> None:
     load_config(args)  # the config's `imports` may register the demonstrations' env
     data = demos.load(args.demos)
     folder = minari.write(data, args.id, f"demonstrations {args.demos}")
-    say(f"{folder}: {len(data.length)} episodes of {data.env}, actions in the env's units")
+    count = amount(len(data.length), "episode")
+    say(f"{folder}: {count} of {data.env}, actions in the env's units")

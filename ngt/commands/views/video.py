@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from ngt.agent import policy
+from ngt.commands.runs import amount
 from ngt.commands.shared import one_thread, policy_file
 from ngt.errors import UserError
 from ngt.experience import shipped
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
         content = FORMATS[out.suffix](clip, comment)
         with atomic(out) as temporary:
             temporary.write_bytes(content)
-        say(f"{out}: {len(clip.frames)} frames, {len(content) / 1000:.0f} kB")
+        say(f"{out}: {amount(len(clip.frames), 'frame')}, {len(content) / 1000:.0f} kB")
     for label, path in shown.items():
         say(f"  {label}: {path}")
 

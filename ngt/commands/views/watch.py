@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ngt.commands.runs import add_figure, chosen_keys, counted, untrained
+from ngt.commands.runs import add_figure, amount, chosen_keys, counted, untrained
 from ngt.errors import UserError
 from ngt.runs.keys import Layout
 from ngt.settings.options import at_least, load_config
@@ -51,14 +51,21 @@ def run(args: argparse.Namespace) -> None:
     progress = Progress(layout, config, keys)
     events = events_in(args.tensorboard, layout)
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    said = ""
+    if events:
+        say(f"to see the curves, use another terminal: tensorboard --logdir {args.tensorboard}")
     while True:
         begun = progress.look()
         head = counted(Counter(progress.statuses.values()), config)
         none = not begun and set(progress.statuses.values()) <= {"missing"}
-        hint = [untrained(keys, config)] if none else []
+        hint = [untrained(keys, args)] if none else []
         if events is not None:
             rows = sum(events.write(run, progress) for run in begun)
-            say(f"{time.strftime('%H:%M:%S')}  {head}; {rows} new rows in {args.tensorboard}")
+            if rows or head != said:  # otherwise there is nothing to say
+                added = amount(rows, "row") if rows else "no row"
+                line = f"{time.strftime('%H:%M:%S')}  {head}; {added} added to {args.tensorboard}"
+                say("\n".join([line, *hint]))
+            said = head
         elif terminal:
             size = shutil.get_terminal_size()
             lines = [*draw(progress, begun, head, size.columns, size.lines - 1), *hint]

@@ -89,9 +89,7 @@ def publish(
         elif before and expert_name(env) in before.frames and not before.of_expert(env):
             gathered[expert_name(env)] = with_settings(before, expert_name(env))
     if not gathered:
-        raise UserError(
-            f"none of the {len(keys)} runs of scale {config.scale} is complete; train them first"
-        )
+        raise UserError(f"no run of scale {config.scale} is complete; train them first")
     frames = (record.evaluations.assign(run=name) for name, record in gathered.items())
     content = to_parquet(pd.concat(frames, ignore_index=True))
     manifest = describe(config, gathered, content)
@@ -218,9 +216,9 @@ def summary(manifest: dict[str, Any]) -> str:
         of_model = sources.setdefault(manifest["cells"][run["cell"]]["model"], set())
         of_model.add(manifest["made"][run["made"]]["source_hash"])
     mixed = [model for model, found in sorted(sources.items()) if len(found) > 1]
-    text = f"{len(runs)} runs and experts ({', '.join(f'{n} {status}' for status, n in statuses)})"
     if manifest["missing"]:
-        text += f", {len(manifest['missing'])} missing"
+        statuses.append(("missing", len(manifest["missing"])))
+    text = f"runs and experts: {', '.join(f'{n} {status}' for status, n in statuses)}"
     if mixed:
         text += f"; made by more than one version of the code: {', '.join(mixed)}"
     return text

@@ -147,8 +147,9 @@ def write(
         for name, part in content.items():
             stack.enter_context(atomic(folder / name)).write_bytes(part)
     return (
-        f"{folder}: return {data.expert:.1f} over {count} episodes (from {data.returns.min():.1f} "
-        f"to {data.returns.max():.1f}), {episodes} of them recorded, {size / 1e6:.1f} MB"
+        f"{folder}: return {data.expert:.1f} (from {data.returns.min():.1f} to "
+        f"{data.returns.max():.1f}; episodes: {count}), {episodes} of them recorded, "
+        f"{size / 1e6:.1f} MB"
     )
 
 

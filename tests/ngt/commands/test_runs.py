@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ def test_runs_counts(ngt: Any, demos_file: str) -> None:
     said = ngt("runs", "--scale", "test")
     assert said[-2] == f"{len(table)} runs at scale test: {len(table)} missing"
     assert f"has been trained yet; to train one: `ngt train {table[0]} --scale test`" in said[-1]
+    Path("own file.yaml").write_text("scale: test")
+    options = ["--config", "own file.yaml", "--set", "train.steps=7"]
+    hint = ngt("runs", *options, "--results", "elsewhere")[-1]
+    assert f"{table[0]} {shlex.join(options)} --results elsewhere`" in hint
     assert [line.split() for line in said[:-2]] == [["missing", str(key)] for key in table]
     assert ngt("runs", "--scale", "test", "--status", "finished")[1:] == said[-1:]
 

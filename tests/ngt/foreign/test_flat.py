@@ -56,7 +56,7 @@ def test_episodes_are_split_at_both_flags(format: str, tmp_path: Path) -> None:
         assert np.array_equal(episode.reward, episode.obs[:-1, 0])
         assert np.allclose(episode.action[:, 0], 0.1 * episode.obs[:-1, 0])
     (note,) = found.notes
-    assert note.startswith("the last 2 rows end with neither flag")
+    assert note == "rows after the last flag, which were omitted: 2"
 
 
 @BOTH

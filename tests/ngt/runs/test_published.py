@@ -129,7 +129,7 @@ def test_runs_without_any_evaluation(trained: Layout, config: Config) -> None:
 
 def test_published_records_give_the_same_table(trained: Layout, config: Config) -> None:
     manifest = publish(trained, config)
-    assert summary(manifest) == "5 runs and experts (5 finished)" and manifest["missing"] == []
+    assert summary(manifest) == "runs and experts: 5 finished" and manifest["missing"] == []
     from_folders, _ = read_runs(trained, config, "f")
     elsewhere = Layout("test", trained.root / "clone")
     elsewhere.published.parent.mkdir(parents=True)
@@ -186,7 +186,7 @@ def test_a_missing_run_is_named_and_kept_out_only_when_asked(
     assert not trained.published.exists()
     manifest = publish(trained, config, allow_partial=True)
     assert manifest["missing"] == [FIRST]
-    assert summary(manifest) == "4 runs and experts (4 finished), 1 missing"
+    assert summary(manifest) == "runs and experts: 4 finished, 1 missing"
     table, absent = read_runs(trained, as_published(config), "f")
     assert [str(key) for key in absent] == [FIRST] and len(table) == 6
 

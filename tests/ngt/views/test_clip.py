@@ -54,6 +54,19 @@ def test_a_gif_has_the_frames_their_time_and_its_words(clip: Clip) -> None:
     assert len(frames_of(half)) == 5 and len(half) < len(content)
 
 
+def test_a_small_body_keeps_its_colour_among_few_colours() -> None:
+    """Draw a shaded orange body before a noisy grey floor and sky, which take most colours."""
+    y, x = np.mgrid[:120, :160]
+    sky = (40 + y / 3)[..., None] + [0, 10, 30]
+    floor = ((x // 8 + y // 8) % 2 * 170)[..., None] * [1.0, 1.05, 1.0]
+    noise = np.random.default_rng(0).normal(0, 12, (120, 160, 1))
+    frame = np.clip(np.where((y < 60)[..., None], sky, floor) + noise, 0, 255).astype(np.uint8)
+    frame[40:75, 77:83] = np.linspace(0.4, 1, 6)[:, None] * [205, 120, 60]
+    (shown,) = frames_of(encode(Clip([frame], 0.05), 160, 1, 16, ""))
+    red, _, blue = shown[45:70, 79:83].reshape(-1, 3).T
+    assert (red > 2 * blue).all()
+
+
 def test_the_best_quality_that_fits(clip: Clip) -> None:
     few = [(80, 1, 32), (60, 1, 16), (40, 2, 8)]
     sizes = [len(encode(clip, *quality, "")) for quality in few]

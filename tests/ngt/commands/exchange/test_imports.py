@@ -21,7 +21,7 @@ def test_an_import_says_what_it_did(ngt: Any, tmp_path: Path) -> None:
     data = demos.load(tmp_path / "new.npz", "Hopper-v4")
     assert data.length.tolist() == [26] and data.source == "imitation imitation-hopper"
     assert said[0].startswith(f"{HOPPER}: episode 2: cut off")
-    assert said[1].startswith("new.npz: 1 episodes, return ")
+    assert said[1].startswith("new.npz: 1 episode, return ")
     assert "no return can be normalised" in said[2], "the file is of a random policy"
 
     ngt("record", "Hopper-v4", "--scale", "test", "--random", "--out", "random.npz")

@@ -40,7 +40,7 @@ def part(folder: str = KEYS[1]) -> None:
 def test_without_a_terminal_it_draws_once(ngt: Any) -> None:
     said, hint = ngt("watch", *ONE)
     assert said[10:] == "2 runs at scale test: 2 missing"
-    assert f"none of these 2 runs has been trained yet; to train one: `ngt train {KEYS[0]}" in hint
+    assert f"none of these runs has been trained yet; to train one: `ngt train {KEYS[0]}" in hint
     part()
     head, env, line = ngt("watch", *ONE)
     assert head[10:] == "2 runs at scale test: 1 part, 1 missing"
@@ -76,13 +76,43 @@ def test_event_files_grow_until_the_user_stops(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(watch, "time", SimpleNamespace(sleep=stop, strftime=time.strftime))
-    for rows in (2, 0):
+    for added in ("2 rows", "no row"):
         with pytest.raises(SystemExit) as stopped:
             ngt("watch", *ONE, "--tensorboard", "results/tensorboard")
         assert stopped.value.code == 130
-        said = capsys.readouterr().out
-        assert said.endswith(f"1 part, 1 missing; {rows} new rows in results/tensorboard\n")
+        hint, said = capsys.readouterr().out.splitlines()
+        assert hint.endswith("another terminal: tensorboard --logdir results/tensorboard")
+        assert said.endswith(f"1 part, 1 missing; {added} added to results/tensorboard")
     assert len(list(Path("results/tensorboard", KEYS[1]).iterdir())) == 1
+
+
+def test_only_looks_that_find_something_new_print_a_line(
+    ngt: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorboard")
+
+    def add(row: str) -> None:
+        with open(Path("results/test/runs", KEYS[1], "eval.csv.part"), "a") as file:
+            file.write(row)
+
+    happens = iter([part, lambda: None, lambda: add("40,0,-800.5,200\n"), lambda: None])
+
+    def sleep(seconds: float) -> None:
+        happen = next(happens, None)
+        if happen is None:
+            raise KeyboardInterrupt
+        happen()
+
+    monkeypatch.setattr(watch, "time", SimpleNamespace(sleep=sleep, strftime=lambda _: "now"))
+    with pytest.raises(SystemExit):
+        ngt("watch", *ONE, "--tensorboard", "tb")
+    _, first, hint, *rest = capsys.readouterr().out.splitlines()
+    assert first == "now  2 runs at scale test: 2 missing; no row added to tb"
+    assert "to train one: `ngt train" in hint
+    assert rest == [
+        f"now  2 runs at scale test: 1 part, 1 missing; {added} added to tb"
+        for added in ("2 rows", "1 row")
+    ]
 
 
 def test_without_tensorboard_a_line_says_what_to_install(

@@ -108,7 +108,7 @@ def test_what_ships_is_what_was_made(layout: Layout, config: Config) -> None:
         "timing",
     ):
         assert expert[name] == run[name], name
-    assert f"return {data.expert:.1f} over 3 episodes" in said
+    assert f"return {data.expert:.1f} (from " in said and "; episodes: 3), 3 of them" in said
     assert expert_ships(config, ENV)
     assert not expert_ships(dataclasses.replace(config, normalise_obs=True), ENV)
 
