@@ -12,6 +12,7 @@ from ngt.experience.envs import get_task
 from ngt.experience.examine import tell
 from ngt.experience.units import UNITS
 from ngt.foreign import flat, imitation, minari
+from ngt.foreign.fit import check_fit
 from ngt.foreign.found import Found
 from ngt.settings.options import at_least, load_config
 from ngt.settings.resolve import expert_config, resolve_expert
@@ -63,6 +64,7 @@ def run(args: argparse.Namespace) -> None:
     found = FORMATS[args.format](args.source, args.env)
     if not found.episodes:
         raise UserError(f"{args.format} {args.source}: found no whole episode")
+    check_fit(found, args.env, f"{args.format} {args.source}")
     for note in found.notes:
         say(f"{args.source}: {note}")
     expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
